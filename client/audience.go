@@ -65,7 +65,7 @@ type CountRequest struct {
 // service changes either between two parts, Count begins again, up to Config.Attempts.
 func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
-		return nil, errors.New("count: the audience is missing")
+		return nil, errors.New("count: the audience expression must not be empty")
 	}
 	if r.Channel == nil {
 		return c.count(ctx, r.Audience, r)
@@ -82,8 +82,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 }
 
 // errDecidedByTwo: the parts' previews have no sum that means anything.
-var errDecidedByTwo = errors.New("the generation or the configuration in use changed between two parts, or differs " +
-	"between instances: ask again")
+var errDecidedByTwo = errors.New("the segments or the configuration changed between two parts of the count, or " +
+	"instances differ: try again")
 
 func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	a := r.Audience
@@ -185,8 +185,7 @@ type Parts struct {
 // Config.BatchBitmap users, at most MaxParts of them. An audience of nobody has none.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
-		return nil, errors.New("audience: Part, MaxUsers and Cursor are of one call: a whole audience is cut " +
-			"without them")
+		return nil, errors.New("audience: Part, MaxUsers and Cursor must be empty when a whole audience is read")
 	}
 	count, err := c.AudienceCount(ctx, a)
 	if err != nil {

@@ -29,7 +29,7 @@ func (c *Client) Backup(ctx context.Context, to io.Writer) error {
 	if response.StatusCode != http.StatusOK {
 		answer, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 		if err != nil {
-			return fmt.Errorf("read the answer to POST /v1/backup: %w", err)
+			return fmt.Errorf("read the response to POST /v1/backup: %w", err)
 		}
 		return errorOf(response, answer)
 	}

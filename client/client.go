@@ -52,7 +52,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("capper URL: %w", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("capper URL %q: it must begin with http:// or https:// and name a host", cfg.URL)
+		return nil, fmt.Errorf("capper URL %q: must begin with http:// or https:// and name a host", cfg.URL)
 	}
 	for _, field := range []struct {
 		value *int
@@ -65,7 +65,7 @@ func New(cfg Config) (*Client, error) {
 		{&cfg.Parallel, "Parallel", 4},
 	} {
 		if *field.value < 0 {
-			return nil, fmt.Errorf("client.Config.%s: %d is negative", field.name, *field.value)
+			return nil, fmt.Errorf("client.Config.%s: must not be negative, got %d", field.name, *field.value)
 		}
 		if *field.value == 0 {
 			*field.value = field.zero
@@ -137,7 +137,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
-		return fmt.Errorf("read the answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("read the response to %s %s: %w", method, path, err)
 	}
 	if response.StatusCode/100 != 2 {
 		return errorOf(response, answer)
@@ -150,7 +150,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 		return nil
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("decode the answer to %s %s: %w", method, path, err)
+		return fmt.Errorf("decode the response to %s %s: %w", method, path, err)
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 		p.open, p.demand.pause = request, now.Add(p.cfg.Ahead)
 	default:
 		p.demand.pause = now.Add(p.cfg.Ahead)
-		p.refuse(fmt.Errorf("wait for %s: %w", strings.Join(p.cfg.Pacers, ", "), err))
+		p.refuse(fmt.Errorf("wait for permits of %s: %w", strings.Join(p.cfg.Pacers, ", "), err))
 	}
 	p.act(now)
 }

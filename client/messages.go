@@ -75,7 +75,7 @@ func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {
 	if r.MessageID == "" {
-		return nil, errors.New("release: the message id is missing")
+		return nil, errors.New("release: the message id must not be empty")
 	}
 	var total *api.ReleasedMessage
 	for fruitless := 0; ; {

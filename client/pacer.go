@@ -38,9 +38,10 @@ type PacerConfig struct {
 func (cfg *PacerConfig) check() error {
 	switch {
 	case len(cfg.Pacers) == 0 || len(cfg.Pacers) > api.MaxPacers:
-		return fmt.Errorf("client.PacerConfig.Pacers: must be 1 to %d, got %d", api.MaxPacers, len(cfg.Pacers))
+		return fmt.Errorf("client.PacerConfig.Pacers: must name 1 to %d pacers, got %d",
+			api.MaxPacers, len(cfg.Pacers))
 	case slices.Contains(cfg.Pacers, ""):
-		return errors.New("client.PacerConfig.Pacers: one has no name")
+		return errors.New("client.PacerConfig.Pacers: a pacer name must not be empty")
 	case cfg.MaxWait < 0 || cfg.MaxWait > api.MaxWait:
 		return fmt.Errorf("client.PacerConfig.MaxWait: must be 0 to %v, got %v", api.MaxWait, cfg.MaxWait)
 	case cfg.Ahead < 0 || cfg.Ahead > maxAhead:
@@ -125,7 +126,8 @@ func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) { return p.wai
 
 func (p *Pacer) wait(ctx context.Context, least, most int) (int, error) {
 	if most < 1 || most > api.MaxPermits {
-		return 0, fmt.Errorf("wait for %d sends: must be 1 to %d", most, api.MaxPermits)
+		return 0, fmt.Errorf("wait for permits to send: the number of permits is %d and must be 1 to %d",
+			most, api.MaxPermits)
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err

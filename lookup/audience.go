@@ -87,7 +87,7 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	sample, err := share.NewCell(share.Sample, from, to, salt)
 	if err != nil {
-		return nil, fmt.Errorf("lookup: cell: %w", err)
+		return nil, fmt.Errorf("lookup: range of users: %w", err)
 	}
 	narrowed := *a
 	narrowed.query.Sample = &sample
@@ -99,9 +99,10 @@ func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 func (a *Audience) Part(index, of int) (*Audience, error) {
 	switch {
 	case of < 1 || of > audience.MaxParts:
-		return nil, fmt.Errorf("lookup: part %d of %d: there may be 1 to %d parts", index, of, audience.MaxParts)
+		return nil, fmt.Errorf("lookup: part %d of %d: the number of parts must be 1 to %d",
+			index, of, audience.MaxParts)
 	case index < 0 || index >= of:
-		return nil, fmt.Errorf("lookup: part %d of %d: they are counted from 0 to %d", index, of, of-1)
+		return nil, fmt.Errorf("lookup: part %d of %d: the part must be 0 to %d", index, of, of-1)
 	}
 	narrowed := *a
 	narrowed.query.Part = audience.Part{Of: of, Index: index}

@@ -99,12 +99,12 @@ func TestWhatIsRequired(t *testing.T) {
 	at := objectstest.Open(t, dir)
 	m := first(t, at)
 	_, err := lookup.Follow(t.Context(), lookup.Config{Source: dir, Require: []string{"active", "bounced"}})
-	require.EqualError(t, err, "lookup: generation "+m.Generation+`: no segment or set "bounced", which is required`)
+	require.EqualError(t, err, "lookup: generation "+m.Generation+`: required segment or set "bounced" does not exist`)
 
 	f := follow(t, lookup.Config{Source: dir, Require: []string{"active", "opted-out"}})
 	publish(t, at, day(1), []group{{"active", bitmap.Of(1)}}, []group{{"country/sg", bitmap.Of(2)}})
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(f.Status().Error, `no segment or set "opted-out", which is required`)
+		return strings.Contains(f.Status().Error, `required segment or set "opted-out" does not exist`)
 	})
 	requireFirst(t, f.Current())
 	again := publish(t, at, day(2), []group{{"active", bitmap.Of(1)}}, []group{{"opted-out", bitmap.Range(140, 161)}})
@@ -118,14 +118,15 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		cfg  lookup.Config
 		want string
 	}{
-		"no source": {lookup.Config{}, "lookup: the Source of the Config: no location: want a directory or " +
+		"no source": {lookup.Config{}, "lookup: Config.Source: location is empty: use a directory or " +
 			"s3://bucket/prefix"},
 		"a scheme": {lookup.Config{Source: "gs://bucket"},
-			`lookup: the Source of the Config: location "gs://bucket": unknown scheme "gs"`},
-		"interval": {lookup.Config{Source: empty, Interval: -1}, "lookup: interval and timeout must not be negative"},
+			`lookup: Config.Source: location "gs://bucket": unknown scheme "gs"`},
+		"interval": {lookup.Config{Source: empty, Interval: -1}, "lookup: Config.Interval and Config.Timeout must " +
+			"not be negative"},
 		"expression": {lookup.Config{Source: empty, Expressions: map[string]string{"a": "b", "b": "a"}},
-			"lookup: expressions: a: a is made from itself: a → b → a"},
-		"nothing": {lookup.Config{Source: empty}, "lookup: nothing has been published there"},
+			"lookup: expressions: a: a refers to itself: a → b → a"},
+		"nothing": {lookup.Config{Source: empty}, "lookup: no segments have been published at this location"},
 	} {
 		_, err := lookup.Follow(t.Context(), c.cfg)
 		require.ErrorContains(t, err, c.want, name)

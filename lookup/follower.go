@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNothingPublished: nothing has ever been published to the source. Compare with errors.Is.
-var ErrNothingPublished = errors.New("nothing has been published there")
+var ErrNothingPublished = errors.New("no segments have been published at this location")
 
 // Follower keeps the live generation of a source in memory until Close. It is safe
 // for concurrent use.
@@ -51,12 +51,12 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 		return nil, fmt.Errorf("expressions: %w", err)
 	}
 	if cfg.Interval < 0 || cfg.Timeout < 0 {
-		return nil, errors.New("interval and timeout must not be negative")
+		return nil, errors.New("Config.Interval and Config.Timeout must not be negative")
 	}
 	source, err := objects.Open(ctx, cfg.Source, objects.S3Config{Endpoint: cfg.S3.Endpoint, Region: cfg.S3.Region,
 		PathStyle: cfg.S3.PathStyle})
 	if err != nil {
-		return nil, fmt.Errorf("the Source of the Config: %w", err)
+		return nil, fmt.Errorf("Config.Source: %w", err)
 	}
 	guarded, err := guardedBy(cfg)
 	if err != nil {
@@ -82,10 +82,10 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	}
 	for name, percent := range cfg.MayLose {
 		if _, required := g.MayLose[name]; !required {
-			return g, fmt.Errorf("the MayLose of the Config: Require does not name %q", name)
+			return g, fmt.Errorf("Config.MayLose: %q must be listed in Require", name)
 		}
 		if !(percent >= 0 && percent <= 100) {
-			return g, fmt.Errorf("the MayLose of the Config: %q: must be 0 to 100, got %v", name, percent)
+			return g, fmt.Errorf("Config.MayLose: %q: must be from 0 to 100, got %v", name, percent)
 		}
 		g.MayLose[name] = percent
 	}
@@ -127,7 +127,7 @@ func lacks(required []string, m *segments.Manifest) error {
 }
 
 func lacksError(name string) error {
-	return fmt.Errorf("no segment or set %q, which is required", name)
+	return fmt.Errorf("required segment or set %q does not exist", name)
 }
 
 // Current is the generation in use. Look-ups that belong together go to one: the next

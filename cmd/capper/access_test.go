@@ -68,7 +68,7 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 		require.EqualError(t, err, "exit status 1", "%s", out)
 		return string(out)
 	}
-	require.Contains(t, erase(p.url), "capper: hint: --url must name the admin listener (server.admin_listen) where "+
+	require.Contains(t, erase(p.url), "capper: hint: --url must name the admin listener (server.admin_listen) if "+
 		"there is one")
 	require.Contains(t, erase("http://"+admin[1]), "capper: hint: the key in CAPPER_API_KEY needs the scope admin")
 	sends := filepath.Join(t.TempDir(), "sends.csv")
@@ -79,8 +79,8 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 		out, _ := cmd.CombinedOutput()
 		return string(out)
 	}
-	require.Contains(t, imported(p.url), "capper: hint: --url must name the admin listener (server.admin_listen) "+
-		"where there is one")
+	require.Contains(t, imported(p.url), "capper: hint: --url must name the admin listener (server.admin_listen) if "+
+		"there is one")
 	require.Regexp(t, `(?m)^added +1$`, imported("http://"+admin[1]))
 	require.NotContains(t, p.log.String(), "a-secret")
 

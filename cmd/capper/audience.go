@@ -27,13 +27,14 @@ type audience struct {
 func (a *audience) check() error {
 	switch {
 	case a.File == "" && a.Expression == "":
-		return errors.New("the audience: name a file of users, or an expression (--audience) that is not empty")
+		return errors.New("audience is missing: name a file of user ids, or an expression with --audience")
 	case a.File != "" && a.Expression != "":
-		return errors.New("the audience: name either a file of users or an expression (--audience), not both")
+		return errors.New("audience is given twice: name either a file of user ids or an expression with --audience")
 	case a.Expression != "" && a.idFile != idFile{}:
 		return errors.New(ofFile)
 	case a.File != "" && a.Given():
-		return errors.New("--sample, --salt and --generation: are of an expression (--audience), not of a file")
+		return errors.New("--sample, --salt and --generation: need an audience expression (--audience) and do not " +
+			"apply to a file")
 	case a.Expression == "":
 		return nil
 	}
@@ -53,7 +54,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	case err != nil:
 		return nil, remote.Pointed(err, a.Expression)
 	case parts.Users == 0:
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %q: holds no user in generation %s",
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %q: no users in generation %s",
 			a.Expression, parts.Generation))
 	}
 	a.Generation = parts.Generation
@@ -86,7 +87,7 @@ func (a *audience) whom() *whom {
 func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
-		err = terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %s: holds no user", a.File))
+		err = terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %s: the file contains no users", a.File))
 	}
 	return users, err
 }
@@ -133,7 +134,7 @@ func unread(path string, err error) error {
 	switch {
 	case errors.Is(err, ingest.ErrNoFinalNewline):
 		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("read audience: %w", err)),
-			"if the file is whole: end its last line, or say --final-newline optional")
+			"if the file is complete, add a line break at its end or use --final-newline optional")
 	case errors.As(err, &rows):
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %s: %w", path, err))
 	case errors.As(err, &input):

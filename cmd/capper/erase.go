@@ -83,7 +83,7 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 	}
 	if err == nil && unavailable > 0 {
 		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be erased",
-			unavailable)), remote.StatusSays+"; then run the same command again: twice is once")
+			unavailable)), remote.StatusSays+"; then run the same command again; repeating an erasure is safe")
 	}
 	return list, err
 }

@@ -67,7 +67,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.Summary.Unavailable; err == nil && n > 0 {
-		err = terminal.Hinted(undecided(n), "they must not be sent to yet; "+remote.StatusSays+
+		err = terminal.Hinted(undecided(n), "do not send to these users yet; "+remote.StatusSays+
 			"; then run the same command again")
 	}
 	return err
@@ -77,11 +77,12 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 func (c *filterCommand) check() error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
-		return errors.New("--message-id: is required, unless --preview")
+		return errors.New("--message-id: is required unless --preview is set")
 	case c.Exempt && c.Preview:
-		return errors.New("--exempt and --preview: together they would neither decide nor count anything")
+		return errors.New("--exempt and --preview: must not be combined, because no user would be denied and no " +
+			"send recorded")
 	case c.Batch < 1 || c.Parallel < 1:
-		return fmt.Errorf("--batch %d and --parallel %d: must be at least 1", c.Batch, c.Parallel)
+		return fmt.Errorf("--batch and --parallel: must be at least 1, got %d and %d", c.Batch, c.Parallel)
 	}
 	if err := c.audience.check(); err != nil {
 		return err
@@ -121,13 +122,13 @@ func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 		return terminal.Hinted(err, "no file was written; run the same command again without --generation: "+
 			c.nobodyTwice())
 	case c.Preview && (ctx.Err() != nil || client.Passing(err)):
-		return terminal.Hinted(c.Hinted(err), "no file was written, and nothing counted; run the same command again"+
+		return terminal.Hinted(c.Hinted(err), "no file was written and no send recorded; run the same command again"+
 			c.pinned())
 	case ctx.Err() != nil || client.Passing(err):
 		return terminal.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again%s: "+
 			"message id %q continues where it was", c.pinned(), c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
-		return terminal.Hinted(err, "--batch N asks for fewer users in a call")
+		return terminal.Hinted(err, "use --batch N to put fewer users into one call")
 	}
 	return c.Hinted(err)
 }

@@ -111,8 +111,8 @@ func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 		create(false)
 		p := launch(t, file)
 		<-p.exited
-		require.Contains(t, p.log.String(), "no store is in namespace fc: either it was never used, or what was "+
-			"recorded is lost: set store.redis.create: true to begin anew")
+		require.Contains(t, p.log.String(), "no store exists in namespace fc: it was never used, or its records are "+
+			"lost: set store.redis.create: true to create an empty store")
 	}
 	refused()
 	create(true)

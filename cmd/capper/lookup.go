@@ -38,13 +38,13 @@ type lookupReport struct {
 func (c *lookupCommand) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
-		return errors.New("name the users, or a file of them with --file")
+		return errors.New("users are missing: give user ids, or a file of ids with --file")
 	case len(c.Users) > 0 && c.File != "":
-		return errors.New("name either users or --file, not both")
+		return errors.New("users are given twice: give either user ids or --file")
 	case c.File == "" && c.idFile != idFile{}:
 		return errors.New(ofFile)
 	case c.CSV && c.JSON:
-		return errors.New("--csv and --json: are two forms of one answer")
+		return errors.New("--csv and --json: must not be combined")
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	require.DirExists(t, other.store())
 
 	m.send("late", 302)
-	require.Contains(t, m.migrate(1, "--finish", m.store()), "another capper has it open")
+	require.Contains(t, m.migrate(1, "--finish", m.store()), "another capper process has the store open")
 	m.signal(syscall.SIGTERM)
 	require.NoError(t, os.MkdirAll(m.store()+".migrated", 0o755))
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "is there already")
@@ -134,7 +134,8 @@ func TestALastPassThatIsKilledIsMadeAgain(t *testing.T) {
 	old := launch(t, m.file)
 	<-old.exited
 	require.Contains(t, old.log.String(), "log.db", "who starts on the embedded store is refused")
-	require.Contains(t, m.migrate(1), "the last pass was begun: only it may be made again")
+	require.Contains(t, m.migrate(1), "the last pass of the migration was already started: only this pass can be "+
+		"run again")
 	require.NoError(t, os.Rename(m.store()+".migrated", m.store()))
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "is there again")
 	require.NoError(t, os.Rename(m.store(), m.store()+".migrated"))
@@ -155,7 +156,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	_, err := beside.filter("stray", 300)
 	require.NoError(t, err)
 	beside.signal(syscall.SIGTERM)
-	require.Contains(t, m.migrate(1), "in Redis is a store already")
+	require.Contains(t, m.migrate(1), "Redis already contains a store")
 	left, err := filepath.Glob(filepath.Join(m.work, "*"))
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(m.work, "state.json")}, left,
@@ -171,7 +172,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	m.send("more", 300)
 	out := m.migrate(1)
 	require.Contains(t, out, "user 300: the target has another log than any copy had")
-	require.Contains(t, out, "empty it, and begin with another --work")
+	require.Contains(t, out, "empty it and start again with another --work")
 	m.signal(syscall.SIGTERM)
 	m.process = serve(t, m.onRedis)
 	require.Contains(t, m.sends("300"), "stray")

@@ -29,7 +29,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return c.releaseAll(ctx, on)
 	}
 	if c.Namespace != "" {
-		return terminal.Misuse(errors.New("--namespace: goes with --all"))
+		return terminal.Misuse(errors.New("--namespace: requires --all"))
 	}
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
@@ -65,7 +65,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	if err == nil && sum.Unavailable > 0 {
 		err = terminal.Hinted(undecided(sum.Unavailable), remote.StatusSays+
-			"; then run the same command again: twice is once")
+			"; then run the same command again; repeating a release is safe")
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 // releaseAll gives back all sends of the message.
 func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) error {
 	if c.audience != (audience{}) {
-		return terminal.Misuse(errors.New("--all: is of everybody, name no audience"))
+		return terminal.Misuse(errors.New("--all: releases the whole message, so no audience may be given"))
 	}
 	return campaigns.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel,
 		Namespace: c.Namespace})
@@ -106,8 +106,8 @@ func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 // interrupted says what to do about a release that ended early.
 func (c *releaseCommand) interrupted(err error) error {
 	if client.HasCode(err, client.CodeGone) {
-		return terminal.Hinted(err, "run the same command again without --generation, and release those who have "+
-			"left the audience since from a file: twice is once")
+		return terminal.Hinted(err, "run the same command again without --generation, and release users who have "+
+			"left the audience since from a file; repeating a release is safe")
 	}
-	return terminal.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+": twice is once")
+	return terminal.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+"; repeating a release is safe")
 }

@@ -28,8 +28,8 @@ func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
 			time.Now)
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = terminal.Hinted(err, "--config or CAPPER_CONFIG names it; for an image it has to be mounted there "+
-			"(docs/install.md)")
+		err = terminal.Hinted(err, "set --config or CAPPER_CONFIG to the configuration file; in a container, mount "+
+			"the file at that path (docs/install.md)")
 	}
 	if err != nil {
 		return terminal.WithStatus(terminal.BadInput, yamltree.Counted(err))

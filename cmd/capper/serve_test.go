@@ -314,7 +314,7 @@ func TestStartRefuses(t *testing.T) {
 		second := launch(t, file)
 		<-second.exited
 		require.Equal(t, 1, second.cmd.ProcessState.ExitCode())
-		require.Contains(t, second.log.String(), "another capper has it open")
+		require.Contains(t, second.log.String(), "another capper process has the store open")
 	})
 	t.Run("segments that were never published", func(t *testing.T) {
 		t.Parallel()

@@ -30,7 +30,7 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		err = printStatus(on, status)
 	}
 	if err == nil && !status.Ready {
-		err = fmt.Errorf("%s is not ready", c.URL)
+		err = fmt.Errorf("the service at %s is not ready", c.URL)
 	}
 	return err
 }

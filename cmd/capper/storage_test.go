@@ -53,8 +53,8 @@ func TestBackupAndRestore(t *testing.T) {
 	require.Contains(t, capperOutput(t, 0, "restore", archive), "is whole")
 	out := capperOutput(t, 1, "restore", archive, "--to", store)
 	require.Contains(t, out, "sends in between would be given up")
-	require.Contains(t, out, "hint: bring the newest store back if there is one; to go on without those sends, add "+
-		"--accept-lost-sends")
+	require.Contains(t, out, "hint: restore the newest copy of the store if there is one; to continue without those "+
+		"sends, add --accept-lost-sends")
 	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "is not empty")
 	require.NoError(t, os.RemoveAll(store))
 	capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
@@ -103,7 +103,8 @@ func TestBackupThatIsCutOff(t *testing.T) {
 	require.NoError(t, os.WriteFile(damaged, archive[:len(archive)-512], 0o600))
 	require.Contains(t, capperOutput(t, 3, "restore", damaged), "damaged or cut off")
 	require.NoError(t, os.WriteFile(damaged, ofLaterVersion(archive), 0o600))
-	require.Contains(t, capperOutput(t, 3, "restore", damaged), "version 9: this program reads up to 1")
+	require.Contains(t, capperOutput(t, 3, "restore", damaged), "version 9 is too new: this program reads versions "+
+		"up to 1")
 }
 
 // ofLaterVersion is the archive as a later version of capper might have written it, whole.

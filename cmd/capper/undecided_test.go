@@ -51,7 +51,7 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
 	require.Contains(t, string(exit.Stderr), "1 users could not be decided")
 	require.Regexp(t, `capper: 1 users are unavailable and asked for again in 1s, until --timeout 8s is over: the store is degraded: \S+`, string(exit.Stderr))
-	require.Contains(t, string(exit.Stderr), "hint: they must not be sent to yet; capper status says why; then run "+
+	require.Contains(t, string(exit.Stderr), "hint: do not send to these users yet; capper status says why; then run "+
 		"the same command again\n")
 	_, err = exec.Command("capper", "explain", "5", "--url", p.url).Output()
 	require.ErrorAs(t, err, &exit)
@@ -95,5 +95,5 @@ func TestABlastOverAStoreThatIsOutOfService(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
 	require.Contains(t, string(exit.Stderr), "2 users are unavailable and asked for again in 1s, until --timeout 2s "+
-		"is over: restart needed: the embedded store is out of service")
+		"is over: restart required: the embedded store is out of service")
 }

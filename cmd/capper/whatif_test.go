@@ -208,7 +208,7 @@ func checkGone(t *testing.T, recorded *decider, limits, segments string) {
 		&out, &talk)
 	require.Equal(t, int(terminal.BadInput), got)
 	require.Contains(t, talk.String(), live[0])
-	require.Contains(t, talk.String(), "--generation names one that stands in for all")
+	require.Contains(t, talk.String(), "use --generation to name one existing generation for all calls")
 	require.NotZero(t, asked(t, terminal.Done, "--config", recorded.file(), "--limits", limits, "--generation",
 		live[1]).Asked)
 	faulty := filepath.Join(t.TempDir(), "faulty.yaml")

@@ -249,11 +249,11 @@ func (c *buildCommand) plan() (*build.Plan, error) {
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	switch given := len(c.Segment) + len(c.Table) + len(c.Set) + len(c.SetTable); {
 	case c.Force && strings.TrimSpace(c.Reason) == "":
-		return base, errors.New("--force needs --reason \"…\": it is recorded in the manifest")
+		return base, errors.New("--force requires --reason \"…\", which is recorded in the manifest")
 	case len(c.Accept) > 0 && strings.TrimSpace(c.Reason) == "":
-		return base, errors.New("--accept needs --reason \"…\": it is recorded in the manifest")
+		return base, errors.New("--accept requires --reason \"…\", which is recorded in the manifest")
 	case c.File != "" && given > 0:
-		return base, errors.New("give a build file or --segment, --set and tables, not both")
+		return base, errors.New("give either a build file or --segment, --set and table flags, not both")
 	case c.File == "" && given == 0:
 		return base, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
 	}
@@ -273,7 +273,7 @@ func addDefinitions(to *[]build.Definition, flag string, args []string, base ing
 	for _, arg := range args {
 		name, path, ok := strings.Cut(arg, "=")
 		if !ok || name == "" || path == "" {
-			return fmt.Errorf("%s %q: want NAME=FILE", flag, arg)
+			return fmt.Errorf("%s %q: must have the form NAME=FILE", flag, arg)
 		}
 		i, seen := index[name]
 		if !seen {
@@ -293,7 +293,7 @@ func (c *buildCommand) addSets(plan *build.Plan, base ingest.Input) error {
 	for _, arg := range c.SetTable {
 		prefix, path, ok := strings.Cut(arg, "=")
 		if !ok || prefix == "" || path == "" {
-			return fmt.Errorf("--set-table %q: want PREFIX/=FILE", arg)
+			return fmt.Errorf("--set-table %q: must have the form PREFIX/=FILE", arg)
 		}
 		base.Path = path
 		plan.AddSetTable(prefix, base)

@@ -68,7 +68,7 @@ func (c *generateCommand) users() (*synthetic.Users, error) {
 		name, text, ok := strings.Cut(arg, "=")
 		var part percentage
 		if err := part.UnmarshalText([]byte(text)); !ok || err != nil {
-			return nil, fmt.Errorf("--segments %q: want NAME=PERCENT", arg)
+			return nil, fmt.Errorf("--segments %q: must have the form NAME=PERCENT", arg)
 		}
 		users.Shares = append(users.Shares, synthetic.Share{Segment: name, Percent: float64(part)})
 	}

@@ -65,13 +65,13 @@ func (f *boundFlags) override(plan *build.Plan) error {
 	}
 	for _, name := range f.AllowNew {
 		if !plan.Publishes(name) {
-			return fmt.Errorf("--allow-new %q is not one of the segments and sets to publish", name)
+			return fmt.Errorf("--allow-new %q: must be the name of a segment or set in this build", name)
 		}
 	}
 	b.New = append(b.New, f.AllowNew...)
 	for _, flaw := range f.AllowFirst {
 		if !slices.Contains(guard.Flaws, flaw) {
-			return fmt.Errorf("--allow-first %q is not one of %v", flaw, guard.Flaws)
+			return fmt.Errorf("--allow-first %q: must be one of %v", flaw, guard.Flaws)
 		}
 	}
 	b.AllowFirst = append(b.AllowFirst, f.AllowFirst...)

@@ -54,14 +54,14 @@ const listedNames = 10
 
 // unknown is that a generation has no such name.
 func (c *segmentOf) unknown(generation string, names []string) error {
-	err := fmt.Errorf("no segment or set %q in generation %s", c.Segment, generation)
+	err := fmt.Errorf("segment or set %q does not exist in generation %s", c.Segment, generation)
 	if len(names) <= listedNames {
 		return fmt.Errorf("%w: it has %q", err, names)
 	}
 	if nearest := audience.Nearest(c.Segment, names); nearest != "" {
 		err = fmt.Errorf("%w; the nearest is %q", err, nearest)
 	}
-	return terminal.Hinted(err, "segmentbuild inspect lists them")
+	return terminal.Hinted(err, "segmentbuild inspect lists the segments and sets")
 }
 
 type membersCommand struct {
@@ -79,7 +79,7 @@ type membership struct {
 // Run answers for users, or samples the segment.
 func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
-		return terminal.Misuse(errors.New("give --user ID or --sample N, one of the two"))
+		return terminal.Misuse(errors.New("give either --user ID or --sample N"))
 	}
 	b, err := c.read(ctx, on)
 	if err != nil {

@@ -63,7 +63,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 // Run makes an earlier generation live, after it has been checked as a reader would.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
-		return terminal.Misuse(errors.New("--hold needs a reason: it is what build and list say"))
+		return terminal.Misuse(errors.New("--hold: must have a reason, which build and list then show"))
 	}
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -72,8 +72,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	defer cancel()
 	report, err := c.rollback(ctx, location)
 	if err != nil && c.Hold != "" && !c.DryRun {
-		err = terminal.Hinted(err, "segmentbuild list says whether publishing is on hold all the same; release-hold "+
-			"ends it")
+		err = terminal.Hinted(err, "publishing may be on hold nevertheless: segmentbuild list shows a hold, and "+
+			"release-hold ends it")
 	}
 	if err != nil {
 		return timedOut(ctx, err)
@@ -211,7 +211,7 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	defer cancel()
 	hold, err := (&publish.Publisher{Location: location}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
-		return notThere(fmt.Errorf("there is no hold at %s, and nothing is published there: %w", c.At, err))
+		return notThere(fmt.Errorf("location %s has no hold and no published generation: %w", c.At, err))
 	}
 	if err != nil {
 		return timedOut(ctx, err)

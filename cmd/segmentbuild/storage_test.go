@@ -62,7 +62,7 @@ func TestFaultsOnTheWayToAnInputAreNoBadInput(t *testing.T) {
 			}
 			cutAfter(1000)(w, r, server)
 		}, key: "a.txt", status: int(terminal.Failure), talk: []string{"status 412",
-			"it was replaced while it was read"}},
+			"the object was replaced while it was read"}},
 
 		"no such object": {serve: pass, key: "b.txt", status: int(terminal.BadInput), talk: []string{"not found"}},
 		"nothing matches": {serve: pass, key: "b*.txt", status: int(terminal.BadInput),

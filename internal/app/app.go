@@ -105,7 +105,7 @@ func Run(ctx context.Context, cfg Config) error {
 // fails, or ctx ends before, what was started is stopped again.
 func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Watcher == nil {
-		return nil, errors.New("app: Config.Watcher is missing")
+		return nil, errors.New("app: Config.Watcher must be set")
 	}
 	if cfg.Log == nil {
 		cfg.Log = io.Discard

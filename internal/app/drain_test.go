@@ -120,8 +120,8 @@ func TestTheStoreStaysOpenUnderACallThatHangs(t *testing.T) {
 	ended := call(t, s, g)
 	err = s.Stop()
 	require.ErrorContains(t, err, "a call does not come back from the store: it still runs")
-	require.ErrorContains(t, err, "close the store: left to the end of the process, because what uses it did not "+
-		"end: drain the calls")
+	require.ErrorContains(t, err, "close the store: stays open until the process ends, because a step that uses it "+
+		"did not finish: drain the calls")
 	require.Error(t, testkit.Receive(t, ended), "its connection was closed all the same")
 	require.Zero(t, g.closed.Load())
 	require.Contains(t, log.String(), `level=ERROR msg="not stopped" step="close the store"`)

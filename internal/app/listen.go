@@ -65,8 +65,8 @@ func (s *Service) listen(context.Context) (err error) {
 func (s *Service) open(address string) (net.Listener, error) {
 	listener, err := s.api.Listen(address)
 	if errors.Is(err, fs.ErrPermission) {
-		err = terminal.Hinted(err, "this user may not have ports of the system: take one from 1024 on, and let what "+
-			"stands before it have the other, or give it the capability CAP_NET_BIND_SERVICE")
+		err = terminal.Hinted(err, "this user may not open system ports: use a port from 1024 on, behind a load "+
+			"balancer if needed, or grant the capability CAP_NET_BIND_SERVICE")
 	}
 	return listener, err
 }

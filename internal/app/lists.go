@@ -137,8 +137,8 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {
 		return nil
 	}
-	return fmt.Errorf("%w: time zones of users would count, and generation %s has no set %s, which an earlier one "+
-		"had: refused until one that has it is in use",
+	return fmt.Errorf("%w: a rule uses time zones of users, but generation %s lacks set %s, which an earlier "+
+		"generation had: the change waits for a generation with the set",
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 
@@ -152,8 +152,8 @@ type listAges struct {
 func newListAges(of *Service) *listAges {
 	return &listAges{of: of,
 		most: prometheus.NewDesc("capper_sets_max_age_seconds",
-			"Maximum allowed age of a suppressed set (its max_age). Absent if no max_age is "+
-				"configured.", []string{"set"}, nil),
+			"Maximum allowed age of a suppressed set (its max_age). Absent if no max_age is configured.",
+			[]string{"set"}, nil),
 		tooOld: prometheus.NewDesc("capper_sets_too_old",
 			"1 while a suppressed set is older than its max_age and users of affected sends are unavailable. Absent "+
 				"if no max_age is configured.", []string{"set"}, nil),

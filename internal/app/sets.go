@@ -28,7 +28,7 @@ func (s *Service) require(m *segments.Manifest) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("it has no set %s, which the configuration needs", strings.Join(missing, ", "))
+	return fmt.Errorf("set %s, which the configuration requires, is missing", strings.Join(missing, ", "))
 }
 
 // needs is the policy in force, or while there is no capper yet the one that will be.
@@ -49,7 +49,8 @@ func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		faults = append(faults, fmt.Errorf("%s: generation %s has no set %s%s: refused until one that has it is in use",
+		faults = append(faults, fmt.Errorf("%s: generation %s lacks set %s%s: the change waits for a generation "+
+			"with the set",
 			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
 	}
 	if len(faults) == 0 {

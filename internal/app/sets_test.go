@@ -144,7 +144,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.False(t, status.Ready)
 			require.Equal(t, []string{"de", "opted-out"}, status.Segments.Missing)
 			require.Contains(t, status.Segments.Error, "generation "+first+
-				" is refused: it has no set de, opted-out, which the configuration needs")
+				" is refused: set de, opted-out, which the configuration requires, is missing")
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 2\n")
 			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`,
 				w.log.String())
@@ -206,7 +206,7 @@ func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 	status := w.status()
 	require.True(t, status.Ready)
 	require.Equal(t, first, status.Generation)
-	require.Equal(t, "generation "+second+" is refused: it has no set opted-out, which the configuration needs",
+	require.Equal(t, "generation "+second+" is refused: set opted-out, which the configuration requires, is missing",
 		status.Segments.Error)
 	require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1)
 
@@ -236,12 +236,12 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			testkit.Eventually(t, func() bool { return w.status().Config.Error != "" })
 			status := w.status()
 			require.Equal(t, strings.Join([]string{
-				"not yet: quiet[0].sets: generation " + first + " has no set de: refused until one that has it " +
-					"is in use",
+				"not yet: quiet[0].sets: " +
+					"generation " + first + " lacks set de: the change waits for a generation with the set",
 				"suppress.new: generation " + first + " has no set new (it is a segment there, and sets are asked " +
-					"for): refused until one that has it is in use",
-				"suppress.opted-out: generation " + first + " has no set opted-out: refused until one that has it " +
-					"is in use",
+					"for): the change waits for a generation with the set",
+				"suppress.opted-out: " +
+					"generation " + first + " lacks set opted-out: the change waits for a generation with the set",
 			}, "\n"), status.Config.Error)
 			require.Equal(t, before, status.ConfigVersion)
 			require.True(t, status.Ready)
@@ -308,7 +308,7 @@ func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 		"suppress: {opted-out: [push, sms], bounced: all}\n" +
 			"less_suppressed: [bounced]\n": "suppress.opted-out: must not let sends without a channel through",
 		"suppress: {opted-out: all, bounced: {channels: [push, sms], even_exempt: true}}\nno_longer_suppressed: " +
-			"[bounced]\n": "must be a set that suppress does not name, and suppress names bounced",
+			"[bounced]\n": "must not name a set of suppress, but suppress names bounced",
 		"": "suppress.bounced: must not be dropped by a reload",
 	} {
 		w.configure(sections)

@@ -25,7 +25,7 @@ type step struct {
 }
 
 // errRunning says that something was given up that goes on all the same.
-var errRunning = errors.New("it still runs")
+var errRunning = errors.New("step is still running")
 
 // grace is how long an action may take to return once its time is over.
 const grace = time.Second
@@ -33,7 +33,7 @@ const grace = time.Second
 // do runs the action. Its context ends when its time is over; when it does not
 // return then either, do does without it, and the error is errRunning.
 func (a action) do(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("not done within %s", a.within))
+	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- a.run(ctx) }()
@@ -93,7 +93,8 @@ func (s *stack) stop() error {
 func (s *stack) undo(last step, running string) (err error) {
 	began := s.clock()
 	if last.unused && running != "" {
-		err = fmt.Errorf("%s: left to the end of the process, because what uses it did not end: %s", last.down.name,
+		err = fmt.Errorf("%s: stays open until the process ends, because a step that uses it did not finish: %s",
+			last.down.name,
 			running)
 	} else {
 		err = last.down.do(context.Background())

@@ -59,12 +59,13 @@ func TestStepsAreBounded(t *testing.T) {
 
 	err := s.start(t.Context(), step{up: action{"listen", time.Millisecond, hang}})
 	require.ErrorIs(t, err, errRunning)
-	require.EqualError(t, err, "listen: context deadline exceeded: not done within 1ms, and it still runs")
+	require.EqualError(t, err, "listen: context deadline exceeded: step did not finish within 1ms, and it still runs")
 
 	err = s.stop()
 	require.ErrorIs(t, err, errRunning)
-	require.ErrorContains(t, err, "stop calls: context deadline exceeded: not done within 1ms, and it still runs")
-	require.ErrorContains(t, err, "stop store: left to the end of the process, because what uses it did not end: "+
-		"stop calls")
+	require.ErrorContains(t, err, "stop calls: context deadline exceeded: step did not finish within 1ms, and it "+
+		"still runs")
+	require.ErrorContains(t, err, "stop store: stays open until the process ends, because a step that uses it did "+
+		"not finish: stop calls")
 	require.Equal(t, []string{"start segments", "start store", "start calls", "stop segments"}, h.did)
 }

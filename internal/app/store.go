@@ -88,13 +88,13 @@ func credentials(cfg config.RedisStore) (func() (username, password string, err 
 		return nil, nil
 	}
 	if os.Getenv(RedisPassword) != "" {
-		return nil, errors.New("$" + RedisPassword + " and store.redis.password_file: only one of them may be given")
+		return nil, errors.New("$" + RedisPassword + " and store.redis.password_file: must not both be set")
 	}
 	read := func() (string, string, error) {
 		text, err := os.ReadFile(file)
 		password := strings.TrimRight(string(text), "\r\n")
 		if err == nil && password == "" {
-			err = errors.New("it is empty")
+			err = errors.New("file is empty")
 		}
 		return cfg.Options.Username, password, named("read store.redis.password_file "+file, err)
 	}
@@ -137,7 +137,7 @@ func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, errors.New("store.redis.tls.ca_file " + cfg.CAFile + ": holds no PEM certificate")
+			return nil, errors.New("store.redis.tls.ca_file " + cfg.CAFile + ": the file contains no PEM certificate")
 		}
 		return pool, nil
 	}
@@ -150,8 +150,8 @@ func explainStore(err error) error {
 	var known *redisstore.HintedError
 	switch {
 	case redisstore.IsAuth(err):
-		return terminal.Hinted(err, "the password comes from $"+RedisPassword+
-			" or store.redis.password_file, the user from store.redis.username")
+		return terminal.Hinted(err, "the password is read from $"+RedisPassword+
+			" or store.redis.password_file, and the user name from store.redis.username")
 	case errors.As(err, &known):
 		return terminal.Hinted(err, known.Hint)
 	}

@@ -32,7 +32,7 @@ func TestCredentialsComeFromOnePlace(t *testing.T) {
 	require.ErrorContains(t, err, "no such file")
 	t.Setenv(RedisPassword, "secret")
 	_, err = credentials(cfg)
-	require.ErrorContains(t, err, "only one of them may be given")
+	require.ErrorContains(t, err, "must not both be set")
 	require.NotContains(t, err.Error(), "secret")
 	read, err = credentials(config.RedisStore{})
 	require.NoError(t, err)

@@ -18,11 +18,11 @@ type Cursor struct {
 }
 
 // ErrOtherQuery: a cursor is of another expression, sample, part or generation.
-var ErrOtherQuery = errors.New("the cursor is of another query: expression, sample, part and generation must be " +
-	"those of the call that gave it")
+var ErrOtherQuery = errors.New("the cursor belongs to another query: expression, sample, part and generation must " +
+	"be the same in every call")
 
 // errNoCursor says no more, as what it is about has no parts for who sent it.
-var errNoCursor = errors.New("not a cursor that an answer gave")
+var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
 // The bytes of a cursor: version, query, last user, generation, and a hash of all that
 // against damage, in base64 for URLs.

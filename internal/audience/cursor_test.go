@@ -74,7 +74,7 @@ func TestTextsThatAreNoCursor(t *testing.T) {
 		for _, c := range []byte("A_\n=") {
 			if text[i] != c {
 				_, err := audience.ParseCursor(text[:i] + string(c) + text[i+1:])
-				require.EqualError(t, err, "not a cursor that an answer gave", "%d %q", i, c)
+				require.EqualError(t, err, "the cursor was not returned by an earlier call", "%d %q", i, c)
 			}
 		}
 		_, err := audience.ParseCursor(text[:i])
@@ -83,7 +83,7 @@ func TestTextsThatAreNoCursor(t *testing.T) {
 	for _, bad := range []string{text + "A", text + "\n", "\n" + text, text + "=", " ",
 		base64.RawURLEncoding.EncodeToString(make([]byte, 5_000))} {
 		_, err := audience.ParseCursor(bad)
-		require.EqualError(t, err, "not a cursor that an answer gave")
+		require.EqualError(t, err, "the cursor was not returned by an earlier call")
 	}
 }
 

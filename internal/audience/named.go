@@ -62,7 +62,7 @@ func checkNamed(name string) error {
 	t, err := (&scanner{rest: name, column: 1}).next()
 	switch {
 	case name == All || name == Default:
-		return fmt.Errorf("%q is what expressions call other users", name)
+		return fmt.Errorf("name %q is reserved for expressions", name)
 	case err != nil || t.kind != nameToken || t.text != name:
 		return fmt.Errorf(`must be 1 to %d letters, digits, ".", "_", "-", "/" or "+", the first a letter or digit`,
 			MaxName)
@@ -99,9 +99,9 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	names, nesting := e.root.measure(expanded, out.used)
 	switch {
 	case names > MaxExpanded:
-		return nil, fmt.Errorf("with the expressions that its names stand for it has more than %d names", MaxExpanded)
+		return nil, fmt.Errorf("the expression, with named expressions expanded, has more than %d names", MaxExpanded)
 	case nesting > MaxNesting:
-		return nil, fmt.Errorf("with the expressions that its names stand for it has more than %d levels", MaxNesting)
+		return nil, fmt.Errorf("the expression, with named expressions expanded, has more than %d levels", MaxNesting)
 	}
 	out.root = e.root.replace(expanded)
 	return out, nil
@@ -180,7 +180,7 @@ func (x *expander) expand(name string) {
 			continue
 		}
 		if i := slices.Index(x.way, below); i >= 0 {
-			x.fail(below, fmt.Errorf("%s is made from itself: %s", below,
+			x.fail(below, fmt.Errorf("%s refers to itself: %s", below,
 				strings.Join(append(slices.Clone(x.way[i:]), below), " → ")))
 		} else {
 			x.expand(below)

@@ -107,7 +107,7 @@ func TestPlainExpressions(t *testing.T) {
 func TestBoundsOfExpressions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a" + strings.Repeat(" ", 4_096): "an expression has at most 4096 bytes, got 4097",
+		"a" + strings.Repeat(" ", 4_096): "an expression must have at most 4096 bytes, got 4097",
 		strings.Repeat("a|", 256) + "a":  "column 513: an expression has at most 256 names",
 		nested(MaxNesting + 1):           "column 65: an expression has at most 64 parentheses within each other",
 		strings.Repeat("(", 4_000):       "column 65: an expression has at most 64 parentheses within each other",
@@ -187,18 +187,18 @@ func TestFaultsOfNamedExpressions(t *testing.T) {
 		texts map[string]string
 		want  string
 	}{
-		"itself": {map[string]string{"a": "vip - a"}, "a: a is made from itself: a → a"},
+		"itself": {map[string]string{"a": "vip - a"}, "a: a refers to itself: a → a"},
 		"a circle": {map[string]string{"a": "b", "b": "c | x", "c": "a", "outside": "a"},
-			"a: a is made from itself: a → b → c → a"},
+			"a: a refers to itself: a → b → c → a"},
 		"a circle behind another": {map[string]string{"a": "b", "b": "c", "c": "b"},
-			"b: b is made from itself: b → c → b"},
+			"b: b refers to itself: b → c → b"},
 		"syntax":  {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
 		"all":     {map[string]string{"all": "b"}, `all: "all" is what expressions call other users`},
 		"default": {map[string]string{"default": "b"}, `default: "default" is what expressions call other users`},
 		"bad names": {map[string]string{"a b": "c", "": "c", "-a": "c", "(": "c"}, badName("") + "\n" + badName("(") +
 			"\n" + badName("-a") + "\n" + badName("a b")},
 		"several": {map[string]string{"b": "b", "a": ""}, "a: column 1: expected a name or \"(\", got the end\nb: b " +
-			"is made from itself: b → b"},
+			"refers to itself: b → b"},
 	} {
 		_, err := NewNamed(c.texts)
 		require.EqualError(t, err, c.want, name)
@@ -217,14 +217,14 @@ func TestHugeExpansionsAreRefused(t *testing.T) {
 		texts[fmt.Sprintf("x%03d", i+1)] = fmt.Sprintf("x%03d | x%03d", i, i)
 	}
 	_, err := NewNamed(texts)
-	require.EqualError(t, err, "x011: with the expressions that its names stand for it has more than 1024 names")
+	require.EqualError(t, err, "x011: the expression, with named expressions expanded, has more than 1024 names")
 
 	deep := map[string]string{"y00": "vip"}
 	for i := range 70 {
 		deep[fmt.Sprintf("y%02d", i+1)] = fmt.Sprintf("y%02d", i)
 	}
 	_, err = NewNamed(deep)
-	require.EqualError(t, err, "y65: with the expressions that its names stand for it has more than 64 levels")
+	require.EqualError(t, err, "y65: the expression, with named expressions expanded, has more than 64 levels")
 
 	named, err := NewNamed(map[string]string{"many": strings.Repeat("a|", 255) + "a"})
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func (c *cursor) uvarint() uint64 {
 		c.fail(errTruncated)
 		return 0
 	case size < 0 || size > 1 && c.rest[size-1] == 0:
-		c.fail(fmt.Errorf("number that is not in its shortest form"))
+		c.fail(fmt.Errorf("number is not encoded in its shortest form"))
 		return 0
 	}
 	c.rest = c.rest[size:]
@@ -55,7 +55,7 @@ func (c *cursor) count() int { return int(c.below(1 << 40)) }
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
-		c.fail(fmt.Errorf("%d where at most %d can be", n, most))
+		c.fail(fmt.Errorf("number is %d and must be at most %d", n, most))
 		return 0
 	}
 	return n
@@ -77,7 +77,7 @@ func (c *cursor) bytes(n uint64) []byte {
 func (c *cursor) text() string {
 	b := c.bytes(c.below(MaxText))
 	if !utf8.Valid(b) {
-		c.fail(fmt.Errorf("text that is not UTF-8"))
+		c.fail(fmt.Errorf("text is not valid UTF-8"))
 		return ""
 	}
 	return string(b)
@@ -86,7 +86,7 @@ func (c *cursor) text() string {
 // end is the fault of the payload: also what is left of it.
 func (c *cursor) end() error {
 	if c.err == nil && len(c.rest) > 0 {
-		c.fail(fmt.Errorf("%d bytes behind the end", len(c.rest)))
+		c.fail(fmt.Errorf("%d extra bytes after the end of the record", len(c.rest)))
 	}
 	return c.err
 }

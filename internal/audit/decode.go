@@ -13,14 +13,14 @@ func (r *Reader) record(c *cursor) *Record {
 	x := &Record{Kind: Kind(c.byte()), Instance: r.header.Instance, Sequence: r.next, Widening: r.header.Widening}
 	flags := c.byte()
 	if x.Kind < Filter || x.Kind > Pace || flags&^knownFlags != 0 {
-		c.fail(fmt.Errorf("record of kind %d, flags %d", x.Kind, flags))
+		c.fail(fmt.Errorf("record has unknown kind %d or flags %d", x.Kind, flags))
 	}
 	x.Exempt = flags&flagExempt != 0
 	if at := c.uvarint(); c.err == nil && at != r.next-r.header.First {
-		c.fail(fmt.Errorf("record %d where %d should be", r.header.First+at, r.next))
+		c.fail(fmt.Errorf("record has number %d and must have %d", r.header.First+at, r.next))
 	}
 	if x.At = r.at + capping.Instant(c.varint()); x.At < 0 || x.At > capping.Never {
-		c.fail(fmt.Errorf("record at %d", x.At))
+		c.fail(fmt.Errorf("record has invalid time %d", x.At))
 	}
 	x.Took = c.millis()
 	x.Message.ID = r.messages.read(c)
@@ -30,7 +30,7 @@ func (r *Reader) record(c *cursor) *Record {
 	x.Channel = capping.Channel(c.byte())
 	if flags&flagAudience != 0 {
 		if x.Audience = r.names.read(c); x.Audience == "" {
-			c.fail(errors.New("audience without an expression"))
+			c.fail(errors.New("record has an audience but its expression is empty"))
 		}
 	}
 	r.contents(c, x)
@@ -88,7 +88,7 @@ func readUsers(c *cursor) *bitmap.Bitmap {
 	}
 	users, err := bitmap.Read(raw)
 	if err == nil && users.Cardinality() <= fewUsers {
-		err = fmt.Errorf("bitmap of %d users, who are a list", users.Cardinality())
+		err = fmt.Errorf("a group of %d users must be encoded as a list, not a bitmap", users.Cardinality())
 	}
 	if err != nil {
 		c.fail(fmt.Errorf("users: %w", err))
@@ -98,14 +98,14 @@ func readUsers(c *cursor) *bitmap.Bitmap {
 
 func readFew(c *cursor, n uint64) *bitmap.Bitmap {
 	if n > fewUsers {
-		c.fail(fmt.Errorf("list of %d users, who are a bitmap", n))
+		c.fail(fmt.Errorf("a group of %d users must be encoded as a bitmap, not a list", n))
 	}
 	ids := make([]uint32, 0, fewUsers)
 	next := uint64(0)
 	for ; n > 0 && c.err == nil; n-- {
 		id := next + c.below(1<<32-1)
 		if id > 1<<32-1 {
-			c.fail(fmt.Errorf("user %d", id))
+			c.fail(fmt.Errorf("user id %d is out of range", id))
 		}
 		ids, next = append(ids, uint32(id)), id+1
 	}
@@ -124,7 +124,7 @@ func (r *Reader) permits(c *cursor) *Permits {
 	for _, to := range []*time.Duration{&p.First, &p.Last} {
 		micros := c.varint()
 		if micros > 1<<50 || micros < -(1<<50) {
-			c.fail(fmt.Errorf("permit in %d microseconds", micros))
+			c.fail(fmt.Errorf("permit in %d microseconds is out of range", micros))
 		}
 		*to = time.Duration(micros) * time.Microsecond
 	}

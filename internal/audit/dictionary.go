@@ -53,7 +53,8 @@ func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {
 		if ref-refFirst >= uint64(len(d.words)) {
-			c.fail(fmt.Errorf("text %d of %d", ref-refFirst, len(d.words)))
+			c.fail(fmt.Errorf("text number %d does not exist: the dictionary has %d texts",
+				ref-refFirst, len(d.words)))
 			return ""
 		}
 		return d.words[ref-refFirst]
@@ -61,7 +62,7 @@ func (d *dictionary) read(c *cursor) string {
 	text := c.text()
 	if ref == refKept && c.err == nil {
 		if !d.room(len(text), len(d.words)) {
-			c.fail(fmt.Errorf("text %d is more than is kept", len(d.words)))
+			c.fail(fmt.Errorf("text number %d exceeds the size of the dictionary", len(d.words)))
 			return ""
 		}
 		d.words = append(d.words, text)

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrDocument says that a document of a location is not what was written.
-var ErrDocument = errors.New("damaged: its check does not hold")
+var ErrDocument = errors.New("document is damaged: its checksum does not match")
 
 // The last member of a sealed document, and the end of it.
 const (

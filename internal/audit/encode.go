@@ -38,7 +38,7 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 }
 
 // ErrTooLarge is that a record takes more than MaxFrame, or a text of it more than MaxText.
-var ErrTooLarge = errors.New("record is too large for a frame")
+var ErrTooLarge = errors.New("audit record is too large for one frame")
 
 // AppendRecord appends a record. Its Instance and Sequence are the file's, whatever it has;
 // the Sequence is returned. An error is that nothing was appended.
@@ -123,11 +123,11 @@ func check(r *Record) error {
 	}
 	switch {
 	case r.Kind < Filter || r.Kind > Pace:
-		return fmt.Errorf("record of kind %d", r.Kind)
+		return fmt.Errorf("audit record has unknown kind %d", r.Kind)
 	case r.At < 0 || r.Took < 0:
-		return fmt.Errorf("record at %d that took %v", r.At, r.Took)
+		return fmt.Errorf("audit record has invalid time %d or duration %v", r.At, r.Took)
 	case (r.Kind == Pace) != (r.Permits != nil):
-		return errors.New("permits belong to calls for permits, and to no others")
+		return errors.New("only records of calls for permits may contain permits")
 	}
 	for i := range r.Groups {
 		if err := r.Groups[i].check(); err != nil {

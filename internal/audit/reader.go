@@ -39,7 +39,7 @@ func NewReader(in io.Reader) (*Reader, error) {
 		return nil, r.cut(err, begin[:n])
 	}
 	if string(begin) != magic {
-		return nil, r.damaged(errors.New("not a file of the audit"))
+		return nil, r.damaged(errors.New("not an audit file"))
 	}
 	r.offset = int64(len(magic))
 	kind, payload, size, err := r.frame()
@@ -47,7 +47,7 @@ func NewReader(in io.Reader) (*Reader, error) {
 		return nil, err
 	}
 	if kind != frameHeader {
-		return nil, r.damaged(fmt.Errorf("frame of kind %d in the place of the header", kind))
+		return nil, r.damaged(fmt.Errorf("audit file begins with a frame of kind %d instead of a header", kind))
 	}
 	if err := r.readHeader(payload); err != nil {
 		return nil, r.damaged(err)
@@ -88,7 +88,7 @@ func (r *Reader) read() (frame Frame, err error) {
 	c := &cursor{rest: payload}
 	switch {
 	case r.ended:
-		c.fail(errors.New("frame behind the end"))
+		c.fail(errors.New("audit file has a frame after its end marker"))
 	case kind == frameRecord:
 		frame.Record = r.record(c)
 	case kind == frameGap:
@@ -96,7 +96,7 @@ func (r *Reader) read() (frame Frame, err error) {
 	case kind == frameEnd:
 		frame.End = r.end(c)
 	default:
-		c.fail(fmt.Errorf("frame of unknown kind %d", kind))
+		c.fail(fmt.Errorf("audit file has a frame of unknown kind %d", kind))
 	}
 	if err := c.end(); err != nil {
 		return Frame{}, r.damaged(err)
@@ -175,7 +175,7 @@ func (r *Reader) noHead() error {
 			return err
 		}
 		if b != 0 {
-			return r.damaged(errors.New("no frame begins here"))
+			return r.damaged(errors.New("no valid frame at this position"))
 		}
 	}
 }
@@ -196,7 +196,7 @@ func readBody(in io.Reader, size int) ([]byte, error) {
 func (r *Reader) readHeader(payload []byte) error {
 	c := &cursor{rest: payload}
 	if format := c.uvarint(); c.err == nil && format != Format {
-		return fmt.Errorf("format %d, this version of capper reads format %d", format, Format)
+		return fmt.Errorf("audit file has format %d, but this version of capper reads format %d", format, Format)
 	}
 	h := &r.header
 	h.Instance = c.text()
@@ -206,7 +206,8 @@ func (r *Reader) readHeader(payload []byte) error {
 	h.Widening = c.millis()
 	r.at, r.next = h.Begun, h.First
 	if c.err == nil && (!IsInstance(h.Instance) || h.Number == 0 || h.First == 0) {
-		c.fail(fmt.Errorf("file %d of instance %q, from record %d", h.Number, h.Instance, h.First))
+		c.fail(fmt.Errorf("header has invalid file number %d, instance %q or record number %d",
+			h.Number, h.Instance, h.First))
 	}
 	return c.end()
 }
@@ -220,7 +221,7 @@ func (c *cursor) millis() time.Duration {
 func (r *Reader) gap(c *cursor) *Gap {
 	g := &Gap{Lost: c.below(1 << 60), From: c.instant(), To: c.instant()}
 	if g.Lost == 0 || r.next+g.Lost < r.next {
-		c.fail(fmt.Errorf("gap of %d records", g.Lost))
+		c.fail(fmt.Errorf("invalid gap of %d records", g.Lost))
 	}
 	r.next += g.Lost
 	return g
@@ -230,13 +231,14 @@ func (r *Reader) end(c *cursor) *End {
 	end := &End{Records: c.uvarint(), Last: c.uvarint()}
 	recovered := c.byte()
 	if end.Recovered = recovered == 1; recovered > 1 {
-		c.fail(fmt.Errorf("flags %d", recovered))
+		c.fail(fmt.Errorf("invalid frame flags %d", recovered))
 	}
 	if end.Recovered {
 		end.Closed = c.instant()
 	}
 	if so := r.So(); c.err == nil && (end.Records != so.Records || end.Last != so.Last) {
-		c.fail(fmt.Errorf("the end is of %d records up to %d, there are %d up to %d", end.Records, end.Last, so.Records,
+		c.fail(fmt.Errorf("end marker counts %d records up to number %d, but the file has %d up to number %d",
+			end.Records, end.Last, so.Records,
 			so.Last))
 	}
 	r.ended = c.err == nil

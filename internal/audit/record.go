@@ -117,13 +117,13 @@ func (g *Group) check() error {
 	denied := g.Outcome == Denied
 	switch {
 	case !g.Outcome.known():
-		return fmt.Errorf("outcome %d", g.Outcome)
+		return fmt.Errorf("unknown outcome %d", g.Outcome)
 	case g.By > capping.ByQuiet || g.By != capping.ByLimit && !denied:
-		return fmt.Errorf("reason %d of outcome %d", g.By, g.Outcome)
+		return fmt.Errorf("reason %d is not valid for outcome %d", g.By, g.Outcome)
 	case (g.Limit != "") != denied:
-		return fmt.Errorf("limit %q of outcome %d", g.Limit, g.Outcome)
+		return fmt.Errorf("limit %q is not valid for outcome %d", g.Limit, g.Outcome)
 	case (g.Set != "") != (denied && g.By == capping.BySuppression):
-		return fmt.Errorf("set %q of reason %d", g.Set, g.By)
+		return fmt.Errorf("set %q is not valid for reason %d", g.Set, g.By)
 	case len(g.encoded) == 0 && (g.Users == nil || g.Users.Cardinality() == 0):
 		return errors.New("nobody")
 	}

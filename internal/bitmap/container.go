@@ -101,7 +101,7 @@ func checkArray(data []byte) error {
 	for i := 0; i+1 < len(data); i += 2 {
 		v := int(binary.LittleEndian.Uint16(data[i:]))
 		if v <= last {
-			return fmt.Errorf("ids out of order: %d after %d", v, last)
+			return fmt.Errorf("ids are not in ascending order: %d after %d", v, last)
 		}
 		last = v
 	}
@@ -113,10 +113,11 @@ func (c *container) checkRuns() error {
 	for i := 2; i < len(c.data); i += 4 {
 		start, end := runAt(c.data, i)
 		if start <= last+1 {
-			return fmt.Errorf("runs out of order: one starts at %d, the one before ends at %d", start, last)
+			return fmt.Errorf("runs overlap or are out of order: a run starts at %d, but the previous run ends at %d",
+				start, last)
 		}
 		if end >= containerIDs {
-			return fmt.Errorf("a run ends at %d, beyond the container", end)
+			return fmt.Errorf("a run ends at %d, beyond the end of its container", end)
 		}
 		n, last = n+end-start+1, end
 	}
@@ -125,7 +126,7 @@ func (c *container) checkRuns() error {
 
 func (c *container) checkCardinality(n int) error {
 	if n != c.card {
-		return fmt.Errorf("%d ids, its descriptor says %d", n, c.card)
+		return fmt.Errorf("container has %d ids, but its descriptor says %d", n, c.card)
 	}
 	return nil
 }

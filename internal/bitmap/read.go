@@ -10,7 +10,7 @@ import (
 // which must not change any more. Errors say what is wrong with the bytes.
 func Read(raw []byte) (*Bitmap, error) {
 	if len(raw) > MaxBytes {
-		return nil, fmt.Errorf("%d bytes, a bitmap of 32-bit ids has at most %d", len(raw), MaxBytes)
+		return nil, fmt.Errorf("bitmap has %d bytes and must have at most %d", len(raw), MaxBytes)
 	}
 	list, err := parseContainers(raw)
 	if err != nil {
@@ -46,7 +46,7 @@ func parseContainers(raw []byte) ([]container, error) {
 		}
 	}
 	if len(rest) > 0 {
-		return nil, fmt.Errorf("%d bytes after the end of the bitmap", len(rest))
+		return nil, fmt.Errorf("%d extra bytes after the end of the bitmap", len(rest))
 	}
 	return list, nil
 }
@@ -70,14 +70,14 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		}
 		isRun, rest = rest[:flags], rest[flags:]
 		if spare := isRun[flags-1] >> ((count-1)%8 + 1); spare != 0 {
-			return nil, nil, nil, fmt.Errorf("run flags of containers that are not there, beyond the %d there are",
+			return nil, nil, nil, fmt.Errorf("run flags exist for more containers than the bitmap has, which is %d",
 				count)
 		}
 	default:
 		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)
 	}
 	if count > maxContainers {
-		return nil, nil, nil, fmt.Errorf("%d containers, at most %d are possible", count, maxContainers)
+		return nil, nil, nil, fmt.Errorf("bitmap has %d containers and must have at most %d", count, maxContainers)
 	}
 	if len(rest) < int(count)*descriptorBytes {
 		return nil, nil, nil, errTruncated
@@ -89,7 +89,8 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		c.card = int(binary.LittleEndian.Uint16(rest[4*i+2:])) + 1
 		c.kind = kindOf(isRun, i, c.card)
 		if i > 0 && c.key <= list[i-1].key {
-			return nil, nil, nil, fmt.Errorf("container %d: key %d after key %d", i, c.key, list[i-1].key)
+			return nil, nil, nil, fmt.Errorf("container %d: key %d is out of order after key %d",
+				i, c.key, list[i-1].key)
 		}
 	}
 	return list, isRun, rest[int(count)*descriptorBytes:], nil
@@ -117,7 +118,7 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	at := len(raw) - len(rest)
 	for i := range list {
 		if got := binary.LittleEndian.Uint32(offsets[4*i:]); int(got) != at {
-			return nil, fmt.Errorf("container %d: offset %d, its data is at %d", i, got, at)
+			return nil, fmt.Errorf("container %d: offset is %d, but the data is at %d", i, got, at)
 		}
 		size, err := list[i].measure(raw[at:])
 		if err != nil {

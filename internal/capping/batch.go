@@ -58,36 +58,38 @@ const MaxShadow = 32
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
-		return fmt.Errorf("batch of %d users: %d groups, %d verdicts", len(b.Users), len(b.Groups), len(verdicts))
+		return fmt.Errorf("batch of %d users must have equally many groups and verdicts, got %d and %d",
+			len(b.Users), len(b.Groups), len(verdicts))
 	case b.Retention < MinRetention || b.Retention > MaxRetention:
 		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, b.Retention)
 	case b.At < 0 || b.At >= Never:
-		return fmt.Errorf("batch as of %d, which is not between 2024 and 2058", b.At)
+		return fmt.Errorf("batch time is %d, which is not between the years 2024 and 2058", b.At)
 	case b.Record && b.At != 0:
-		return errors.New("batch that records as of another time than now")
+		return errors.New("batch that records sends must have the current time")
 	case b.Record && b.Token == (Token{}):
-		return errors.New("batch that records without a message id")
+		return errors.New("batch that records sends must have a message id")
 	}
 	return b.checkRules()
 }
 
 func (b *Batch) checkRules() error {
 	if len(b.Rules) == 0 || len(b.Rules) > maxGroups {
-		return fmt.Errorf("%d groups of rules: must be 1 to %d", len(b.Rules), maxGroups)
+		return fmt.Errorf("batch has %d groups of rules and must have 1 to %d", len(b.Rules), maxGroups)
 	}
 	if !allBelow(b.Groups, len(b.Rules)) {
-		return fmt.Errorf("group %d: there are rules of %d groups", slices.Max(b.Groups), len(b.Rules))
+		return fmt.Errorf("group %d does not exist: the batch has rules for %d groups",
+			slices.Max(b.Groups), len(b.Rules))
 	}
 	for g, rules := range b.Rules {
 		if len(rules) > maxRules {
-			return fmt.Errorf("group %d: %d rules: at most %d", g, len(rules), maxRules)
+			return fmt.Errorf("group %d has %d rules and must have at most %d", g, len(rules), maxRules)
 		}
 		for i := range rules {
 			if err := rules[i].check(); err != nil {
 				return fmt.Errorf("group %d: rule %d: %w", g, i, err)
 			}
 			if rules[i].Shadow && i >= MaxShadow {
-				return fmt.Errorf("group %d: rule %d: shadow rules must be among the first %d", g, i, MaxShadow)
+				return fmt.Errorf("group %d: rule %d: a shadow rule must be among the first %d rules", g, i, MaxShadow)
 			}
 		}
 	}
@@ -136,9 +138,9 @@ const (
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
-		return fmt.Errorf("release of %d users: %d results", len(users), len(released))
+		return fmt.Errorf("release of %d users must have equally many results, got %d", len(users), len(released))
 	case token == (Token{}):
-		return errors.New("release without a message id")
+		return errors.New("release must have a message id")
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 }
 
 // ErrNoMerger is that a store cannot merge.
-var ErrNoMerger = errors.New("this store takes no sends that were recorded elsewhere")
+var ErrNoMerger = errors.New("this store cannot import sends of other systems")
 
 // Retention is for how long the policy in force looks back.
 func (c *Capper) Retention() time.Duration { return c.policy.Load().retention + c.widen }

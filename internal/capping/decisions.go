@@ -312,5 +312,6 @@ func (d *Decisions) Zone(i int) *time.Location {
 
 // missing is that the generation lacks sets without which nobody may be sent to.
 func missing(generation string, sets []string) error {
-	return fmt.Errorf("generation %s has no set %s, which the policy needs", generation, strings.Join(sets, ", "))
+	return fmt.Errorf("generation %s lacks set %s, which the configuration requires",
+		generation, strings.Join(sets, ", "))
 }

@@ -78,11 +78,11 @@ func (l Log) Entries() []Entry {
 // EntrySize, or entries out of time order.
 func (l Log) Check() error {
 	if len(l)%EntrySize != 0 {
-		return fmt.Errorf("log of %d bytes: not a multiple of %d", len(l), EntrySize)
+		return fmt.Errorf("log has %d bytes, which is not a multiple of %d", len(l), EntrySize)
 	}
 	for i := 1; i < l.Len(); i++ {
 		if l.At(i) < l.At(i-1) {
-			return fmt.Errorf("log entry %d: earlier than the one before it", i)
+			return fmt.Errorf("log entry %d is earlier than the entry before it", i)
 		}
 	}
 	return nil

@@ -46,7 +46,8 @@ type Merged struct {
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
-		return fmt.Errorf("merge of %d users: %d logs, %d results", len(m.Users), len(m.Logs), len(merged))
+		return fmt.Errorf("merge of %d users must have equally many logs and results, got %d and %d",
+			len(m.Users), len(m.Logs), len(merged))
 	case m.Retention < MinRetention || m.Retention > MaxRetention:
 		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, m.Retention)
 	}
@@ -55,12 +56,12 @@ func (m *Merge) Check(merged []Merged) error {
 			return fmt.Errorf("user %d: %w", m.Users[i], err)
 		}
 		if n := log.Len(); n > 0 && log.At(n-1) >= Never {
-			return fmt.Errorf("user %d: log entry stamped %d: must be below %d", m.Users[i], log.At(n-1), Never)
+			return fmt.Errorf("user %d: log entry has time %d and must be below %d", m.Users[i], log.At(n-1), Never)
 		}
 	}
 	for _, message := range m.Messages {
 		if message.ID == "" || len(message.Text()) > MaxMessageText {
-			return fmt.Errorf("message of %d bytes: must be 1 to %d", len(message.Text()), MaxMessageText)
+			return fmt.Errorf("message id has %d bytes and must have 1 to %d", len(message.Text()), MaxMessageText)
 		}
 	}
 	return nil

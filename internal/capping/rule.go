@@ -25,9 +25,9 @@ func (r *Rule) check() error {
 	case r.Hold < 0 || r.Hold > MaxRetention.Milliseconds():
 		return fmt.Errorf("hold: must be 0 to %d ms, got %d", MaxRetention.Milliseconds(), r.Hold)
 	case r.Until < r.Start || r.Until > Never:
-		return fmt.Errorf("period: %d to %d", r.Start, r.Until)
+		return fmt.Errorf("period: must not end before it starts, got %d to %d", r.Start, r.Until)
 	case (r.Hold > 0) == (r.Until > 0):
-		return errors.New("must be either rolling or of the calendar")
+		return errors.New("rule must have either a rolling window or a calendar period")
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (r Rate) Check() error {
 		return errors.New("users per second and burst must not be negative")
 	}
 	if r.UsersPerSecond == 0 && r.Burst > 0 {
-		return errors.New("a burst needs users per second")
+		return errors.New("a burst requires users per second")
 	}
 	return nil
 }

@@ -17,9 +17,9 @@ func (r *reader) audit(v yamltree.Value) {
 		"max_waiting": yamltree.Size(&a.MaxWaiting, 1<<20, 1<<40),
 	})
 	if !given["to"] {
-		v.FaultOf("to", "is required: the directory or s3://bucket/prefix to which decisions are recorded")
+		v.FaultOf("to", "is required: name the directory or s3://bucket/prefix for recorded decisions")
 	}
 	if given["spool"] && a.To != "" && !objects.IsURL(a.To) {
-		v.FaultOf("spool", "goes with s3:// only: a directory is written directly")
+		v.FaultOf("spool", "requires an audit at s3://: an audit in a directory is written directly")
 	}
 }

@@ -25,12 +25,13 @@ func (r *reader) limits(v yamltree.Value) {
 			v.Pairs(func(key string, at, val yamltree.Value) {
 				switch {
 				case key == segments.ReservedName:
-					at.Fault("is the name of users in no segment: their limits are limits.default")
+					at.Fault("must not name a segment: users in no segment have this name, and their limits are " +
+						"limits.default")
 				case segments.CheckName(key) != nil:
 					at.Fault(capping.NameRule, key)
 				}
 				if val.IsNull() {
-					at.Fault("must have limits; {} is uncapped")
+					at.Fault("must have limits; {} means uncapped")
 					return
 				}
 				r.Policy.Segments[key] = r.limitsOf(val)
@@ -68,7 +69,7 @@ func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	v.List(func(v yamltree.Value) {
 		limit := r.limit(v)
 		if limit.Name != "" && names[limit.Name] {
-			v.Fault("must have a name of its own in the segment: %q is given twice", limit.Name)
+			v.Fault("must be unique in its segment: %q is given twice", limit.Name)
 		}
 		names[limit.Name] = true
 		limits = append(limits, limit)
@@ -109,7 +110,7 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 		v.Fault("must have exactly one of window and calendar")
 	}
 	if given["timezone"] && !given["calendar"] {
-		v.FaultOf("timezone", "goes with calendar only: a rolling window is the same in every time zone")
+		v.FaultOf("timezone", "requires calendar: a rolling window does not depend on the time zone")
 	}
 	limit.Calendar = capping.Calendar(calendar)
 	limit.UserZone = given["calendar"] && zone == userZone
@@ -133,7 +134,7 @@ func (r *reader) checkNames(given map[string]bool) {
 	reserved := map[string]string{suppressedName: "suppress", holdoutName: "holdout", quietName: "quiet"}
 	for _, v := range r.names {
 		if name, _ := v.Word(); given[reserved[name]] {
-			v.Fault("must be another name: answers call users so whom %s denies", reserved[name])
+			v.Fault("must be another name: in results this name stands for users denied by %s", reserved[name])
 		}
 	}
 }
@@ -191,7 +192,7 @@ func (r *reader) channelSet(v yamltree.Value) capping.ChannelSet {
 		}
 	})
 	if v.IsList() && elements == 0 {
-		v.Fault("must name a channel; leave it out for all")
+		v.Fault("must not be empty: leave it out to include all channels")
 	}
 	return capping.ChannelSetOf(channels...)
 }

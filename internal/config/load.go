@@ -135,10 +135,10 @@ func (r *reader) read(root yamltree.Value) {
 	r.checkNames(given)
 	r.checkZones(given)
 	if !given["segments"] {
-		root.FaultOf("segments", "is required: segments.source says where the segments are published")
+		root.FaultOf("segments", "is required: set segments.source to the location of the published segments")
 	}
 	if !given["limits"] {
-		root.FaultOf("limits", "is required: default and segments say how many sends a user may get")
+		root.FaultOf("limits", "is required: default and segments set how many sends a user may get")
 	}
 }
 
@@ -170,7 +170,7 @@ func (r *reader) policyText(root yamltree.Value) []byte {
 func (r *reader) requireChannel(v yamltree.Value) {
 	yamltree.Bool(&r.Policy.RequireChannel)(v)
 	if r.Policy.RequireChannel && len(r.Policy.Channels) == 0 {
-		v.Fault("must not be true without channels: every call would be refused")
+		v.Fault("must not be true if no channels are configured: every call would be rejected")
 	}
 }
 
@@ -197,7 +197,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	}
 	r.checkNames(given)
 	if !given["limits"] {
-		root.FaultOf("limits", "is required: default and segments say how many sends a user may get")
+		root.FaultOf("limits", "is required: default and segments set how many sends a user may get")
 	}
 	if faults := root.Faults(); len(faults) > 0 {
 		return nil, (&yamltree.Faults{File: "policy", List: faults}).Sorted()
@@ -233,7 +233,8 @@ func (r *reader) tracing(v yamltree.Value) {
 		"message_ids":  yamltree.Bool(&t.MessageIDs),
 	})
 	if !given["endpoint"] {
-		v.FaultOf("endpoint", "is required: the collector's URL for OTLP over HTTP, as in http://127.0.0.1:4318")
+		v.FaultOf("endpoint", "is required: set the URL of the collector for OTLP over HTTP, such as "+
+			"http://127.0.0.1:4318")
 	}
 }
 
@@ -261,7 +262,7 @@ func readChannels(v yamltree.Value, channels map[string]capping.Channel) {
 			return
 		}
 		if other, taken := byNumber[number]; taken {
-			val.Fault("must be a number of its own: %d is that of %q", number, other)
+			val.Fault("must be unique, but %d is also the number of %q", number, other)
 			return
 		}
 		byNumber[number] = key

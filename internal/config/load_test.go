@@ -217,13 +217,13 @@ func TestFaults(t *testing.T) {
 		"segment name": {minimal + "  segments: {'a b': {daily: 1}}\n",
 			"limits.segments.a b: must be 1 to 64 letters"},
 		"reserved segment": {minimal + "  segments: {default: {daily: 1}}\n",
-			"limits.segments.default: is the name of users in no segment"},
+			"limits.segments.default: must not name a segment: users in no segment have this name"},
 		"octal": {limits("      - {name: a, max: 010, window: 1h}\n"),
 			"must be a whole number in plain digits, got 010"},
 		"separators": {limits("      - {name: a, max: 1_0, window: 1h}\n"),
 			"must be a whole number in plain digits, got 1_0"},
 		"no kind": {minimal + "store: {redis: {addrs: ['a:1']}}\n",
-			"store.kind: is required when redis is given"},
+			"store.kind: is required if redis is configured"},
 		"redis host": {minimal + "store: {kind: redis, redis: {addrs: [':6379']}}\n",
 			"must be host:port with a host and a port from 1 to 65535, got \":6379\""},
 		"redis port":  {minimal + "store: {kind: redis, redis: {addrs: ['a:0']}}\n", "port from 1 to 65535"},
@@ -237,7 +237,7 @@ func TestFaults(t *testing.T) {
 		"control character": {minimal + "channels: {\"a\\nb\": 1}\n", `channels."a\nb": must be 1 to 64 letters`},
 		"channel number":    {minimal + "channels: {push: 0}\n", "channels.push: must be 1 to 255, got 0"},
 		"same number": {minimal + "channels: {push: 1, sms: 1}\n",
-			`channels.sms: must be a number of its own: 1 is that of "push"`},
+			`channels.sms: must be unique, but 1 is also the number of "push"`},
 		"open, no keys": {"server: {listen: 0.0.0.0:80}\n" + minimal, "server.api_keys: is required when listen is " +
 			"not a loopback address"},
 		"all addresses":  {"server: {listen: ':80'}\n" + minimal, "server.api_keys: is required"},
@@ -264,7 +264,7 @@ func TestFaults(t *testing.T) {
 		"namespace": {"server: {api_keys: [{client: a, namespace: a b}]}\n" + minimal,
 			"namespace: must be 1 to 64 letters"},
 		"two namespaces": {"server: {api_keys: [{client: a, namespace: growth}, {client: b}, {client: a}]}\n" +
-			minimal, `api_keys[2].namespace: must be that of the client's other key, "growth", got ""`},
+			minimal, `api_keys[2].namespace: must be the namespace of the other key of the client, "growth", got ""`},
 		"scope": {"server: {api_keys: [{client: a, id: a, sha256: ab, scopes: [root]}]}\n" + minimal,
 			"must be one of filter, read, admin"},
 		"stranger's limit": {"server: {rate_limits: {clients: {crm: {users_per_second: 1}}}}\n" + minimal,
@@ -307,12 +307,12 @@ func TestEveryFaultIsReportedAtOnceInOrder(t *testing.T) {
 	require.EqualError(t, err, strings.Join([]string{
 		`capper.yaml:1:18: server.listen: must be host:port, port 0 to 65535, got "nowhere"`,
 		`capper.yaml:2:32: segments.refresh: must be a duration such as 30s or 24h, got 5`,
-		`capper.yaml:3:28: channels.email: must be a number of its own: 1 is that of "push"`,
+		`capper.yaml:3:28: channels.email: must be unique, but 1 is also the number of "push"`,
 		`capper.yaml:5:20: limits.default.daily: must be 0 to 1000, got -3`,
 		`capper.yaml:5:24: limits.default.wekly: is not a known key; did you mean "weekly"?`,
 		`capper.yaml:8:37: limits.segments.vip[0].window: must be at least 1s, got 0s`,
 		`capper.yaml:9:9: limits.segments.vip[1]: must have exactly one of window and calendar`,
-		`capper.yaml:9:9: limits.segments.vip[1]: must have a name of its own in the segment: "gap" is given twice`,
+		`capper.yaml:9:9: limits.segments.vip[1]: must be unique in its segment: "gap" is given twice`,
 		`capper.yaml:9:26: limits.segments.vip[1].max: must be a whole number in plain digits, got "x"`,
 	}, "\n"))
 }

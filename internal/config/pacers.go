@@ -67,13 +67,13 @@ func pacerLimits(v yamltree.Value) (limits []pacing.Limit) {
 			}
 		}
 		if other, taken := windows[limit.Window]; taken && limit.Window > 0 {
-			v.FaultOf("window", "must be one of its own: %s is that of %s", capping.Span(limit.Window), other)
+			v.FaultOf("window", "must be unique, but %s is also the duration of %s", capping.Span(limit.Window), other)
 		}
 		windows[limit.Window] = v.Path()
 		limits = append(limits, limit)
 	})
 	if n := len(limits); v.IsList() && (n == 0 || n > pacing.MaxLimits) {
-		v.Fault("must be 1 to %d limits, got %d", pacing.MaxLimits, n)
+		v.Fault("must have 1 to %d limits, got %d", pacing.MaxLimits, n)
 	}
 	return limits
 }

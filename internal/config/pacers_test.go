@@ -62,16 +62,16 @@ func TestFaultsOfPacers(t *testing.T) {
 		"misspelt": {"{x: {limit: [{max: 1, window: 1s}]}}",
 			`pacers.x.limit: is not a known key; did you mean "limits"?`},
 		"no list":          {"{x: {limits: {max: 1, window: 1s}}}", "pacers.x.limits: must be a list, got a mapping"},
-		"no limit":         {"{x: {limits: []}}", "pacers.x.limits: must be 1 to 4 limits, got 0"},
-		"no limit, a rate": {"{x: {limits: [], rate: 1/s}}", "pacers.x.limits: must be 1 to 4 limits, got 0"},
-		"five limits":      {"{x: {limits: [" + limitsOf(5) + "]}}", "pacers.x.limits: must be 1 to 4 limits, got 5"},
+		"no limit":         {"{x: {limits: []}}", "pacers.x.limits: must have 1 to 4 limits, got 0"},
+		"no limit, a rate": {"{x: {limits: [], rate: 1/s}}", "pacers.x.limits: must have 1 to 4 limits, got 0"},
+		"five limits":      {"{x: {limits: [" + limitsOf(5) + "]}}", "pacers.x.limits: must have 1 to 4 limits, got 5"},
 		"limit no mapping": {"{x: {limits: [5]}}", "pacers.x.limits[0]: must be a mapping, got 5"},
 		"limit unknown":    {limit("max: 1, window: 1s, name: a"), "pacers.x.limits[0].name: is not a known key"},
 		"no max":           {limit("window: 1s"), "f:4:23: pacers.x.limits[0].max: is required"},
 		"no window":        {limit("max: 1"), "f:4:23: pacers.x.limits[0].window: is required"},
-		"max 0":            {limit("max: 0, window: 1s"), "pacers.x.limits[0].max: must be 1 to 10000000, got 0"},
-		"max too much": {limit("max: 10000001, window: 1s"), "pacers.x.limits[0].max: must be 1 to 10000000, " +
-			"got 10000001"},
+		"max 0":            {limit("max: 0, window: 1s"), "pacers.x.limits[0].max: must be from 1 to 10000000, got 0"},
+		"max too much": {limit("max: 10000001, window: " +
+			"1s"), "pacers.x.limits[0].max: must be from 1 to 10000000, got 10000001"},
 		"max fraction": {limit("max: 1.5, window: 1s"), "pacers.x.limits[0].max: must be a whole number in plain " +
 			"digits, got 1.5"},
 		"max word": {limit("max: 1k, window: 1s"),
@@ -85,7 +85,7 @@ func TestFaultsOfPacers(t *testing.T) {
 			"got 1500us"},
 		"window long": {limit("max: 1, window: 745h"), "pacers.x.limits[0].window: must be at most 744h, got 745h"},
 		"same window": {"{x: {limits: [{max: 1, window: 1m}, {max: 2, window: 60s}]}}",
-			"f:4:62: pacers.x.limits[1].window: must be one of its own: 1m is that of pacers.x.limits[0]"},
+			"f:4:62: pacers.x.limits[1].window: must be unique, but 1m is also the duration of pacers.x.limits[0]"},
 		"rate number": {"{x: {rate: 250}}", "f:4:20: pacers.x.rate: must be a number of permits per s, m, h or d, " +
 			"or per a duration, such as 250/s"},
 		"rate word":     {"{x: {rate: fast}}", `at least one in 31 days, got "fast"`},
@@ -141,8 +141,8 @@ func TestEveryFaultOfPacersIsReportedAtOnceInOrder(t *testing.T) {
 		"  fcm: {}",
 	}, "\n")))
 	require.EqualError(t, err, strings.Join([]string{
-		`f:5:27: pacers.twilio.limits[0].max: must be 1 to 10000000, got 0`,
-		`f:5:60: pacers.twilio.limits[1].window: must be one of its own: 1s is that of pacers.twilio.limits[0]`,
+		`f:5:27: pacers.twilio.limits[0].max: must be from 1 to 10000000, got 0`,
+		`f:5:60: pacers.twilio.limits[1].window: must be unique, but 1s is also the duration of pacers.twilio.limits[0]`,
 		`f:5:76: pacers.twilio.max_wait: must be at most 24h, got 30h`,
 		`f:6:19: pacers.carrier.rate: ` + fmt.Sprintf(pacing.RateRule, "250"),
 		`f:6:29: pacers.carrier.per: must be one of message, got "segment"`,

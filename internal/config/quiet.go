@@ -65,7 +65,7 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	})
 	switch {
 	case given["may_lose"] && !given["sets"]:
-		v.FaultOf("may_lose", "goes with sets only: it says how many users may leave them")
+		v.FaultOf("may_lose", "requires sets: it limits how many users may leave them")
 	case given["sets"] && !given["may_lose"]:
 		q.MayLose = quietMayLose
 	}
@@ -75,8 +75,8 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 		}
 	}
 	if clocks == 2 && q.Hours.From == q.Hours.To {
-		v.FaultOf("to", "must differ from from, got %s for both: who is never to be sent to belongs in a set under "+
-			"suppress", q.Hours.To)
+		v.FaultOf("to", "must differ from from, got %s for both: put users who must never receive messages into a "+
+			"set under suppress", q.Hours.To)
 	}
 	if !given["zone"] {
 		r.Warnings = append(r.Warnings, v.Path()+".zone is not set: the hours are those of UTC")
@@ -115,7 +115,7 @@ func clockHint(text string) string {
 func quietSets(v yamltree.Value) []string {
 	names := setNames(v, func(yamltree.Value, string) {})
 	if n := len(names); v.IsList() && (n == 0 || n > maxQuietSets) {
-		v.Fault("must be 1 to %d sets, got %d; leave it out for everybody", maxQuietSets, n)
+		v.Fault("must name 1 to %d sets, got %d; leave it out to include all users", maxQuietSets, n)
 	}
 	return names
 }
@@ -132,8 +132,8 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 		open, channel := r.openMinutes(i)
 		switch {
 		case open == 0:
-			at[i].Fault("leaves, with the hours before it, no minute of the day open to sends %s: who is never to "+
-				"be sent to belongs in a set under suppress", r.on(channel))
+			at[i].Fault("leaves, together with earlier quiet hours, no minute of the day for sends %s: put users "+
+				"who must never receive messages into a set under suppress", r.on(channel))
 		case open < littleOpen:
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: only %dm of the day are open to sends %s", at[i].Path(),
 				open, r.on(channel)))

@@ -46,22 +46,22 @@ func (r *reader) server(v yamltree.Value) {
 func (r *reader) checkAccess(v yamltree.Value) {
 	s := &r.Server
 	if s.WithoutKeys && len(s.Access.Keys) > 0 {
-		v.FaultOf("without_keys", "must not be true together with api_keys: it confirms a file without them")
+		v.FaultOf("without_keys", "must not be true if api_keys are set: it confirms a configuration that has none")
 	}
 	for _, at := range r.clients {
 		client := at.Token()
 		if !slices.ContainsFunc(s.Access.Keys, func(k access.Key) bool { return k.Client == client }) {
-			at.Fault("must be the client of one of server.api_keys, got %q", client)
+			at.Fault("must be the client of a key in server.api_keys, got %q", client)
 		}
 	}
 	if _, port, _ := net.SplitHostPort(s.Listen); s.Listen == s.AdminListen && port != "0" {
-		v.FaultOf("admin_listen", "must be another address than listen, %s", s.Listen)
+		v.FaultOf("admin_listen", "must differ from the address of listen, %s", s.Listen)
 	}
 	if len(s.Access.Keys) == 0 && !listen.IsLoopback(s.Listen) {
-		v.FaultOf("api_keys", "is required when listen is not a loopback address, and %s is not", s.Listen)
+		v.FaultOf("api_keys", "is required if listen is not a loopback address: %s is none", s.Listen)
 	}
 	if len(s.Access.Keys) == 0 && s.AdminListen != "" && !listen.IsLoopback(s.AdminListen) {
-		v.FaultOf("api_keys", "is required when admin_listen is not a loopback address, and %s is not", s.AdminListen)
+		v.FaultOf("api_keys", "is required if admin_listen is not a loopback address: %s is none", s.AdminListen)
 	}
 }
 
@@ -202,7 +202,8 @@ func Listeners(file string) (urls []string, err error) {
 		}
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil || port == "0" {
-			return nil, fmt.Errorf("%s: server: no port is known for %q: the system chooses another one at each start",
+			return nil, fmt.Errorf("%s: server: the port of %q is unknown, because the system chooses another one "+
+				"at each start",
 				file, listen)
 		}
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -29,7 +29,7 @@ func (r *reader) segments(v yamltree.Value) {
 		},
 	})
 	if !given["source"] {
-		v.FaultOf("source", "is required: a directory or s3://bucket/prefix")
+		v.FaultOf("source", "is required: name a directory or s3://bucket/prefix")
 	}
 }
 
@@ -73,10 +73,10 @@ func (r *reader) store(v yamltree.Value) {
 		"redis": r.redis,
 	})
 	if given["redis"] && !given["kind"] {
-		v.FaultOf("kind", "is required when redis is given: redis uses it, embedded does not")
+		v.FaultOf("kind", "is required if redis is configured: redis uses that section, embedded does not")
 	}
 	if s.Kind == Redis && len(s.Redis.Options.Addrs) == 0 {
-		v.FaultOf("redis.addrs", "is required when kind is redis")
+		v.FaultOf("redis.addrs", "is required if kind is redis")
 	}
 }
 
@@ -93,7 +93,7 @@ func (r *reader) redis(v yamltree.Value) {
 		"allow_no_append_only": yamltree.Bool(&s.Options.WithoutAppendOnly),
 		"create":               opposite(&s.Options.MustExist),
 		"password": func(v yamltree.Value) {
-			v.Fault("must not be in the file: set CAPPER_REDIS_PASSWORD in the environment, or password_file")
+			v.Fault("must not be in the file: use the environment variable CAPPER_REDIS_PASSWORD, or password_file")
 		},
 	})
 }
@@ -109,7 +109,7 @@ func readAddrs(v yamltree.Value) (addrs []string) {
 		addrs = append(addrs, addr)
 	})
 	if len(addrs) == 0 && v.IsList() {
-		v.Fault("must name a node")
+		v.Fault("must name at least one node")
 	}
 	return addrs
 }

@@ -34,8 +34,8 @@ func TestFaultsOfTracing(t *testing.T) {
 	t.Parallel()
 	const here = "{endpoint: 'http://a', "
 	for text, want := range map[string]string{
-		"{}": "f:4:10: tracing.endpoint: is required: the collector's URL for OTLP over " +
-			"HTTP, as in http://127.0.0.1:4318",
+		"{}": "f:4:10: tracing.endpoint: is required: set the URL of the collector for OTLP over HTTP, such as " +
+			"http://127.0.0.1:4318",
 		"null":                       "f:4:1: tracing: must have a value",
 		"[]":                         "f:4:10: tracing: must be a mapping, got a list",
 		"true":                       "f:4:10: tracing: must be a mapping, got true",
@@ -43,19 +43,19 @@ func TestFaultsOfTracing(t *testing.T) {
 		"{endpoint: ''}":             "f:4:21: tracing.endpoint: must not be empty",
 		"{endpoint: null}":           "tracing.endpoint: must have a value",
 		"{endpoint: [a]}":            "tracing.endpoint: must be a string, got a list",
-		"{endpoint: 127.0.0.1:4318}": `tracing.endpoint: must be http:// or https:// and a host, as in http://127.0.0.1:4318, got "127.0.0.1:4318"`,
+		"{endpoint: 127.0.0.1:4318}": `tracing.endpoint: must begin with http:// or https:// and name a host, such as http://127.0.0.1:4318, got "127.0.0.1:4318"`,
 		"{endpoint: 'a.example:4318/v1?token=x'}": `and a host, as in http://127.0.0.1:4318, got "a.example:4318…"`,
 		"{endpoint: 'htps://a/secret?token=x'}":   `and a host, as in http://127.0.0.1:4318, got "htps://a…"`,
-		"{endpoint: 'grpc://a'}":                  `must be http:// or https:// and a host, as in http://127.0.0.1:4318, got "grpc://a"`,
-		"{endpoint: 'http://'}":                   "must be http:// or https:// and a host",
-		"{endpoint: 'http://a b'}":                "must be http:// or https:// and a host",
-		"{endpoint: 'http://a:4317'}":             `must be the collector's port for OTLP over HTTP, which usually is 4318, got "http://a:4317": 4317 is that of gRPC`,
-		"{endpoint: 'http://me:secret@a'}": "must hold no user and no password: what the collector asks " +
-			"for is in $OTEL_EXPORTER_OTLP_HEADERS",
-		"{endpoint: 'http://%zz:secret@a'}": "must hold no user and no password",
-		"{endpoint: 'http://a?key=secret'}": "must have nothing behind the path: what the collector asks " +
-			"for is in $OTEL_EXPORTER_OTLP_HEADERS",
-		"{endpoint: 'http://a#secret'}": "must have nothing behind the path",
+		"{endpoint: 'grpc://a'}":                  `must begin with http:// or https:// and name a host, such as http://127.0.0.1:4318, got "grpc://a"`,
+		"{endpoint: 'http://'}":                   "must begin with http:// or https:// and name a host",
+		"{endpoint: 'http://a b'}":                "must begin with http:// or https:// and name a host",
+		"{endpoint: 'http://a:4317'}":             `must have the port of the collector for OTLP over HTTP, usually 4318, got "http://a:4317": 4317 is the port for gRPC`,
+		"{endpoint: " +
+			"'http://me:secret@a'}": "must not contain a user or a password: use $OTEL_EXPORTER_OTLP_HEADERS for " +
+			"credentials",
+		"{endpoint: 'http://%zz:secret@a'}": "must not contain a user or a password",
+		"{endpoint: 'http://a?key=secret'}": "must end with the path: use $OTEL_EXPORTER_OTLP_HEADERS for credentials",
+		"{endpoint: 'http://a#secret'}":     "must end with the path",
 		here + "sample_ratio: 1.01}": "f:4:47: tracing.sample_ratio: must be a number from 0 to 1, " +
 			"got 1.01",
 		here + "sample_ratio: -0.1}": "tracing.sample_ratio: must be a number from 0 to 1, got -0.1",

@@ -25,7 +25,7 @@ func (r *reader) suppresses(name string) bool {
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
-			v.Fault("must be a set that suppress does not name, and suppress names %s", name)
+			v.Fault("must not name a set of suppress, but suppress names %s", name)
 		}
 	})
 }
@@ -34,8 +34,8 @@ func (r *reader) droppedSets(v yamltree.Value) {
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {
-			v.Fault("must be a set that suppress names, and suppress does not name %s: no_longer_suppressed is for "+
-				"sets that it names no more", name)
+			v.Fault("must be a set that suppress names, but suppress does not name %s: use no_longer_suppressed for "+
+				"sets removed from suppress", name)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (r *reader) path(to *string) yamltree.Field {
 func (r *reader) locate(file string, root yamltree.Value) {
 	begin, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
-		root.Absent("").Fault("its absolute path cannot be found: %v", err)
+		root.Absent("").Fault("absolute path cannot be determined: %v", err)
 		return
 	}
 	byDefault := func(path string, to *string) {
@@ -141,7 +141,7 @@ func (r *reader) locateOne(begin string, p place) {
 			"what is in %s is not used", p.at.Path(), *p.to, before))
 		return
 	}
-	p.at.Fault("is %s, as relative paths begin at this file's directory, where there is nothing, and there is %s, "+
+	p.at.Fault("resolves to %s, relative to the directory of this file, and does not exist there, but %s exists, "+
 		"where earlier versions looked: move it, or give an absolute path",
 		*p.to, before)
 }

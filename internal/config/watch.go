@@ -77,7 +77,7 @@ func (w *Watcher) Status() Status {
 
 // ErrNotYet is in the error of what refuses a configuration for now: it is tried
 // again with every look at the file.
-var ErrNotYet = errors.New("not yet")
+var ErrNotYet = errors.New("change is not possible yet")
 
 // Run polls the file until ctx ends. apply puts a changed configuration in
 // force; when it returns an error it has changed nothing. reloaded is told of

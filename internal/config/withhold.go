@@ -53,8 +53,8 @@ func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 			"max_age":     duration(&s.MaxAge, minAge, maxWindow),
 		})
 		if len(given) == 0 {
-			v.Fault("must say which sends: all, a list of channels, or a mapping of channels, even_exempt, may_lose " +
-				"and max_age")
+			v.Fault("must name the sends to suppress: all, a list of channels, or a mapping of channels, " +
+				"even_exempt, may_lose and max_age")
 		}
 	default:
 		v.Fault("must be all, a list of channels, or a mapping of channels, even_exempt, may_lose and max_age, got %s",

@@ -136,8 +136,8 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 			`suppress.opted-out: must be all, a list of channels, or a mapping of channels, even_exempt, may_lose and max_age, got "sms"`},
 		"suppress ALL": {suppress("{opted-out: ALL}"), `max_age, got "ALL"`},
 		"suppress an empty mapping": {suppress("{opted-out: {}}"),
-			"suppress.opted-out: must say which sends: all, a list of channels, or a mapping of channels, " +
-				"even_exempt, may_lose and max_age"},
+			"suppress.opted-out: must name the sends to suppress: all, a list of channels, or a mapping of " +
+				"channels, even_exempt, may_lose and max_age"},
 		"suppress no channel": {suppress("{opted-out: []}"), "suppress.opted-out: must name a channel"},
 		"suppress unknown channel": {suppress("{opted-out: [fax]}"),
 			`f:4:24: suppress.opted-out[0]: must be one of the configured channels, got "fax"`},
@@ -154,13 +154,13 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"suppress unknown key": {suppress("{opted-out: {chanels: [sms]}}"),
 			`f:4:24: suppress.opted-out.chanels: is not a known key; did you mean "channels"?`},
 		"suppress name": {suppress("{/a: all}"),
-			`f:4:12: suppress./a: must be 1 to 128 letters, digits, '.', '_', '-' or '+', in parts between '/' that are not '.' or '..', the first a letter or digit, got "/a"`},
+			`f:4:12: suppress./a: must be 1 to 128 letters, digits, '.', '_', '-' or '+', in parts between '/' that are not '.' or '..', beginning with a letter or digit, got "/a"`},
 		"suppress long name": {suppress("{" + strings.Repeat("a", 129) + ": all}"), "must be 1 to 128 letters"},
 		"suppress everybody": {suppress("{all: all}"),
-			`suppress.all: reserved, it is what answers and expressions call other users, got "all"`},
+			`suppress.all: is reserved in results and expressions, got "all"`},
 		"suppress default": {suppress("{default: all}"), "suppress.default: reserved"},
 		"suppress no zone": {suppress("{tz/Mars/Olympus: all}"),
-			`"Mars/Olympus" is no time zone of the IANA database such as Asia/Singapore`},
+			`"Mars/Olympus": must be a time zone of the IANA database such as Asia/Singapore`},
 		"suppress merge": {suppress("{<<: {a: all}}"), "merge keys are not supported"},
 		"suppress too many": {suppress("{" + suppressionsOf(251) + "}"),
 			"f:4:11: suppress: must be at most 250 sets, got 251"},
@@ -173,8 +173,8 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"quiet misspelt to": {hours("from: '08:00', too: '09:00'"),
 			`f:4:25: quiet[0].too: is not a known key; did you mean "to"?`},
 		"quiet from = to": {hours("from: '08:00', to: '08:00'"),
-			"f:4:29: quiet[0].to: must differ from from, got 08:00 for both: who is never to be sent to belongs in " +
-				"a set under suppress"},
+			"f:4:29: quiet[0].to: must differ from from, got 08:00 for both: put users who must never receive " +
+				"messages into a set under suppress"},
 		"quiet 24:00": {hours("from: '21:00', to: '24:00'"),
 			`f:4:29: quiet[0].to: must be a time of the day from 00:00 to 23:59, got "24:00"; midnight is 00:00`},
 		"quiet 9:00": {hours("from: '9:00', to: '10:00'"),
@@ -200,7 +200,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"quiet channels all": {hours("from: '21:00', to: '08:00', channels: all"),
 			`quiet[0].channels: must be a list, got "all"`},
 		"quiet no sets": {hours("from: '21:00', to: '08:00', sets: []"),
-			"quiet[0].sets: must be 1 to 64 sets, got 0; leave it out for everybody"},
+			"quiet[0].sets: must name 1 to 64 sets, got 0; leave it out to include all users"},
 		"quiet one set": {hours("from: '21:00', to: '08:00', sets: country/de"),
 			`quiet[0].sets: must be a list, got "country/de"`},
 		"quiet set twice": {hours("from: '21:00', to: '08:00', sets: [de, de]"),
@@ -208,16 +208,16 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"quiet set number": {hours("from: '21:00', to: '08:00', sets: [1]"),
 			"quiet[0].sets[0]: must be a string, got 1"},
 		"quiet set name": {hours("from: '21:00', to: '08:00', sets: [a b]"),
-			`quiet[0].sets[0]: must be 1 to 128 letters, digits, '.', '_', '-' or '+', in parts between '/' that are not '.' or '..', the first a letter or digit, got "a b"`},
+			`quiet[0].sets[0]: must be 1 to 128 letters, digits, '.', '_', '-' or '+', in parts between '/' that are not '.' or '..', beginning with a letter or digit, got "a b"`},
 		"quiet too many sets": {hours("from: '21:00', to: '08:00', sets: [" + setsOf(65) + "]"),
 			"quiet[0].sets: must be 1 to 64 sets, got 65"},
 		"quiet too many of sets": {someLimits + "quiet: [" + strings.Repeat("{from: '01:00', to: '02:00', sets: [a]}, ",
 			9) + "]\n", "quiet: must be at most 8 with sets, got 9"},
 		"quiet too many": {someLimits + "quiet: [" + strings.Repeat("{from: '01:00', to: '02:00'}, ", 17) +
 			"]\n", "quiet: must be at most 16, got 17"},
-		"quiet all day": {someLimits + "quiet:\n- {from: '21:00', to: '08:00'}\n- {from: '08:00', to: " +
-			"'21:00'}\n", "f:6:3: quiet[1]: leaves, with the hours before it, no minute of the day open to sends " +
-			"without a channel: who is never"},
+		"quiet all day": {someLimits + "quiet:\n- {from: '21:00', to: '08:00'}\n- {from: '08:00', to: '21:00'}\n",
+			"f:6:3: quiet[1]: leaves, with the hours before it, no minute of the day open to sends " +
+				"without a channel: who is never"},
 		"quiet all day of some": {someLimits + "quiet:\n- {from: '21:00', to: '08:00', zone: user, sets: [de, " +
 			"at]}\n- {from: '07:00', to: '20:00', zone: user, channels: [sms]}\n- {from: '20:00', to: '21:00', " +
 			"zone: user, sets: [at]}\n", "f:7:3: quiet[2]: leaves, with the hours before it, no minute of the day " +
@@ -274,11 +274,13 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"limit short and shadow": {rest + "limits: {default: {daily: 1, shadow: true}}\n",
 			"limits.default.shadow: is not a known key"},
 		"limit suppressed": {limit("name: suppressed, max: 1, window: 1h") + "suppress: {a: all}\n",
-			"f:3:27: limits.default[0].name: must be another name: answers call users so whom suppress denies"},
+			"f:3:27: limits.default[0].name: must be another name: in results this name stands for users denied by " +
+				"suppress"},
 		"limit holdout": {limit("name: holdout, max: 1, window: 1h") + "holdout: {percent: 1, salt: a}\n",
-			"limits.default[0].name: must be another name: answers call users so whom holdout denies"},
+			"limits.default[0].name: must be another name: in results this name stands for users denied by holdout"},
 		"limit quiet": {"quiet: [{from: '21:00', to: '08:00'}]\n" + limit("name: quiet, max: 1, window: 1h"),
-			"f:4:27: limits.default[0].name: must be another name: answers call users so whom quiet denies"},
+			"f:4:27: limits.default[0].name: must be another name: in results this name stands for users denied by " +
+				"quiet"},
 
 		"audiences a list": {someLimits + "audiences: [a]\n", "audiences: must be a mapping, got a list"},
 		"audience a list":  {someLimits + "audiences: {a: [b]}\n", "audiences.a: must be a string, got a list"},
@@ -291,11 +293,10 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"audience syntax":      {someLimits + "audiences: {b: vip, a: vip & | new}\n", "f:4:24: audiences.a: column 7"},
 		"audience long syntax": {someLimits + "audiences:\n  a: |\n    vip &\n    ! new\n", "audiences.a: column 7"},
 		"audience of itself": {someLimits + "audiences: {a: b - c, b: vip | a}\n",
-			"audiences.a: a is made from itself: a → b → a"},
-		"audience of only it": {someLimits + "audiences: {a: a}\n", "f:4:16: audiences.a: a is made from itself: " +
-			"a → a"},
+			"audiences.a: a refers to itself: a → b → a"},
+		"audience of only it": {someLimits + "audiences: {a: a}\n", "f:4:16: audiences.a: a refers to itself: a → a"},
 		"audience huge": {someLimits + "audiences: {" + doubling(11) + "}\n",
-			"audiences.a11: with the expressions that its names stand for it has more than 1024 names"},
+			"audiences.a11: the expression, with named expressions expanded, has more than 1024 names"},
 		"audiences too many": {someLimits + "audiences: {" + audiencesOf(1001) + "}\n",
 			"audiences: must be at most 1000 audiences, got 1001"},
 		"misspelt section": {someLimits + "supress: {a: all}\n",
@@ -354,14 +355,14 @@ func TestEveryFaultOfWhatWithholdsSendsIsReportedAtOnceInOrder(t *testing.T) {
 		`f:3:23: quiet[0].to: must be a time of the day from 00:00 to 23:59, got "8:00"; did you mean 08:00?`,
 		`f:3:35: quiet[0].zone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "Usr"`,
 		`f:3:51: quiet[0].channels[0]: must be one of the configured channels, got "fax"`,
-		`f:4:25: quiet[1].to: must differ from from, got 08:00 for both: who is never to be sent to belongs in a set under suppress`,
-		`f:5:12: suppress.all: reserved, it is what answers and expressions call other users, got "all"`,
+		`f:4:25: quiet[1].to: must differ from from, got 08:00 for both: put users who must never receive messages into a set under suppress`,
+		`f:5:12: suppress.all: is reserved in results and expressions, got "all"`,
 		`f:5:32: suppress.bounced.channel: is not a known key; did you mean "channels"?`,
 		`f:5:63: suppress.bounced.even_exempt: must be true or false, got 1`,
-		`f:5:70: suppress.x: must name a channel; leave it out for all`,
+		`f:5:70: suppress.x: must not be empty: leave it out to include all channels`,
 		`f:6:20: holdout.percent: must be above 0 and at most 100, got 200`,
 		`f:6:31: holdout.salt: must be 1 to 128 bytes, got 129`,
-		`f:8:20: limits.default[0].name: must be another name: answers call users so whom quiet denies`,
+		`f:8:20: limits.default[0].name: must be another name: in results this name stands for users denied by quiet`,
 		`f:8:62: limits.default[0].timezone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "nowhere"`,
 		`f:8:79: limits.default[0].shadow: must be true or false, got 1`,
 		`f:9:11: timezone: must be a time zone of the IANA database such as Asia/Singapore, got "user"`,
@@ -529,13 +530,13 @@ func TestAcknowledgedSets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Acknowledged{Dropped: []string{"a", "b/c"}, Narrowed: []string{"d"}}, c.Acknowledged)
 	for text, why := range map[string]string{
-		"suppress: {a: all}\nno_longer_suppressed: [b, a]\n": "no_longer_suppressed[1]: must be a set that suppress " +
-			"does not name, and suppress names a",
+		"suppress: {a: all}\nno_longer_suppressed: [b, " +
+			"a]\n": "no_longer_suppressed[1]: must not name a set of suppress, but suppress names a",
 		"no_longer_suppressed: [a, a]\n": `is given twice: "a"`,
 		"no_longer_suppressed: [-a]\n":   "no_longer_suppressed[0]",
 		"no_longer_suppressed: a\n":      "no_longer_suppressed: must be a list",
 		"less_suppressed: [a]\n": "less_suppressed[0]: must be a set that suppress " +
-			"names, and suppress does not name a",
+			"names, but suppress does not name a",
 	} {
 		_, err := Parse("f", []byte(minimal+text))
 		require.ErrorContains(t, err, why, text)

@@ -191,7 +191,7 @@ func TestAnAudienceIsTried(t *testing.T) {
 	require.Contains(t, page, "1 ids were given more than once")
 	status, page = v.post("try", "try", url.Values{"ids": {"1\n2\nx<y"}})
 	require.Equal(t, http.StatusBadRequest, status)
-	require.Contains(t, page, "Line 3: &#34;x&lt;y&#34; is not a user id")
+	require.Contains(t, page, "Line 3: &#34;x&lt;y&#34;: must be a user id")
 	status, _ = v.post("try", "try", url.Values{"ids": {" \n"}})
 	require.Equal(t, http.StatusBadRequest, status)
 

@@ -177,7 +177,8 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 }
 
 // ErrDiffers is that the target has a send that no source ever had, or not what was just written: somebody else writes.
-var ErrDiffers = errors.New("the target has another log than any copy had: does a service decide on it already?")
+var ErrDiffers = errors.New("Redis has a log that differs from every copied version: does a service already decide " +
+	"on this Redis?")
 
 // verify reads a user's log back. Where it is one of before, it is written anew.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {

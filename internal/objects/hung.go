@@ -36,7 +36,7 @@ func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("%s: no answer from the file system: %w", path, ctx.Err())
+		return fmt.Errorf("%s: the file system does not respond: %w", path, ctx.Err())
 	}
 }
 
@@ -71,7 +71,7 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 func readRegular(path string, limit int64) ([]byte, error) {
 	stat, err := os.Stat(path)
 	if err == nil && !stat.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: not a regular file", path)
+		return nil, fmt.Errorf("read %s: must be a regular file", path)
 	}
 	if err != nil {
 		return nil, notFound(path, err)
@@ -85,7 +85,7 @@ func readRegular(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !stat.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: not a regular file", path)
+		return nil, fmt.Errorf("read %s: must be a regular file", path)
 	}
 	body, err := readAll(f, stat.Size(), limit)
 	if err != nil {

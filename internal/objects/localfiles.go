@@ -23,7 +23,7 @@ var _ Files = LocalFiles{}
 // and stays a pattern: a file that is called *.csv by accident stands for no other.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
-		return Matches{}, fmt.Errorf("%q: want a path or s3://bucket/key", pattern)
+		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
 	}
 	if !hasWildcard(pattern) || existsLiterally(pattern) {
 		return Matches{Names: []string{pattern}}, nil
@@ -69,7 +69,7 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 		return nil, 0, errors.Join(err, f.Close())
 	}
 	if stat.IsDir() {
-		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name files, or use a pattern such as %s", name,
+		return nil, 0, errors.Join(fmt.Errorf("%s is a directory: name its files, or use a pattern such as %s", name,
 			filepath.Join(Literal(name), "*.csv")), f.Close())
 	}
 	if !stat.Mode().IsRegular() {

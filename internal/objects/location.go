@@ -17,7 +17,7 @@ var (
 	// ErrNotModified: the document still has the tag that was given.
 	ErrNotModified = errors.New("not modified")
 	// ErrLostRace: the document is not the one that was to be replaced.
-	ErrLostRace = errors.New("somebody else published in the meantime")
+	ErrLostRace = errors.New("another process published in the meantime")
 )
 
 var errTruncated = errors.New("truncated")
@@ -89,16 +89,16 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 	if rest, ok := strings.CutPrefix(location, s3Scheme); ok {
 		bucket, prefix, _ := strings.Cut(rest, "/")
 		if bucket == "" {
-			return nil, fmt.Errorf("location %q: no bucket, want s3://bucket/prefix", location)
+			return nil, fmt.Errorf("location %q: the bucket is missing; use s3://bucket/prefix", location)
 		}
 		return openS3(ctx, location, bucket, strings.Trim(prefix, "/"), cfg)
 	}
 	if location == "" {
-		return nil, errors.New("no location: want a directory or s3://bucket/prefix")
+		return nil, errors.New("location is empty: use a directory or s3://bucket/prefix")
 	}
 	if IsURL(location) {
 		scheme, _, _ := strings.Cut(location, ":/")
-		return nil, fmt.Errorf("location %q: unknown scheme %q, want a directory or s3://bucket/prefix", location,
+		return nil, fmt.Errorf("location %q: unknown scheme %q; use a directory or s3://bucket/prefix", location,
 			scheme)
 	}
 	return NewDirectory(location), nil
@@ -107,19 +107,19 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 // readAll reads up to limit bytes and refuses more. sizeBytes is a hint, -1 for none.
 func readAll(r io.Reader, sizeBytes, limit int64) ([]byte, error) {
 	if sizeBytes > limit {
-		return nil, fmt.Errorf("%d bytes, at most %d are expected", sizeBytes, limit)
+		return nil, fmt.Errorf("object has %d bytes and must have at most %d", sizeBytes, limit)
 	}
 	if sizeBytes >= 0 {
 		body := make([]byte, sizeBytes)
 		n, err := io.ReadFull(r, body)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, fmt.Errorf("%d of %d bytes: %w", n, sizeBytes, errTruncated)
+			return nil, fmt.Errorf("read %d of %d bytes: %w", n, sizeBytes, errTruncated)
 		}
 		return body, err
 	}
 	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(body)) > limit {
-		return nil, fmt.Errorf("more than %d bytes", limit)
+		return nil, fmt.Errorf("object has more than %d bytes", limit)
 	}
 	return body, err
 }

@@ -22,14 +22,14 @@ func (b *bucket) failed(action, key string, err error) error {
 	case errors.As(err, &response) && response.HTTPStatusCode() == http.StatusNotModified:
 		return ErrNotModified
 	case errors.As(err, &api) && api.ErrorCode() == "NoSuchBucket":
-		err = fmt.Errorf("%w: there is no such bucket", ErrNotFound)
+		err = fmt.Errorf("%w: the bucket does not exist", ErrNotFound)
 	case response != nil && response.HTTPStatusCode() == http.StatusNotFound:
 		err = ErrNotFound
 	case response != nil && api != nil:
 		err = &StorageError{given(err, &refusal{status: response.HTTPStatusCode(), api: api})}
 	case strings.Contains(err.Error(), "get credentials"): // the SDK has no type for it
-		err = &StorageError{fmt.Errorf("no S3 credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use "+
-			"a shared profile or an instance's role (%w)", err)}
+		err = &StorageError{fmt.Errorf("S3 credentials are missing: set AWS_ACCESS_KEY_ID and "+
+			"AWS_SECRET_ACCESS_KEY, or use a shared profile or the role of an instance (%w)", err)}
 	default:
 		err = &StorageError{err}
 	}

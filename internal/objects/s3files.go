@@ -61,7 +61,7 @@ func (f *S3Files) Glob(ctx context.Context, text string) (Matches, error) {
 func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error) {
 	bucketName, key, _ := strings.Cut(strings.TrimPrefix(name, s3Scheme), "/")
 	if bucketName == "" || key == "" || hasWildcard(bucketName) {
-		return nil, "", fmt.Errorf("%q: want s3://bucket/key", name)
+		return nil, "", fmt.Errorf("%q: must have the form s3://bucket/key", name)
 	}
 	f.once.Do(func() { f.api, f.err = newS3Client(ctx, f.cfg) })
 	if f.err != nil {
@@ -82,8 +82,8 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	}
 	size, from, err := f.size(ctx, b, key, name)
 	if err == nil && object.size != size {
-		err = fmt.Errorf("the server sends %d bytes, and %s said %d: the object was replaced meanwhile, or is cut "+
-			"off on the way",
+		err = fmt.Errorf("the S3 server sends %d bytes but %s announced %d: the object was replaced meanwhile, or a "+
+			"proxy truncates it",
 			object.size, from, size)
 	}
 	if err != nil {

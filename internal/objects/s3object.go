@@ -50,8 +50,8 @@ func (o *s3Object) start() error {
 	return nil
 }
 
-var errNoLength = errors.New("the server does not say how long the object is, so nothing tells its end from a " +
-	"broken connection")
+var errNoLength = errors.New("the S3 server does not send the length of the object, so a broken connection cannot " +
+	"be detected")
 
 // Read implements io.Reader.
 func (o *s3Object) Read(p []byte) (int, error) {
@@ -63,7 +63,7 @@ func (o *s3Object) Read(p []byte) (int, error) {
 		}
 		n, err := o.body.Read(p)
 		if o.at += int64(n); o.at > o.size {
-			return 0, o.bucket.failed("read", o.key, fmt.Errorf("more than the %d bytes that were announced", o.size))
+			return 0, o.bucket.failed("read", o.key, fmt.Errorf("object has more than the announced %d bytes", o.size))
 		}
 		switch {
 		case err == nil, err == io.EOF && o.at == o.size:
@@ -87,16 +87,17 @@ func (o *s3Object) noteBreak(err error) error {
 	if o.breaks <= s3Breaks {
 		return nil
 	}
-	return o.bucket.failed("read", o.key, fmt.Errorf("ended after %d of %d bytes, %d times in a row: %w", o.at, o.size,
+	return o.bucket.failed("read", o.key, fmt.Errorf("connection ended after %d of %d bytes, %d times in a row: %w",
+		o.at, o.size,
 		o.breaks, err))
 }
 
 // Why an object is not read on.
 var (
-	errReplaced  = errors.New("it was replaced while it was read")
-	errNoVersion = errors.New("the body broke off, and with neither ETag nor Last-Modified nothing tells whether " +
-		"the rest is of the same version")
-	errOtherRange = errors.New("not the range that was asked for")
+	errReplaced  = errors.New("the object was replaced while it was read")
+	errNoVersion = errors.New("the download was interrupted, and without ETag and Last-Modified it cannot be " +
+		"continued safely")
+	errOtherRange = errors.New("the S3 server sent another range than requested")
 )
 
 // resume asks for the rest of the same version.
@@ -138,17 +139,17 @@ func (o *s3Object) notResumed(err error) error {
 // of the request is not enough: there are servers and proxies that do not know it.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
-		return fmt.Errorf("%w: ETag %s, it was %s", errReplaced, tag, o.tag)
+		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)
 	}
 	if at := aws.ToTime(out.LastModified); o.tag == "" && !at.Equal(o.dated) {
-		return fmt.Errorf("%w: Last-Modified %s, it was %s", errReplaced, at, o.dated)
+		return fmt.Errorf("%w: Last-Modified is %s, but was %s", errReplaced, at, o.dated)
 	}
 	want := fmt.Sprintf("bytes %d-%d/%d", o.at, o.size-1, o.size)
 	if got := aws.ToString(out.ContentRange); got != want && (got != "" || o.at > 0) {
-		return fmt.Errorf("%w: %q, it should be %q", errOtherRange, got, want)
+		return fmt.Errorf("%w: Content-Range is %q and should be %q", errOtherRange, got, want)
 	}
 	if got := contentLength(out.ContentLength); got != o.size-o.at {
-		return fmt.Errorf("%d bytes follow, it should be %d", got, o.size-o.at)
+		return fmt.Errorf("%d bytes follow, but should be %d", got, o.size-o.at)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (b *bucket) readParts(ctx context.Context, key string, size int64, tag *str
 		return nil, err
 	}
 	if got := contentLength(out.ContentLength); got >= 0 && got != size {
-		return nil, fmt.Errorf("%d of %d bytes: %w", got, size, errTruncated)
+		return nil, fmt.Errorf("read %d of %d bytes: %w", got, size, errTruncated)
 	}
 	return body, nil
 }
@@ -131,7 +131,7 @@ func ServerDate(ctx context.Context, at Location, key string) (date time.Time, o
 	}
 	date, err = http.ParseTime(text)
 	if err != nil {
-		err = fmt.Errorf("%s: the server's answer has no date: %w", b.location, err)
+		err = fmt.Errorf("%s: the response of the S3 server has no date: %w", b.location, err)
 	}
 	return date, true, err
 }

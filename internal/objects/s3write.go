@@ -105,8 +105,8 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 const probeKey = "probe.json"
 
 // ErrNoConditions: the server stores what it must not.
-var ErrNoConditions = errors.New("this S3 server ignores conditional writes (If-Match, If-None-Match): two " +
-	"publishers would overwrite each other unseen, and nothing is published")
+var ErrNoConditions = errors.New("this S3 server ignores conditional writes (If-Match, If-None-Match), so two " +
+	"publishers could overwrite each other: nothing was published")
 
 // probe finds out whether the server heeds conditions: with an object that is
 // there it must refuse to create it, and to replace another version of it.

@@ -28,7 +28,7 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 // what no log can be.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
-		return nil, fmt.Errorf("runs of %d bytes: not a multiple of %d", len(data), RunSize)
+		return nil, fmt.Errorf("runs have %d bytes, which is not a multiple of %d", len(data), RunSize)
 	}
 	l := &Log{Total: total}
 	for ; len(data) > 0; data = data[RunSize:] {
@@ -47,7 +47,7 @@ func readUint(data []byte) (v uint64) {
 	return v
 }
 
-var errRuns = errors.New("the runs of a pacer's log are not in order")
+var errRuns = errors.New("the runs of a pacer log are not in order")
 
 // check is why l is no log.
 func (l *Log) check() error {
@@ -92,7 +92,7 @@ func (r *Remembered) Append(dst []byte) []byte {
 // DecodeRemembered reads what Append wrote.
 func DecodeRemembered(data []byte) (*Remembered, error) {
 	if len(data) < RememberedHeader || data[8] > 1 {
-		return nil, errors.New("not a remembered grant")
+		return nil, errors.New("remembered grant is not valid")
 	}
 	log, err := DecodeRuns(data[RememberedHeader:], int64(readUint(data[9:15])))
 	if err != nil {

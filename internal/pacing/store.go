@@ -60,16 +60,16 @@ const RememberFor = time.Minute
 func (a *Ask) Check() error {
 	switch {
 	case len(a.Targets) == 0 || len(a.Targets) > MaxPacers:
-		return fmt.Errorf("%d targets: must be 1 to %d", len(a.Targets), MaxPacers)
+		return fmt.Errorf("request has %d targets and must have 1 to %d", len(a.Targets), MaxPacers)
 	case a.Permits < 0 || a.Permits > MaxPermits:
-		return fmt.Errorf("permits: must be 0 to %d, got %d", MaxPermits, a.Permits)
+		return fmt.Errorf("permits: must be from 0 to %d, got %d", MaxPermits, a.Permits)
 	case a.MaxWait < 0 || a.MaxWait > MaxWait:
-		return fmt.Errorf("wait: must be 0 to %v, got %v", MaxWait, a.MaxWait)
+		return fmt.Errorf("wait: must be from 0 to %v, got %v", MaxWait, a.MaxWait)
 	}
 	for i := range a.Targets {
 		t := &a.Targets[i]
 		if t.Pacer == "" {
-			return errors.New("target without a pacer")
+			return errors.New("target must name a pacer")
 		}
 		if slices.ContainsFunc(a.Targets[:i], func(u Target) bool {
 			return u.Pacer == t.Pacer &&
@@ -78,7 +78,8 @@ func (a *Ask) Check() error {
 			return fmt.Errorf("target %s %s is given twice", t.Pacer, t.Message)
 		}
 		if len(t.Limits) == 0 || len(t.Limits) > MaxLimits+1 {
-			return fmt.Errorf("%d limits of %s: must be 1 to %d", len(t.Limits), t.Pacer, MaxLimits+1)
+			return fmt.Errorf("request has %d limits for %s and must have 1 to %d",
+				len(t.Limits), t.Pacer, MaxLimits+1)
 		}
 		for _, limit := range t.Limits {
 			if err := limit.Check(); err != nil {

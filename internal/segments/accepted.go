@@ -50,17 +50,17 @@ func (a *Accepted) check() error {
 	}
 	switch {
 	case !sha256Rule.MatchString(a.FromSHA256):
-		return fmt.Errorf("from_sha256 %q is not 64 lower-case hex digits", a.FromSHA256)
+		return fmt.Errorf("from_sha256 %q: must be 64 lower-case hex digits", a.FromSHA256)
 	case a.ToSHA256 != "" && !sha256Rule.MatchString(a.ToSHA256):
-		return fmt.Errorf("to_sha256 %q is neither empty nor 64 lower-case hex digits", a.ToSHA256)
+		return fmt.Errorf("to_sha256 %q: must be empty or 64 lower-case hex digits", a.ToSHA256)
 	case a.ToSHA256 == a.FromSHA256:
 		return fmt.Errorf("to_sha256 %q: must differ from from_sha256", a.ToSHA256)
 	case a.Removed > a.Before:
-		return fmt.Errorf("removed %d: must be at most before, which is %d", a.Removed, a.Before)
+		return fmt.Errorf("removed %d: must be at most the number in before, which is %d", a.Removed, a.Before)
 	case a.ToSHA256 == "" && a.Removed != a.Before:
-		return fmt.Errorf("removed %d of a set that vanished: must be %d, as before says", a.Removed, a.Before)
+		return fmt.Errorf("removed %d: must be %d, all users in before, for a set that vanished", a.Removed, a.Before)
 	case a.At.IsZero():
-		return errors.New("at is missing")
+		return errors.New("at: must be set")
 	}
 	if err := checkText("change", a.Change, MaxAcceptedChange); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (a *Accepted) check() error {
 func (a *Accepted) checkName() error {
 	switch {
 	case a.Set != "" && a.Segment != "":
-		return fmt.Errorf("set %q and segment %q: must name one", a.Set, a.Segment)
+		return fmt.Errorf("set %q and segment %q: exactly one must be named", a.Set, a.Segment)
 	case a.Segment != "":
 		return CheckName(a.Segment)
 	}
@@ -80,7 +80,7 @@ func (a *Accepted) checkName() error {
 
 func checkText(field, text string, most int) error {
 	if text == "" || len(text) > most || !utf8.ValidString(text) {
-		return fmt.Errorf("%s of %d bytes: must be 1 to %d bytes of UTF-8", field, len(text), most)
+		return fmt.Errorf("%s has %d bytes and must have 1 to %d bytes of UTF-8", field, len(text), most)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 
 func (m *Manifest) checkAccepted() error {
 	if len(m.Accepted) > MaxAccepted {
-		return fmt.Errorf("%d acceptances, at most %d are possible", len(m.Accepted), MaxAccepted)
+		return fmt.Errorf("%d acceptances: at most %d are allowed", len(m.Accepted), MaxAccepted)
 	}
 	for i := range m.Accepted {
 		if err := m.Accepted[i].check(); err != nil {

@@ -57,7 +57,8 @@ func TestOlderProgramsRefuseAManifestWithAcceptances(t *testing.T) {
 	with, err := withSets(t).WithAccepted([]segments.Accepted{accepted(segmentstest.Epoch)})
 	require.NoError(t, err)
 	err = segments.ParseAsOf(segments.SetsFormatVersion, with.Encode())
-	require.EqualError(t, err, "format_version 3, this program reads up to 2: a newer version of capper wrote it")
+	require.EqualError(t, err, "format_version 3 is too new: this program reads up to 2, and a newer version of "+
+		"capper wrote the document")
 	require.NoError(t, segments.ParseAsOf(segments.SetsFormatVersion, withSets(t).Encode()))
 	require.Equal(t, 1, segments.PointerTo(with).FormatVersion)
 }
@@ -67,7 +68,7 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*segments.Accepted){
 		`accepted[0]: set name "a b"`:   func(a *segments.Accepted) { a.Set = "a b" },
 		`accepted[0]: set name ""`:      func(a *segments.Accepted) { a.Set = "" },
-		"must name one":                 func(a *segments.Accepted) { a.Segment = "vip" },
+		"exactly one must":              func(a *segments.Accepted) { a.Segment = "vip" },
 		`segment name "default"`:        func(a *segments.Accepted) { a.Set, a.Segment = "", "default" },
 		`from_sha256 "" is not`:         func(a *segments.Accepted) { a.FromSHA256 = "" },
 		`to_sha256 "x" is neither`:      func(a *segments.Accepted) { a.ToSHA256 = "x" },
@@ -79,7 +80,7 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 		"reason of 0 bytes":             func(a *segments.Accepted) { a.Reason = "" },
 		"reason of 1025 bytes":          func(a *segments.Accepted) { a.Reason = strings.Repeat("x", 1025) },
 		"reason of 1 bytes":             func(a *segments.Accepted) { a.Reason = "\xff" },
-		"accepted[0]: at is missing":    func(a *segments.Accepted) { a.At = time.Time{} },
+		"accepted[0]: at: must be set":  func(a *segments.Accepted) { a.At = time.Time{} },
 	} {
 		a := accepted(segmentstest.Epoch)
 		spoil(&a)
@@ -89,7 +90,7 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 		require.Error(t, err, want)
 	}
 	_, err := withSets(t).WithAccepted(make([]segments.Accepted, segments.MaxAccepted+1))
-	require.EqualError(t, err, "65 acceptances, at most 64 are possible")
+	require.EqualError(t, err, "65 acceptances: at most 64 are allowed")
 }
 
 func TestLaterManifestsCarryTheNewestAcceptances(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 
 // Why a place has no former generation, where nothing is wrong with it.
 var (
-	errNoCache    = errors.New("there is no cache")
-	errEmptyCache = errors.New("the cache is empty")
-	errNoEarlier  = errors.New("the source has no generation from before the published one")
+	errNoCache    = errors.New("segments cache is not configured")
+	errEmptyCache = errors.New("segments cache is empty")
+	errNoEarlier  = errors.New("the location has no generation older than the published one")
 )
 
 type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
@@ -114,7 +114,7 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		return nil, errEmptyCache
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the cached generation from before this start cannot be read: %w", err)
+		return nil, fmt.Errorf("read the cached generation of an earlier start: %w", err)
 	}
 	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache.at}, nil
 }
@@ -189,11 +189,11 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the earlier generations of the source cannot be listed: %w", err)
+		return nil, nil, fmt.Errorf("list the earlier generations: %w", err)
 	}
 	withdrawn, err = readWithdrawn(ctx, src)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the source does not tell which generations were rolled back from: %w", err)
+		return nil, nil, fmt.Errorf("read which generations were rolled back: %w", err)
 	}
 	for _, o := range list {
 		if name, ok := GenerationOf(o.Key); ok && name < one {

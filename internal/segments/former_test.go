@@ -146,8 +146,9 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 		{name: "nothing is wrong", inUse: "second"},
 		{name: "who was rolled back is not known", damage: func(*segments.Manifest) (string, string) {
 			return segments.ControlsKey, `{"format_version": 9}`
-		}, inUse: "third", unjudged: []string{"there is no cache", "does not tell which generations were rolled " +
-			"back from: controls.json: format_version 9"}},
+		}, inUse: "third", unjudged: []string{"segments cache is not configured",
+			"does not tell which generations were rolled " +
+				"back from: controls.json: format_version 9"}},
 		{name: "the newest manifest is damaged", damage: func(second *segments.Manifest) (string, string) {
 			return segments.ManifestKey(second.Generation), "{"
 		}, inUse: "first"},
@@ -184,7 +185,7 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 		live := goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of()})
 		r := g.start(t)
 		require.Equal(t, live.Generation, r.Current().Generation())
-		require.Contains(t, r.Status().Unjudged[1], "the earlier generations of the source cannot be listed: forbidden")
+		require.Contains(t, r.Status().Unjudged[1], "list the earlier generations: forbidden")
 	})
 }
 

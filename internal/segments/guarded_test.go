@@ -124,8 +124,8 @@ func TestLossesBeyondTheBoundAreRefused(t *testing.T) {
 		g := newGuarding(t, store, "opted-out", "sms/stop")
 		first := goLiveWith(t, store, 0, sets{"opted-out": out, "sms/stop": bitmap.Of(1, 2), "other": out})
 		r := g.start(t)
-		require.Equal(t, []string{"no earlier generation was found, which is usual after a first publish: " +
-			"the cache is empty, and the source has no generation from before the published one"}, r.Status().Unjudged)
+		require.Equal(t, []string{"no earlier generation was found, which is usual after a first publish: segments " +
+			"cache is empty, and the location has no generation older than the published one"}, r.Status().Unjudged)
 
 		goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of(), "sms/stop": bitmap.Of(1, 2), "other": out})
 		requireKept(t, r, first, "its set opted-out is empty: all 2000 users left, at most 2 may leave",
@@ -237,7 +237,7 @@ func TestADamagedCacheIsNoWayRound(t *testing.T) {
 		segments.PointerTo(goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of()})).Encode())
 	err := segments.NewRefresher(g.cfg).Load(t.Context())
 	require.ErrorContains(t, err, "all 100 users left, at most 0 may leave")
-	require.ErrorContains(t, err, "the generation before cannot be used: ")
+	require.ErrorContains(t, err, "the previous generation cannot be used: ")
 }
 
 // ofGrowth is an acceptance of the users who join, with others who leave by force.

@@ -97,7 +97,7 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 		}
 		r.cfg.Logger.Warn("segments: a former generation cannot go into use", "error", loadErr)
 		if refused == nil {
-			first, refused = &c, fmt.Errorf("%w; the generation before cannot be used: %w", err, loadErr)
+			first, refused = &c, fmt.Errorf("%w; the previous generation cannot be used: %w", err, loadErr)
 		}
 	}
 	switch {
@@ -183,7 +183,7 @@ func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, 
 		return nil, err
 	}
 	if got := Sum(raw); got != sha256 {
-		return nil, fmt.Errorf("checksum mismatch: sha256 %s, its name says %s", got, sha256)
+		return nil, fmt.Errorf("checksum mismatch: sha256 is %s, but the file name says %s", got, sha256)
 	}
 	return bitmap.Read(raw)
 }

@@ -43,7 +43,7 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 		require.NoError(t, os.Remove(path))
 		require.NoError(t, syscall.Mkfifo(path, 0o600))
 		_, err = store.Read(t.Context(), key, 1<<20)
-		require.ErrorContains(t, err, "not a regular file")
+		require.ErrorContains(t, err, "must be a regular file")
 		require.Error(t, segments.NewRefresher(segments.RefresherConfig{Source: store}).Load(t.Context()))
 		if key == segments.CurrentKey {
 			soon(func() bool { return r.Status().Error != "" }, "the pipe is an error")

@@ -48,7 +48,7 @@ func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifes
 // ReadManifest reads and checks the manifest of a generation.
 func ReadManifest(ctx context.Context, src objects.Source, generation string) (*Manifest, error) {
 	if !generationRule.MatchString(generation) {
-		return nil, fmt.Errorf("generation %q: not a generation's name (such as 20261120T101500.000Z-0a1b2c3d)",
+		return nil, fmt.Errorf("generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
 			generation)
 	}
 	raw, err := src.Read(ctx, ManifestKey(generation), MaxManifestBytes)
@@ -166,7 +166,8 @@ func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name stri
 		}
 		return b, nil
 	}
-	return nil, fmt.Errorf("no segment or set %q in generation %s: it has %q", name, m.Generation, m.someNames())
+	return nil, fmt.Errorf("segment or set %q does not exist in generation %s, which has %q",
+		name, m.Generation, m.someNames())
 }
 
 // shownNames is how many names an error lists.

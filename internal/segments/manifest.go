@@ -92,11 +92,11 @@ const ReservedName = "default"
 // CheckName says why name cannot be the name of a segment, nil when it can.
 func CheckName(name string) error {
 	if name == ReservedName {
-		return fmt.Errorf("segment name %q: reserved, answers and metrics call the users in no segment so", name)
+		return fmt.Errorf("segment name %q: is reserved for users in no segment", name)
 	}
 	if !segmentRule.MatchString(name) {
-		return fmt.Errorf("segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter "+
-			"or digit", name)
+		return fmt.Errorf("segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a "+
+			"letter or digit", name)
 	}
 	return nil
 }
@@ -127,10 +127,10 @@ func dotted(name string) bool {
 func CheckSetName(name string) error {
 	switch {
 	case name == ReservedName || name == AllName:
-		return fmt.Errorf("set name %q: reserved, it is what answers and expressions call other users", name)
+		return fmt.Errorf("set name %q: is reserved in results and expressions", name)
 	case len(name) > MaxSetName || !setRule.MatchString(name) || dotted(name):
 		return fmt.Errorf("set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', in parts between '/' "+
-			"that are not '.' or '..', the first a letter or digit", name, MaxSetName)
+			"that are not '.' or '..', beginning with a letter or digit", name, MaxSetName)
 	case strings.HasPrefix(name, ZonePrefix):
 		if _, err := Zone(name); err != nil {
 			return err
@@ -204,30 +204,31 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
-		return nil, fmt.Errorf("manifest of generation %s: it is the manifest of %q", generation, m.Generation)
+		return nil, fmt.Errorf("manifest of generation %s: belongs to generation %q", generation, m.Generation)
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if is := m.name(); is != generation {
-		return nil, fmt.Errorf("manifest of generation %s: damaged: what it says has the name %s", generation, is)
+		return nil, fmt.Errorf("manifest of generation %s: damaged: its content belongs to the name %s",
+			generation, is)
 	}
 	if !bytes.Equal(raw, m.Encode()) {
-		return nil, fmt.Errorf("manifest of generation %s: damaged: it says the same in other bytes than were "+
-			"published", generation)
+		return nil, fmt.Errorf("manifest of generation %s: damaged: its bytes differ from the published ones, "+
+			"though the content is equal", generation)
 	}
 	return &m, nil
 }
 
 func (m *Manifest) check() error {
 	if len(m.Segments) == 0 {
-		return errors.New("no segments")
+		return errors.New("manifest has no segments")
 	}
 	if len(m.Segments) > MaxSegments {
-		return fmt.Errorf("%d segments, at most %d are possible", len(m.Segments), MaxSegments)
+		return fmt.Errorf("manifest has %d segments and must have at most %d", len(m.Segments), MaxSegments)
 	}
 	if m.CreatedAt.IsZero() {
-		return errors.New("created_at is missing")
+		return errors.New("created_at: must be set")
 	}
 	seen := map[string]bool{}
 	for i, s := range m.Segments {
@@ -235,7 +236,7 @@ func (m *Manifest) check() error {
 			return fmt.Errorf("segments[%d]: %w", i, err)
 		}
 		if seen[s.Name] {
-			return fmt.Errorf("segments[%d]: name %q is there twice", i, s.Name)
+			return fmt.Errorf("segments[%d]: name %q is given twice", i, s.Name)
 		}
 		seen[s.Name] = true
 	}
@@ -248,13 +249,14 @@ func (m *Manifest) check() error {
 func (m *Manifest) checkSets(seen map[string]bool) error {
 	switch {
 	case len(m.Sets) > MaxSets:
-		return fmt.Errorf("%d sets, at most %d are possible", len(m.Sets), MaxSets)
+		return fmt.Errorf("manifest has %d sets and must have at most %d", len(m.Sets), MaxSets)
 	case m.FormatVersion != m.version():
 		with := fmt.Sprintf("%d sets", len(m.Sets))
 		if n := len(m.Accepted); n > 0 {
 			with += fmt.Sprintf(" and %d acceptances", n)
 		}
-		return fmt.Errorf("format_version %d with %s: must be %d", m.FormatVersion, with, m.version())
+		return fmt.Errorf("format_version %d: manifest with %s must have version %d",
+			m.FormatVersion, with, m.version())
 	}
 	for i, s := range m.Sets {
 		err := CheckSetName(s.Name)
@@ -265,7 +267,7 @@ func (m *Manifest) checkSets(seen map[string]bool) error {
 			return fmt.Errorf("sets[%d]: %w", i, err)
 		}
 		if seen[s.Name] {
-			return fmt.Errorf("sets[%d]: name %q is there twice", i, s.Name)
+			return fmt.Errorf("sets[%d]: name %q is given twice", i, s.Name)
 		}
 		seen[s.Name] = true
 	}
@@ -281,7 +283,7 @@ func (s *Segment) check() error {
 
 func (s *Set) check() error {
 	if !(s.MaxLoss >= 0 && s.MaxLoss < 100) || s.MaxLoss != 0 && !s.OnlyGrows {
-		return fmt.Errorf("max_loss %v: must be 0 to below 100, and of a set that only grows", s.MaxLoss)
+		return fmt.Errorf("max_loss %v: must be from 0 to below 100, and requires a set that only grows", s.MaxLoss)
 	}
 	return s.checkBitmap()
 }
@@ -289,13 +291,14 @@ func (s *Set) check() error {
 func (s *Segment) checkBitmap() error {
 	switch {
 	case !sha256Rule.MatchString(s.SHA256):
-		return fmt.Errorf("sha256 %q is not 64 lower-case hex digits", s.SHA256)
+		return fmt.Errorf("sha256 %q: must be 64 lower-case hex digits", s.SHA256)
 	case s.Key != BitmapKey(s.SHA256):
-		return fmt.Errorf("key %q, of this sha256 it must be %q", s.Key, BitmapKey(s.SHA256))
+		return fmt.Errorf("key %q: must be %q for this sha256", s.Key, BitmapKey(s.SHA256))
 	case s.SizeBytes < 8 || s.SizeBytes > bitmap.MaxBytes:
-		return fmt.Errorf("size_bytes %d: must be 8 to %d", s.SizeBytes, bitmap.MaxBytes)
+		return fmt.Errorf("size_bytes %d: must be from 8 to %d", s.SizeBytes, bitmap.MaxBytes)
 	case (s.Min == nil) != (s.Cardinality == 0), (s.Max == nil) != (s.Cardinality == 0):
-		return fmt.Errorf("min and max must be there exactly when cardinality (%d) is not 0", s.Cardinality)
+		return fmt.Errorf("min and max: must be set if cardinality (%d) is above 0, and absent otherwise",
+			s.Cardinality)
 	}
 	return nil
 }
@@ -304,10 +307,10 @@ func (s *Segment) checkBitmap() error {
 // hash, format, cardinality, bounds.
 func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if int64(len(raw)) != s.SizeBytes {
-		return nil, fmt.Errorf("%d bytes, the manifest says %d", len(raw), s.SizeBytes)
+		return nil, fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(raw), s.SizeBytes)
 	}
 	if got := Sum(raw); got != s.SHA256 {
-		return nil, fmt.Errorf("checksum mismatch: sha256 %s, the manifest says %s", got, s.SHA256)
+		return nil, fmt.Errorf("checksum mismatch: sha256 is %s, but the manifest says %s", got, s.SHA256)
 	}
 	b, err := bitmap.Read(raw)
 	if err != nil {
@@ -319,13 +322,14 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 // agree requires b, whose bytes have the segment's hash, to be what the manifest says of it.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
-		return fmt.Errorf("%d bytes, the manifest says %d", len(b.Bytes()), s.SizeBytes)
+		return fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(b.Bytes()), s.SizeBytes)
 	}
 	if b.Cardinality() != s.Cardinality {
-		return fmt.Errorf("cardinality %d, the manifest says %d", b.Cardinality(), s.Cardinality)
+		return fmt.Errorf("bitmap has %d users, but the manifest says %d", b.Cardinality(), s.Cardinality)
 	}
 	if lowest, highest, ok := b.Bounds(); ok && (lowest != *s.Min || highest != *s.Max) {
-		return fmt.Errorf("ids from %d to %d, the manifest says %d to %d", lowest, highest, *s.Min, *s.Max)
+		return fmt.Errorf("bitmap has ids from %d to %d, but the manifest says %d to %d",
+			lowest, highest, *s.Min, *s.Max)
 	}
 	return nil
 }

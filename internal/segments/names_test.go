@@ -25,7 +25,7 @@ func TestNamesOfSets(t *testing.T) {
 		"":                       "must be 1 to 128",
 		"all":                    "reserved",
 		"default":                "reserved",
-		"tz/Mars/Olympus":        `"Mars/Olympus" is no time zone of the IANA database`,
+		"tz/Mars/Olympus":        `"Mars/Olympus": must be a time zone of the IANA database`,
 		"tz/":                    "must be 1 to 128",
 		"tz":                     "",
 		"tz/Local":               "no time zone",
@@ -128,8 +128,8 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 	require.NoError(t, err)
 	entry.Name = "one-more"
 	_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, append(sets, entry)...)
-	require.ErrorContains(t, err, "4097 sets, at most 4096")
-	for want, name := range map[string]string{`name "vip" is there twice`: "vip", `name "a" is there twice`: "a"} {
+	require.ErrorContains(t, err, "4097 sets and must have at most 4096")
+	for want, name := range map[string]string{`name "vip" is given twice`: "vip", `name "a" is given twice`: "a"} {
 		_, err = segments.NewManifest(segmentstest.Epoch, "test", "", list, describe("a", bitmap.Of(1)),
 			describe(name, bitmap.Of(2)))
 		require.ErrorContains(t, err, want)

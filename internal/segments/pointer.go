@@ -25,14 +25,14 @@ func ParsePointer(raw []byte) (Pointer, error) {
 		return p, fmt.Errorf("%s: %w", CurrentKey, err)
 	}
 	if !generationRule.MatchString(p.Generation) {
-		return p, fmt.Errorf("%s: generation %q is not a generation's name", CurrentKey, p.Generation)
+		return p, fmt.Errorf("%s: generation %q: must be a generation name", CurrentKey, p.Generation)
 	}
 	if p.SHA256 != "" && !sha256Rule.MatchString(p.SHA256) {
-		return p, fmt.Errorf("%s: sha256 %q is not 64 lower-case hex digits", CurrentKey, p.SHA256)
+		return p, fmt.Errorf("%s: sha256 %q: must be 64 lower-case hex digits", CurrentKey, p.SHA256)
 	}
 	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') &&
 		bytes.ContainsRune(end, '\r') {
-		return p, fmt.Errorf("%s: damaged: a carriage return among the tabs at its end", CurrentKey)
+		return p, fmt.Errorf("%s: damaged: a carriage return is among the tabs at its end", CurrentKey)
 	}
 	// Decoding lets keys pass that are there twice or in capitals; this does not.
 	var plain bytes.Buffer
@@ -40,7 +40,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 		return p, fmt.Errorf("%s: %w", CurrentKey, err)
 	}
 	if want, err := json.Marshal(p); err != nil || !bytes.Equal(plain.Bytes(), want) {
-		return p, fmt.Errorf("%s: %s, it should be %s", CurrentKey, plain.Bytes(), want)
+		return p, fmt.Errorf("%s: %s, but should be %s", CurrentKey, plain.Bytes(), want)
 	}
 	return p, nil
 }
@@ -48,7 +48,8 @@ func ParsePointer(raw []byte) (Pointer, error) {
 // check requires m to be the manifest that was made live.
 func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
-		return fmt.Errorf("%s: sha256 %s, the manifest of generation %s has %s", CurrentKey, p.SHA256, m.Generation,
+		return fmt.Errorf("%s: sha256 is %s, but the manifest of generation %s has %s",
+			CurrentKey, p.SHA256, m.Generation,
 			sum)
 	}
 	return nil
@@ -94,9 +95,10 @@ func decodeDocument(raw []byte, into any, newest int) error {
 	}
 	switch v := version.FormatVersion; {
 	case v < FormatVersion:
-		return fmt.Errorf("format_version %d: must be %d or more", v, FormatVersion)
+		return fmt.Errorf("format_version %d: must be at least %d", v, FormatVersion)
 	case v > newest:
-		return fmt.Errorf("format_version %d, this program reads up to %d: a newer version of capper wrote it", v,
+		return fmt.Errorf("format_version %d is too new: this program reads up to %d, and a newer version of capper "+
+			"wrote the document", v,
 			newest)
 	}
 	return decodeOne(raw, into, true)
@@ -114,7 +116,7 @@ func decodeOne(raw []byte, into any, strict bool) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("data after the document")
+		return errors.New("extra data after the end of the JSON document")
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (r *Refresher) Load(ctx context.Context) error {
 		return nil
 	}
 	return &loadError{
-		error: fmt.Errorf("%w; from the cache: %w", sourceErr, cacheErr),
+		error: fmt.Errorf("%w; load from the cache: %w", sourceErr, cacheErr),
 		never: errors.Is(sourceErr, ErrNothingLive) && neverPublished(ctx, r.cfg.Source) && !r.cache.exists(ctx),
 	}
 }
@@ -305,7 +305,8 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 // look reads the manifest of the live generation, nil if it is the one in use.
 // The tag is that of the current.json which it has read, also with an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("no answer within %s", lookTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("source did not respond within %s",
+		lookTimeout))
 	defer cancel()
 	live, tag, err := ReadPointer(ctx, r.cfg.Source, r.tag)
 	if err == nil {

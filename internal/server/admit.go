@@ -87,8 +87,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 		if field == "audience" {
 			split = "set max_users to at most %d, and follow audience.next of each answer"
 		}
-		return failure.OfField(api.CodeTooLarge, field, "%d users, more than this client may have decided at once "+
-			"(its burst): "+split,
+		return failure.OfField(api.CodeTooLarge, field, "%d users exceed the burst of this client: "+split,
 			users, rate.Largest())
 	}
 	result, err := s.limiter.Take(c.ctx, c.Client, rate, users)
@@ -97,8 +96,8 @@ func (s *Server) admit(c *call, field string, users int) error {
 	}
 	writeRate(c.w.Header(), rate, result)
 	if !result.Allowed {
-		f := failure.New(api.CodeRateLimited, "%d users are beyond the rate of this client (%d users per second, "+
-			"bursts of %d): %d would pass now",
+		f := failure.New(api.CodeRateLimited, "%d users exceed the rate of this client (%d users per second, bursts "+
+			"of %d): %d would be accepted now",
 			users, rate.UsersPerSecond, rate.Largest(), result.Remaining)
 		f.RetryAfter = max(result.RetryAfter, time.Millisecond)
 		return f

@@ -78,8 +78,8 @@ func (s *Server) preview(
 	c *call, b *body.Body, r *decode.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
 	if most := uint64(s.bounds.BitmapUsers); counts.Users > most {
-		return nil, failure.OfField(api.CodeTooLarge, "audience", "%d users, at most %d are previewed at once: ask "+
-			"for a sample of them, or for one of at least %d parts",
+		return nil, failure.OfField(api.CodeTooLarge, "audience", "%d users: one preview decides at most %d: "+
+			"request a sample, or one of at least %d parts",
 			counts.Users, most, (counts.Users+most-1)/most)
 	}
 	r.Query.Generation = counts.Generation
@@ -137,8 +137,8 @@ func (s *Server) forecast(c *call) error {
 	body.KeepUsers(len(r.Users))
 	decided := len(r.Users) * len(times)
 	if most := s.bounds.BitmapUsers; decided > most {
-		return failure.OfField(api.CodeTooLarge, r.Field(), "%d users at %d times, %d are decided at once: ask for "+
-			"fewer times, or for a sample", len(r.Users), len(times), most)
+		return failure.OfField(api.CodeTooLarge, r.Field(), "%d users at %d times: one call decides at most %d: "+
+			"request fewer times, or a sample", len(r.Users), len(times), most)
 	}
 	p, err := s.budgets.Enter(c.holder, max(len(r.Users), 1), forecastBytes*int64(len(times)))
 	if err != nil {

@@ -95,13 +95,13 @@ func TestMoreUsersThanACallTakes(t *testing.T) {
 	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = admission.Bounds{BitmapUsers: 1000} })
 	r := s.post("/v1/filter", `{"message_id": "m", "audience": "active"}`)
 	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
-		badBody{field: "audience", message: "2092 users, at most 1000 are taken in one call: set max_users, to at " +
+		badBody{field: "audience", message: "2092 users: one call covers at most 1000: set max_users to at " +
 			"most 1000"})
-	require.Contains(t, string(r.body), "the parts of at least 3")
+	require.Contains(t, string(r.body), "request at least 3 parts")
 	r = s.post("/v1/audience/count", `{"audience": "active", "channel": "push"}`)
 	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
-		badBody{field: "audience", message: "2092 users, at most 1000 are previewed at once: ask for a sample of " +
-			"them, or for one of at least 3 parts"})
+		badBody{field: "audience", message: "2092 users: one preview decides at most 1000: request a sample, or one " +
+			"of at least 3 parts"})
 	require.Equal(t, http.StatusOK, s.post("/v1/audience/count", `{"audience": "active"}`).status)
 	require.Equal(t, http.StatusOK, s.post("/v1/audience/count",
 		`{"audience": "active", "channel": "push", "part": {"of": 3, "index": 0}}`).status)
@@ -176,17 +176,17 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"no salt", body(`"audience":"vip","sample":{"percent":1}`), "sample.salt", "missing"}, 0},
 		{badBody{"salt empty", body(`"audience":"vip","sample":{"percent":1,"salt":""}`), "sample.salt", "0 bytes"}, 0},
 		{badBody{"percent and to", body(`"audience":"vip","sample":{"percent":10,"to":10,"salt":"a"}`),
-			"sample.percent", "it goes without from and to"}, 0},
+			"sample.percent", "must not be combined with from and to"}, 0},
 		{badBody{"percent and from", body(`"audience":"vip","sample":{"from":0,"percent":10,"salt":"a"}`),
-			"sample.percent", "it goes without from and to"}, 0},
+			"sample.percent", "must not be combined with from and to"}, 0},
 		{badBody{"from alone", body(`"audience":"vip","sample":{"from":10,"salt":"a"}`), "sample.percent",
 			"either percent, or from and to"}, 0},
 		{badBody{"neither", body(`"audience":"vip","sample":{"salt":"a"}`), "sample.percent",
 			"either percent, or from and to"}, 0},
 		{badBody{"an empty cell", body(`"audience":"vip","sample":{"from":10,"to":10,"salt":"a"}`), "sample.to",
-			"10 is not above from, which is 10"}, 0},
+			"10 must be above from, which is 10"}, 0},
 		{badBody{"a cell backwards", body(`"audience":"vip","sample":{"from":20,"to":10,"salt":"a"}`), "sample.to",
-			"10 is not above from, which is 20"}, 0},
+			"10 must be above from, which is 20"}, 0},
 		{badBody{"from 100", body(`"audience":"vip","sample":{"from":100,"to":100,"salt":"a"}`), "sample.from",
 			"100 is not a percentage from 0 and below 100"}, 0},
 		{badBody{"from below 0", body(`"audience":"vip","sample":{"from":-1,"to":10,"salt":"a"}`), "sample.from",
@@ -209,7 +209,7 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"part of 0", body(`"audience":"vip","part":{"of":0,"index":0}`), "part.of", "from 1 to 10000"}, 0},
 		{badBody{"part of many", body(`"audience":"vip","part":{"of":10001,"index":0}`), "part.of", "10001"}, 0},
 		{badBody{"part beyond", body(`"audience":"vip","part":{"of":3,"index":3}`), "part.index",
-			"3 is not one of 3 parts"}, 0},
+			"3 does not exist: there are 3 parts"}, 0},
 		{badBody{"part without index", body(`"audience":"vip","part":{"of":3}`), "part.index", "missing"}, 0},
 		{badBody{"max_users 0", body(`"audience":"vip","max_users":0`), "max_users", "from 1 to 1000000"}, 0},
 		{badBody{"max_users beyond", body(`"audience":"vip","max_users":1000001`), "max_users", "from 1 to 1000000"},
@@ -234,14 +234,14 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		})
 	}
 	for message, body := range map[string]string{
-		"it is missing": `{}`, "no such field": `{"audience":"vip","user_ids":[1]}`,
+		"is required": `{}`, "no such field": `{"audience":"vip","user_ids":[1]}`,
 	} {
 		require.Contains(t, s.post("/v1/audience/count", body).failure(t).Error.Message, message)
 	}
 	for _, field := range []string{"max_users", "cursor"} {
 		f := s.post("/v1/audience/count", fmt.Sprintf(`{"audience":"vip","%s":"x"}`, field)).failure(t)
 		require.Equal(t, field, f.Error.Field)
-		require.Contains(t, f.Error.Message, "a count is of a whole audience")
+		require.Contains(t, f.Error.Message, "a count covers a whole audience")
 	}
 	unknown := s.post("/v1/audience/count", `{"audience":"vip","channel":"fax"}`).failure(t)
 	require.Equal(t, "channel", unknown.Error.Field)

@@ -60,7 +60,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"message id line end", "{\"message_id\":\"a\nb\",\"user_ids\":[1]}", "", "control"},
 		{"message id line end after an escape", "{\"message_id\":\"\\ta\nb\",\"user_ids\":[1]}", "", "control"},
 
-		{"no users", `{"message_id":"m"}`, "user_ids", "none of user_ids, users_bitmap and audience"},
+		{"no users", `{"message_id":"m"}`, "user_ids", "exactly one of user_ids, users_bitmap and audience"},
 		{"both kinds", `{"message_id":"m","user_ids":[1],"users_bitmap":"` + bitmapText(t, 1) + `"}`, "users_bitmap",
 			"exactly one"},
 		{"both kinds, one empty", `{"message_id":"m","users_bitmap":"` + bitmapText(t, 1) + `","user_ids":[]}`,
@@ -93,7 +93,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"ids without a comma", `{"message_id":"m","user_ids":[1 2]}`, "", "',' or ']'"},
 
 		{"channel unknown", `{"message_id":"m","channel":"fax","user_ids":[1]}`, "channel",
-			`"fax" is not configured (there are: email, push, sms)`},
+			`"fax" is not a configured channel (configured channels: email, push, sms)`},
 		{"channel other case", `{"message_id":"m","channel":"Push","user_ids":[1]}`, "channel", "not configured"},
 		{"channel empty", `{"message_id":"m","channel":"","user_ids":[1]}`, "channel", "empty"},
 		{"channel null", `{"message_id":"m","channel":null,"user_ids":[1]}`, "channel", "null is not a string"},
@@ -142,7 +142,7 @@ func TestReleaseRefusesBodies(t *testing.T) {
 	s := newService(t)
 	for _, c := range []badBody{
 		{"no message id", `{"user_ids":[1]}`, "message_id", "missing"},
-		{"no users", `{"message_id":"m"}`, "user_ids", "none of user_ids, users_bitmap and audience"},
+		{"no users", `{"message_id":"m"}`, "user_ids", "exactly one of user_ids, users_bitmap and audience"},
 		{"a field of filter", `{"message_id":"m","user_ids":[1],"waves":true}`, "waves", "no such field"},
 		{"id null", `{"message_id":"m","user_ids":[null]}`, "user_ids[0]", "null is not"},
 	} {
@@ -247,7 +247,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 10)}).status)
 	tooMany = s.post("/v1/filter", fields{"message_id": "m", "users_bitmap": bitmapText(t, span(0, 21)...)})
 	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "users_bitmap",
-		message: "21 users, at most 20"})
+		message: "21 users: at most 20"})
 	require.Equal(t, http.StatusOK,
 		s.post("/v1/filter", fields{"message_id": "m", "users_bitmap": bitmapText(t, span(0, 20)...)}).status)
 

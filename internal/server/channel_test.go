@@ -33,7 +33,7 @@ func TestARequiredChannel(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, refused.status, "%s %s", c.path, c.body)
 		require.Equal(t, c.field, refused.failure(t).Error.Field)
 		require.Contains(t, refused.failure(t).Error.Message,
-			"it is missing, and the configuration requires one (there are: email, push, sms)")
+			"is required by the configuration (configured channels: email, push, sms)")
 	}
 	for path, body := range map[string]string{
 		"/v1/filter": `{"message_id":"m","channel":"","user_ids":[1]}`, "/v1/forecast": `{"channel":"","user_ids":[1]}`,
@@ -41,10 +41,10 @@ func TestARequiredChannel(t *testing.T) {
 	} {
 		s.capper.SetPolicy(optional)
 		hint := s.post(path, body).failure(t).Error.Message
-		require.Contains(t, hint, "it is empty: leave the field out for a send without a channel", path)
+		require.Contains(t, hint, "must not be empty: leave the field out for a send without a channel", path)
 		s.capper.SetPolicy(required)
 		refused := s.post(path, body).failure(t).Error.Message
-		require.Contains(t, refused, "it is empty, and the configuration requires one", path)
+		require.Contains(t, refused, "must not be empty, because the configuration requires a channel", path)
 		require.NotContains(t, refused, "leave", path)
 	}
 	preview := s.post("/v1/audience/count", `{"audience":"all","channel":""}`)

@@ -94,7 +94,7 @@ var _ History = (*history.History)(nil)
 // noHistory is the history of no source.
 type noHistory struct{}
 
-var errNoHistory = errors.New("the segments' source is not known")
+var errNoHistory = errors.New("the location of the segments is unknown")
 
 func (noHistory) List(context.Context) ([]publish.Listing, bool, error) {
 	return nil, false, errNoHistory
@@ -106,7 +106,7 @@ func (noHistory) Changes(context.Context, string, string) (*history.Changes, err
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Capper == nil {
-		return c, errors.New("server: Config.Capper is missing")
+		return c, errors.New("server: Config.Capper must be set")
 	}
 	if c.Pacers == nil {
 		c.Pacers = pacing.New(nil, &pacing.Policy{Version: c.Capper.Policy().Version}) // which never asks its store
@@ -121,7 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Audiences = func(*capping.Policy) *audience.Named { return nil }
 	}
 	if (c.Registerer == nil) != (c.Gatherer == nil) {
-		return c, errors.New("server: Config.Registerer and Config.Gatherer go together")
+		return c, errors.New("server: Config.Registerer and Config.Gatherer must be set together")
 	}
 	if c.Registerer == nil {
 		registry := prometheus.NewRegistry()

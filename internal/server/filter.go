@@ -91,8 +91,8 @@ func (s *Server) mayExempt(c *call, r *decode.FilterRequest) error {
 		return nil
 	}
 	return failure.OfField(api.CodeForbidden, "enforce",
-		"false needs the scope %q, which the API key %q does not have: "+
-			"an operator adds it to the key's scopes under server.api_keys", access.ScopeExempt, c.Key)
+		"false requires the scope %q, which the API key %q lacks: an operator can add it to the scopes of the key "+
+			"under server.api_keys", access.ScopeExempt, c.Key)
 }
 
 // expectedBytes is about what the answer to a body of the size takes: the

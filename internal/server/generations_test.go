@@ -51,9 +51,9 @@ func TestGenerationsAndTheirChanges(t *testing.T) {
 		Segments: []api.SegmentChange{{Name: "vip", State: "changed", Before: 2, After: 3, Added: 2, Removed: 1}},
 	}, decodeAs[api.GenerationChanges](t, s.get(path+"?since="+names[0]).body))
 	requireRefused(t, s.get(path), http.StatusBadRequest, "invalid_request",
-		badBody{field: "since", message: "it is missing"})
+		badBody{field: "since", message: "is required"})
 	requireRefused(t, s.get(path+"?since=2020"), http.StatusNotFound, "not_found",
-		badBody{message: "there is no generation 2020"})
+		badBody{message: "generation 2020"})
 }
 
 // brokenHistory is a source that does not answer.

@@ -104,9 +104,8 @@ func TestReleaseOfAChannelIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for body, message := range map[string]string{
-		`{"message_id": "m", "channel": "fax", "user_ids": [1]}`: `"fax" is not configured (there are: email, push, sms)`,
-		`{"message_id": "m", "channel": "", "user_ids": [1]}`: "it is empty: leave the field " +
-			"out for all sends of the id",
+		`{"message_id": "m", "channel": "fax", "user_ids": [1]}`:                     `"fax" is not a configured channel (configured channels: email, push, sms)`,
+		`{"message_id": "m", "channel": "", "user_ids": [1]}`:                        "must not be empty: leave the field out for all sends of the id",
 		`{"message_id": "m", "channel": null, "user_ids": [1]}`:                      "null is not a string",
 		`{"message_id": "m", "namespace": "x", "user_ids": [1]}`:                     "this call has no such field",
 		`{"message_id": "m", "channel": "push", "channel": "push", "user_ids": [1]}`: "the field is given twice",

@@ -198,7 +198,7 @@ func TestQueriesAreChecked(t *testing.T) {
 	s, _ := newSetService(t)
 	for path, want := range map[string]badBody{
 		"/v1/segments?x=1": {field: "x",
-			message: "no such parameter: this call takes generation"},
+			message: "the parameter does not exist: this call has generation"},
 		"/v1/segments?generation=":               {field: "generation", message: "0 bytes"},
 		"/v1/segments?generation=a&generation=a": {field: "generation", message: "given 2 times"},
 		"/v1/segments?generation":                {field: "generation", message: "0 bytes"},
@@ -259,7 +259,7 @@ func TestLookupRefusesBodies(t *testing.T) {
 		names = append(names, fmt.Sprintf(`"x%d"`, i))
 	}
 	for _, c := range []badBody{
-		{"nobody", `{"sets":["opted-out"]}`, "user_ids", "none of user_ids, users_bitmap and audience"},
+		{"nobody", `{"sets":["opted-out"]}`, "user_ids", "exactly one of user_ids, users_bitmap and audience"},
 		{"empty batch", `{"user_ids":[]}`, "user_ids", "the batch is empty"},
 		{"unknown set", `{"user_ids":[1],"sets":["opted-out","optedout"]}`, "sets[1]", `the nearest is "opted-out"`},
 		{"a segment", `{"user_ids":[1],"sets":["vip"]}`, "sets[0]", "is a segment"},

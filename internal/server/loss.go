@@ -23,7 +23,8 @@ func (s *Server) acceptLoss(c *call) error {
 	}
 	store, ok := capping.As[capping.Accepter](s.capper.Store())
 	if !ok {
-		return failure.New(api.CodeConflict, "the embedded store never breaks such a promise: nothing is to accept")
+		return failure.New(api.CodeConflict, "the embedded store does not lose records this way: there is no loss "+
+			"to accept")
 	}
 	ctx, cancel := s.callContext(c, 0)
 	defer cancel()
@@ -35,7 +36,7 @@ func (s *Server) acceptLoss(c *call) error {
 		return failure.New(api.CodeConflict, "%s", refused)
 	case err != nil && losses == nil:
 		s.audit(c, "accept", "failed", "reason", reason)
-		f := failure.New(api.CodeUnavailable, "nothing was accepted: %s", err)
+		f := failure.New(api.CodeUnavailable, "the loss was not accepted: %s", err)
 		f.Cause = err
 		return f
 	}

@@ -83,8 +83,8 @@ func (s *Server) mayReleaseAcross(c *call) error {
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, access.ScopeAdmin) {
 		return nil
 	}
-	return failure.New(api.CodeForbidden, "the API key %q has no namespace and does not have the scope %q, which "+
-		"the release of a message of the namespace %q needs beside %q",
+	return failure.New(api.CodeForbidden, "the API key %q has no namespace and lacks the scope %q, which releasing "+
+		"a message of the namespace %q requires in addition to %q",
 		c.Key, access.ScopeAdmin, failure.Clip([]byte(namespace)), access.ScopeFilter)
 }
 

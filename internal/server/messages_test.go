@@ -162,7 +162,7 @@ func TestMessagesOfNamespaces(t *testing.T) {
 	for _, other := range []string{"crm", "none"} {
 		requireRefused(t, as("").post("/v1/messages/promo/release?namespace="+other, fields{}), http.StatusForbidden,
 			"forbidden",
-			badBody{message: `does not have the scope "admin"`})
+			badBody{message: `lacks the scope "admin"`})
 	}
 	require.Zero(t, as("crm").message("promo").Channels[0].Released)
 	s.as("ops.secret").post("/v1/messages/promo/release?namespace=crm", fields{})

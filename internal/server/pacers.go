@@ -144,7 +144,7 @@ func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, 
 }
 
 func noSuchPacer(c *call) error {
-	return failure.New(api.CodeNotFound, "%q: there is no such pacer", failure.Clip([]byte(c.id)))
+	return failure.New(api.CodeNotFound, "pacer %q does not exist", failure.Clip([]byte(c.id)))
 }
 
 // standingOf is a pacer as answers about pacers tell it.

@@ -318,7 +318,7 @@ func TestUnknownPacersAreNotFound(t *testing.T) {
 			for _, method := range []string{http.MethodGet, http.MethodDelete} {
 				r := s.call(method, path, "")
 				require.Equal(t, http.StatusNotFound, r.status, path)
-				require.Contains(t, r.failure(t).Error.Message, "there is no such pacer")
+				require.Contains(t, r.failure(t).Error.Message, "does not exist")
 			}
 		}
 		for _, path := range []string{"/v1/pacers/", "/v1/pacers/a/b", "/v1/pacers/a%2Fb", "/v1/permits/x"} {
@@ -383,7 +383,7 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"wait without unit", `{"pacers":["twilio"],"permits":1,"max_wait":"2"}`, "max_wait",
 			`such as 2s or 250ms, got "2"`},
 		{"wait negative", `{"pacers":["twilio"],"permits":1,"max_wait":"-1ms"}`, "max_wait",
-			`must be a duration of 0s to 24h, such as 2s or 250ms, got "-1ms"`},
+			`must be a duration from 0s to 24h, such as 2s or 250ms, got "-1ms"`},
 		{"wait beyond a day", `{"pacers":["twilio"],"permits":1,"max_wait":"24h0m0.000001s"}`, "max_wait", "0s to 24h"},
 		{"wait huge", `{"pacers":["twilio"],"permits":1,"max_wait":"99999999999999999999h"}`, "max_wait", "0s to 24h"},
 		{"wait in words", `{"pacers":["twilio"],"permits":1,"max_wait":"two seconds"}`, "max_wait", "0s to 24h"},

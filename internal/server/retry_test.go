@@ -100,13 +100,13 @@ func TestCallsThatNothingAnswersYetAndNever(t *testing.T) {
 		s.get("/v1/segments"), s.get("/v1/segments/vip/members"), s.get("/v1/segments/vip/bitmap"),
 	} {
 		requireRefused(t, r, http.StatusServiceUnavailable, "unavailable",
-			badBody{message: "there is no generation of segments"})
+			badBody{message: "no generation of segments is loaded"})
 		require.Equal(t, "1", r.header.Get("Retry-After"))
 	}
 	for _, path := range []string{"/v1/messages", "/v1/messages/a"} {
 		r := s.get(path)
 		requireRefused(t, r, http.StatusConflict, "conflict",
-			badBody{message: "this store keeps no counts of messages"})
+			badBody{message: "this store does not count messages"})
 		require.Empty(t, r.header.Get("Retry-After"))
 	}
 }

@@ -246,7 +246,7 @@ func (r *router) answerUnrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
 		if errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed {
-			return failure.New(api.CodeMethodNotAllowed, "%s %s: this path takes %s",
+			return failure.New(api.CodeMethodNotAllowed, "%s %s: the methods of this path are %s",
 				call.r.Method, failure.Clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
 		}
 		if errors.As(err, &he) && he.Code == http.StatusNotFound {
@@ -257,7 +257,7 @@ func (r *router) answerUnrouted(err error, c echo.Context) {
 }
 
 func noSuchPath(c *call) error {
-	return failure.New(api.CodeNotFound, "%s: there is no such path", failure.Clip([]byte(c.r.URL.Path)))
+	return failure.New(api.CodeNotFound, "%s: the path does not exist", failure.Clip([]byte(c.r.URL.Path)))
 }
 
 // routeProfiles routes /debug/pprof.

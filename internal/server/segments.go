@@ -183,15 +183,15 @@ func (s *Server) listGenerations(c *call) error {
 func (s *Server) generationChanges(c *call) error {
 	since, given := c.parameters["since"]
 	if !given {
-		return failure.Invalid("since", "it is missing: the generation to compare with")
+		return failure.Invalid("since", "is required: name the generation to compare with")
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, comparingTime*s.bounds.CallTimeout)
 	defer cancel()
 	changes, err := s.history.Changes(ctx, since, c.id)
 	switch {
 	case errors.Is(err, objects.ErrNotFound):
-		return failure.New(api.CodeNotFound, "there is no generation %s or no generation %s at the segments' "+
-			"source: GET /v1/generations lists them",
+		return failure.New(api.CodeNotFound, "generation %s or generation %s does not exist: GET /v1/generations "+
+			"lists all",
 			failure.Clip([]byte(since)), failure.Clip([]byte(c.id)))
 	case err != nil:
 		return ofSource(ctx, err)

@@ -85,7 +85,8 @@ func (s *Server) readyGauge() prometheus.Collector {
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
 		return failure.New(api.CodeUnavailable,
-			"restart needed: the %s store is out of service until it is opened again; /v1/status and the log say why",
+			"restart required: the %s store is out of service until it is opened again; /v1/status and the log show "+
+				"the reason",
 			h.Kind)
 	}
 	return writeJSON(c.w, api.Probe{Status: "ok"})
@@ -130,7 +131,7 @@ func (s *Server) limits(c *call) error {
 func (s *Server) backup(c *call) error {
 	store, ok := capping.As[capping.Archiver](s.capper.Store())
 	if !ok {
-		return failure.New(api.CodeConflict, "the store is kept in Redis, which makes its own copies: see "+
+		return failure.New(api.CodeConflict, "the store is in Redis, which has its own backups: see "+
 			"docs/operating.md#backups")
 	}
 	started := false

@@ -33,7 +33,7 @@ func TestPermitsCostTheRate(t *testing.T) {
 	}
 	refused := s.post("/v1/permits", bulk)
 	requireRefused(t, refused, http.StatusTooManyRequests, "rate_limited",
-		badBody{message: "users are beyond the rate"})
+		badBody{message: "users exceed the rate"})
 	require.Equal(t, "1", refused.header.Get("Retry-After"))
 	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/filter", `{"message_id":"m","user_ids":[1]}`).status,
 		"one rate for all calls")
@@ -76,7 +76,7 @@ func TestCountsCostTheRate(t *testing.T) {
 		Sets: map[string]uint64{}}, total)
 	requireRefused(t, s.post("/v1/audience/count", `{"audience": "active", "detail": "some"}`), http.StatusBadRequest,
 		"invalid_request",
-		badBody{field: "detail", message: `"some" is neither "sets" nor "total"`})
+		badBody{field: "detail", message: `"some" must be "sets" or "total"`})
 	require.Equal(t, 1, s.post("/v1/audience/count", `{"audience": ""}`).failure(t).Error.Column)
 	large := s.post("/v1/audience/count", `{"audience": "`+strings.Repeat(" ", 70_000)+`active"}`)
 	requireRefused(t, large, http.StatusRequestEntityTooLarge, "too_large", badBody{message: "65536 bytes"})
@@ -104,7 +104,7 @@ func TestAdminWithANamespaceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, scopes := range [][]access.Scope{{access.ScopeAdmin}, {access.ScopeFilter, access.ScopeAdmin}} {
 		_, err := access.New(access.Rules{Keys: []access.Key{inNamespace(key("b1.x", "beta", scopes...), "beta")}})
-		require.ErrorContains(t, err, `namespace: must not stand beside the scope admin`)
+		require.ErrorContains(t, err, `namespace: must be absent for a key with the scope admin`)
 		require.ErrorContains(t, err, `got "beta"`)
 	}
 	_, err := access.New(access.Rules{Keys: []access.Key{inNamespace(key("b1.x", "beta", access.ScopeFilter,

@@ -52,8 +52,8 @@ func (s *Server) erase(c *call) error {
 	}
 	if err := s.journal.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "partial", "user_id", user)
-		f := failure.New(api.CodeUnavailable, "the user's log is erased; that the audit shows nothing of the user "+
-			"any more could not be written: ask again")
+		f := failure.New(api.CodeUnavailable, "the log of the user is erased, but the audit could not record the "+
+			"erasure: try again")
 		f.Cause = err
 		return f
 	}

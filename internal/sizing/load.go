@@ -95,7 +95,7 @@ func (l Load) Validate() error {
 // checkIDs demands that there are ids for all users.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
-		return fmt.Errorf("density: must leave ids for all users: %d users need at least %.4g, got %g", l.Users,
+		return fmt.Errorf("density: must be high enough for all users: %d users need at least %.4g, got %g", l.Users,
 			float64(l.Users)/MaxUsers, l.Density)
 	}
 	return nil

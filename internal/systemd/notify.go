@@ -26,11 +26,11 @@ func Notify(socket string, states ...string) error {
 	}
 	to, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
-		return fmt.Errorf("tell the service manager: %w", err)
+		return fmt.Errorf("notify systemd: %w", err)
 	}
 	defer to.Close()
 	if _, err := to.Write([]byte(strings.Join(states, "\n"))); err != nil {
-		return fmt.Errorf("tell the service manager: %w", err)
+		return fmt.Errorf("notify systemd: %w", err)
 	}
 	return nil
 }

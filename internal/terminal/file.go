@@ -30,13 +30,13 @@ var _ io.Writer = (*File)(nil)
 // directory must exist, and it must not be one itself.
 func CheckTarget(path string) error {
 	if path == "" {
-		return errors.New("the file to write: must not be empty")
+		return errors.New("the output file must not be empty")
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: its directory: %w", path, cmp.Or(err, fs.ErrNotExist))
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("%s: must be a file, and is a directory", path)
+		return fmt.Errorf("%s: must be a file, but is a directory", path)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
-			return nil, fmt.Errorf("%s: a symbolic link that leads nowhere", path)
+			return nil, fmt.Errorf("%s: symbolic link points to a file that does not exist", path)
 		}
 		return begin(path, rights)
 	}

@@ -31,15 +31,16 @@ func (s *Streams) Say(format string, args ...any) {
 func (s *Streams) Warn(text string) { s.Say("warning: %s", text) }
 
 // ErrUnconfirmed says that a command was not told to go on.
-var ErrUnconfirmed = errors.New("not confirmed: nothing was done")
+var ErrUnconfirmed = errors.New("the command was not confirmed: nothing was done")
 
 // Confirm asks the question on the terminal, and returns nil if the answer is
 // yes. Where standard input is no terminal nobody can be asked: that is Misuse,
 // and flag is what would have answered.
 func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	if !isTerminal(s.In) {
-		return Hinted(Misuse(errors.New(question+" nobody can be asked: standard input is not a terminal")), flag+
-			" answers yes")
+		return Hinted(Misuse(errors.New(question+" cannot ask for confirmation: standard input is not a "+
+			"terminal")), flag+
+			" confirms the command")
 	}
 	fmt.Fprintf(s.Err, "%s: %s [y/N] ", s.Program, question)
 	answer, err := UntilStopped(ctx, 0, func() (answer string, err error) {

@@ -96,7 +96,7 @@ type judging struct {
 
 func newEngine(cfg Config) (*engine, error) {
 	if cfg.Policies == nil || cfg.Generations == nil {
-		return nil, errors.New("what-if: needs where to find the limits that were in force and the generations")
+		return nil, errors.New("what-if: policies and generations must be set")
 	}
 	h := newHistories()
 	e := &engine{
@@ -121,7 +121,8 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 // replay takes the next record.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("record %d of %s: of %s, before one of %s that was read already", r.Sequence, r.Instance,
+		return fmt.Errorf("record %d of %s: has time %s, earlier than a record of %s that was read before",
+			r.Sequence, r.Instance,
 			r.At.Time(), e.last.Time())
 	}
 	e.last = r.At

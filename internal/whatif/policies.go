@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-var errNotAsked = errors.New("what-if decides, and is not asked for more")
+var errNotAsked = errors.New("what-if supports only decisions")
 
 // likeness is who of a call is judged by the same rules under both policies.
 type likeness struct {

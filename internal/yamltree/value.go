@@ -75,7 +75,7 @@ func (v Value) resolve() Value {
 	case *ast.AliasNode:
 		target, ok := v.doc.anchors[n.Value.GetToken().Value]
 		if !ok {
-			v.Fault("alias *%s names no anchor before it", n.Value.GetToken().Value)
+			v.Fault("alias *%s: no earlier anchor has this name", n.Value.GetToken().Value)
 			return v
 		}
 		return Value{v.path, target, v.doc}.resolve()

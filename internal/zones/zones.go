@@ -51,7 +51,7 @@ func Load(name string) (*time.Location, error) {
 	}
 	file, ok := database()[name]
 	if !ok {
-		return nil, fmt.Errorf("%q is no time zone of the IANA database such as Asia/Singapore", name)
+		return nil, fmt.Errorf("%q: must be a time zone of the IANA database such as Asia/Singapore", name)
 	}
 	place, err := read(name, file)
 	if err != nil {

@@ -224,12 +224,12 @@ func (o *Outputs) Check(audience string) error {
 		}
 		for _, other := range files[:i] {
 			if f.file == other.file || same(f.file, other.file) {
-				return fmt.Errorf("%s and %s: must be two files, and both are %s", f.flag, other.flag, f.file)
+				return fmt.Errorf("%s and %s: must be different files, but both are %s", f.flag, other.flag, f.file)
 			}
 		}
 	}
 	if same(o.DeniedDir, o.WavesDir) {
-		return fmt.Errorf("--denied-dir and --waves-dir: must be two directories, and both are %s", o.DeniedDir)
+		return fmt.Errorf("--denied-dir and --waves-dir: must be different directories, but both are %s", o.DeniedDir)
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (f output) check(audience string) error {
 		return fmt.Errorf("%s %w", f.flag, err)
 	}
 	if same(f.file, audience) {
-		return fmt.Errorf("%s %s: is the audience, which it would overwrite", f.flag, f.file)
+		return fmt.Errorf("%s %s: must not be the audience file, which it would overwrite", f.flag, f.file)
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func checkDir(flag, dir string) error {
 	owned := append(ownedIn(dir), ownFiles)
 	for _, entry := range entries {
 		if !slices.Contains(owned, entry.Name()) {
-			return fmt.Errorf("%s %s: holds %s, which no run of this command wrote: name a directory of its own", flag,
+			return fmt.Errorf("%s %s: contains %s, which this command did not write: name an empty directory", flag,
 				dir, entry.Name())
 		}
 	}

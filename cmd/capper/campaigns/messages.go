@@ -33,7 +33,7 @@ type MessagesCommand struct {
 // Validate refuses what goes with a list alone.
 func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Channel != "") {
-		return errors.New("--since and --channel: are of a list, not of a message that is named")
+		return errors.New("--since and --channel: apply to a list of messages and not to a single message")
 	}
 	if c.Max < 1 || c.Max > 1000 {
 		return fmt.Errorf("--max: must be 1 to 1000, got %d", c.Max)

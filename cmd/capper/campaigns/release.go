@@ -18,12 +18,11 @@ func Release(ctx context.Context, on *terminal.Streams, service *remote.Service,
 	given, err := api.ReleaseMessage(ctx, message, nil)
 	switch {
 	case client.HasCode(err, client.CodeConflict):
-		return terminal.Hinted(err, "name the audience that the message was sent to: capper release AUDIENCE "+
-			"--message-id …")
+		return terminal.Hinted(err, "name the audience of the message instead: capper release AUDIENCE --message-id …")
 	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeForbidden):
 		return service.Hinted(err)
 	case err != nil:
-		return terminal.Hinted(service.Hinted(err), "run the same command again: twice is once")
+		return terminal.Hinted(service.Hinted(err), "run the same command again; repeating a release is safe")
 	}
 	if service.JSON {
 		err = terminal.JSON(on.Out, given)
@@ -38,9 +37,10 @@ func Release(ctx context.Context, on *terminal.Streams, service *remote.Service,
 			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing, missing})
 	}
 	if err == nil && given.Unavailable+given.Missing > 0 {
-		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New("some sends are not given back yet")),
-			"run the same command again when the other instances have rolled their files of the audit (audit.roll): "+
-				"twice is once")
+		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New("some sends of the message could "+
+			"not be given back yet")),
+			"run the same command again when the other instances have completed their audit files (audit.roll); "+
+				"repeating a release is safe")
 	}
 	return err
 }

@@ -58,7 +58,8 @@ func (c *Command) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d of %d checks failed", failed, looked))
 	}
 	if warned := report.Counts[doctor.Warning]; warned > 0 && c.Strict {
-		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d warnings, and --strict counts them", warned))
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d warnings, which --strict counts as failures",
+			warned))
 	}
 	return nil
 }
@@ -72,7 +73,7 @@ func (c *Command) Validate() error {
 		age = fmt.Errorf("max-age: must be more than 0, got %s", c.MaxAge)
 	}
 	if c.PID < 0 {
-		pid = fmt.Errorf("pid: must be the number of a process, got %d", c.PID)
+		pid = fmt.Errorf("pid: must be a process id above 0, got %d", c.PID)
 	}
 	if err := errors.Join(load.Validate(), age, pid); err != nil {
 		return faults(err)

@@ -43,7 +43,8 @@ func (c *CompactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	report, err := compact.Run(ctx, at, archive.New(at, config.ParsePolicy), compact.Config{Keep: c.Keep.ago,
 		Now: time.Now(), Dry: c.DryRun})
 	if err != nil {
-		return terminal.Hinted(err, "what was done is whole: run it again when the cause is mended")
+		return terminal.Hinted(err, "all finished changes are complete; remove the cause of the error and run the "+
+			"command again")
 	}
 	if c.JSON {
 		return terminal.JSON(on.Out, report)

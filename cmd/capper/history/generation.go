@@ -19,7 +19,7 @@ func (p *Place) generations(ctx context.Context, source string) (func(context.Co
 	}
 	if source == "" {
 		return func(context.Context, string) (capping.Segments, error) {
-			return nil, errors.New("where generations are published is not known: --segments or --config says it")
+			return nil, errors.New("the location of the segments is unknown: set --segments or --config")
 		}, nil
 	}
 	at, err := objects.Open(ctx, source, p.s3())

@@ -35,8 +35,8 @@ func (m *Moment) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("must be so long ago, such as 30d or 12h, or a time such as 2026-11-22T10:00:00Z or "+
-		"2026-11-22, got %q", m.text)
+	return fmt.Errorf("must be an age such as 30d or 12h, or a time such as 2026-11-22T10:00:00Z or 2026-11-22, got %q",
+		m.text)
 }
 
 // parseAgo reads a duration, of which days and weeks are units too.
@@ -75,7 +75,7 @@ type Span struct {
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {
-		return 0, 0, fmt.Errorf("--until %s: must be after --since", s.Until.text)
+		return 0, 0, fmt.Errorf("--until %s: must be later than --since", s.Until.text)
 	}
 	return since, until, nil
 }

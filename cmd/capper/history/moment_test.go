@@ -27,7 +27,7 @@ func TestMoment(t *testing.T) {
 	require.Zero(t, new(Moment).Instant(now))
 	for _, text := range []string{"", "d", "-3d", "0d", "1.5d", "-5m", "0s", "yesterday", "2026-13-01", "20261120"} {
 		require.ErrorContains(t, new(Moment).UnmarshalText([]byte(text)),
-			"must be so long ago, such as 30d or 12h, or a time", text)
+			"must be an age such as 30d or 12h, or a time", text)
 	}
 }
 
@@ -37,5 +37,5 @@ func TestASpanHasAnEnd(t *testing.T) {
 	require.NoError(t, s.Since.UnmarshalText([]byte("1d")))
 	require.NoError(t, s.Until.UnmarshalText([]byte("2d")))
 	_, _, err := s.instants(time.Now())
-	require.ErrorContains(t, err, "--until 2d: must be after --since")
+	require.ErrorContains(t, err, "--until 2d: must be later than --since")
 }

@@ -50,9 +50,9 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 		p.Audit = p.configured.Audit.To
 	}
 	if p.Audit == "" {
-		return nil, terminal.Hinted(terminal.Misuse(errors.New("no audit: --audit names the place, or --config a "+
-			"configuration with audit.to")),
-			"audit: {to: var/audit} in a configuration begins one")
+		return nil, terminal.Hinted(terminal.Misuse(errors.New("the location of the audit is unknown: set --audit, "+
+			"or --config with a file that contains audit.to")),
+			"to record an audit, add audit: {to: var/audit} to the configuration of the service")
 	}
 	at, err := objects.Open(ctx, p.Audit, p.s3())
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: nothing is there", p.Audit))
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the location contains no audit", p.Audit))
 	}
 	return at, nil
 }
@@ -83,7 +83,7 @@ func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d of the files could not be read: %w",
+	return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("%d audit files could not be read: %w",
 		len(faults), errors.Join(faults...))),
-		"capper audit verify says what else is damaged")
+		"capper audit verify lists all damaged files")
 }

@@ -51,15 +51,16 @@ func (p *Percent) UnmarshalText(text []byte) error {
 func (f *StoreFlags) check(span *Span) error {
 	switch {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
-		return errors.New("--sample, --sample-salt, --missing and --settle: need --store")
+		return errors.New("--sample, --sample-salt, --missing and --settle: require --store")
 	case f.Store && span.Until.Given():
-		return errors.New("--until: does not go with --store, which has to know every release up to now")
+		return errors.New("--until: must not be combined with --store, because the comparison needs every release " +
+			"up to now")
 	case f.UsersPerSecond < 1:
 		return errors.New("--users-per-second: must be at least 1")
 	case f.Settle < 0:
 		return errors.New("--settle: must not be negative")
 	case f.SampleSalt != "" && f.Sample.value == 0:
-		return errors.New("--sample-salt: goes with --sample")
+		return errors.New("--sample-salt: requires --sample")
 	case len(f.SampleSalt) > share.MaxSalt:
 		return fmt.Errorf("--sample-salt: must be at most %d bytes", share.MaxSalt)
 	case f.Missing != "":
@@ -230,7 +231,7 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 func (a *storeAsker) hinted(err error) error {
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope read and no namespace: the "+
-			"comparison is about the sends of all namespaces")
+			"comparison covers the sends of all namespaces")
 	}
 	service := remote.Service{URL: a.flags.URL}
 	return service.Hinted(err)

@@ -105,10 +105,10 @@ func (c *VerifyCommand) verify(
 func verdict(r *verify.Report) error {
 	switch {
 	case !r.Healthy():
-		err := terminal.WithStatus(terminal.Findings, errors.New("not as it should be: "+found(r)))
+		err := terminal.WithStatus(terminal.Findings, errors.New("the audit has findings: "+found(r)))
 		if r.Found[verify.NotInStore] > 0 {
-			return terminal.Hinted(err, "users of these sends may get more than their limits allow: docs/audit.md, "+
-				"Is the store whole?")
+			return terminal.Hinted(err, "users of the missing sends may receive more than their limits: see "+
+				"docs/audit.md, Is the store whole?")
 		}
 		return err
 	case r.Store != nil && r.Store.Unanswered > 0:

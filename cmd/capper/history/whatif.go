@@ -45,7 +45,7 @@ func (c *WhatIfCommand) Help() string {
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Limits == "" && c.Generation == "":
-		return errors.New("whatif: name other limits with --limits, or other segments with --generation")
+		return errors.New("whatif: set --limits to try other limits, or --generation to try other segments")
 	case c.Campaigns < 0:
 		return errors.New("--campaigns: must not be negative")
 	}
@@ -97,7 +97,8 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if errors.As(err, &faults) {
 		faults.File = c.Limits
 		fmt.Fprintln(on.Out, faults)
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d faults: not valid", c.Limits,
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %d faults: the limits are not valid",
+			c.Limits,
 			len(faults.List)))
 	}
 	return policy, terminal.WithStatus(terminal.BadInput, err)
@@ -118,9 +119,9 @@ func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.P
 		Generations: func(name string) (capping.Segments, error) {
 			found, err := segments(ctx, name)
 			if errors.Is(err, objects.ErrNotFound) {
-				err = terminal.Hinted(fmt.Errorf("generation %s, by which users were decided, is not there any "+
-					"more: %w", name, err),
-					"--generation names one that stands in for all: segmentbuild list shows those that are there")
+				err = terminal.Hinted(fmt.Errorf("generation %s, which a recorded call used, no longer exists: %w",
+					name, err),
+					"use --generation to name one existing generation for all calls; segmentbuild list shows them")
 			}
 			return found, terminal.WithStatus(terminal.BadInput, err)
 		},

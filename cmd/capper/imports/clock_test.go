@@ -54,7 +54,8 @@ func TestTheServicesClockJudges(t *testing.T) {
 	said, err := imported(t, url, "user_id,at\n1,"+now.Format(time.RFC3339)+"\n2,"+
 		now.Add(time.Minute).Format(time.RFC3339)+"\n")
 	require.ErrorContains(t, err, "1 of 2 rows are no sends")
-	require.ErrorContains(t, err, ":3: at: "+now.Add(time.Minute).Format(time.RFC3339)+" is in the future: it is "+
+	require.ErrorContains(t, err, ":3: at: "+now.Add(time.Minute).Format(time.RFC3339)+" is in the future: the time "+
+		"is now "+
 		now.Format(time.RFC3339))
 	require.Equal(t, terminal.BadInput, terminal.StatusOf(err))
 	require.Regexp(t, `the service's clock is 1h0m\ds apart from this machine's`, said)
@@ -75,5 +76,5 @@ func TestASendThatIsRefusedIsTold(t *testing.T) {
 	_, err := imported(t, url, "user_id,at,message_id\n7,"+at.Add(-time.Second).Format(time.RFC3339Nano)+",m\n7,"+text+
 		",n\n")
 	require.ErrorContains(t, err, "the service refuses the send of user 7 at "+text+` with message id "n": `)
-	require.Contains(t, terminal.Hint(err), "what was sent before is recorded")
+	require.Contains(t, terminal.Hint(err), "all sends before this row are recorded")
 }

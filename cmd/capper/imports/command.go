@@ -125,7 +125,7 @@ func (c *Command) ask(ctx context.Context, on *terminal.Streams, service *client
 		o.Channels[name] = true
 	}
 	if c.Channel != "" && !o.Channels[c.Channel] {
-		return terminal.Misuse(fmt.Errorf("--channel: %q is not configured", c.Channel))
+		return terminal.Misuse(fmt.Errorf("--channel: the channel %q is not configured", c.Channel))
 	}
 	status, err := service.Status(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Command) ask(ctx context.Context, on *terminal.Streams, service *client
 // options are those of reading.
 func (c *Command) options() (*sends.Options, error) {
 	if c.Batch < 1 || c.Parallel < 1 || c.MaxBadRows < 0 {
-		return nil, errors.New("--batch and --parallel must be at least 1, --max-bad-rows at least 0")
+		return nil, errors.New("--batch and --parallel must be at least 1, and --max-bad-rows at least 0")
 	}
 	o := &sends.Options{
 		Columns: sends.Columns{
@@ -203,13 +203,13 @@ func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Optio
 	}
 	if r.BadRows > c.MaxBadRows {
 		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput,
-			fmt.Errorf("%d of %d rows are no sends, such as\n  %s",
+			fmt.Errorf("%d of %d rows are not valid sends, such as\n  %s",
 				r.BadRows, r.BadRows+r.Rows, strings.Join(r.bad, "\n  "))),
-			"nothing was sent; mend them, or leave them out with --max-bad-rows")
+			"nothing was imported; correct the rows, or skip them with --max-bad-rows")
 	}
 	if r.Rows == 0 {
 		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, r.nothing()),
-			"was the export cut off, or is it of another time?")
+			"is the export incomplete, or is it from another day?")
 	}
 	if len(r.empty) > 0 {
 		on.Warn(fmt.Sprintf("%d of %d files have no rows, such as %s", len(r.empty), len(files), r.empty[0]))
@@ -222,12 +222,12 @@ func (c *Command) read(ctx context.Context, on *terminal.Streams, o *sends.Optio
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
-		return fmt.Errorf("there is no send, all %d rows are bad, such as\n  %s", r.BadRows,
+		return fmt.Errorf("no row is a valid send: all %d rows are bad, such as\n  %s", r.BadRows,
 			strings.Join(r.bad, "\n  "))
 	case len(r.Files) == 1:
-		return fmt.Errorf("%s: there is no send in it", r.Files[0])
+		return fmt.Errorf("%s: the file contains no send", r.Files[0])
 	}
-	return fmt.Errorf("there is no send in any of %d files, such as %s", len(r.Files), r.Files[0])
+	return fmt.Errorf("none of %d files contains a send, such as %s", len(r.Files), r.Files[0])
 }
 
 // expand is the files that are named.
@@ -303,9 +303,9 @@ func (c *Command) send(
 // unsent says what to do about sends that the service did not take: the same again, where that helps.
 func (c *Command) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
-		return terminal.Hinted(err, "what was sent before is recorded, nothing else is; mend that send, or where "+
-			"its time is the fault the clocks of the service's instances, and run the same command again: twice "+
-			"is once")
+		return terminal.Hinted(err, "all sends before this row are recorded, and none after it; correct the row "+
+			"(or, if its time is wrong, the clocks of the service's instances) and run the same command again; "+
+			"repeating an import is safe")
 	}
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, keyRule)
@@ -314,7 +314,7 @@ func (c *Command) unsent(err error) error {
 	if !client.Passing(err) {
 		return hinted
 	}
-	return terminal.Hinted(hinted, "run the same command again: twice is once")
+	return terminal.Hinted(hinted, "run the same command again; repeating an import is safe")
 }
 
 // tell writes what came of it.
@@ -354,8 +354,8 @@ func (r *report) fault() error {
 	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {
 			return terminal.Hinted(terminal.WithStatus(terminal.Undecided,
-				fmt.Errorf("%d sends: the store could not say whether they are recorded", sum.Unavailable)),
-				remote.StatusSays+"; then run the same command again: twice is once")
+				fmt.Errorf("%d sends could not be checked because the store was unavailable", sum.Unavailable)),
+				remote.StatusSays+"; then run the same command again; repeating an import is safe")
 		}
 	}
 	if r.Verified != nil && r.Verified.Added > 0 {

@@ -224,5 +224,5 @@ func requestOf(batch []sends.Row) *api.ImportRequest {
 
 // lost is the fault of an import whose sends were not all there afterwards.
 func lost(n int) error {
-	return fmt.Errorf("%d sends were not recorded when the import had ended, and are now", n)
+	return fmt.Errorf("%d sends were missing after the import and have been added now", n)
 }

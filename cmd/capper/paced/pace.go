@@ -43,8 +43,8 @@ func (c *PaceCommand) Validate() error {
 	case c.Skip < 0:
 		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
 	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
-		return fmt.Errorf("--max-wait %v: must be more than 0s, 24h at most; without it lines wait however long "+
-			"it takes", *c.MaxWait)
+		return fmt.Errorf("--max-wait %v: must be more than 0s and at most 24h; without the flag, lines wait "+
+			"without limit", *c.MaxWait)
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (c *PaceCommand) fault(err error) error {
 	case errors.As(err, &read):
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("read %s: %w", c.File, err))
 	case errors.As(err, &write) && errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("write standard output: who read it has gone: %w", err)
+		return fmt.Errorf("write standard output: the program that reads it has ended: %w", err)
 	case errors.As(err, &write):
 		return fmt.Errorf("write standard output: %w", err)
 	case errors.As(err, &long):
@@ -286,9 +286,9 @@ func (c *PaceCommand) refused(err error) error {
 	case client.HasCode(err, client.CodeForbidden):
 		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
-		return terminal.Hinted(err, "the pacer has a log for each message: --message-id says which")
+		return terminal.Hinted(err, "the pacer has a separate log for each message; add --message-id")
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Field, "pacers"):
-		return terminal.Hinted(err, "capper pacers lists those that are configured")
+		return terminal.Hinted(err, "capper pacers lists the configured pacers")
 	}
 	return c.Hinted(err)
 }

@@ -36,9 +36,10 @@ func (c *PacersCommand) Help() string {
 func (c *PacersCommand) Validate() error {
 	switch {
 	case c.Name == "" && (c.Forget || c.MessageID != ""):
-		return errors.New("--forget and --message-id are of one pacer: give its name")
+		return errors.New("--forget and --message-id: require the name of a pacer")
 	case c.Forget && c.MessageID != "":
-		return errors.New("--forget forgets what was given out for all messages: it does not go with --message-id")
+		return errors.New("--forget: must not be combined with --message-id, because it resets the pacer for all " +
+			"messages")
 	}
 	return nil
 }
@@ -95,7 +96,8 @@ func (c *PacersCommand) ofMessage(ctx context.Context, service *client.Client, o
 	}
 	state := &answer.Pacers[0]
 	if state.Per == "" {
-		return terminal.Misuse(fmt.Errorf("--message-id: %s is not per message: it has one log for all", c.Name))
+		return terminal.Misuse(fmt.Errorf("--message-id: the pacer %s has one log for all messages, not one for each",
+			c.Name))
 	}
 	return c.print(on, state)
 }
@@ -120,9 +122,9 @@ func (c *PacersCommand) refused(err error) error {
 	case client.HasCode(err, client.CodeForbidden):
 		return terminal.Hinted(err, "the key in "+remote.KeyVariable+" needs the scope "+scope)
 	case client.HasCode(err, client.CodeNotFound):
-		return terminal.Hinted(terminal.Misuse(err), "capper pacers lists those that are configured")
+		return terminal.Hinted(terminal.Misuse(err), "capper pacers lists the configured pacers")
 	case client.HasCode(err, client.CodeMethodNotAllowed):
-		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
+		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) if there is one")
 	}
 	return c.Hinted(err)
 }

@@ -46,7 +46,7 @@ func (r *Service) Hinted(err error) error {
 	}
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code == "" {
-		return terminal.Hinted(err, "is a capper serving at "+r.URL+"? --url names another")
+		return terminal.Hinted(err, "is a capper service running at "+r.URL+"? use --url for another address")
 	}
 	return err
 }
@@ -57,7 +57,7 @@ func (r *Service) HintedAdmin(err error) error {
 	case client.HasCode(err, client.CodeForbidden):
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope admin")
 	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
-		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) where there is one")
+		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) if there is one")
 	case client.HasCode(err, client.CodeConflict):
 		return err
 	}

@@ -12,7 +12,7 @@ type UserID uint32
 func (u *UserID) UnmarshalText(text []byte) error {
 	id, err := strconv.ParseUint(string(text), 10, 32)
 	if err != nil {
-		return fmt.Errorf("must be a user id, 0 to 4294967295, got %q", text)
+		return fmt.Errorf("must be a user id from 0 to 4294967295, got %q", text)
 	}
 	*u = UserID(id)
 	return nil

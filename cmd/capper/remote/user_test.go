@@ -14,6 +14,6 @@ func TestUserID(t *testing.T) {
 	require.NoError(t, u.UnmarshalText([]byte("4294967295")))
 	require.Equal(t, []uint32{4_294_967_295}, remote.UserIDs([]remote.UserID{u}))
 	for _, text := range []string{"", "x", "-1", "4294967296", "1.5"} {
-		require.ErrorContains(t, u.UnmarshalText([]byte(text)), "must be a user id, 0 to 4294967295, got", text)
+		require.ErrorContains(t, u.UnmarshalText([]byte(text)), "must be a user id from 0 to 4294967295, got", text)
 	}
 }

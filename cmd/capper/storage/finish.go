@@ -48,12 +48,13 @@ func (w *work) checkFinishing(dir string) error {
 	case begun == "":
 		return nil
 	case begun != dir:
-		return terminal.Hinted(fmt.Errorf("the last pass was begun with %s, not with %s", begun, dir), "add --finish "+
+		return terminal.Hinted(fmt.Errorf("the last pass of the migration was started with the directory %s, not "+
+			"with %s", begun, dir), "add --finish "+
 			begun)
 	case exists(dir):
-		return terminal.Hinted(fmt.Errorf("%s is there again, though the last pass was begun with it: it may have "+
-			"changed in a way that no pass can find", dir),
-			"empty Redis, and begin with another --work")
+		return terminal.Hinted(fmt.Errorf("directory %s exists again although the last pass renamed it: the store "+
+			"may have changes that no pass can find", dir),
+			"empty Redis and start the migration again with another --work")
 	}
 	return nil
 }
@@ -61,7 +62,8 @@ func (w *work) checkFinishing(dir string) error {
 // takeAway gives the store its new name, once nobody has it open and it is known to be the right one.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
-		return fmt.Errorf("%s is there already, and %s is to be called so: move it out of the way", to, dir)
+		return fmt.Errorf("directory %s already exists, and %s must be renamed to it: move the existing directory away",
+			to, dir)
 	}
 	if _, err := w.openKnown(dir); err != nil {
 		return err

@@ -47,7 +47,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	}
 	if cfg.Store.Kind != config.Redis {
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: store.kind: must be redis, got %s: --config "+
-			"is what the service will have after the migration", c.Config, cfg.Store.Kind))
+			"names the configuration to use after the migration", c.Config, cfg.Store.Kind))
 	}
 	work, err := openWork(c.Work, c.Finish != "")
 	if err != nil {
@@ -96,9 +96,10 @@ func bring(ctx context.Context, pass *migration.Pass, on *terminal.Streams) (mig
 	pass.Progress = func(r *migration.Result) { progress.Reach(r.Users, "") }
 	result, err := pass.Run(ctx)
 	if errors.Is(err, migration.ErrDiffers) {
-		return result, terminal.Hinted(err, "stop who uses this Redis; then empty it, and begin with another --work")
+		return result, terminal.Hinted(err, "stop all users of this Redis, then empty it and start again with "+
+			"another --work")
 	}
-	return result, terminal.Hinted(err, "what is in Redis stays there; make the pass again")
+	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
 // fetch puts a copy of the running service's store into the directory, and refuses a configuration whose
@@ -153,17 +154,17 @@ func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstor
 	options.MustExist = known
 	target, err := redisstore.Open(ctx, options)
 	if err != nil && known {
-		return nil, terminal.Hinted(err, "where the Redis of this migration was emptied or lost something, begin "+
-			"with an empty one and another --work")
+		return nil, terminal.Hinted(err, "if the Redis of this migration was emptied or lost data, start with an "+
+			"empty Redis and another --work")
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !known && !target.Made() {
-		return nil, errors.Join(terminal.Hinted(errors.New("in Redis is a store already: a migration begins with an "+
-			"empty one"),
-			"if it is of this migration, name its --work; else take another Redis, or empty it if nobody needs what "+
-				"it holds"), target.Close())
+		return nil, errors.Join(terminal.Hinted(errors.New("Redis already contains a store: a migration needs an "+
+			"empty Redis"),
+			"if the store belongs to this migration, use the same --work; otherwise use another Redis, or empty "+
+				"this one if its data is not needed"), target.Close())
 	}
 	if err := errors.Join(alone(ctx, target), target.Announce(ctx, cfg.Policy)); err != nil {
 		return nil, errors.Join(err, target.Close())
@@ -182,9 +183,9 @@ func alone(ctx context.Context, target *redisstore.Store) error {
 			return nil
 		}
 		if time.Since(started) > ghost {
-			return terminal.Hinted(fmt.Errorf("%d other instances use this Redis: until the migration has ended "+
-				"nobody may decide there", fleet.Instances-1),
-				"stop them, empty Redis, and begin with another --work")
+			return terminal.Hinted(fmt.Errorf("%d other instances use this Redis: no service may decide on it until "+
+				"the migration has ended", fleet.Instances-1),
+				"stop these instances, empty Redis, and start again with another --work")
 		}
 		select {
 		case <-ctx.Done():

@@ -56,8 +56,8 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	)
 	switch {
 	case errors.As(err, &loss):
-		return terminal.Hinted(err, "bring the newest store back if there is one; to go on without those sends, add "+
-			"--accept-lost-sends")
+		return terminal.Hinted(err, "restore the newest copy of the store if there is one; to continue without "+
+			"those sends, add --accept-lost-sends")
 	case errors.Is(err, backup.ErrDamaged), errors.As(err, &other):
 		return terminal.WithStatus(terminal.BadInput, err)
 	case err != nil:

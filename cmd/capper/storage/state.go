@@ -35,7 +35,7 @@ func readState(dir string) (s state, err error) {
 		err = json.Unmarshal(content, &s)
 	}
 	if err != nil {
-		return s, fmt.Errorf("read what the passes before have noted: %s: %w", filepath.Join(dir, stateFile), err)
+		return s, fmt.Errorf("read the state of earlier passes: %s: %w", filepath.Join(dir, stateFile), err)
 	}
 	return s, nil
 }
@@ -48,8 +48,9 @@ func (s *state) write(dir string) error {
 
 // errAnother is that a store is not the one that this migration moves.
 func (s *state) errAnother(what string) error {
-	return terminal.Hinted(fmt.Errorf("%s is another store than the one of the passes before", what),
-		"take the store of that service, or move this one with another --work to another Redis")
+	return terminal.Hinted(fmt.Errorf("directory %s holds a different store from the one that earlier passes copied",
+		what),
+		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
 
 // takes is why a store cannot be that of the last pass: another one, or older than what the passes before have
@@ -61,8 +62,8 @@ func (s *state) takes(dir, id string, mark uint64) error {
 	case s.Store != id:
 		return s.errAnother(dir)
 	case mark <= s.Mark:
-		return terminal.Hinted(fmt.Errorf("%s is an older copy of the store than the last pass had: later sends are "+
-			"not in it", dir),
+		return terminal.Hinted(fmt.Errorf("directory %s holds an older copy of the store than the last pass read: "+
+			"later sends are missing", dir),
 			"name the directory that the service used (store.embedded.path)")
 	}
 	return nil

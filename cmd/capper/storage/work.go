@@ -54,13 +54,14 @@ func (w *work) begin(finish bool) (err error) {
 	}
 	switch s := &w.state; {
 	case s.Finished != nil:
-		return terminal.Hinted(fmt.Errorf("the migration in %s has ended, at %s", w.dir,
+		return terminal.Hinted(fmt.Errorf("the migration in %s already ended, at %s", w.dir,
 			s.Finished.Format(time.RFC3339)),
 			"start the service with the new configuration")
 	case s.Finishing != "" && !finish:
-		return terminal.Hinted(errors.New("the last pass was begun: only it may be made again"),
-			"add --finish "+s.Finishing+"; to stay with the embedded store, rename "+migratedDir(s.Finishing)+
-				" to that, empty Redis, and begin with another --work some day")
+		return terminal.Hinted(errors.New("the last pass of the migration was already started: only this pass can "+
+			"be run again"),
+			"add --finish "+s.Finishing+"; to keep the embedded store, rename "+migratedDir(s.Finishing)+
+				" to that name, empty Redis, and start again with another --work later")
 	}
 	return w.openCopies()
 }

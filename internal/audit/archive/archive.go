@@ -36,7 +36,7 @@ func (a *Archive) Name() string { return a.at.Name() }
 func (a *Archive) Source() objects.Source { return a.at }
 
 // ErrNoPolicy says that a location holds no policy of a version. It wraps objects.ErrNotFound.
-var ErrNoPolicy = fmt.Errorf("no such policy in the audit: %w", objects.ErrNotFound)
+var ErrNoPolicy = fmt.Errorf("the audit does not contain this policy: %w", objects.ErrNotFound)
 
 // Policy is what was in force under a configuration version: ErrNoPolicy where the
 // location does not have it. Nobody may change it.
@@ -62,7 +62,7 @@ func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, 
 
 func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Policy, error) {
 	if !isVersion(version) {
-		return nil, fmt.Errorf("no version of a configuration")
+		return nil, fmt.Errorf("configuration version is empty")
 	}
 	raw, err := a.at.Read(ctx, audit.PolicyKey(version), objects.MaxDocumentBytes)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 		return nil, err
 	}
 	if policy.Version != version {
-		return nil, fmt.Errorf("is that of version %q", policy.Version)
+		return nil, fmt.Errorf("policy belongs to version %q", policy.Version)
 	}
 	return policy, nil
 }

@@ -149,23 +149,24 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	place, ok := parseIndexKey(key)
 	switch {
 	case !ok || place.instance != e.Instance || place.number != e.Number:
-		return nil, fmt.Errorf("is of file %d of instance %q", e.Number, e.Instance)
+		return nil, fmt.Errorf("index entry belongs to file %d of instance %q", e.Number, e.Instance)
 	case e.Format != audit.Format:
-		return nil, fmt.Errorf("format %d, this version of capper reads format %d", e.Format, audit.Format)
+		return nil, fmt.Errorf("index entry has format %d, but this version of capper reads format %d",
+			e.Format, audit.Format)
 	case !isRecordsKey(e.Key, e.SHA256):
-		return nil, fmt.Errorf("is of no file of records: %q", e.Key)
+		return nil, fmt.Errorf("index entry names no audit file: %q", e.Key)
 	}
 	e.From, e.To = capping.InstantOf(e.First), capping.InstantOf(e.Last)
 	for _, text := range e.Messages {
 		var token capping.Token
 		if n, err := hex.Decode(token[:], []byte(text)); len(text) != 2*len(token) || err != nil || n != len(token) {
-			return nil, fmt.Errorf("message %q: not a token", text)
+			return nil, fmt.Errorf("message %q is not a valid token", text)
 		}
 		e.tokens = append(e.tokens, token)
 	}
 	e.Messages = nil
 	if !slices.IsSortedFunc(e.tokens, compareTokens) {
-		return nil, errors.New("messages are not sorted")
+		return nil, errors.New("messages of an index entry are not sorted")
 	}
 	return e, nil
 }

@@ -30,7 +30,7 @@ func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of)
 func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
 	found, err := a.at.List(ctx, audit.DroppedPrefix)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list what was taken away: %w", err)
+		return nil, nil, fmt.Errorf("list removed audit files: %w", err)
 	}
 	list, faults := make([]audit.Dropped, len(found)), make([]error, len(found))
 	parallel.AtMost(readsAtOnce, len(found), func(i int) {

@@ -110,7 +110,7 @@ func scan(key string, raw []byte, open bool) (*file, error) {
 		frame, err := r.Next()
 		if err != nil {
 			if err = tornIs(err, open); err == nil && !open && !r.Ended() {
-				err = errors.New("has no end")
+				err = errors.New("file has no end marker")
 			}
 			f.raw = raw[:r.Offset()]
 			f.settle()

@@ -92,7 +92,7 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 		return err
 	}
 	if err := n.at.Overwrite(ctx, audit.DroppedKey(d.Instance), sealed); err != nil {
-		return fmt.Errorf("note which files are taken away: %w", err)
+		return fmt.Errorf("record which audit files are removed: %w", err)
 	}
 	return nil
 }

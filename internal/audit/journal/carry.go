@@ -221,7 +221,7 @@ func (c *carrier) put(ctx context.Context, key string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, carryTimeout)
 	defer cancel()
 	if _, err := c.place.Put(ctx, key, body); err != nil {
-		return fmt.Errorf("put %s into %s: %w", key, c.To, err)
+		return fmt.Errorf("move audit file %s to %s: %w", key, c.To, err)
 	}
 	return nil
 }

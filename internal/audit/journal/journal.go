@@ -35,10 +35,10 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.To == "" {
-		return c, errors.New("journal: Config.To is missing")
+		return c, errors.New("journal: Config.To must be set")
 	}
 	if objects.IsURL(c.To) && c.Spool == "" {
-		return c, errors.New("journal: Config.Spool is missing")
+		return c, errors.New("journal: Config.Spool must be set")
 	}
 	if c.Roll == 0 {
 		c.Roll = 10 * time.Minute

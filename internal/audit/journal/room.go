@@ -34,7 +34,7 @@ const (
 )
 
 // errTaken is that another process holds the lock.
-var errTaken = errors.New("locked by another process")
+var errTaken = errors.New("directory is locked by another process")
 
 // enter makes the room where create says so, and takes its lock.
 func (r *room) enter(create bool) error {

@@ -189,7 +189,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	}
 	if err == nil {
 		if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != e.SHA256 {
-			err = errors.New("is not what the index says: SHA-256 mismatch")
+			err = errors.New("file differs from its index entry: SHA-256 mismatch")
 		}
 	}
 	var summary *audit.Summary
@@ -241,7 +241,7 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 		case errors.Is(err, io.EOF) && (open || r.Ended()), open && errors.As(err, &torn):
 			return summary, nil
 		case errors.Is(err, io.EOF):
-			return nil, errors.New("has no end")
+			return nil, errors.New("file has no end marker")
 		case err != nil:
 			return nil, err
 		case frame.Record != nil:

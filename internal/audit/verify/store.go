@@ -109,7 +109,7 @@ const (
 
 // ErrUnaskable is the error of a question that the service cannot be asked, such as one about a channel that
 // is no longer configured.
-var ErrUnaskable = errors.New("cannot be asked")
+var ErrUnaskable = errors.New("store cannot be queried")
 
 // comparison compares the store with the audit.
 type comparison struct {

@@ -231,14 +231,14 @@ func TestSecondProcess(t *testing.T) {
 	s, err := Open(context.Background(), Config{Path: dir})
 	require.NoError(t, err)
 	_, err = Open(context.Background(), Config{Path: dir})
-	require.ErrorContains(t, err, "another capper has it open")
+	require.ErrorContains(t, err, "another capper process has the store open")
 
 	child := exec.Command(os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), crashDir+"="+dir)
 	var stderr strings.Builder
 	child.Stderr = &stderr
 	require.Error(t, child.Run())
-	require.Contains(t, stderr.String(), "another capper has it open")
+	require.Contains(t, stderr.String(), "another capper process has the store open")
 	require.Contains(t, stderr.String(), dir)
 
 	// The first is as well as before, and gives the directory back.

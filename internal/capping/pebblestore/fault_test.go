@@ -61,7 +61,7 @@ func TestRefusedSync(t *testing.T) {
 	refuse.Store(true)
 	for range 2 {
 		verdicts, err = filterAll(s, "refused", 2, 3)
-		require.ErrorContains(t, err, "out of service until restarted")
+		require.ErrorContains(t, err, "out of service until capper restarts")
 		require.Equal(t, make([]capping.Verdict, 2), verdicts)
 	}
 	released := make([]capping.Released, 1)

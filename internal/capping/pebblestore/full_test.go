@@ -163,7 +163,7 @@ func requireDown(t *testing.T, s *Store, why string) {
 	t.Helper()
 	health := s.Health(context.Background())
 	require.Equal(t, "down", health.State)
-	require.Contains(t, health.Error, "out of service until restarted")
+	require.Contains(t, health.Error, "out of service until capper restarts")
 	require.Contains(t, health.Error, why)
 	verdicts, err := filterAll(s, "late", 1)
 	require.ErrorContains(t, err, why)

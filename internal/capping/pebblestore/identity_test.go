@@ -57,7 +57,7 @@ func copyAll(t *testing.T, from, to string) {
 func TestCreated(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sub", "log.db")
-	refused(t, Config{Path: path, MustExist: true}, "no store is there, and create is false")
+	refused(t, Config{Path: path, MustExist: true}, "the store does not exist and create is false")
 	require.NoDirExists(t, filepath.Dir(path), "what is refused changes nothing")
 	var said testkit.Log
 	logger := slog.New(slog.NewTextHandler(&said, nil))
@@ -172,7 +172,7 @@ func TestOlderCopy(t *testing.T) {
 	used(t, config, "second")
 	require.NoError(t, os.RemoveAll(config.Path))
 	require.NoError(t, os.Rename(config.Path+".copy", config.Path))
-	refused(t, config, "it lacks its newest sends", "an older copy was put back")
+	refused(t, config, "the store lacks its newest sends", "an older copy was restored")
 	require.NoError(t, os.Remove(config.Path+".id"))
 	used(t, config, "second")
 }

@@ -48,8 +48,8 @@ func (noSegments) Generation() string               { return "1" }
 func (noSegments) Names() []string                  { return nil }
 func (noSegments) Lookup([]capping.UserID, []uint8) {}
 
-const restartNeeded = "restart needed: the embedded store is out of service until it is opened again; /v1/status " +
-	"and the log say why"
+const restartNeeded = "restart required: the embedded store is out of service until it is opened again; /v1/status " +
+	"and the log show the reason"
 
 // TestLivenessOfAFullDisk lets the disk become full under a service: only then it asks to be
 // restarted, and the store that the next process opens is alive.

@@ -187,16 +187,18 @@ func encodeRetentions(noted retentions) []byte {
 func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
-		return nil, fmt.Errorf("retentions value of %d bytes: must be up to %d times %d", len(value), maxRetentions,
+		return nil, fmt.Errorf("retentions value has %d bytes and must have up to %d times %d",
+			len(value), maxRetentions,
 			size)
 	}
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
 		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
-			return nil, fmt.Errorf("retentions value: %d ms until %d: out of range", r.millis, r.until)
+			return nil, fmt.Errorf("retentions value: %d ms until time %d is out of range", r.millis, r.until)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("retentions value: %d ms after %d ms: must become shorter", r.millis,
+			return nil, fmt.Errorf("retentions value: %d ms follows %d ms, but retentions must become shorter",
+				r.millis,
 				noted[n-1].millis)
 		}
 		noted = append(noted, r)
@@ -214,7 +216,7 @@ func decodeRetention(value []byte) (int64, error) {
 		return 0, nil
 	}
 	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
-		return 0, fmt.Errorf("retention value %x: must be 8 bytes, a positive number", value)
+		return 0, fmt.Errorf("retention value %x: must be a positive number of 8 bytes", value)
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
 }

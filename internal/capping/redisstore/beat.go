@@ -121,7 +121,7 @@ func (f *fleet) silence() error {
 	if m == nil || time.Since(m.since) < tellMissed {
 		return nil
 	}
-	return fmt.Errorf("what instances share (keys %s:…) could not be renewed since %s: %w",
+	return fmt.Errorf("the state shared by instances (keys %s:…) has not been renewed since %s: %w",
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
@@ -181,12 +181,12 @@ var madeSentence = map[string]string{
 	"mended":  "the store's records were made anew, since an operator accepted what the server dropped",
 }
 
-var errGone = fmt.Errorf("the store's records are gone, as after FLUSHALL: what was recorded is lost with them: " +
-	"restart capper to begin anew with what is left (store.redis.create: true)")
+var errGone = fmt.Errorf("the records of the store are gone, as after FLUSHALL: recorded sends are lost: restart " +
+	"capper to create the store again from the remaining data (store.redis.create: true)")
 
 func channelError(r []string) error {
-	return fmt.Errorf("channels.%s: is %s here, but the sends that are stored have %s as %s: "+
-		"a number is never given to another channel: take one that was never used for a new channel", r[0], r[1], r[2],
+	return fmt.Errorf("channels.%s: is %s here, but in stored sends %s has number %s: numbers of channels must not "+
+		"be reused: give a new channel a number that was never used", r[0], r[1], r[2],
 		r[3])
 }
 

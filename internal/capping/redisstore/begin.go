@@ -21,8 +21,8 @@ func (f *fleet) start(ctx context.Context) error {
 		return m
 	}
 	if f.seen.Load().gone != nil {
-		return fmt.Errorf("no store is in namespace %s: either it was never used, or what was recorded is lost: "+
-			"set store.redis.create: true to begin anew", f.config.Namespace)
+		return fmt.Errorf("no store exists in namespace %s: it was never used, or its records are lost: set "+
+			"store.redis.create: true to create an empty store", f.config.Namespace)
 	}
 	f.lookAtSigns(ctx, nil)
 	f.openLedger(ctx, f.seen.Load().made && had == 0)
@@ -98,7 +98,8 @@ func (f *fleet) mend(ctx context.Context) error {
 		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, f.keyspace.Partitions+1,
 			what)
 		if f.config.MustExist {
-			return fmt.Errorf("%s: set store.redis.create: true to begin anew with what is left", warning)
+			return fmt.Errorf("%s: set store.redis.create: true to create the store again from the remaining data",
+				warning)
 		}
 		f.warnOfLoss(warning)
 	}

@@ -33,11 +33,11 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 	}{
 		"evicting policy": {
 			set:  []string{"maxmemory-policy", "allkeys-lru", "noeviction"},
-			want: "maxmemory-policy is allkeys-lru, which drops logs silently: set it to noeviction",
+			want: "maxmemory-policy is allkeys-lru, which silently deletes recorded sends: set it to noeviction",
 		},
 		"too few replicas": {
 			change: func(c *Config) { c.ReplicaAcks = Healthy },
-			want:   "has 0 replicas, replica_acks: healthy needs 1: add replicas, or set replica_acks: 0",
+			want:   "has 0 replicas, but replica_acks: healthy needs 1: add replicas, or set replica_acks: 0",
 		},
 		"no append-only file": {
 			set:    []string{"appendonly", "no", "yes"},
@@ -55,10 +55,10 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 		},
 		"no password of the user": {
 			change: func(c *Config) { c.Username, c.Password = leastUser, "" },
-			want:   `username: "capper" has no password, and without one Redis takes the user default`,
+			want:   `username: "capper" has no password, and Redis would use the user default`,
 		},
 		"no server":  {change: func(c *Config) { c.Addrs = []string{"127.0.0.1:1"} }, want: "redis 127.0.0.1:1: "},
-		"no address": {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must name at least one host:port"},
+		"no address": {change: func(c *Config) { c.Addrs = nil }, want: "addrs: must contain at least one host:port"},
 		"wild skew": {change: func(c *Config) { c.ClockSkew = -1 }, want: "clock_skew: must be from 0 to 1m0s, " +
 			"got -1ns"},
 		"wild number": {change: func(c *Config) { c.ReplicaAcks = 99 },
@@ -165,7 +165,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 	for _, addr := range c.Addrs {
 		require.NoError(t, c.Pause(addr))
 	}
-	is("down", "no node tells the cluster's slots")
+	is("down", "read the slots of the cluster: no node answers")
 	for _, addr := range c.Addrs {
 		require.NoError(t, c.Resume(addr))
 	}

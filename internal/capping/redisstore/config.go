@@ -116,12 +116,11 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) validate() error {
 	var faults []error
 	if len(c.Addrs) == 0 {
-		faults = append(faults, errors.New("addrs: must name at least one host:port"))
+		faults = append(faults, errors.New("addrs: must contain at least one host:port"))
 	}
 	if c.Username != "" && c.Password == "" && c.Credentials == nil {
-		faults = append(faults, fmt.Errorf("username: %q has no password, and without one Redis takes the user "+
-			"default: "+
-			"set one (any will do for a user who needs none)", c.Username))
+		faults = append(faults, fmt.Errorf("username: %q has no password, and Redis would use the user default "+
+			"instead: set a password (any text if the user needs none)", c.Username))
 	}
 	if c.ClockSkew < 0 || c.ClockSkew > MaxClockSkew {
 		faults = append(faults, fmt.Errorf("clock_skew: must be from 0 to %v, got %v", MaxClockSkew, c.ClockSkew))

@@ -71,9 +71,9 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 }
 
 var (
-	errCorrupt   = errors.New("the stored log is not a whole number of entries: erase the user")
-	errWrongType = errors.New("the key of a bucket holds another type than a hash: something else writes to the " +
-		"keys of capper; find out what and move its key away")
+	errCorrupt   = errors.New("the stored log has an incomplete entry: erase the user")
+	errWrongType = errors.New("the Redis key of a bucket is not a hash: another program writes to the keys of " +
+		"capper; find the program and move its key away")
 )
 
 // prepare encodes what is the same for every command.

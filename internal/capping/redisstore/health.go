@@ -43,7 +43,7 @@ func (t *trouble) latest() error {
 	if t.err == nil || time.Since(t.at) > remembered {
 		return nil
 	}
-	return fmt.Errorf("within the last %s: %w", capping.Span(remembered), t.err)
+	return fmt.Errorf("error within the last %s: %w", capping.Span(remembered), t.err)
 }
 
 // Health is what the latest refresh of the topology found, at most some

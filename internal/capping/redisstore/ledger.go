@@ -67,7 +67,7 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // partition of the records holds was lost otherwise, too, they stay lost.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {
-		return fmt.Errorf("look at the store's records: %w", err)
+		return fmt.Errorf("read the records of the store: %w", err)
 	}
 	p := f.keyspace.FormatPartition()
 	if f.seen.Load().gone == nil || !f.top.Broken(p) || f.top.Lost()[p] != nil {
@@ -78,7 +78,7 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 		mode = script.Mend
 	}
 	if err := f.renew(ctx, mode); err != nil {
-		return fmt.Errorf("make the store's records anew: %w", err)
+		return fmt.Errorf("create the records of the store again: %w", err)
 	}
 	return nil
 }
@@ -90,14 +90,14 @@ func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.Accept
 	defer f.mu.Unlock()
 	defer f.told()
 	if _, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow()); err != nil {
-		return nil, fmt.Errorf("read the record of broken promises: %w", err)
+		return nil, fmt.Errorf("read the records of unsafe servers: %w", err)
 	}
 	accepted, err := f.top.Accept(ctx, reason, func() error { return f.mendRecords(ctx) }, func() error {
 		kept, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
 		if kept > 0 {
 			return nil
 		}
-		return fmt.Errorf("record the acceptance: %w", err)
+		return fmt.Errorf("record the accepted loss: %w", err)
 	})
 	var refused *topology.AcceptError
 	if errors.As(err, &refused) {

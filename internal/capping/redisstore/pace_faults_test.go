@@ -57,8 +57,8 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 			if key == keys.Request(ask.Request) && len(text) > 11 {
 				require.IsType(t, &pacing.ReuseError{}, err)
 			} else {
-				require.ErrorContains(t, err, "undecided (corrupt): what is stored of a pacer is not what capper "+
-					"writes: forget the pacer", "%q", text)
+				require.ErrorContains(t, err, "undecided (corrupt): the stored log of a pacer is not valid: reset "+
+					"the pacer", "%q", text)
 			}
 			require.Equal(t, text, client.Get(t.Context(), key).Val(), "nothing is written")
 		}

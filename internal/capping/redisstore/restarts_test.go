@@ -275,14 +275,14 @@ func TestOpenRefusesServersThatWouldDropRecords(t *testing.T) {
 		want  string
 	}{
 		"no rights": {strings.Fields("reset off"),
-			"its user default may not run hset, hdel, hincrby, pexpireat, set, setrange, zadd, zremrangebyscore, " +
-				"del, unlink: Redis loads its append-only file as that user"},
+			"the Redis user default may not run hset, hdel, hincrby, pexpireat, set, setrange, zadd, " +
+				"zremrangebyscore, del, unlink: Redis loads its append-only file as that user"},
 		"one lacks": {strings.Fields("reset off ~* &* +@all -pexpireat"),
-			"its user default may not run pexpireat: "},
+			"the Redis user default may not run pexpireat: "},
 		"a category lacks": {strings.Fields("reset on >x ~* &* +@all -@hash"),
-			"its user default may not run hset, hdel, hincrby: "},
+			"the Redis user default may not run hset, hdel, hincrby: "},
 		"other keys": {strings.Fields("reset on >x ~other:* &* +@all"),
-			"its user default may not run hset (on the keys of capper), "},
+			"the Redis user default may not run hset (on the keys of capper), "},
 		"all, off":             {strings.Fields("reset off ~* &* +@all"), ""},
 		"all, with a password": {strings.Fields("reset on >x allkeys allchannels allcommands"), ""},
 		"by a selector":        {[]string{"reset", "off", "(~* +@all)"}, ""},
@@ -466,10 +466,11 @@ func (o *olderTrial) refused() {
 		_, err := openInTime(o.T, o.config)
 		return err
 	})
-	testkit.FailsWith(o.T, "set store.redis.create: true to begin anew with what is left", func() error {
-		_, err := openInTime(o.T, o.config)
-		return err
-	})
+	testkit.FailsWith(o.T, "set store.redis.create: true to create the store again from the remaining data",
+		func() error {
+			_, err := openInTime(o.T, o.config)
+			return err
+		})
 }
 
 // close ends all instances.

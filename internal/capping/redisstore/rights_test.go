@@ -95,7 +95,7 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 		}
 		without(t, client, "-hmget", "-pexpire", "-set", "-wait")
 		require.ErrorContains(t, open(),
-			`the user "capper" may not run set, hmget, pexpire, wait: the rights that are needed are in deploy/redis.acl`)
+			`the user "capper" may not run set, hmget, pexpire, wait: deploy/redis.acl lists the required permissions`)
 		without(t, client, "resetkeys", "~other:*")
 		require.ErrorContains(t, open(), `the user "capper" may not use the keys fc:*`)
 		without(t, client)
@@ -198,7 +198,7 @@ func TestARepairedRightIsPast(t *testing.T) {
 			without(t, client)
 			testkit.Eventually(t, func() bool { // the text of a breach first, and then nothing or the past
 				h := s.Health(t.Context())
-				return h.State == "ok" || strings.HasPrefix(h.Error, "within the last 30s: ")
+				return h.State == "ok" || strings.HasPrefix(h.Error, "error within the last 30s: ")
 			})
 		})
 	}

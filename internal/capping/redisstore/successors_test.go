@@ -48,13 +48,14 @@ func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 			set("maxmemory-policy", "allkeys-lru")
 			_, err := openInTime(t, config)
 			require.EqualError(t, err, "replica "+replica+
-				": maxmemory-policy is allkeys-lru, which drops logs silently: set it to noeviction"+inGroup)
+				": maxmemory-policy is allkeys-lru, which silently deletes recorded sends: set it to "+
+				"noeviction"+inGroup)
 
 			set("maxmemory-policy", "noeviction")
 			set("appendonly", "no")
 			_, err = openInTime(t, config)
 			require.EqualError(t, err, "replica "+replica+
-				": appendonly is no: a master that restarts comes back empty and empties its replicas: set "+
+				": appendonly is no: a restarted master would be empty and empty its replicas: set "+
 				"appendonly yes"+inGroup+
 				", or allow_no_append_only: true where lost nodes are replaced and never restarted empty")
 			config.ReplicaAcks = FixedAcks(0)

@@ -13,34 +13,37 @@ import (
 // malformations are what a batch can be that no store can decide, each made of
 // one that it can, with what is said about it.
 var malformations = map[string]func(b *capping.Batch){
-	"0 groups, 3 verdicts":                    func(b *capping.Batch) { b.Groups = nil },
-	"4 groups, 3 verdicts":                    func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
-	"batch of 2 users: 3 groups, 3 verdicts":  func(b *capping.Batch) { b.Users = b.Users[:2] },
-	"0 groups of rules: must be 1 to 256":     func(b *capping.Batch) { b.Rules = nil },
-	"257 groups of rules":                     func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
-	"group 1: there are rules of 1 groups":    func(b *capping.Batch) { b.Groups[2] = 1 },
-	"group 255: there are rules of 1 groups":  func(b *capping.Batch) { b.Groups[0] = 255 },
-	"group 0: 256 rules: at most 255":         func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
-	"group 0: rule 0: max: must be 0 to 1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
+	"verdicts, got 0 and 3":                     func(b *capping.Batch) { b.Groups = nil },
+	"verdicts, got 4 and 3":                     func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
+	"batch of 2 users must have equally many":   func(b *capping.Batch) { b.Users = b.Users[:2] },
+	"batch has 0 groups of rules and must have": func(b *capping.Batch) { b.Rules = nil },
+	"batch has 257 groups of " +
+		"rules": func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
+	"group 1 does not exist: the batch has rules for 1 groups":   func(b *capping.Batch) { b.Groups[2] = 1 },
+	"group 255 does not exist: the batch has rules for 1 groups": func(b *capping.Batch) { b.Groups[0] = 255 },
+	"group 0 has 256 rules and must " +
+		"have": func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
+	"group 0: rule 0: max: must be 0 to " +
+		"1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
 	"max: must be 0 to 1000, got -1":          func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
 	"rule 0: hold: must be 0 to":              func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
-	"rule 0: must be either rolling or":       func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
-	"rule 0: period: 9 to 8": func(b *capping.Batch) {
+	"rule 0: rule must have either a rolling": func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
+	"end before it starts, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}
 	},
-	"rule 32: shadow rules must be among":  func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
-	"rule 254: shadow rules must be among": func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
-	"retention: must be 1ms to":            func(b *capping.Batch) { b.Retention = 0 },
-	"retention: must be 1ms to 43920h0m0s": func(b *capping.Batch) { b.Retention = -time.Hour },
-	"got 87840h0m0s":                       func(b *capping.Batch) { b.Retention = 10 * 366 * day },
-	"records without a message id": func(b *capping.Batch) {
+	"rule 32: a shadow rule must be among":  func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
+	"rule 254: a shadow rule must be among": func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
+	"retention: must be 1ms to":             func(b *capping.Batch) { b.Retention = 0 },
+	"retention: must be 1ms to 43920h0m0s":  func(b *capping.Batch) { b.Retention = -time.Hour },
+	"got 87840h0m0s":                        func(b *capping.Batch) { b.Retention = 10 * 366 * day },
+	"records sends must have a message id": func(b *capping.Batch) {
 		b.Message, b.Token = capping.Message{},
 			capping.Token{}
 	},
-	"records as of another time than now": func(b *capping.Batch) { b.At = 1 },
-	"batch as of -1":                      func(b *capping.Batch) { b.Record, b.At = false, -1 },
-	"not between 2024 and 2058":           func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
+	"records sends must have the current time": func(b *capping.Batch) { b.At = 1 },
+	"batch time is -1":                         func(b *capping.Batch) { b.Record, b.At = false, -1 },
+	"not between the years 2024 and 2058":      func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
 // manyRules is the first rule of b many times, the last one a shadow rule.
@@ -62,7 +65,7 @@ func malformedBatch(f *fixture) {
 		require.Equal(f, make([]capping.Verdict, 3), verdicts, want)
 	}
 	b := f.batch(f.message(), users)
-	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "3 groups, 0 verdicts")
+	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "groups and verdicts, got 3 and 0")
 	require.ErrorContains(f, f.store.Filter(context.Background(), &capping.Batch{}, nil), "retention")
 	for _, user := range users {
 		require.Zero(f, f.log(user).Len())
@@ -78,9 +81,9 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"release of 3 users: 0 results": {capping.Message{ID: message}.Token(), 0},
-		"release of 3 users: 4 results": {capping.Message{ID: message}.Token(), 4},
-		"release without a message id":  {capping.Token{}, 3},
+		"release of 3 users must have equally many results, got 0": {capping.Message{ID: message}.Token(), 0},
+		"release of 3 users must have equally many results, got 4": {capping.Message{ID: message}.Token(), 4},
+		"release must have a message id":                           {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

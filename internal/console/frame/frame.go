@@ -178,7 +178,7 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	case f.uploads <- struct{}{}:
 	default:
 		w.Header().Set("Retry-After", "10")
-		return nil, refused(http.StatusServiceUnavailable, "Other large files are being read just now.",
+		return nil, refused(http.StatusServiceUnavailable, "Other large files are being read at the moment.",
 			"Send the file again in a moment.")
 	}
 	control := http.NewResponseController(w)
@@ -192,8 +192,8 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 // readForm reads a form of this console: one whose token is accepted, from one of its pages.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
-		return refused(http.StatusForbidden, "This form was sent by a page of elsewhere, so nothing was done.",
-			"Open the page here and send its form again.")
+		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",
+			"Open the page here and send the form again.")
 	}
 	if most == 0 {
 		most = defaultForm
@@ -207,12 +207,12 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 	switch {
 	case errors.As(err, &large):
 		return refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("What was sent is larger than %s bytes.",
-			number(most)), "Send less at once.")
+			number(most)), "Send less data at once.")
 	case err != nil:
-		return refused(http.StatusBadRequest, "The form could not be read.", "Open the page and send its form again.")
+		return refused(http.StatusBadRequest, "The form could not be read.", "Open the page and send the form again.")
 	case !accepts(r.PostFormValue("token")):
-		return refused(http.StatusForbidden, "This form is of another session, so nothing was done.",
-			"Open the page again and send its form again.")
+		return refused(http.StatusForbidden, "This form belongs to another session, so nothing was done.",
+			"Open the page again and send the form again.")
 	}
 	return nil
 }

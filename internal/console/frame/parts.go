@@ -11,8 +11,8 @@ import (
 func (f *Frame) export(w http.ResponseWriter, c *Content, name string) {
 	table := c.Table(name)
 	if table == nil {
-		f.fail(w, c, refused(http.StatusNotFound, "This page has no such table.",
-			"Open the page and take the address of its CSV there."))
+		f.fail(w, c, refused(http.StatusNotFound, "This page does not contain this table.",
+			"Open the page and use the CSV link there."))
 		return
 	}
 	var out bytes.Buffer
@@ -34,7 +34,7 @@ const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'n
 func (f *Frame) draw(w http.ResponseWriter, c *Content, name string, dark bool) {
 	picture := c.Picture(name)
 	if picture == nil {
-		f.fail(w, c, refused(http.StatusNotFound, "This page has no such picture.", "Open the page again."))
+		f.fail(w, c, refused(http.StatusNotFound, "This page does not contain this chart.", "Open the page again."))
 		return
 	}
 	out, err := picture.Draw(dark)

@@ -55,7 +55,7 @@ func TestAServiceMovesToRedis(t *testing.T) {
 	require.Greater(t, third.Same, 0)
 	require.Empty(t, load.failures(), "nobody is unavailable while logs are copied")
 
-	place.migrateFails(t, "another capper has it open", onRedis, addr, "--finish", place.dir+"/log.db")
+	place.migrateFails(t, "another capper process has the store open", onRedis, addr, "--finish", place.dir+"/log.db")
 	embedded.stop()
 	last := place.migrate(t, 0, onRedis, addr, "--finish", place.dir+"/log.db")
 	require.True(t, last.Finished)

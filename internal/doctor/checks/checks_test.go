@@ -391,7 +391,7 @@ func TestRedis(t *testing.T) {
 			seen: "may not run hmget"},
 		{name: "the user default lacks a right", at: replica, do: []string{"acl", "setuser", "default", "-hset"},
 			undo: []string{"acl", "setuser", "default", "+hset"}, result: doctor.Failed, check: "redis.settings",
-			seen: "its user default may not run hset"},
+			seen: "the Redis user default may not run hset"},
 		{name: "nobody may see its rights", at: replica, do: []string{"acl", "setuser", "capper", "-acl|dryrun"},
 			undo: []string{"acl", "setuser", "capper", "+acl|dryrun"}, result: doctor.Warning, check: "redis.settings",
 			seen: "may not run acl|dryrun"},
@@ -520,7 +520,7 @@ func TestRedisThatCannotBeReached(t *testing.T) {
 	for content, seen := range map[string]string{
 		redisAt("127.0.0.1:1", ""):                                "nothing listens at",
 		redisAt(server.Addrs[0], ", tls: {enabled: true}"):        "speaks plain Redis and not TLS",
-		redisAt(server.Addrs[0], ", password_file: missing.pass"): "only one of them may be given",
+		redisAt(server.Addrs[0], ", password_file: missing.pass"): "must not both be set",
 	} {
 		report := run(t, subject(t, dir, content))
 		require.Contains(t, fmt.Sprint(only(report, "redis.reach", doctor.Failed)), seen)

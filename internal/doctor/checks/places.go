@@ -43,7 +43,7 @@ func tryDirectory(n *doctor.Notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
 	if about, statErr := os.Stat(dir); errors.Is(statErr, syscall.ENOTDIR) || statErr == nil && !about.IsDir() {
-		err = errors.Join(err, fmt.Errorf("%s: not a directory, or below a file", dir))
+		err = errors.Join(err, fmt.Errorf("%s: must be a directory, but a file is in its path", dir))
 	}
 	if file != nil {
 		defer func() { _ = os.Remove(file.Name()) }()

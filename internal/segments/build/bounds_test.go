@@ -64,8 +64,8 @@ func TestBoundsThatMakeNoSense(t *testing.T) {
 			"number from 0, got -3",
 		"segments: [{name: a, max_users: '7'}]": "segments[0].max_users: must be a whole " +
 			"number from 0, got \"7\"",
-		"segments: [{name: a, min_users: 8, max_users: 7}]": "segments[0].min_users: must not be above " +
-			"max_users, which is 7, got 8",
+		"segments: [{name: a, min_users: 8, max_users: " +
+			"7}]": "segments[0].min_users: must be at most max_users, which is 7, got 8",
 		"segments: [{name: a, inputs: [{path: x, min_files: many}]}]": "segments[0].inputs[0].min_files: must be a " +
 			"whole number from 0, got \"many\"",
 		"segments: [{name: a, inputs: [{path: x, min_rows: true}]}]": "segments[0].inputs[0].min_rows: must be a " +
@@ -76,14 +76,14 @@ func TestBoundsThatMakeNoSense(t *testing.T) {
 			"duration such as 36h, got \"-1h\"",
 		"defaults: {newer_than: soon}": "defaults.newer_than: must be a duration " +
 			"such as 36h, got \"soon\"",
-		"segments: [{name: a, inputs: [{path: '-', newer_than: 1h}]}]": "segments[0].inputs[0].newer_than: standard " +
-			"input has no age",
+		"segments: [{name: a, inputs: [{path: '-', newer_than: " +
+			"1h}]}]": "segments[0].inputs[0].newer_than: must not be used with standard input, which has no age",
 		"max_change: [1]": "max_change: must be a " +
 			"percentage such as 20%, got a list",
 		"max_unassigned: .inf": "max_unassigned: must be a " +
 			"percentage such as 20%, got",
-		"allow_new: [b]\nsegments: [{name: a}]": `allow_new[0]: "b" is not one of the segments and sets to publish`,
-		"allow_first: [all]":                    `allow_first[0]: "all" is not one of [empty-segments empty-sets empty-files bad-rows]`,
+		"allow_new: [b]\nsegments: [{name: a}]": `allow_new[0]: "b": must be the name of a segment or set in this build`,
+		"allow_first: [all]":                    `allow_first[0]: "all": must be one of [empty-segments empty-sets empty-files bad-rows]`,
 		"sets: [{name: a, min_users: 3}]": "sets[0]: a set is not " +
 			"published, so it has no bounds such as max_change and min_users, and no only_grows",
 		"segments: [{name: a, max_user: 3}]":                                      "max_user",

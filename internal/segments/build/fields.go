@@ -45,7 +45,7 @@ func format(to *ingest.Format) yamltree.Field {
 			return
 		}
 		if *to = ingest.Format(s); !to.Known() {
-			v.Fault("%q is not one of %v", s, ingest.Formats())
+			v.Fault("%q: must be one of %v", s, ingest.Formats())
 		}
 	}
 }
@@ -117,7 +117,7 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())
 		if v.IsList() || v.IsMapping() || err != nil {
-			v.Fault("must be true, false, or how many users may leave, such as 0.1%%, got %s", v.Describe())
+			v.Fault("must be true, false, or the share of users that may leave, such as 0.1%%, got %s", v.Describe())
 			return
 		}
 		*to = growth
@@ -135,7 +135,7 @@ func ParseGrowth(text string) (publish.Growth, error) {
 	}
 	loss, err := guard.ParsePercent(text)
 	if err != nil || loss >= 100 {
-		return publish.Growth{}, fmt.Errorf("%q is neither true nor false nor a percentage below 100 such as 0.1%%",
+		return publish.Growth{}, fmt.Errorf("%q: must be true, false, or a percentage below 100 such as 0.1%%",
 			text)
 	}
 	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil

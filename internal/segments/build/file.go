@@ -71,7 +71,7 @@ func (f *buildFile) read(root yamltree.Value) {
 	})
 	for _, r := range f.named {
 		if !f.into.Publishes(r.name) {
-			r.at.Fault("%q is not one of the segments and sets to publish", r.name)
+			r.at.Fault("%q: must be the name of a segment or set in this build", r.name)
 		}
 	}
 }
@@ -105,8 +105,7 @@ func (f *buildFile) set(v yamltree.Value) {
 	fields["publish"] = yamltree.Bool(&r.Publish)
 	v.Fields(fields)
 	if !r.Publish && bounded {
-		v.Fault("a set is not published, so it has no bounds such as max_change and min_users, and no only_grows; " +
-			"publish: true publishes it")
+		v.Fault("bounds such as max_change and min_users, and only_grows, require publish: true for a set")
 	}
 	checkBounds(v, &own)
 	f.into.Sets = append(f.into.Sets, r)
@@ -118,7 +117,7 @@ func (f *buildFile) set(v yamltree.Value) {
 // checkBounds reports bounds that nothing can keep to.
 func checkBounds(v yamltree.Value, own *guard.SegmentBounds) {
 	if own.MinUsers != nil && own.MaxUsers != nil && *own.MinUsers > *own.MaxUsers {
-		v.FaultOf("min_users", "must not be above max_users, which is %d, got %d", *own.MaxUsers, *own.MinUsers)
+		v.FaultOf("min_users", "must be at most max_users, which is %d, got %d", *own.MaxUsers, *own.MinUsers)
 	}
 }
 
@@ -134,7 +133,8 @@ func (f *buildFile) table(v yamltree.Value) {
 	f.inputWith(&inputs, more)(v)
 	switch {
 	case prefix == "" && own != guard.SegmentBounds{}:
-		v.Fault("max_change, max_week_change and free_below are of a table with set_prefix; segments have their own")
+		v.Fault("max_change, max_week_change and free_below require a table with set_prefix; set them on each " +
+			"segment instead")
 	case prefix == "":
 		f.into.Tables = append(f.into.Tables, inputs...)
 	default:
@@ -172,7 +172,7 @@ func (f *buildFile) inputWith(to *[]ingest.Input, more map[string]yamltree.Field
 			v.Fields(fields)
 		}
 		if in.Path == ingest.Stdin && in.Expect.NewerThan > 0 {
-			v.FaultOf("newer_than", "standard input has no age")
+			v.FaultOf("newer_than", "must not be used with standard input, which has no age")
 		}
 		switch {
 		case in.Path == "":
@@ -205,7 +205,7 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	case text == "precedence":
 		f.into.Precedence = true
 	case text != "" && text != "error":
-		v.Fault("%q is neither error nor precedence", text)
+		v.Fault("%q: must be error or precedence", text)
 	}
 }
 
@@ -243,7 +243,7 @@ func (f *buildFile) accept(v yamltree.Value) {
 func (f *buildFile) allowFirst(v yamltree.Value) {
 	flaw, ok := v.Scalar()
 	if ok && !slices.Contains(guard.Flaws, guard.Flaw(flaw)) {
-		v.Fault("%q is not one of %v", flaw, guard.Flaws)
+		v.Fault("%q: must be one of %v", flaw, guard.Flaws)
 	}
 	f.into.Bounds.AllowFirst = append(f.into.Bounds.AllowFirst, guard.Flaw(flaw))
 }

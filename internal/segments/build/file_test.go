@@ -27,13 +27,13 @@ defaults:
 max_bad_rows: some
 sets: {name: everyone}
 `), "conf/segments.yaml", ingest.Input{}, &Plan{})
-	require.EqualError(t, err, `conf/segments.yaml:1:13: allow_new[0]: "other" is not one of the segments and sets to publish
-conf/segments.yaml:2:11: overlaps: "maybe" is neither error nor precedence
+	require.EqualError(t, err, `conf/segments.yaml:1:13: allow_new[0]: "other": must be the name of a segment or set in this build
+conf/segments.yaml:2:11: overlaps: "maybe": must be error or precedence
 conf/segments.yaml:4:11: segments[0].name: must be a single value, got a list
 conf/segments.yaml:5:5: segments[0].input: is not a known key; did you mean "inputs"?
 conf/segments.yaml:6:12: segments[0].union: must be a list, got "everyone"
 conf/segments.yaml:7:16: segments[0].min_users: must be a whole number from 0, got 3.7
-conf/segments.yaml:8:46: segments[1].inputs[0].format: "xml" is not one of [text csv tsv ndjson parquet roaring]
+conf/segments.yaml:8:46: segments[1].inputs[0].format: "xml": must be one of [text csv tsv ndjson parquet roaring]
 conf/segments.yaml:8:61: segments[1].inputs[0].min_rows: must be a whole number from 0, got "many"
 conf/segments.yaml:8:67: segments[1].inputs[0].path: is given twice
 conf/segments.yaml:8:81: segments[1].inputs[1].path: missing
@@ -41,8 +41,8 @@ conf/segments.yaml:8:90: segments[1].inputs[1].header: must be true or false, go
 conf/segments.yaml:9:5: segments[2]: must be a mapping, got "c"
 conf/segments.yaml:10:1: tabels: is not a known key; did you mean "tables"?
 conf/segments.yaml:12:15: defaults.newer_than: must be a duration such as 36h, got "soon"
-conf/segments.yaml:13:10: defaults.quote: "ab": must be none or one byte, no digit, blank or line break
-conf/segments.yaml:14:15: max_bad_rows: must be a whole number of rows from 0 or a share such as 0.1%, got "some"
+conf/segments.yaml:13:10: defaults.quote: "ab": must be none, or one byte that is not a digit, blank or line break
+conf/segments.yaml:14:15: max_bad_rows: must be a whole number of rows, or a share such as 0.1%, got "some"
 conf/segments.yaml:15:7: sets: must be a list, got a mapping`)
 }
 

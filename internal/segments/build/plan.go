@@ -74,29 +74,28 @@ type Definition struct {
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
-			return errors.New("no segment is given: a generation of sets alone would put everybody under the " +
-				"default limits; publish the sets together with the segments")
+			return errors.New("segments are missing: publishing sets alone would put every user under the default " +
+				"limits; publish the sets together with the segments")
 		}
-		return errors.New("nothing to build: no segment and no table is given")
+		return errors.New("nothing to build: give at least one segment or table")
 	}
 	var faults []error
 	if len(p.Segments)+len(p.Order) == 0 {
-		faults = append(faults, errors.New("a table needs the names of its segments, so that a misspelt one does "+
-			"not become a segment: "+
+		faults = append(faults, errors.New("a table needs the list of its segments, to detect misspelt names: set "+
 			"--precedence NAME,…, or segments in the build file"))
 	}
 	if len(p.Segments) > segments.MaxSegments {
-		faults = append(faults, fmt.Errorf("%d segments, at most %d are possible", len(p.Segments),
+		faults = append(faults, fmt.Errorf("%d segments: at most %d are allowed", len(p.Segments),
 			segments.MaxSegments))
 	}
 	if n := len(p.published()); n > segments.MaxSets {
-		faults = append(faults, fmt.Errorf("%d sets to publish, at most %d are possible", n, segments.MaxSets))
+		faults = append(faults, fmt.Errorf("%d sets to publish: at most %d are allowed", n, segments.MaxSets))
 	}
 	for i, t := range p.SetTables {
 		faults = append(faults, checkPrefix(t.Prefix))
 		for _, other := range p.SetTables[:i] {
 			if strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix) {
-				faults = append(faults, fmt.Errorf("prefixes %q and %q of sets: one begins with the other",
+				faults = append(faults, fmt.Errorf("set prefixes %q and %q: one must not begin with the other",
 					other.Prefix, t.Prefix))
 			}
 		}
@@ -107,13 +106,13 @@ func (p *Plan) check() error {
 			faults = append(faults, err)
 		}
 		if known[r.Name] {
-			faults = append(faults, fmt.Errorf("segment or set %q is there twice", r.Name))
+			faults = append(faults, fmt.Errorf("segment or set %q is given twice", r.Name))
 		}
 		known[r.Name] = true
 	}
 	for _, r := range p.definitions() {
 		if len(r.Inputs)+len(r.Union)+len(r.Intersect) == 0 && !p.mayBeInTable(&r) {
-			faults = append(faults, fmt.Errorf("segment or set %q: no inputs and no union", r.Name))
+			faults = append(faults, fmt.Errorf("segment or set %q: must have inputs or a union", r.Name))
 		}
 		for _, name := range r.refs() {
 			if !known[name] {
@@ -138,8 +137,8 @@ func (r *Definition) checkName() error {
 
 func checkPrefix(prefix string) error {
 	if !strings.HasSuffix(prefix, "/") || prefix != segments.ZonePrefix && segments.CheckSetName(prefix+"x") != nil {
-		return fmt.Errorf("prefix %q of sets: must be the beginning of the name of a set and end in '/', such as %s "+
-			"or country/", prefix, segments.ZonePrefix)
+		return fmt.Errorf("set prefix %q: must be the beginning of a set name and end in '/', such as %s or country/",
+			prefix, segments.ZonePrefix)
 	}
 	return nil
 }
@@ -166,7 +165,7 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is not one of the sets to publish", name)
+	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
 // Publishes reports whether a name is that of a segment or a published set of the
@@ -201,7 +200,7 @@ func (p *Plan) checkCycles() error {
 	var visit func(name string, path []string) error
 	visit = func(name string, path []string) error {
 		if slices.Contains(path, name) {
-			return fmt.Errorf("%q is made from itself: %q", name, append(path, name))
+			return fmt.Errorf("%q refers to itself: %q", name, append(path, name))
 		}
 		if done[name] {
 			return nil

@@ -174,7 +174,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 		return nil
 	}
 	if n := len(b.plan.published()); n > segments.MaxSets {
-		return &PlanError{fmt.Errorf("%d sets to publish, with those of tables, at most %d are possible", n,
+		return &PlanError{fmt.Errorf("%d sets to publish, including sets of tables: at most %d are allowed", n,
 			segments.MaxSets)}
 	}
 	return nil
@@ -204,7 +204,8 @@ func (b *builder) names() ([]string, error) {
 		return names, nil
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(names))) {
-		return nil, fmt.Errorf("precedence must name every segment once: it names %q, the segments are %q", order,
+		return nil, fmt.Errorf("precedence must name every segment exactly once: it names %q, but the segments are %q",
+			order,
 			names)
 	}
 	return order, nil

@@ -92,19 +92,19 @@ func TestSetsThatCannotBe(t *testing.T) {
 			Sets: []Definition{set("tz/Mars")}},
 		`set name "default": reserved`: {Segments: []Definition{vip},
 			Sets: []Definition{set("default")}},
-		`segment or set "vip" is there twice`: {Segments: []Definition{vip},
+		`segment or set "vip" is given twice`: {Segments: []Definition{vip},
 			Sets: []Definition{set("vip")}},
-		`segment or set "a" is there twice`: {Segments: []Definition{vip},
+		`segment or set "a" is given twice`: {Segments: []Definition{vip},
 			Sets: []Definition{set("a"), set("a")}},
-		"4097 sets to publish, at most 4096 are possible": {Segments: []Definition{vip}, Sets: many},
-		`segment or set "a": no inputs and no union`: {Segments: []Definition{vip},
+		"4097 sets to publish: at most 4096 are allowed": {Segments: []Definition{vip}, Sets: many},
+		`segment or set "a": must have inputs or a union`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true}}, SetTables: []SetTable{{Prefix: "tz/", Inputs: inputs(a)}}},
 		`segment name "country/sg": must be`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "country/sg", Inputs: inputs(a)}}},
-		`"a" is made from itself: ["a" "a"]`: {Segments: []Definition{vip},
+		`"a" refers to itself: ["a" "a"]`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true, Union: []string{"a"}}}},
 		`prefix "tz" of sets`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
-		`prefixes "tz/" and "tz/Asia/" of sets: one begins with the other`: {Segments: []Definition{vip},
+		`set prefixes "tz/" and "tz/Asia/": one must not begin with the other`: {Segments: []Definition{vip},
 			SetTables: []SetTable{{Prefix: "tz/"}, {Prefix: "tz/Asia/"}}},
 	} {
 		_, err := Run(t.Context(), p, ingest.Config{}, quiet)
@@ -140,5 +140,5 @@ func TestTooManySetsOfATable(t *testing.T) {
 		func(a, b publish.Set) int { return strings.Compare(a.Name, b.Name) }))
 	p.Sets = []Definition{{Name: "one-more", Publish: true, Inputs: vip.Inputs}}
 	_, err = Run(t.Context(), p, ingest.Config{}, quiet)
-	require.ErrorContains(t, err, "4097 sets to publish, with those of tables, at most 4096 are possible")
+	require.ErrorContains(t, err, "4097 sets to publish, including sets of tables: at most 4096 are allowed")
 }

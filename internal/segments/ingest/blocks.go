@@ -38,7 +38,7 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 		} else {
 			end := s.Ready(block)
 			if end == 0 {
-				return fmt.Errorf("line %d: a row of more than %d bytes, or a quote that is never closed", line,
+				return fmt.Errorf("line %d: a row has more than %d bytes, or a quote is never closed", line,
 					blockBytes)
 			}
 			rest = append(rest[:0], block[end:]...)
@@ -81,7 +81,7 @@ const shortFile = 16 << 10
 // ErrNoFinalNewline: the last line of a long text does not end. Nothing else
 // tells a text that was cut off from a whole one (but NDJSON, whose objects show
 // their end), and the end of a cut id is an id that may be in no file.
-var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may have been cut off")
+var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
 // checkEnd judges the end of a text of so many bytes, whose last block begins with the given line.
 func (f *fileReader) checkEnd(s *rows.Syntax, block []byte, total int, line int64) error {

@@ -327,18 +327,19 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 		"not replaced":        {},
 		"conditions are kept": {replaced: true, want: "status 412, PreconditionFailed: "},
 		"conditions are lost": {replaced: true, pass: withoutCondition,
-			want: "it was replaced while it was read: ETag "},
+			want: "the object was replaced while it was read: ETag "},
 		"not replaced, without ETag": {answer: func(h http.Header, _ bool) { h.Del("ETag") }},
 		"replaced, without ETag": {replaced: true, answer: laterWithoutTag,
-			want: "it was replaced while it was read: Last-Modified "},
+			want: "the object was replaced while it was read: Last-Modified "},
 		"the ETag is gone": {answer: onlyContinued(func(h http.Header) { h.Del("ETag") }),
-			want: "it was replaced while it was read: ETag , it was "},
+			want: "the object was replaced while it was read: ETag , it was "},
 		"nothing tells the version": {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") },
 			want: "neither ETag nor Last-Modified"},
-		"ranges are lost": {pass: withoutRange, want: "not the range that was asked for: \"\""},
+		"ranges are lost": {pass: withoutRange, want: "the S3 server sent another range than requested: \"\""},
 		"another range": {answer: rangeOf(fmt.Sprintf("bytes 0-%d/%d", size-broken-1, size)),
-			want: "not the range that was asked for: \"bytes 0-"},
-		"the range of another object": {answer: rangeOf(otherRange), want: "not the range that was asked for: \"" +
+			want: "the S3 server sent another range than requested: \"bytes 0-"},
+		"the range of another " +
+			"object": {answer: rangeOf(otherRange), want: "the S3 server sent another range than requested: \"" +
 			otherRange},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -374,7 +375,7 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 			require.ErrorContains(t, err, "read on from byte 1048576 of s3://"+bucket+"/a.txt: ")
 			require.ErrorContains(t, err, c.want)
 			if c.replaced {
-				require.ErrorContains(t, err, "it was replaced while it was read")
+				require.ErrorContains(t, err, "the object was replaced while it was read")
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 		}
 	}
 	if stdins > 1 {
-		return nil, fmt.Errorf("standard input is there %d times, it can be read once", stdins)
+		return nil, fmt.Errorf("standard input is named %d times but can be read only once", stdins)
 	}
 	return files, nil
 }
@@ -50,7 +50,7 @@ func noMatch(pattern string, leftOut []string) error {
 	if len(leftOut) == 0 {
 		return fmt.Errorf("no file matches %q", pattern)
 	}
-	return fmt.Errorf("no file matches %q but %d that are not data by their names, such as %q", pattern, len(leftOut),
+	return fmt.Errorf("no data file matches %q, but %d other files do, such as %q", pattern, len(leftOut),
 		leftOut[0])
 }
 

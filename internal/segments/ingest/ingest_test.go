@@ -199,10 +199,10 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 		{name: "NDJSON, absent", file: "a.ndjson", content: `{"USER_ID":1}`, row: 1, value: `{"USER_ID":1}`,
 			reason: `no field "user_id"`},
 		{name: "NDJSON, twice", file: "a.ndjson", content: `{"user_id":1,"user_id":2}`, row: 1,
-			value: `{"user_id":1,"user_id":2}`, reason: `field "user_id" is there twice`},
-		{name: "NDJSON, an array", file: "a.ndjson", content: `[1]`, row: 1, value: "[1]", reason: "not a JSON object"},
+			value: `{"user_id":1,"user_id":2}`, reason: `field "user_id" is given twice`},
+		{name: "NDJSON, an array", file: "a.ndjson", content: `[1]`, row: 1, value: "[1]", reason: "line is not a JSON object"},
 		{name: "NDJSON, cut off", file: "a.ndjson", content: "{\"user_id\":1}\n{\"user_id\":", row: 2,
-			value: `{"user_id":`, reason: "not a JSON object"},
+			value: `{"user_id":`, reason: "line is not a JSON object"},
 		{name: "NDJSON, empty string", file: "a.ndjson", content: `{"user_id":""}`, row: 1, value: "",
 			reason: reasonEmpty},
 	}
@@ -252,17 +252,17 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		{name: "zstd cut off", file: "a.txt.zst", content: zipped[:len(zipped)-3], want: "zstd"},
 		{name: "UTF-16", file: "a.txt", content: []byte("\xff\xfe1\x00\n\x00"), want: "UTF-16"},
 		{name: "no such column", file: "a.csv", content: []byte("a,b\n1,2\n"), in: Input{IDColumn: "c"},
-			want: `no column "c": the header is "a,b"`},
+			want: `column "c" does not exist: the header is "a,b"`},
 		{name: "no such column number", file: "a.csv", content: []byte("1,2\n"), in: Input{IDColumn: "3"},
-			want: "no column 3: the first row has 2"},
+			want: "column 3 does not exist: the first row has 2"},
 		{name: "column twice", file: "a.csv", content: []byte("a,a\n1,2\n"), in: Input{IDColumn: "a"},
-			want: `column "a" is there twice`},
+			want: `column "a" exists twice`},
 		{name: "two columns that may be the id's", file: "a.csv", content: []byte("client_id,member_id\n1,2\n"),
 			want: `columns "client_id" and "member_id" may both be the id's`},
 		{name: "column by name, no header", file: "a.csv", content: []byte("1,2\n"),
 			in: Input{IDColumn: "a", Header: delimited.HeaderNo}, want: "without a header"},
 		{name: "line without end", file: "a.txt", content: bytes.Repeat([]byte{'1'}, 3<<20),
-			want: "a row of more than"},
+			want: "a row has more than"},
 		{name: "quote without end", file: "a.csv", content: append([]byte("1,\""), bytes.Repeat([]byte("a\n"),
 			2<<20)...), want: "line 1: a row of more than"},
 		{name: "not Parquet", file: "a.parquet", content: []byte("hello, world, hello"), want: "parquet"},
@@ -357,7 +357,7 @@ func TestReadsTables(t *testing.T) {
 		require.Equal(t, []uint32{1}, idsOf(sets["old"]), name)
 	}
 	bad := map[string]string{
-		"3,new\n1,odd\n":      `b.csv:2: "odd": segment "odd" is not one of those to build`,
+		"3,new\n1,odd\n":      `b.csv:2: "odd": segment "odd": must be one of the segments to build`,
 		"3,new\n1,a b\n":      `b.csv:2: "a b": segment name "a b": must be`,
 		"3,new\n1,\n":         `b.csv:2: "": no name`,
 		"3,new\nx,new\n":      `b.csv:2: "x": not a user id`,
@@ -512,13 +512,13 @@ func TestParquetFaults(t *testing.T) {
 	for _, path := range []string{parquetFile(t, []floats{{1}}), parquetFile(t, []decimals{{1}}),
 		parquetFile(t, []dates{{1}})} {
 		_, err = read(t, Input{Path: path})
-		require.ErrorContains(t, err, "user ids must be integers of 32 or 64 bits, decimals without a fraction, or "+
+		require.ErrorContains(t, err, "user ids must be 32-bit or 64-bit integers, decimals without a fraction, or "+
 			"strings of digits")
 	}
 	_, err = read(t, Input{Path: parquetFile(t, []repeated{{[]int64{1}}})})
-	require.ErrorContains(t, err, "is not a plain column")
+	require.ErrorContains(t, err, "must hold one plain value per row")
 	_, err = read(t, Input{Path: parquetFile(t, list), IDColumn: "nope"})
-	require.ErrorContains(t, err, `no column "nope": the file has "user_id"`)
+	require.ErrorContains(t, err, `column "nope" does not exist: the file has "user_id"`)
 }
 
 func TestReadsParquetTables(t *testing.T) {

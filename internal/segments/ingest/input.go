@@ -52,7 +52,7 @@ func (in *Input) SetDelimiter(s string) error {
 		s = "\t"
 	}
 	if len(s) != 1 || strings.ContainsAny(s, "\"\r\n") {
-		return fmt.Errorf("%q: must be one byte, no quote and no line break", s)
+		return fmt.Errorf("%q: must be one byte that is not a quote or line break", s)
 	}
 	in.Delimiter = s[0]
 	return nil

@@ -165,10 +165,10 @@ func TestParquetColumnsAreFoundAsInCSV(t *testing.T) {
 		{names: []string{"amount", "order_id"},
 			fault: `there are other ids ("order_id"): say which column it is with --id-column`},
 		{names: []string{"amount", "order_id"}, asked: "order_id", want: 2},
-		{names: []string{"Member", "MEMBER"}, asked: "member", fault: `column "member" is there twice`},
+		{names: []string{"Member", "MEMBER"}, asked: "member", fault: `column "member" exists twice`},
 		{names: []string{"User_ID", "USER_ID"}, fault: `column "user_id" is there twice`},
-		{names: []string{"a", "b"}, fault: `no column "user_id": the file has "a,b"`},
-		{names: []string{"a", "b"}, asked: "3", fault: `no column 3: the file has 2`},
+		{names: []string{"a", "b"}, fault: `column "user_id" does not exist: the file has "a,b"`},
+		{names: []string{"a", "b"}, asked: "3", fault: `column 3 does not exist: the file has 2`},
 	} {
 		got, err := read(t, Input{Path: file(c.names...), IDColumn: c.asked})
 		if c.fault != "" {

@@ -148,7 +148,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 		require.Error(t, err, "%q", bad)
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", []byte("1,2\n")), Quote: mark(t, ",")})
-	require.ErrorContains(t, err, `the delimiter ',' is the quote or the escape too`)
+	require.ErrorContains(t, err, `the delimiter ',' must differ from quote and escape`)
 	_, err = read(t, Input{Path: write(t, "a.tsv", []byte("\"1\"\tx\n2\ty\n"))})
 	require.ErrorContains(t, err, "the file is read without quotes")
 	_, err = read(t, Input{Path: write(t, "a.tsv", []byte(strings.Repeat("1\tC:\\\n", 20_000)))})
@@ -204,7 +204,7 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", append(csv(10, `"`, -1, ""), bytes.Repeat([]byte("7,x\n"),
 		1<<18)...))})
-	require.ErrorContains(t, err, "a row of more than 1048576 bytes, or a quote that is never closed")
+	require.ErrorContains(t, err, "a row has more than 1048576 bytes, or a quote is never closed")
 
 	// The same in the header, which is no row.
 	for header, want := range map[string]string{

@@ -29,7 +29,8 @@ func (r *Reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (m
 	return sets, nil
 }
 
-var errTooManySets = fmt.Errorf("more than %d different sets: is this the column of their names?", segments.MaxSets)
+var errTooManySets = fmt.Errorf("table has more than %d different sets: is this the column of set names?",
+	segments.MaxSets)
 
 // setTable is the destination of tables whose rows name sets: there may be many, and
 // most of them small.

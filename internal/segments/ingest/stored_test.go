@@ -97,7 +97,7 @@ func TestNameOfACompressionIsNotEnough(t *testing.T) {
 	for _, name := range []string{"a.txt.gz", "a.csv.gzip", "a.tsv.ZST", "a.ndjson.zstd"} {
 		for _, content := range []string{"", "\x1f", "1\n"} {
 			_, err := read(t, Input{Path: write(t, name, []byte(content))})
-			require.ErrorContains(t, err, "the name says ", name)
+			require.ErrorContains(t, err, "the file name says ", name)
 		}
 	}
 	skippable := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 'a', 'b', 'c', 'd'}, fastZstd([]byte("1\n2\n"))...)

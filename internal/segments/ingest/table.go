@@ -66,7 +66,7 @@ func (n *names) refuse(name string) error {
 }
 
 // errNoName: the rule of names would say less.
-var errNoName = errors.New("no name")
+var errNoName = errors.New("segment or set name is empty")
 
 // table is the destination of tables whose rows name what is to be built.
 type table struct {
@@ -75,7 +75,7 @@ type table struct {
 	sets  []*bitmap.Set
 }
 
-var errTooManySegments = fmt.Errorf("more than %d different segments: is this the segment column?",
+var errTooManySegments = fmt.Errorf("table has more than %d different segments: is this the segment column?",
 	segments.MaxSegments)
 
 func newTable(known []string) *table {
@@ -94,7 +94,7 @@ func (t *table) newSink() (sink, rows.Names) {
 
 func (t *table) addBitmap(*bitmap.Bitmap) error { return errBitmapTable }
 
-var errBitmapTable = errors.New("a bitmap cannot be a table of ids and segments")
+var errBitmapTable = errors.New("a bitmap cannot be used as a table of user ids and segments")
 
 func (t *table) check(name string) error {
 	if slices.Contains(t.known, name) {
@@ -103,7 +103,7 @@ func (t *table) check(name string) error {
 	if err := segments.CheckName(name); err != nil || t.known == nil {
 		return err
 	}
-	return fmt.Errorf("segment %q is not one of those to build%s", name, t.similar(name))
+	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
 }
 
 // similar says which of the names to build is the same in other letters' case.

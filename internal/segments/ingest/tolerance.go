@@ -20,13 +20,13 @@ func ParseTolerance(s string) (Tolerance, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
 		if err != nil || math.IsNaN(v) || v < 0 || v > 100 {
-			return Tolerance{}, fmt.Errorf("must be 0%% to 100%%, got %q", s)
+			return Tolerance{}, fmt.Errorf("must be from 0%% to 100%%, got %q", s)
 		}
 		return Tolerance{Share: v / 100}, nil
 	}
 	rows, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || rows < 0 {
-		return Tolerance{}, fmt.Errorf("must be a whole number of rows from 0 or a share such as 0.1%%, got %q", s)
+		return Tolerance{}, fmt.Errorf("must be a whole number of rows, or a share such as 0.1%%, got %q", s)
 	}
 	return Tolerance{Rows: rows}, nil
 }

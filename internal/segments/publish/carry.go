@@ -45,14 +45,14 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
 		if len(back)+len(keep) > 0 {
-			return nil, fmt.Errorf("sets can be named only where the live generation can be read")
+			return nil, fmt.Errorf("sets can be named only if the live generation can be read")
 		}
 		return p, nil
 	}
 	live := CandidateOf(base.Generation)
 	for _, name := range slices.Concat(back, keep) {
 		if !slices.ContainsFunc(live.Sets, func(s Set) bool { return named(s.Name, []string{name}) }) {
-			return nil, fmt.Errorf("%q is not a set of the live generation, nor a folder of such sets (tz/*)", name)
+			return nil, fmt.Errorf("%q: must be a set of the live generation, or a folder of such sets (tz/*)", name)
 		}
 	}
 	zones := p.lacksZone(live.Sets, back)

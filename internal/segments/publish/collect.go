@@ -56,7 +56,7 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 			continue
 		}
 		if l.Manifest == nil {
-			return nil, fmt.Errorf("generation %s is to stay, but which bitmaps it uses is not known: %s", l.Generation,
+			return nil, fmt.Errorf("generation %s must be kept, but its bitmaps are unknown: %s", l.Generation,
 				l.Fault)
 		}
 		if l.Live {
@@ -68,7 +68,7 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 		}
 	}
 	if g.Live == "" && len(list) > 0 {
-		return nil, errors.New("no generation is live: nothing is removed until one is")
+		return nil, errors.New("no generation is live: gc removes nothing until one is published")
 	}
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
@@ -162,7 +162,8 @@ func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o objec
 	case errors.Is(err, objects.ErrNotModified):
 		return l.judge(ctx, limited, c.Location.Delete(limited, o.Key))
 	case err == nil, errors.Is(err, objects.ErrNotFound):
-		return fmt.Errorf("%w, or wants to: %s has moved, the rest stays", objects.ErrLostRace, segments.CurrentKey)
+		return fmt.Errorf("%w: %s has changed, so gc stopped and kept the remaining objects",
+			objects.ErrLostRace, segments.CurrentKey)
 	default:
 		return l.judge(ctx, limited, err)
 	}

@@ -44,13 +44,14 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		case err == nil && nowTag != tag:
 			return newTag, nil // somebody else has replaced it since
 		case err != nil && !missing:
-			return "", fmt.Errorf("whether %s was replaced is not known: %w", key, err)
+			return "", fmt.Errorf("it is unknown whether %s was replaced: %w", key, err)
 		case missing && tag != "":
-			return "", &objects.StorageError{Err: fmt.Errorf("%s: the store took %s and did not keep it", at.Name(),
+			return "", &objects.StorageError{Err: fmt.Errorf("%s: the store accepted %s but did not keep it",
+				at.Name(),
 				key)}
 		}
 	}
-	return "", &objects.StorageError{Err: fmt.Errorf("%s: the store took %s %d times and did not keep it",
+	return "", &objects.StorageError{Err: fmt.Errorf("%s: the store accepted %s %d times but did not keep it",
 		at.Name(), key, storePasses)}
 }
 
@@ -64,7 +65,7 @@ func afterFailure(ctx context.Context, at objects.Location, key string, body []b
 	case readErr == nil && bytes.Equal(now, body):
 		return nowTag, nil
 	case readErr != nil && !errors.Is(readErr, objects.ErrNotFound) && !errors.Is(err, objects.ErrLostRace):
-		return "", fmt.Errorf("%w; whether %s was replaced is not known: %w", err, key, readErr)
+		return "", fmt.Errorf("%w; it is unknown whether %s was replaced: %w", err, key, readErr)
 	}
 	return "", err
 }

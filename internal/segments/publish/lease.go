@@ -16,7 +16,7 @@ import (
 const leaseKey = "gc.json"
 
 // ErrCollecting: another Collector is at work.
-var ErrCollecting = errors.New("another gc is at work")
+var ErrCollecting = errors.New("another gc is running")
 
 // LeaseError: a Collector was too slow to keep its lease, and removes no more.
 type LeaseError struct {
@@ -123,7 +123,7 @@ func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocumen
 			}
 		}
 		if err := pause(ctx, min(max(length/20, time.Millisecond), time.Second)); err != nil {
-			return "", fmt.Errorf("wait for a gc to end: %w", err)
+			return "", fmt.Errorf("wait for another gc to end: %w", err)
 		}
 	}
 }

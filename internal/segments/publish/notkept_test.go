@@ -74,7 +74,7 @@ func TestDocumentsThatAreNotKeptAreErrors(t *testing.T) {
 		at, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: forgetting(t, key, 1<<20)})
 		require.NoError(t, err)
 		_, err = swap(t.Context(), at, key, []byte("{}"), "")
-		require.EqualError(t, err, location+": the store took "+key+" 3 times and did not keep it")
+		require.EqualError(t, err, location+": the store accepted "+key+" 3 times but did not keep it")
 		kept := objectstest.Open(t, location)
 		tag, err := swap(t.Context(), kept, key, []byte("{}"), "")
 		require.NoError(t, err)

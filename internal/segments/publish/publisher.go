@@ -137,7 +137,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	}
 	// The gc of an older tool knows of no lease: what was old and unused until now may be gone again.
 	if err := up.put(ctx); err != nil {
-		return fmt.Errorf("%s is live, but looking at it once more did not succeed: %w", up.g.Manifest.Generation, err)
+		return fmt.Errorf("%s is live, but the final check did not succeed: %w", up.g.Manifest.Generation, err)
 	}
 	return p.confirm(ctx, up.g.Manifest)
 }
@@ -147,10 +147,10 @@ func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s was made live, but reading %s back did not succeed: %w", m.Generation,
+		return fmt.Errorf("%s was published, but reading %s back did not succeed: %w", m.Generation,
 			segments.CurrentKey, err)
 	case now != segments.PointerTo(m):
-		return fmt.Errorf("%w: %s is live now, not %s", objects.ErrLostRace, now.Generation, m.Generation)
+		return fmt.Errorf("%w: %s is live now instead of %s", objects.ErrLostRace, now.Generation, m.Generation)
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
 		err = p.Location.Overwrite(ctx, segments.CheckedKey, append(raw, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("%s is live, but when it was checked could not be noted: %w", generation, err)
+		return fmt.Errorf("%s is live, but the time of the check could not be recorded: %w", generation, err)
 	}
 	return nil
 }

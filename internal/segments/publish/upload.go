@@ -51,7 +51,7 @@ func (u *upload) put(ctx context.Context) error {
 		}
 		left = written
 	}
-	return &objects.StorageError{Err: fmt.Errorf("%s: the store took %s %d times and did not keep it",
+	return &objects.StorageError{Err: fmt.Errorf("%s: the store accepted %s %d times but did not keep it",
 		u.at.Name(), left[0], storePasses)}
 }
 

@@ -14,7 +14,7 @@ import (
 // is there already gets the new reason.
 func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	if reason = strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd"); reason == "" {
-		return errors.New("a hold needs a reason")
+		return errors.New("a hold must have a reason")
 	}
 	since := p.now().UTC().Truncate(time.Second)
 	err := changeControls(ctx, p.Location, func(c *Controls) { c.Hold = &Hold{Reason: reason, Since: since} })

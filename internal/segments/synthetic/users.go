@@ -32,7 +32,7 @@ type Share struct {
 // Check reports what is wrong with the users.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
-		return fmt.Errorf("%d users from %d: ids end at 4294967295", u.Count, u.First)
+		return fmt.Errorf("%d users from id %d exceed the highest id 4294967295", u.Count, u.First)
 	}
 	sum := 0.0
 	for _, s := range u.Shares {
@@ -40,7 +40,7 @@ func (u *Users) Check() error {
 			return err
 		}
 		if sum += s.Percent; sum > 100.0001 {
-			return errors.New("the shares are more than 100 % in all")
+			return errors.New("the shares of all segments must not exceed 100 %")
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return Caller{}, failure.New(api.CodeUnauthorized, "an API key is needed: send the header Authorization: "+
+		return Caller{}, failure.New(api.CodeUnauthorized, "an API key is required: send the header Authorization: "+
 			"Bearer ID.SECRET")
 	}
 	id, _, _ := strings.Cut(token, ".")
@@ -166,7 +166,7 @@ func (c *Control) May(id string, scope Scope) bool {
 // with is the caller that the key makes, if it has the scope.
 func (k *liveKey) with(scope Scope) (caller Caller, err error) {
 	if !slices.Contains(k.Scopes, scope) {
-		err = failure.New(api.CodeForbidden, "the API key %q does not have the scope %q that this call needs", k.ID,
+		err = failure.New(api.CodeForbidden, "the API key %q lacks the scope %q, which this call requires", k.ID,
 			scope)
 	}
 	return Caller{k.Client, k.Namespace, k.ID}, err

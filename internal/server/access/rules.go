@@ -116,10 +116,9 @@ func (k *Key) Faults() (faults []Fault) {
 		add("scopes", "must name a scope of %s", scopeNames())
 	}
 	if k.Namespace != "" && slices.Contains(k.Scopes, ScopeAdmin) {
-		add("namespace", "must not stand beside the scope admin, whose calls are of all namespaces (erase, forget a "+
-			"pacer, backup), got %q: "+
-			"take admin from this key, and give it to a key of another client without a namespace, which imports "+
-			"into one with POST /v1/sends?namespace=%s",
+		add("namespace", "must be absent for a key with the scope admin, which applies to all namespaces (erase, "+
+			"reset a pacer, backup), got %q: remove admin from this key and give it to a key of another client "+
+			"without a namespace, which imports into one with POST /v1/sends?namespace=%s",
 			k.Namespace, k.Namespace)
 	}
 	for i, scope := range k.Scopes {
@@ -128,7 +127,7 @@ func (k *Key) Faults() (faults []Fault) {
 		}
 	}
 	if slices.Contains(k.Scopes, ScopeExempt) && !slices.Contains(k.Scopes, ScopeFilter) {
-		add("scopes", "must have filter beside exempt: exempt alone allows no call")
+		add("scopes", "must include filter together with exempt: exempt alone allows no call")
 	}
 	return faults
 }
@@ -141,23 +140,23 @@ func Conflicts(keys []Key) (faults []Fault) {
 			faults = append(faults, Fault{Key: i, Field: field, Rule: fmt.Sprintf(format, args...)})
 		}
 		if ids[key.ID] && key.ID != "" {
-			add("", "must have an id of its own: %q is given twice", key.ID)
+			add("", "must be unique: %q is given twice", key.ID)
 		}
 		ids[key.ID] = true
 		if sum := strings.ToLower(key.SHA256); sum != "" {
 			if sums[sum] {
-				add("", "must have a sha256 of its own: this one is given twice")
+				add("", "must be unique: this sha256 is given twice")
 			}
 			sums[sum] = true
 		}
 		if perClient[key.Client]++; perClient[key.Client] == keysPerClient+1 && key.Client != "" {
-			add("", "must be at most two keys of a client, for rotation; %q has more", key.Client)
+			add("", "must be at most two keys of one client, for rotation; %q has more", key.Client)
 		}
 		if other, ok := first[key.Client]; !ok {
 			first[key.Client] = key
 		} else if key.Namespace != other.Namespace && key.Client != "" {
-			add("namespace", "must be that of the client's other key, %q, got %q: a new key must not make other "+
-				"sends of the ones under way",
+			add("namespace", "must be the namespace of the other key of the client, %q, got %q: otherwise the new "+
+				"key would record separate sends",
 				other.Namespace, key.Namespace)
 		}
 	}

@@ -24,7 +24,7 @@ func NewBudgets(b Bounds) *Budgets {
 
 // ErrTooManyBytes is the failure of a call for whose body there is no memory.
 func ErrTooManyBytes() *failure.Failure {
-	return failure.Overloaded("too many bytes of requests are in flight")
+	return failure.Overloaded("too many bytes of requests are being received")
 }
 
 func errTooManyUsers() *failure.Failure {
@@ -32,7 +32,7 @@ func errTooManyUsers() *failure.Failure {
 }
 
 func errTooManyAnswers() *failure.Failure {
-	return failure.Overloaded("too many bytes of answers are being written")
+	return failure.Overloaded("too many bytes of responses are being written")
 }
 
 // Refuse answers by what is known before a body of so many bytes is read: a

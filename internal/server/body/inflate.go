@@ -42,7 +42,7 @@ func (rc *Receiver) inflate(b *Body) error {
 }
 
 func notGzip(cause error) *failure.Failure {
-	f := failure.New(api.CodeInvalidRequest, "the body is not gzip, as its Content-Encoding says")
+	f := failure.New(api.CodeInvalidRequest, "the body is not valid gzip, although Content-Encoding says so")
 	if errors.Is(cause, io.ErrUnexpectedEOF) {
 		f.Message = "the body is gzip that ends early"
 	}
@@ -50,7 +50,7 @@ func notGzip(cause error) *failure.Failure {
 	return f
 }
 
-var errBeyond = errors.New("more bytes than are taken")
+var errBeyond = errors.New("the body has more bytes than allowed")
 
 // boundedReader fails once more than left bytes have been read.
 type boundedReader struct {

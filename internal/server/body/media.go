@@ -16,12 +16,12 @@ func checkMedia(r *http.Request) error {
 	media, params, err := mime.ParseMediaType(given)
 	if charset, ok := params["charset"]; err != nil || media != "application/json" || ok && !strings.EqualFold(charset,
 		"utf-8") {
-		return failure.New(api.CodeUnsupportedMedia, "Content-Type is %q: application/json is expected",
+		return failure.New(api.CodeUnsupportedMedia, "Content-Type is %q and must be application/json",
 			failure.Clip([]byte(given)))
 	}
 	encodings := r.Header.Values("Content-Encoding")
 	if len(encodings) > 1 || len(encodings) == 1 && !takenEncoding(encodings[0]) {
-		return failure.New(api.CodeUnsupportedMedia, "Content-Encoding is %q: only gzip, once, is taken",
+		return failure.New(api.CodeUnsupportedMedia, "Content-Encoding is %q and must be gzip, once",
 			failure.Clip([]byte(strings.Join(encodings, ", "))))
 	}
 	return nil

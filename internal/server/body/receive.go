@@ -79,8 +79,8 @@ func (rc *Receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) err
 }
 
 func (rc *Receiver) tooLarge() *failure.Failure {
-	return failure.New(api.CodeTooLarge, "the body is larger than %d bytes, the most that is taken (after "+
-		"decompression, which may give %d times what was sent): %s",
+	return failure.New(api.CodeTooLarge, "the body is larger than the maximum of %d bytes (after decompression, by "+
+		"a factor of at most %d): %s",
 		rc.Bounds.BodyBytes, rc.Bounds.GzipRatio, rc.Remedy)
 }
 
@@ -88,14 +88,14 @@ func (rc *Receiver) readFailure(w http.ResponseWriter, r *http.Request, err erro
 	if tooMany := (*http.MaxBytesError)(nil); errors.As(err, &tooMany) {
 		return rc.tooLarge()
 	}
-	f := failure.New(api.CodeInvalidRequest, "the body could not be read whole")
+	f := failure.New(api.CodeInvalidRequest, "the body could not be read completely")
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f = failure.New(api.CodeTimeout, "the body came too slowly: after the first %s it must come at %d bytes "+
-			"a second",
+		f = failure.New(api.CodeTimeout, "the body arrived too slowly: after the first %s it must arrive at %d "+
+			"bytes per second",
 			admission.GraceTime, rc.Bounds.MinRate)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		f = failure.New(api.CodeTimeout, "the body broke off before its end")
+		f = failure.New(api.CodeTimeout, "the connection ended before the end of the body")
 	}
 	if r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")

@@ -64,16 +64,16 @@ func (d *decoder) audience() (Audience, error) {
 	}
 	for _, name := range queryFields[1:] {
 		if d.seen[name] {
-			return Audience{}, failure.Invalid(name, "it goes with audience, which is missing")
+			return Audience{}, failure.Invalid(name, "requires the field audience")
 		}
 	}
 	if !d.seen["user_ids"] && !d.seen["users_bitmap"] {
-		return Audience{}, failure.Invalid("user_ids", "none of user_ids, users_bitmap and audience is given: "+
-			"exactly one of them is needed")
+		return Audience{}, failure.Invalid("user_ids", "exactly one of user_ids, users_bitmap and audience is "+
+			"required, but none is given")
 	}
 	a := d.given
 	if len(a.Users) == 0 {
-		return Audience{}, failure.Invalid(a.Field(), "the batch is empty: at least one user is needed")
+		return Audience{}, failure.Invalid(a.Field(), "the batch is empty: at least one user is required")
 	}
 	if !ascending(a.Users) {
 		a.Users, a.Duplicates = capping.Distinct(a.Users)
@@ -95,19 +95,19 @@ func ascending(users []capping.UserID) bool {
 // is expanded before every byte has been checked.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the package skips line ends
-		return nil, failure.Invalid(field, "line ends are not base64")
+		return nil, failure.Invalid(field, "base64 must not contain line breaks")
 	}
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(raw, text)
 	if err != nil {
-		return nil, failure.Invalid(field, "it is not padded standard base64 (RFC 4648): %s", err)
+		return nil, failure.Invalid(field, "must be padded standard base64 (RFC 4648): %s", err)
 	}
 	users, err := bitmap.Read(raw[:n])
 	if err != nil {
-		return nil, failure.Invalid(field, "it is not a portable roaring bitmap of 32-bit ids: %s", err)
+		return nil, failure.Invalid(field, "must be a portable roaring bitmap of 32-bit ids: %s", err)
 	}
 	if users.Cardinality() > uint64(limit) {
-		return nil, failure.OfField(api.CodeTooLarge, field, "%d users, at most %d are allowed: split the batch",
+		return nil, failure.OfField(api.CodeTooLarge, field, "%d users: at most %d are allowed: split the batch",
 			users.Cardinality(), limit)
 	}
 	if users.Cardinality() == 0 {

@@ -51,7 +51,7 @@ func (d *decoder) times() (times []string, err error) {
 		return nil, failure.Invalid(field, "%s is not an array of times", d.value())
 	}
 	if d.accept(']') {
-		return nil, failure.Invalid(field, "it is empty: leave the field out to decide as of now")
+		return nil, failure.Invalid(field, "must not be empty: leave the field out to decide for the current time")
 	}
 	for {
 		if len(times) == api.MaxForecasts {

@@ -101,12 +101,12 @@ func Count(body []byte, bounds Bounds) (*CountRequest, error) {
 			r.Total, err = d.detail(api.DetailSets, api.DetailTotal)
 			return err
 		case "max_users", "cursor":
-			return failure.Invalid(name, "a count is of a whole audience, sample or part: leave it out")
+			return failure.Invalid(name, "must be absent, because a count covers a whole audience, sample or part")
 		}
 		return d.queryOrUnknown(name)
 	})
 	if err == nil && !d.seen["audience"] {
-		err = failure.Invalid("audience", "it is missing: it says whom to count, all is everybody")
+		err = failure.Invalid("audience", "is required: the expression says whom to count; all means every user")
 	}
 	r.Query = d.asked
 	return r, err

@@ -19,7 +19,7 @@ func Accept(body []byte, bounds Bounds) (reason string, err error) {
 		return err
 	})
 	if err == nil && reason == "" {
-		err = failure.Invalid("reason", "it is missing: say what was looked at (1 to %d bytes)", api.MaxReason)
+		err = failure.Invalid("reason", "is required: say what was checked (1 to %d bytes)", api.MaxReason)
 	}
 	return reason, err
 }

@@ -17,24 +17,24 @@ func Parameters(query string, known []string) (map[string]string, error) {
 	}
 	shown := failure.Clip([]byte(query))
 	if len(known) == 0 {
-		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not understood: this call has no query "+
+		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not allowed: this call has no query "+
 			"parameters", shown)
 	}
 	given, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not one of a URL: %s", shown, err)
+		return nil, failure.New(api.CodeInvalidRequest, "the query %q is not valid in a URL: %s", shown, err)
 	}
 	parameters := map[string]string{}
 	for name, values := range given {
 		field := failure.Clip([]byte(name))
 		switch {
 		case !slices.Contains(known, name):
-			return nil, failure.Invalid(field, "there is no such parameter: this call takes %s",
+			return nil, failure.Invalid(field, "the parameter does not exist: this call has %s",
 				strings.Join(known, ", "))
 		case len(values) > 1:
 			return nil, failure.Invalid(field, "the parameter is given %d times", len(values))
 		case values[0] == "" || len(values[0]) > maxText:
-			return nil, failure.Invalid(field, "it has %d bytes, 1 to %d are allowed", len(values[0]), maxText)
+			return nil, failure.Invalid(field, "has %d bytes and must have 1 to %d", len(values[0]), maxText)
 		}
 		parameters[name] = values[0]
 	}

@@ -47,9 +47,9 @@ func Permits(body []byte) (*PermitsRequest, error) {
 	case err != nil:
 		return nil, err
 	case !d.seen["pacers"]:
-		return nil, failure.Invalid("pacers", "it is missing: it names the pacers to ask, 1 to %d", api.MaxPacers)
+		return nil, failure.Invalid("pacers", "is required: name 1 to %d pacers", api.MaxPacers)
 	case !d.seen["permits"]:
-		return nil, failure.Invalid("permits", "it is missing: it says how many are wanted, 0 to %d", api.MaxPermits)
+		return nil, failure.Invalid("permits", "is required: the number of permits, 0 to %d", api.MaxPermits)
 	}
 	return r, nil
 }
@@ -61,11 +61,11 @@ func (d *decoder) pacers() (names []string, err error) {
 		return nil, failure.Invalid(field, "%s is not an array of names", d.value())
 	}
 	if d.accept(']') {
-		return nil, failure.Invalid(field, "it is empty: it names the pacers to ask, 1 to %d", api.MaxPacers)
+		return nil, failure.Invalid(field, "must not be empty: name 1 to %d pacers", api.MaxPacers)
 	}
 	for {
 		if len(names) == api.MaxPacers {
-			return nil, failure.Invalid(field, "more than %d names", api.MaxPacers)
+			return nil, failure.Invalid(field, "must have at most %d names", api.MaxPacers)
 		}
 		name, err := d.pacer(field + "[" + strconv.Itoa(len(names)) + "]")
 		if err != nil {
@@ -109,7 +109,7 @@ func (d *decoder) maxWait() (time.Duration, error) {
 	}
 	wait, err := time.ParseDuration(string(text))
 	if err != nil || wait < 0 || wait > api.MaxWait {
-		return 0, failure.Invalid("max_wait", "must be a duration of 0s to %dh, such as 2s or 250ms, got %q",
+		return 0, failure.Invalid("max_wait", "must be a duration from 0s to %dh, such as 2s or 250ms, got %q",
 			int(api.MaxWait.Hours()), failure.Clip(text))
 	}
 	return wait, nil

@@ -50,7 +50,8 @@ func (d *decoder) expression() (string, error) {
 	}
 	text, err := d.str(field)
 	if err == nil && len(text) == 0 {
-		empty := failure.Invalid(field, "it is empty: an expression such as active - vip is needed, all is everybody")
+		empty := failure.Invalid(field, "must not be empty: write an expression such as active - vip; all means "+
+			"every user")
 		empty.Column = 1
 		err = empty
 	}
@@ -76,13 +77,14 @@ func (d *decoder) sample() (*api.Sample, error) {
 	case err != nil:
 		return nil, err
 	case !given["salt"]:
-		return nil, failure.Invalid("sample.salt", "it is missing: another salt is another sample")
+		return nil, failure.Invalid("sample.salt", "is required: another salt selects another sample")
 	case given["percent"] && (given["from"] || given["to"]):
-		return nil, failure.Invalid("sample.percent", "it goes without from and to: percent 10 is from 0 to 10")
+		return nil, failure.Invalid("sample.percent", "must not be combined with from and to: percent 10 means from "+
+			"0 to 10")
 	case !given["percent"] && !given["to"]:
-		return nil, failure.Invalid("sample.percent", "it is missing: a sample needs either percent, or from and to")
+		return nil, failure.Invalid("sample.percent", "is required: a sample needs either percent, or from and to")
 	case given["to"] && s.From >= s.To:
-		return nil, failure.Invalid("sample.to", "%v is not above from, which is %v", s.To, s.From)
+		return nil, failure.Invalid("sample.to", "%v must be above from, which is %v", s.To, s.From)
 	}
 	return s, nil
 }
@@ -100,11 +102,11 @@ func (d *decoder) part() (*api.Part, error) {
 	})
 	for _, name := range members {
 		if err == nil && !given[name] {
-			err = failure.Invalid("part."+name, "it is missing: part needs of and index")
+			err = failure.Invalid("part."+name, "is required: part needs of and index")
 		}
 	}
 	if err == nil && p.Index >= p.Of {
-		err = failure.Invalid("part.index", "%d is not one of %d parts, which are counted from 0", p.Index, p.Of)
+		err = failure.Invalid("part.index", "%d does not exist: there are %d parts, counted from 0", p.Index, p.Of)
 	}
 	return p, err
 }
@@ -126,7 +128,7 @@ func (d *decoder) object(
 		case given[name]:
 			return failure.Invalid(inner, "the field is given twice")
 		case !slices.Contains(members, name):
-			return failure.Invalid(inner, "there is no such field: %s has %s", field, strings.Join(members, ", "))
+			return failure.Invalid(inner, "the field does not exist: %s has %s", field, strings.Join(members, ", "))
 		}
 		given[name] = true
 		return member(name, inner)
@@ -179,6 +181,6 @@ func (d *decoder) otherUsers(name string) string {
 }
 
 func bothGiven(name, other string) error {
-	return failure.Invalid(name, "%s and %s are both given: exactly one of user_ids, users_bitmap and audience "+
-		"is needed", other, name)
+	return failure.Invalid(name, "%s and %s are both given, but exactly one of user_ids, users_bitmap and audience "+
+		"is allowed", other, name)
 }

@@ -92,12 +92,13 @@ func Filter(body []byte, bounds Bounds) (*FilterRequest, error) {
 func (d *decoder) checkCombination(r *FilterRequest) error {
 	switch {
 	case r.Record && r.MessageID == "":
-		return failure.Invalid("message_id", "it is missing: a send that is recorded needs one (1 to %d bytes)",
+		return failure.Invalid("message_id", "is required for a send that is recorded (1 to %d bytes)",
 			api.MaxMessageID)
 	case !r.Record && !r.Enforce:
-		return failure.Invalid("enforce", "false together with record false would neither decide nor count anything")
+		return failure.Invalid("enforce", "must not be false together with record false, because the call would "+
+			"neither decide nor record anything")
 	case d.seen["at"] && r.Record:
-		return failure.Invalid("at", "it is allowed only with record false: a send is recorded now or not at all")
+		return failure.Invalid("at", "requires record false, because a send is always recorded at the current time")
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 		return nil, err
 	}
 	if !d.seen["message_id"] {
-		return nil, failure.Invalid("message_id", "it is missing: %s (1 to %d bytes)", of.purpose, api.MaxMessageID)
+		return nil, failure.Invalid("message_id", "is required: %s (1 to %d bytes)", of.purpose, api.MaxMessageID)
 	}
 	r.Audience, err = d.audience()
 	return r, err
@@ -186,9 +187,9 @@ func (d *decoder) unknown(name string) error {
 	} {
 		switch {
 		case name == known:
-			return failure.Invalid(name, "this call has no such field: others have")
+			return failure.Invalid(name, "this call has no such field, but other calls have it")
 		case strings.EqualFold(name, known):
-			return failure.Invalid(name, "this call has no such field: names are lower case")
+			return failure.Invalid(name, "this call has no such field: field names are lower case")
 		}
 	}
 	return failure.Invalid(failure.Clip([]byte(name)), "this call has no such field")
@@ -200,7 +201,7 @@ func (d *decoder) messageID() (string, error) { return d.id("message_id", api.Ma
 func (d *decoder) id(field string, most int) (string, error) {
 	id, err := d.str(field)
 	if err == nil && (len(id) == 0 || len(id) > most) {
-		err = failure.Invalid(field, "it has %d bytes, 1 to %d are allowed", len(id), most)
+		err = failure.Invalid(field, "has %d bytes and must have 1 to %d", len(id), most)
 	}
 	return string(id), err
 }
@@ -209,7 +210,7 @@ func (d *decoder) id(field string, most int) (string, error) {
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
-		err = failure.Invalid("channel", "it is empty: leave the field out for %s", without)
+		err = failure.Invalid("channel", "must not be empty: leave the field out for %s", without)
 	}
 	return string(name), err
 }
@@ -226,9 +227,9 @@ func (d *decoder) sendChannel(field string) (string, error) {
 // emptyChannel is the fault of a send whose channel has no name.
 func (b *Bounds) emptyChannel(field string) error {
 	if b.NeedsChannel {
-		return failure.Invalid(field, "it is empty, and the configuration requires one")
+		return failure.Invalid(field, "must not be empty, because the configuration requires a channel")
 	}
-	return failure.Invalid(field, "it is empty: leave the field out for a send without a channel")
+	return failure.Invalid(field, "must not be empty: leave the field out for a send without a channel")
 }
 
 // detail reads the field, which has the usual value or another: given says that it has the other.
@@ -243,13 +244,13 @@ func (d *decoder) detail(usual, other string) (given bool, err error) {
 	case other:
 		return true, nil
 	}
-	return false, failure.Invalid("detail", `%q is neither %q nor %q`, failure.Clip(text), usual, other)
+	return false, failure.Invalid("detail", "%q must be %q or %q", failure.Clip(text), usual, other)
 }
 
 func (d *decoder) at() (string, error) {
 	at, err := d.str("at")
 	if err == nil && len(at) == 0 {
-		err = failure.Invalid("at", "it is empty: leave the field out to decide as of now")
+		err = failure.Invalid("at", "must not be empty: leave the field out to decide for the current time")
 	}
 	return string(at), err
 }

@@ -34,18 +34,18 @@ func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil || !rfc3339.MatchString(at) {
-		return 0, failure.Invalid(field, "%q is not a time as RFC 3339 writes it, like 2026-11-21T09:00:00Z",
+		return 0, failure.Invalid(field, "%q is not an RFC 3339 time such as 2026-11-21T09:00:00Z",
 			failure.Clip([]byte(at)))
 	}
 	instant, current := capping.InstantOf(t), capping.InstantOf(now)
 	switch {
 	case instant < capping.InstantOf(now.Add(-forecastGrace)):
-		return 0, failure.Invalid(field, "%s is in the past by more than a minute: it is %s", at,
+		return 0, failure.Invalid(field, "%s is more than a minute in the past: the time is now %s", at,
 			current.Time().Format(api.Milliseconds))
 	case instant <= current:
 		return 0, nil
 	case instant >= capping.Never:
-		return 0, failure.Invalid(field, "%s is too late: times before %s can be decided", at,
+		return 0, failure.Invalid(field, "%s is too late: the time must be before %s", at,
 			capping.Never.Time().Format(time.RFC3339))
 	}
 	return instant, nil
@@ -59,7 +59,8 @@ func ChannelOf(name string, policy *capping.Policy) (capping.Channel, error) {
 	if channel, ok := policy.Channels[name]; ok {
 		return channel, nil
 	}
-	return 0, failure.Invalid("channel", "%q is not configured (there are: %s)", failure.Clip([]byte(name)),
+	return 0, failure.Invalid("channel", "%q is not a configured channel (configured channels: %s)",
+		failure.Clip([]byte(name)),
 		channelsOf(policy))
 }
 
@@ -80,7 +81,7 @@ func needsChannel(name, field string, policy *capping.Policy) error {
 	if name != "" || !policy.RequireChannel {
 		return nil
 	}
-	return failure.Invalid(field, "it is missing, and the configuration requires one (there are: %s)",
+	return failure.Invalid(field, "is required by the configuration (configured channels: %s)",
 		channelsOf(policy))
 }
 

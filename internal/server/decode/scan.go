@@ -49,10 +49,11 @@ func (s *scanner) accept(c byte) bool {
 // syntax is the failure of a document that is not JSON at the current byte.
 func (s *scanner) syntax(expected string) *failure.Failure {
 	if s.pos >= len(s.data) {
-		return failure.New(api.CodeInvalidRequest, "the body is not JSON: it ends at byte %d where %s is expected",
+		return failure.New(api.CodeInvalidRequest, "the body is not valid JSON: it ends at byte %d, where %s is "+
+			"expected",
 			s.pos, expected)
 	}
-	return failure.New(api.CodeInvalidRequest, "the body is not JSON: byte %d is %q where %s is expected",
+	return failure.New(api.CodeInvalidRequest, "the body is not valid JSON: byte %d is %q, where %s is expected",
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
@@ -126,7 +127,7 @@ func (s *scanner) str(field string) ([]byte, error) {
 		return nil, err
 	}
 	if !utf8.Valid(text) {
-		return nil, failure.Invalid(field, "it is not valid UTF-8")
+		return nil, failure.Invalid(field, "must be valid UTF-8")
 	}
 	return text, nil
 }
@@ -264,7 +265,7 @@ func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 		}
 		if len(dst) == limit {
 			return nil, failure.OfField(api.CodeTooLarge, field,
-				"more than %d ids: split the batch, or send users_bitmap", limit)
+				"has more than %d ids: split the batch, or send users_bitmap", limit)
 		}
 		dst = append(dst, id)
 		if s.pos = end; s.pos < len(s.data) && s.data[s.pos] == ',' {

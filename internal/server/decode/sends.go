@@ -83,7 +83,7 @@ func Import(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, 
 	case err != nil:
 		return nil, err
 	case len(d.sends) == 0:
-		return nil, failure.Invalid("sends", "none is given: at least one send is needed")
+		return nil, failure.Invalid("sends", "is empty: at least one send is required")
 	}
 	current := capping.InstantOf(now)
 	for i := range d.sends {
@@ -93,8 +93,8 @@ func Import(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, 
 		}
 		if send.Message == 0 && send.At > current {
 			return nil, failure.Invalid(fmt.Sprintf("sends[%d].at", i),
-				"%s is ahead of the service, where it is %s: a send without a message_id is known by its time, so "+
-					"repeat it later, or name its message",
+				"%s is later than the clock of the service, %s: a send without a message_id is identified by its "+
+					"time, so repeat it later, or add its message_id",
 				send.At.Time().Format(api.Milliseconds), current.Time().Format(api.Milliseconds))
 		}
 		send.At = min(send.At, current)
@@ -121,7 +121,7 @@ func (d *importDecoder) array() error {
 	d.sends = make([]ImportedSend, 0, room)
 	for {
 		if len(d.sends) == d.bounds.IDs {
-			return failure.OfField(api.CodeTooLarge, field, "more than %d sends: split the batch", d.bounds.IDs)
+			return failure.OfField(api.CodeTooLarge, field, "has more than %d sends: split the batch", d.bounds.IDs)
 		}
 		send, err := d.send()
 		if err != nil {
@@ -178,7 +178,7 @@ func (d *importDecoder) send() (send ImportedSend, err error) {
 				send.Message, err = d.message("")
 			default:
 				err = failure.Invalid(d.path(failure.Clip([]byte(name))),
-					"a send has no such field: there are user_id, at, channel and message_id")
+					"a send has no such field: its fields are user_id, at, channel and message_id")
 			}
 			return err
 		})
@@ -187,9 +187,9 @@ func (d *importDecoder) send() (send ImportedSend, err error) {
 	case err != nil:
 		return send, err
 	case seen&sendUser == 0:
-		return send, failure.Invalid(d.path("user_id"), "it is missing: it says to whom")
+		return send, failure.Invalid(d.path("user_id"), "is required: the user who received the message")
 	case seen&sendAt == 0:
-		return send, failure.Invalid(d.path("at"), "it is missing: it says when")
+		return send, failure.Invalid(d.path("at"), "is required: the time of the send")
 	}
 	return send, nil
 }
@@ -235,7 +235,7 @@ func (d *importDecoder) message(field string) (int, error) {
 		if field == "" {
 			field = d.path("message_id")
 		}
-		return 0, failure.Invalid(field, "it has %d bytes, 1 to %d are allowed: leave the field out for none", len(id),
+		return 0, failure.Invalid(field, "has %d bytes and must have 1 to %d: leave the field out for none", len(id),
 			api.MaxMessageID)
 	}
 	return d.messages.place(id), nil
@@ -263,12 +263,12 @@ func (d *importDecoder) sentAt() (capping.Instant, error) {
 	}
 	at, err := time.Parse(time.RFC3339, string(text))
 	if err != nil || !looksRFC3339(text) {
-		return 0, failure.Invalid(d.path("at"), "%q is not a time as RFC 3339 writes it, like 2026-11-20T09:12:44.120Z",
+		return 0, failure.Invalid(d.path("at"), "%q is not an RFC 3339 time such as 2026-11-20T09:12:44.120Z",
 			failure.Clip(text))
 	}
 	instant := capping.InstantOf(at)
 	if instant > d.latest {
-		return 0, failure.Invalid(d.path("at"), "%s is in the future: it is %s", failure.Clip(text),
+		return 0, failure.Invalid(d.path("at"), "%s is in the future: the time is now %s", failure.Clip(text),
 			d.latest.Time().Format(api.Milliseconds))
 	}
 	return instant, nil

@@ -179,7 +179,7 @@ func TestASendThatIsAheadNeedsAMessage(t *testing.T) {
 	}
 	_, err := read(`{"sends": [{"user_id": 1, "at": "2026-11-22T12:00:00Z"}, {"user_id": 1, "at": "2026-11-22T12:00:00.950Z"}]}`)
 	require.ErrorContains(t, err, "sends[1].at")
-	require.ErrorContains(t, err, "a send without a message_id is known by its time")
+	require.ErrorContains(t, err, "a send without a message_id is identified by its time")
 	for _, body := range []string{
 		`{"message_id": "a", "sends": [{"user_id": 1, "at": "2026-11-22T12:00:00.950Z"}]}`,
 		`{"sends": [{"user_id": 1, "at": "2026-11-22T12:00:00.950Z", "message_id": "a"}]}`,

@@ -20,10 +20,11 @@ func Open(addr string, hasKeys bool) (net.Listener, error) {
 
 func checkAddr(addr string, hasKeys bool) error {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return fmt.Errorf("listen on %q: it is not host:port", addr)
+		return fmt.Errorf("listen on %q: must be host:port", addr)
 	}
 	if !hasKeys && !IsLoopback(addr) {
-		return fmt.Errorf("listen on %q: without API keys only loopback addresses are allowed, such as 127.0.0.1:8080",
+		return fmt.Errorf("listen on %q: must be a loopback address such as 127.0.0.1:8080 if no API keys are "+
+			"configured",
 			addr)
 	}
 	return nil

@@ -22,13 +22,13 @@ func Acceptable(r *http.Request, names []string) error {
 		}
 	}
 	if size > maxHeaderBytes {
-		return failure.New(api.CodeHeaderTooLarge, "the header has %d bytes, at most %d are allowed", size,
+		return failure.New(api.CodeHeaderTooLarge, "the header has %d bytes and must have at most %d", size,
 			maxHeaderBytes)
 	}
 	if loopback, _ := r.Context().Value(loopbackKey{}).(bool); loopback && !LocalHost(r.Host) &&
 		!slices.Contains(names, hostOf(r.Host)) {
-		return failure.New(api.CodeMisdirected, "this service is called by localhost, a loopback address, or a name "+
-			"of server.host_names, not by %q", failure.Clip([]byte(r.Host)))
+		return failure.New(api.CodeMisdirected, "the Host header must be localhost, a loopback address, or a name "+
+			"in server.host_names, not %q", failure.Clip([]byte(r.Host)))
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 		return nil, failure.Invalid("cursor", "it is %s", err)
 	}
 	if q.Generation != "" && q.Generation != cursor.Generation {
-		return nil, failure.Invalid("generation", "the cursor is of generation %s: leave the field out",
+		return nil, failure.Invalid("generation", "the cursor belongs to generation %s: leave the field generation "+
+			"out",
 			failure.Clip([]byte(cursor.Generation)))
 	}
 	return f.Pin.Generation("cursor", cursor.Generation)
@@ -127,13 +128,13 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 	parts := max(of.query.Part.Of, 1) * int((users+uint64(most)-1)/uint64(most))
 	if of.query.Part.Of == 0 && of.query.Cursor == nil && parts <= api.MaxParts {
 		return failure.OfField(api.CodeTooLarge, "audience",
-			"%d users, at most %d are taken in one call: set max_users, to at most %d, and follow audience.next of "+
-				"each answer; or ask for the parts of at least %d, one by one",
+			"%d users: one call covers at most %d: set max_users to at most %d and follow audience.next of each "+
+				"response; or request at least %d parts one by one",
 			users, most, most, parts)
 	}
 	return failure.OfField(api.CodeTooLarge, "audience",
-		"%d users, at most %d are taken in one call: set max_users, to at most %d, and follow audience.next of "+
-			"each answer", users, most, most)
+		"%d users: one call covers at most %d: set max_users to at most %d and follow audience.next of each response",
+		users, most, most)
 }
 
 // The price of counting is that of deciding so many users: one for each of these of the
@@ -224,8 +225,8 @@ func told(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return late(err)
 	case errors.Is(err, audience.ErrOtherQuery):
-		return failure.Invalid("cursor", "it is of another query: expression, sample, part and generation must be "+
-			"those of the call that gave it")
+		return failure.Invalid("cursor", "the cursor belongs to another query: expression, sample, part and "+
+			"generation must be the same in every call")
 	}
 	f := failure.Invalid("audience", "%s", err)
 	switch {

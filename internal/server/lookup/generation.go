@@ -35,11 +35,11 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		return nil, f
 	}
 	if gone := (*segments.GoneError)(nil); !errors.As(err, &gone) || name == "" {
-		f := failure.New(api.CodeUnavailable, "there is no generation of segments: /v1/status says why")
+		f := failure.New(api.CodeUnavailable, "no generation of segments is loaded: /v1/status shows the reason")
 		f.Cause = err
 		return nil, f
 	}
-	return nil, failure.OfField(api.CodeGone, field, "%s; begin anew with the one in use",
+	return nil, failure.OfField(api.CodeGone, field, "%s; start again with the generation in use",
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 

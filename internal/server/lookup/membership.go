@@ -69,7 +69,7 @@ func bitmapsOf(s *segments.Snapshot, sets []string) (bitmaps []*bitmap.Bitmap, e
 
 func noSet(s *segments.Snapshot, field, name string) error {
 	if slices.Contains(s.Names(), name) {
-		return failure.Invalid(field, "%q is a segment: a lookup answers the segment of each user anyway", name)
+		return failure.Invalid(field, "%q is a segment: a lookup returns the segment of each user in any case", name)
 	}
 	return failure.Invalid(field, "generation %s has no set %q%s", s.Generation(), failure.Clip([]byte(name)),
 		meant(name, setsOf(s)))

@@ -54,7 +54,7 @@ func (t *turns) queue(holder string) (turn chan struct{}, err error) {
 		close(turn)
 		return turn, nil
 	case len(t.waiting[holder]) >= maxWaiting:
-		return nil, failure.Overloaded("too many audiences of this client wait to be worked out")
+		return nil, failure.Overloaded("too many audiences of this client are waiting")
 	case t.waiting == nil:
 		t.waiting = map[string][]chan struct{}{}
 	}
@@ -103,7 +103,7 @@ func (t *turns) leave(holder string, turn chan struct{}) bool {
 
 // late is what a caller is told when there was no turn, or no end, in time.
 func late(err error) error {
-	f := failure.New(api.CodeUnavailable, "the audience could not be worked out in time: try again")
+	f := failure.New(api.CodeUnavailable, "the audience could not be computed in time: try again")
 	f.RetryAfter, f.Cause = overloadedFor, err
 	return f
 }

@@ -75,7 +75,7 @@ func orNotCounted(err error) error {
 	if err != nil {
 		return err
 	}
-	return failure.New(api.CodeConflict, "this store keeps no counts of messages")
+	return failure.New(api.CodeConflict, "this store does not count messages")
 }
 
 // One is the message of an id, on each channel.
@@ -95,7 +95,7 @@ func (m *Messages) One(ctx context.Context, c Caller, id string) (*api.MessageCh
 }
 
 func noSuchMessage(message capping.Message) error {
-	return failure.New(api.CodeNotFound, "%q: nothing is counted of such a message", failure.Clip([]byte(message.ID)))
+	return failure.New(api.CodeNotFound, "message %q has no counts", failure.Clip([]byte(message.ID)))
 }
 
 func (m *Messages) told(found []campaign.Campaign) []api.Message {
@@ -128,8 +128,8 @@ func (c Caller) namespace() (string, error) {
 	case !given:
 		return c.Namespace, nil
 	case c.Namespace != "" && asked != c.Namespace:
-		return "", failure.OfField(api.CodeForbidden, "namespace", "the messages of %q are not this key's, which is "+
-			"of the namespace %q", failure.Clip([]byte(asked)), c.Namespace)
+		return "", failure.OfField(api.CodeForbidden, "namespace", "messages of the namespace %q do not belong to "+
+			"this API key, whose namespace is %q", failure.Clip([]byte(asked)), c.Namespace)
 	case !utf8.ValidString(asked) || len(asked) > capping.MaxName:
 		return "", failure.Invalid("namespace", "%q is none", failure.Clip([]byte(asked)))
 	}
@@ -148,11 +148,11 @@ func (c Caller) ForImport() (string, error) {
 // Message is the message that the caller means by an id.
 func (c Caller) Message(id string) (capping.Message, error) {
 	if len(id) == 0 || len(id) > capping.MaxMessageID {
-		return capping.Message{}, failure.Invalid("message_id", "it has %d bytes, 1 to %d are allowed", len(id),
+		return capping.Message{}, failure.Invalid("message_id", "has %d bytes and must have 1 to %d", len(id),
 			capping.MaxMessageID)
 	}
 	if !utf8.ValidString(id) { // which could be another namespace's, as stores write messages
-		return capping.Message{}, failure.Invalid("message_id", "%q is not UTF-8", failure.Clip([]byte(id)))
+		return capping.Message{}, failure.Invalid("message_id", "%q must be valid UTF-8", failure.Clip([]byte(id)))
 	}
 	namespace, err := c.namespace()
 	return capping.Message{Namespace: namespace, ID: id}, err
@@ -169,7 +169,7 @@ func Since(text string, now time.Time) (capping.Instant, error) {
 	}
 	ago, err := parseSpan(text)
 	if err != nil || ago < 0 {
-		return 0, failure.Invalid("since", "%q is neither a time (RFC 3339) nor a duration such as 36h or 7d",
+		return 0, failure.Invalid("since", "%q must be a time (RFC 3339) or an age such as 36h or 7d",
 			failure.Clip([]byte(text)))
 	}
 	return atLeastZero(now.Add(-ago)), nil

@@ -76,9 +76,8 @@ func (m *Messages) Release(ctx context.Context, c Caller, id, channel string, to
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
 	error) {
 	if m.Audit == nil {
-		return nil, failure.New(api.CodeConflict, "nothing says to whom the message was sent: that is read from the "+
-			"audit, which audit.to configures; "+
-			"without one, POST /v1/release takes the users")
+		return nil, failure.New(api.CodeConflict, "the users of the message are unknown, because no audit is "+
+			"configured (audit.to): give the users to POST /v1/release instead")
 	}
 	if err := m.Audit.Flush(ctx); err != nil {
 		return nil, failure.OfAudit(ctx, err)

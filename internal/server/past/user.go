@@ -131,13 +131,12 @@ func (r *Reader) channelName(channel capping.Channel) string {
 
 // noAudit is what a caller is told where nothing is recorded.
 func noAudit() error {
-	return failure.New(api.CodeConflict, "there is no audit: the configuration key audit says where decisions are "+
-		"recorded")
+	return failure.New(api.CodeConflict, "no audit is configured: set the configuration key audit to record decisions")
 }
 
 // unreadable is what a caller is told when the audit's place does not answer.
 func unreadable(err error) error {
-	f := failure.New(api.CodeUnavailable, "the audit could not be read: the log says why")
+	f := failure.New(api.CodeUnavailable, "the audit could not be read: the log of the service shows the reason")
 	f.Cause = err
 	return f
 }

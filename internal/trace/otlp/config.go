@@ -63,20 +63,19 @@ func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
 	case strings.Contains(text, "@"): // before any that shows the text
-		return "", errors.New("must hold no user and no password: what the collector asks for is in " +
-			"$OTEL_EXPORTER_OTLP_HEADERS")
+		return "", errors.New("must not contain a user or a password: use $OTEL_EXPORTER_OTLP_HEADERS for credentials")
 	case err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https":
-		return "", fmt.Errorf("must be http:// or https:// and a host, as in http://127.0.0.1:4318, got %q",
+		return "", fmt.Errorf("must begin with http:// or https:// and name a host, such as http://127.0.0.1:4318, "+
+			"got %q",
 			shown(text))
 	case at.Port() != "" && !isPort(at.Port()):
-		return "", fmt.Errorf("must have a port of 1 to 65535, got %q", shown(text))
+		return "", fmt.Errorf("must have a port from 1 to 65535, got %q", shown(text))
 	case at.RawQuery != "" || at.Fragment != "":
-		return "", errors.New("must have nothing behind the path: what the collector asks for is in " +
-			"$OTEL_EXPORTER_OTLP_HEADERS")
+		return "", errors.New("must end with the path: use $OTEL_EXPORTER_OTLP_HEADERS for credentials")
 	}
 	if at.Port() == "4317" {
-		return "", fmt.Errorf("must be the collector's port for OTLP over HTTP, which usually is 4318, got %q: 4317 "+
-			"is that of gRPC", text)
+		return "", fmt.Errorf("must have the port of the collector for OTLP over HTTP, usually 4318, got %q: 4317 "+
+			"is the port for gRPC", text)
 	}
 	at.Path = strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), tracesPath) + tracesPath
 	return at.String(), nil
@@ -130,8 +129,8 @@ func checkHeaders() error {
 			value, err := url.PathUnescape(value)
 			if !found || err != nil || !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) ||
 				!httpguts.ValidHeaderFieldValue(value) {
-				return fmt.Errorf("tracing: $%s: pair %d must be name=value with the value percent-encoded, as in "+
-					"Authorization=Bearer%%20…, and is not", variable, i+1)
+				return fmt.Errorf("tracing: $%s: pair %d must be name=value with a percent-encoded value, such as "+
+					"Authorization=Bearer%%20…", variable, i+1)
 			}
 		}
 	}

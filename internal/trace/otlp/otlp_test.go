@@ -310,11 +310,11 @@ func TestEndpoints(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	for given, want := range map[string]string{
-		"": "must be http:// or https://", "127.0.0.1:4318": "must be http:// or https://",
-		"grpc://a:4317": "must be http:// or https://", "http://": "must be http:// or https://",
-		"http://me:secret@a":  "must hold no user and no password",
-		"http://a?key=secret": "must have nothing behind the path", "http://a#x": "must have nothing behind the path",
-		"http://a:4317": "4317 is that of gRPC", "http://a:99999": "must have a port of 1 to 65535",
+		"": "must begin with http:// or https://", "127.0.0.1:4318": "must begin with http:// or https://",
+		"grpc://a:4317": "must begin with http:// or https://", "http://": "must begin with http:// or https://",
+		"http://me:secret@a":  "must not contain a user or a password",
+		"http://a?key=secret": "must end with the path", "http://a#x": "must end with the path",
+		"http://a:4317": "4317 is the port for gRPC", "http://a:99999": "must have a port from 1 to 65535",
 		"http://a:0/key": `got "http://a:0…"`,
 	} {
 		_, err := ParseEndpoint(given)

@@ -83,7 +83,7 @@ func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 			attribute.String("service.instance.id", trace.NewID(time.Now()))),
 		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv(), resource.WithAttributes(own...))
 	if err != nil {
-		return nil, fmt.Errorf("tracing: resource of spans ($OTEL_RESOURCE_ATTRIBUTES): %w", err)
+		return nil, fmt.Errorf("tracing: read resource attributes ($OTEL_RESOURCE_ATTRIBUTES): %w", err)
 	}
 	return found, nil
 }

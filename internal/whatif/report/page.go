@@ -44,7 +44,7 @@ func Page(to io.Writer, what string, r *whatif.Result, campaigns int) error {
 	for _, table := range Tables(r, campaigns) {
 		drawn, err := draw(&table, r)
 		if err != nil {
-			return fmt.Errorf("picture of %q: %w", table.Title, err)
+			return fmt.Errorf("draw chart %q: %w", table.Title, err)
 		}
 		p.Parts = append(p.Parts, part{table, drawn})
 	}

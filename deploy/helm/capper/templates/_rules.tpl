@@ -6,7 +6,7 @@
 {{- if not $v.configuration.existing -}}
 {{- if not ((dig "segments" "source" "" $v.config)) -}}{{- $faults = append $faults "config.segments.source: is required: s3://bucket/prefix, where segmentbuild publishes" -}}{{- end -}}
 {{- if not $server.api_keys -}}{{- $faults = append $faults "config.server.api_keys: is required: a pod listens beyond loopback (docs/api.md, Who may call)" -}}{{- end -}}
-{{- if not $v.config.limits -}}{{- $faults = append $faults "config.limits: is required: default and segments say how many sends a user may get" -}}{{- end -}}
+{{- if not $v.config.limits -}}{{- $faults = append $faults "config.limits: is required: default and segments set how many sends a user may get" -}}{{- end -}}
 {{- if and (eq $v.configuration.in "ConfigMap") (ne (toString $v.config.console) "false") -}}
 {{- $faults = append $faults "configuration.in: ConfigMap: only with config.console: false, as sessions of the console are sealed by sha256 of the keys, which a ConfigMap shows to more people than a Secret" -}}
 {{- end -}}

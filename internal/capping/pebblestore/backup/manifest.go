@@ -62,14 +62,14 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	case m.Kind != kind:
 		return nil, fmt.Errorf("%s: kind %q: must be %q", manifestName, m.Kind, kind)
 	case m.Version < 1 || m.Version > version:
-		return nil, fmt.Errorf("%s: version %d: this program reads up to %d: use the version of capper that made it "+
-			"(%s), or a later one", manifestName, m.Version, version, m.Program)
+		return nil, fmt.Errorf("%s: version %d is too new: this program reads versions up to %d: use the version of "+
+			"capper that wrote the backup (%s), or a later one", manifestName, m.Version, version, m.Program)
 	case m.Store == "" || len(m.Files) == 0:
-		return nil, errors.New(manifestName + ": names no store, or no files")
+		return nil, errors.New(manifestName + ": the store or its files are not named")
 	}
 	for _, file := range m.Files {
 		if !isName(file.Name) {
-			return nil, fmt.Errorf("%s: file name %q", manifestName, file.Name)
+			return nil, fmt.Errorf("%s: invalid file name %q", manifestName, file.Name)
 		}
 	}
 	return m, nil

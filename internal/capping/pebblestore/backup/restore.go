@@ -96,7 +96,8 @@ func checkEmpty(dir string) error {
 	}
 	for _, entry := range entries {
 		if entry.Name() != lockFile {
-			return fmt.Errorf("%s is not empty: it has %s; move what is there away first", dir, entry.Name())
+			return fmt.Errorf("directory %s is not empty, it contains %s: move its content away first",
+				dir, entry.Name())
 		}
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrDamaged is that an archive is not as it was written: cut off, or changed.
-var ErrDamaged = errors.New("the backup is damaged or cut off")
+var ErrDamaged = errors.New("the backup is damaged or incomplete")
 
 // FormatError is that an archive is whole, and none that this program reads.
 type FormatError struct{ reason error }
@@ -67,7 +67,7 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	sizes := map[string]int64{}
 	err := each(archive, func(h *tar.Header, content io.Reader) (err error) {
 		if _, twice := sizes[h.Name]; twice {
-			return fmt.Errorf("%w: entry %q stands in it twice", ErrDamaged, h.Name)
+			return fmt.Errorf("%w: it contains entry %q twice", ErrDamaged, h.Name)
 		}
 		sizes[h.Name] = h.Size
 		if h.Name != manifestName {
@@ -85,7 +85,7 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	case err != nil:
 		return nil, err
 	case found == nil:
-		return nil, fmt.Errorf("%w: it has no %s", ErrDamaged, manifestName)
+		return nil, fmt.Errorf("%w: %s is missing", ErrDamaged, manifestName)
 	}
 	if err := found.check(sizes); err != nil {
 		return nil, err
@@ -101,15 +101,17 @@ func (m *Manifest) check(sizes map[string]int64) error {
 		size, there := sizes[file.Name]
 		switch {
 		case !there:
-			return fmt.Errorf("%w: %s names file %q, which is not in it", ErrDamaged, manifestName, file.Name)
+			return fmt.Errorf("%w: %s names file %q, which the backup does not contain",
+				ErrDamaged, manifestName, file.Name)
 		case size != file.Size:
-			return fmt.Errorf("%w: file %q has %d bytes, and %d by %s", ErrDamaged, file.Name, size, file.Size,
+			return fmt.Errorf("%w: file %q has %d bytes, but should have %d according to %s",
+				ErrDamaged, file.Name, size, file.Size,
 				manifestName)
 		}
 		delete(sizes, file.Name)
 	}
 	for name := range sizes {
-		return fmt.Errorf("%w: it has file %q, which %s does not name", ErrDamaged, name, manifestName)
+		return fmt.Errorf("%w: file %q is not named in %s", ErrDamaged, name, manifestName)
 	}
 	return nil
 }
@@ -129,7 +131,7 @@ func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error
 		case err != nil:
 			return err
 		case !isName(h.Name) || h.Typeflag != tar.TypeReg:
-			return &FormatError{fmt.Errorf("entry %q: must be a plain file", h.Name)}
+			return &FormatError{fmt.Errorf("entry %q: must be a regular file", h.Name)}
 		}
 		if err := yield(h, entries); err != nil {
 			return err

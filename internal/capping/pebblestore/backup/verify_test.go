@@ -66,12 +66,12 @@ func TestArchiveOfOtherFiles(t *testing.T) {
 		want   string
 	}{
 		"another in its place": {func(e []entry) []entry { e[1].name = "000003.sst"; return e },
-			`names file "000002.sst", which is not in it`},
+			`names file "000002.sst", which the backup does not contain`},
 		"one missing": {func(e []entry) []entry { return append(e[:1], e[2:]...) },
-			`names file "000002.sst", which is not in it`},
+			`names file "000002.sst", which the backup does not contain`},
 		"one more": {func(e []entry) []entry { return append(e, entry{"000009.sst", "x"}) },
-			`it has file "000009.sst", which manifest.json does not name`},
-		"twice": {func(e []entry) []entry { return append(e, e[0]) }, `entry "000001.log" stands in it twice`},
+			`file "000009.sst" is not named in manifest.json`},
+		"twice": {func(e []entry) []entry { return append(e, e[0]) }, `contains entry "000001.log" twice`},
 		"another size": {func(e []entry) []entry { e[1].content += "more"; return e },
 			`file "000002.sst" has 17 bytes, and 13 by manifest.json`},
 		"no manifest": {func(e []entry) []entry { return e[:3] }, "it has no manifest.json"},
@@ -105,11 +105,11 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		change func([]entry) []entry
 		want   string
 	}{
-		"a later version": {manifest(`"version": 1`, `"version": 2`), "version 2: this program reads up to 1"},
+		"a later version": {manifest(`"version": 1`, `"version": 2`), "version 2 is too new: this program reads versions up to 1"},
 		"another kind":    {manifest(kind, "a diary"), `kind "a diary"`},
 		"no JSON":         {manifest("{", "["), "manifest.json"},
 		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },
-			`entry "../000002.sst": must be a plain file`},
+			`entry "../000002.sst": must be a regular file`},
 		"a named way out":   {manifest("000002.sst", "../2.sst"), `file name "../2.sst"`},
 		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "names no store"},
 	} {

@@ -92,7 +92,7 @@ func write(archive *tar.Writer, dir, name string) (File, error) {
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(archive, sum), file)
 	if err == nil && n != info.Size() {
-		err = fmt.Errorf("%d bytes, and %d were read", info.Size(), n)
+		err = fmt.Errorf("file has %d bytes, but %d were read", info.Size(), n)
 	}
 	return File{name, n, hex.EncodeToString(sum.Sum(nil))}, err
 }
@@ -122,7 +122,7 @@ func ending(sum []byte) ([]byte, error) {
 		return nil, err
 	}
 	if end.Len() != endSize {
-		return nil, fmt.Errorf("ending of %d bytes: must be %d", end.Len(), endSize)
+		return nil, fmt.Errorf("end of the archive has %d bytes and must have %d", end.Len(), endSize)
 	}
 	return end.Bytes(), nil
 }

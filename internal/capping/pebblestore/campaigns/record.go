@@ -28,11 +28,11 @@ func (r *record) encode() ([]byte, error) {
 
 func decodeRecord(value []byte) (*record, error) {
 	if len(value) == 0 || value[0] != recordVersion {
-		return nil, fmt.Errorf("record of a campaign of %d bytes: is not of version %d", len(value), recordVersion)
+		return nil, fmt.Errorf("campaign record of %d bytes does not have version %d", len(value), recordVersion)
 	}
 	r := &record{}
 	if err := json.Unmarshal(value[1:], r); err != nil {
-		return nil, fmt.Errorf("record of a campaign: %w", err)
+		return nil, fmt.Errorf("decode campaign record: %w", err)
 	}
 	return r, nil
 }

@@ -72,7 +72,7 @@ type Copy struct {
 }
 
 // ErrCopied is that a copy is in use already.
-var ErrCopied = errors.New("a backup is being made already")
+var ErrCopied = errors.New("another backup is in progress")
 
 // Copy makes a copy of the database with all that was committed before. Its tables are
 // links: it takes the room of the write-ahead logs, and of tables that the database has
@@ -113,8 +113,8 @@ func (d *DB) checkRoom() error {
 	}
 	need := d.DB.Metrics().WAL.PhysicalSize + copyRoom
 	if usage.AvailBytes < need {
-		return fmt.Errorf("%d MiB are free at %s, and a backup needs %d MiB for a while: the copy of what is on its "+
-			"way into files, and room for the store to go on",
+		return fmt.Errorf("only %d MiB are free at %s, but a backup temporarily needs %d MiB for a copy of recent "+
+			"records and for the running store",
 			usage.AvailBytes>>20, d.config.Path, need>>20)
 	}
 	return nil

@@ -116,19 +116,19 @@ func (d *DB) Damage() Damage {
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
-		return fmt.Errorf("damaged blocks of logs: %d, among them that of users %d to %d: %w", len(*blocks),
+		return fmt.Errorf("%d blocks of logs are damaged, including the block of users %d to %d: %w", len(*blocks),
 			first.first, first.last, first.err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for user, err := range d.users {
-		return fmt.Errorf("logs that cannot be read: %d, among them that of user %d: %w", len(d.users), user, err)
+		return fmt.Errorf("%d logs cannot be read, including the log of user %d: %w", len(d.users), user, err)
 	}
 	for _, err := range d.pacers {
-		return fmt.Errorf("logs of pacers that cannot be read: %d, for example: %w", len(d.pacers), err)
+		return fmt.Errorf("%d logs of pacers cannot be read, for example: %w", len(d.pacers), err)
 	}
 	if d.unfiltered.Load() {
-		return errors.New("a filter of a table is damaged: logs are read without filters, more slowly")
+		return errors.New("a filter of a database table is damaged: logs are read without filters, which is slower")
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestFatal(t *testing.T) {
 	require.ErrorContains(t, err, "no luck left")
 	health := d.Health(context.Background())
 	require.Equal(t, "down", health.State)
-	require.Contains(t, health.Error, "out of service until restarted")
+	require.Contains(t, health.Error, "out of service until capper restarts")
 	require.Contains(t, health.Error, "no luck left")
 	never := func() error { t.Error("nobody calls Pebble any more"); return nil }
 	require.ErrorContains(t, d.Write(context.Background(), never), "no luck left")

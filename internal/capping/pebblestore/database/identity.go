@@ -49,11 +49,11 @@ func (c Config) readIdentityFile() (*identity, error) {
 		err = json.Unmarshal(content, found)
 	}
 	if err == nil && found.ID == "" {
-		err = errors.New("holds no id")
+		err = errors.New("file contains no store id")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s, which tells which store belongs here, cannot be read: %w; if the store is the "+
-			"right one, remove that file", name, err)
+		return nil, fmt.Errorf("file %s, which identifies the store of this directory, cannot be read: %w; if the "+
+			"store is the right one, remove the file", name, err)
 	}
 	return found, nil
 }
@@ -71,8 +71,8 @@ func (c Config) hasDatabase() (bool, error) {
 	files, err := c.FS.List(c.Path)
 	for _, file := range files {
 		if directory.IsTable(file) || strings.HasSuffix(file, ".log") {
-			return false, fmt.Errorf("it has the file %s and not the manifest that tells what to do with it: put "+
-				"back what is missing, or give the store an empty directory", file)
+			return false, fmt.Errorf("the store has the file %s but lacks its manifest: restore the missing files, "+
+				"or use an empty directory", file)
 		}
 	}
 	return false, err
@@ -85,18 +85,16 @@ func (c Config) checkCreation() error {
 	case err != nil:
 		return err
 	case known != nil && c.MustExist:
-		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not "+
-			"mounted, or the directory was emptied: "+
-			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file and "+
-			"start once with create: true", c.identityFile(), stamp(known.At))
+		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: mount its volume or "+
+			"restore its directory; or, to start with an empty store that allows every user again, remove the file "+
+			"and start once with create: true", c.identityFile(), stamp(known.At))
 	case known != nil:
-		return fmt.Errorf("no store is there, and according to %s there was one, last used at %s: its volume is not "+
-			"mounted, or the directory was emptied: "+
-			"bring it back; or, to begin with an empty store, which allows everybody again, remove that file",
+		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: mount its volume or "+
+			"restore its directory; or, to start with an empty store that allows every user again, remove the file",
 			c.identityFile(), stamp(known.At))
 	case c.MustExist:
-		return errors.New("no store is there, and create is false: check the path, and that its volume is mounted; " +
-			"or, to begin with an empty store, which allows everybody again, start once with create: true")
+		return errors.New("the store does not exist and create is false: check the path and that its volume is " +
+			"mounted; or, to start with an empty store that allows every user again, start once with create: true")
 	}
 	return nil
 }
@@ -117,17 +115,16 @@ func (d *DB) identify(config Config) error {
 	switch file := config.identityFile(); {
 	case known == nil:
 	case own.ID != "" && own.ID != known.ID:
-		return fmt.Errorf("it is another store than the one that was here, according to %s last used at %s: bring "+
-			"that back; "+
-			"or, to go on with this one, remove that file", file, stamp(known.At))
+		return fmt.Errorf("this directory holds another store than before: file %s says that the previous store was "+
+			"last used at %s: restore that store, or remove the file to continue with this one", file, stamp(known.At))
 	case own.Mark < known.Mark:
 		ends := "at " + stamp(own.At)
 		if own.Mark == 0 {
 			ends = "before its first mark"
 		}
-		return fmt.Errorf("it lacks its newest sends: according to %s it was last used at %s, and what is there "+
-			"ends %s: an older copy was put back, or files are lost or damaged: "+
-			"bring the newest back; or, to go on without those sends, remove that file", file, stamp(known.At), ends)
+		return fmt.Errorf("the store lacks its newest sends: file %s says that it was last used at %s, but its "+
+			"records end %s: an older copy was restored, or files are lost or damaged: restore the newest copy, or "+
+			"remove the file to continue without those sends", file, stamp(known.At), ends)
 	}
 	if known != nil {
 		if err := d.checkRest(known.At, config.identityFile()); err != nil {
@@ -154,7 +151,7 @@ func (d *DB) storedIdentity() (own identity, err error) {
 		return own, err
 	}
 	if len(mark) != 16 || len(id) == 0 {
-		return own, fmt.Errorf("mark %x of id %q: must be 16 bytes, of an id", mark, id)
+		return own, fmt.Errorf("identity mark %x of store %q: must be the 16 bytes of an id", mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time()}, nil

@@ -61,7 +61,7 @@ func (d *DB) openWithin(ctx context.Context, config Config) error {
 		}
 		return errors.Join(err, d.unlockDirectory())
 	case <-ctx.Done():
-		err = fmt.Errorf("gave up opening it: %w", context.Cause(ctx))
+		err = fmt.Errorf("stopped opening the store: %w", context.Cause(ctx))
 	case <-d.down:
 		err = errors.Unwrap(d.Broken())
 	}
@@ -131,7 +131,7 @@ func (d *DB) Close() error {
 	case err = <-closed:
 	case <-d.isolated:
 	case <-timer.C:
-		_ = d.isolate(errors.New("it was closed while the database did not answer"))
+		_ = d.isolate(errors.New("the store was closed while the database did not respond"))
 	}
 	return errors.Join(err, d.unlockDirectory())
 }
@@ -150,6 +150,6 @@ func (d *DB) unlockDirectory() error {
 	case <-frozen:
 		return d.lock.Close()
 	case <-timer.C:
-		return errors.New("the disk does not answer: the directory stays locked until the process ends")
+		return errors.New("the disk does not respond: the directory stays locked until the process ends")
 	}
 }

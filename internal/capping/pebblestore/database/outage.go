@@ -37,7 +37,7 @@ func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 // fail is takeDown, and does also what else has to be so before those who wait are
 // told.
 func (d *DB) fail(err error, also func()) error {
-	err = fmt.Errorf("out of service until restarted: %w", err)
+	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)
 	also()
 	if first {

@@ -61,7 +61,7 @@ func (d *Disk) TableRefused() bool { return d.tableRefused.Load() }
 // EndPauses lets nothing wait any more before it is tried again.
 func (d *Disk) EndPauses() { close(d.quit) }
 
-var errFrozen = errors.New("the store is out of service and writes nothing any more")
+var errFrozen = errors.New("the store is out of service and rejects writes")
 
 // retryPause is how long a table that cannot be written is left alone.
 const retryPause = time.Second
@@ -256,9 +256,8 @@ func (d *Disk) Unwrap() vfs.FS { return d.FS }
 // tables are in both by a link, and take no room twice.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
-var errNoLinks = errors.New("the file system of the store has no hard links: a copy would take as much room as the " +
-	"store: " +
-	"stop the service and copy the directory, or move it to a file system that has them")
+var errNoLinks = errors.New("the file system of the store has no hard links, so a copy would need as much space as " +
+	"the store: stop the service and copy the directory, or move the store to a file system with hard links")
 
 // isCopy reports whether the file is one of the copy.
 func (d *Disk) isCopy(name string) bool {

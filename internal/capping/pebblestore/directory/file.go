@@ -65,7 +65,8 @@ func Probe(fs vfs.FS, dir string) (at time.Time, err error) {
 		err = errors.Join(err, file.Close(), fs.Remove(name))
 	}
 	if err != nil {
-		return at, fmt.Errorf("no room to work, at least %d MiB must be free: %w", ProbeSize>>20, err)
+		return at, fmt.Errorf("the disk is full: the store needs at least %d MiB of free space: %w",
+			ProbeSize>>20, err)
 	}
 	return at, nil
 }
@@ -77,7 +78,7 @@ func fileTime(fs vfs.FS, name string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if info.ModTime().IsZero() {
-		return time.Time{}, errors.New("the file system tells no time")
+		return time.Time{}, errors.New("the file system reports no modification times")
 	}
 	return info.ModTime(), nil
 }

@@ -14,7 +14,7 @@ import (
 func TestLockErrorsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, held := range []error{syscall.EAGAIN, syscall.EACCES, errors.New("lock held by current process")} {
-		require.ErrorContains(t, explainLock(held), "another capper has it open")
+		require.ErrorContains(t, explainLock(held), "another capper process has the store open")
 	}
 	denied := explainLock(&fs.PathError{Op: "open", Path: "log.db/LOCK", Err: syscall.EACCES})
 	require.EqualError(t, denied, "open log.db/LOCK: permission denied")

@@ -95,8 +95,8 @@ func (n *Notes) Check() error {
 		}
 	}
 	if len(gone) > 0 {
-		return fmt.Errorf("files with its newest sends are gone: %s: put them back; or, to go on without those "+
-			"sends, remove the file %s",
+		return fmt.Errorf("files with the newest sends of the store are missing: %s: restore them; or, to continue "+
+			"without those sends, remove the file %s",
 			strings.Join(gone, ", "), n.fs.PathJoin(n.dir, NotesFile))
 	}
 	n.names = names
@@ -109,7 +109,7 @@ func (n *Notes) CheckPresent() error {
 	defer n.mu.Unlock()
 	for _, name := range n.names {
 		if _, err := n.fs.Stat(n.fs.PathJoin(n.dir, name)); err != nil {
-			return fmt.Errorf("its files were removed or replaced while it was open: %w", err)
+			return fmt.Errorf("files of the store were removed or replaced while it was open: %w", err)
 		}
 	}
 	return nil

@@ -145,7 +145,7 @@ func (l *Logs) entry(pacer, message string) (*entry, error) {
 	}
 	e := &entry{key: string(key)}
 	if err := e.load(l.db); err != nil {
-		err = fmt.Errorf("log of pacer %q cannot be read, and begins anew with DELETE /v1/pacers/%s: %w", pacer, pacer,
+		err = fmt.Errorf("log of pacer %q cannot be read; reset it with DELETE /v1/pacers/%s: %w", pacer, pacer,
 			err)
 		if !isDamage(err) {
 			return nil, err // it may be read another time

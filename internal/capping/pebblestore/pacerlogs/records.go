@@ -70,7 +70,7 @@ func (l *Logs) AddRecords(
 		return l.db.Sync(ctx)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("count records: %w", err)
+		return nil, fmt.Errorf("count permit records: %w", err)
 	}
 	return groups, nil
 }
@@ -113,7 +113,7 @@ func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, err
 	var list []storedGroup
 	if value != nil {
 		if err := json.Unmarshal(value, &list); err != nil {
-			return nil, fmt.Errorf("numbers of records: %w", err)
+			return nil, fmt.Errorf("read the numbers of permit records: %w", err)
 		}
 	}
 	groups := make(map[pacing.RecordGroup]int, len(list))

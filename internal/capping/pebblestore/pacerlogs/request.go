@@ -50,7 +50,7 @@ func (l *Logs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Remembered,
 	expires, grant, err := decodeRequest(value)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("request %x: %w", ask.Request, err)
+		return nil, fmt.Errorf("remembered request %x: %w", ask.Request, err)
 	case expires <= now:
 		return nil, nil
 	case grant.Fingerprint != ask.Fingerprint():

@@ -76,7 +76,7 @@ func (l *Logs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, 
 		}
 	}
 	if err = it.Error(); isDamage(err) {
-		l.db.NotePacerUnreadable("block", fmt.Errorf("block of logs of pacers, or of requests, cannot be read: %w",
+		l.db.NotePacerUnreadable("block", fmt.Errorf("a block of pacer logs or remembered requests cannot be read: %w",
 			err))
 		return past, l.behindDamage(last), nil
 	}

@@ -30,7 +30,8 @@ type bounded struct {
 // Read reads what is left of the bound.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		return 0, fmt.Errorf("%s sent %d bytes, which no answer of Redis has: another service may listen there", b.addr,
+		return 0, fmt.Errorf("server %s sent a response of %d bytes, longer than any Redis response: another "+
+			"service may listen there", b.addr,
 			mostRead)
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])

@@ -92,7 +92,7 @@ const attempt = 3 * time.Second
 // configuration; what a server does not answer stands in the report.
 func Survey(ctx context.Context, config redisstore.Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
-		return nil, errors.New("addrs: must name at least one host:port")
+		return nil, errors.New("addrs: must contain at least one host:port")
 	}
 	if config.Namespace == "" {
 		config.Namespace = "fc"

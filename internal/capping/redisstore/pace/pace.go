@@ -49,7 +49,7 @@ const ofPermits = "the call for permits is"
 const mostMerges = 2 * pacing.MaxPacers
 
 // errFull is that a log was full again and again.
-var errFull = errors.New("a pacer's log was full however often it was merged")
+var errFull = errors.New("the log of a pacer is still full after merging its entries")
 
 // Take is pacing.Store's TakePermits.
 func (p *Pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
@@ -106,7 +106,7 @@ func (p *Pacers) do(ctx context.Context, what string, op dispatch.Operation, dur
 }
 
 var (
-	errWrongType = errors.New("the key of a pacer holds another type than a string: something else writes to the " +
-		"keys of capper; find out what and move its key away")
-	errCorrupt = errors.New("what is stored of a pacer is not what capper writes: forget the pacer")
+	errWrongType = errors.New("the Redis key of a pacer is not a string: another program writes to the keys of " +
+		"capper; find the program and move its key away")
+	errCorrupt = errors.New("the stored log of a pacer is not valid: reset the pacer")
 )

@@ -177,6 +177,6 @@ func TestNodesThatCannotBeToldApartAreRefused(t *testing.T) {
 	const host = "one.rented.test"
 	names.Point(host, ips(53)[:3]...)
 	text, _ := refused(t, redisstore.Config{Addrs: []string{host + ":" + p.port}, Timeout: 5 * time.Second})
-	require.Contains(t, text, "several nodes are all announced as "+host+":"+p.port)
+	require.Contains(t, text, "several nodes have the address "+host+":"+p.port)
 	require.Contains(t, text, "cluster-preferred-endpoint-type")
 }

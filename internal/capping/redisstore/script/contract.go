@@ -153,7 +153,7 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 }
 
 // ErrReply is that what came back is no reply of the script.
-var ErrReply = errors.New("not a reply of the script")
+var ErrReply = errors.New("the Redis reply does not have the form that the script returns")
 
 // DecodeVerdicts reads a filter reply into the verdicts of the items and
 // returns how many it answers. Users whose log cannot be judged stay

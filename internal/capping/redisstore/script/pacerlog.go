@@ -12,7 +12,7 @@ type PacerLog struct {
 	trailer string
 }
 
-var errPacerLog = errors.New("not the log of a pacer")
+var errPacerLog = errors.New("the stored log of a pacer is not valid")
 
 // DecodePacerLog reads a stored log.
 func DecodePacerLog(stored string) (PacerLog, error) {

@@ -113,7 +113,8 @@ func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
 		if all == 0 {
 			loss = " and accept that sends are lost with a master"
 		}
-		f.Refuse("node %s: has %d replicas, replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s", n.addr,
+		f.Refuse("node %s: has %d replicas, but replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s",
+			n.addr,
 			all, acks, want, all, loss)
 	case n.top.cluster && n.heirless.Load():
 		f.Warn("node %s: none of its replicas may become a master (cluster-replica-no-failover yes): when it is "+

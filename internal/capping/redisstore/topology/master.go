@@ -37,9 +37,10 @@ func (n *Node) history(ctx context.Context) history {
 // noMaster is why the server is not to be used.
 func (h *history) noMaster() error {
 	if h.follows == "" {
-		return fmt.Errorf("node %s: is not a master", h.node.addr)
+		return fmt.Errorf("node %s: must be a master", h.node.addr)
 	}
-	return fmt.Errorf("node %s: is a replica of %s: put its master into addrs: an endpoint for reads alone does not do",
+	return fmt.Errorf("node %s: is a replica of %s: use its master in addrs, because a read-only endpoint is not "+
+		"enough",
 		h.node.addr, h.follows)
 }
 
@@ -154,6 +155,6 @@ func (t *Topology) inherits(h *history, told []history) bool {
 }
 
 func rival(h *history) error {
-	return fmt.Errorf("node %s: is a master of its own, without the sends that are recorded elsewhere: "+
-		"make it a replica, or take it out of addrs and start capper again", h.node.addr)
+	return fmt.Errorf("node %s: is a separate master without the recorded sends: make it a replica, or remove it "+
+		"from addrs and restart capper", h.node.addr)
 }

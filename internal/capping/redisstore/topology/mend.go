@@ -58,7 +58,7 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 	return nil
 }
 
-var errUnlooked = fmt.Errorf("the signs of its partitions could not all be looked at")
+var errUnlooked = fmt.Errorf("some sentinel keys of partitions could not be read")
 
 // explained are the partitions that were lost by what their breaches are about. now: the node's promises.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {

@@ -173,7 +173,7 @@ func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
 		if err != nil {
-			return fmt.Errorf("ask for its settings: %w", err)
+			return fmt.Errorf("read the settings of a server: %w", err)
 		}
 		n.judge(found.facts)
 	}
@@ -230,7 +230,7 @@ func (n *Node) JudgeEvicted(asked *EvictedQuestion) error {
 	case asked == nil:
 		return nil
 	case asked.info.Err() != nil:
-		return fmt.Errorf("ask for evicted keys: %w", asked.info.Err())
+		return fmt.Errorf("read the number of evicted keys: %w", asked.info.Err())
 	case s == nil:
 		return errNotExamined // it was taken for a replica meanwhile
 	}
@@ -460,7 +460,7 @@ func (e *AcceptError) Error() string { return e.Err.Error() }
 // of them fails nothing is accepted.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
-		return nil, &AcceptError{fmt.Errorf("a server gives no answer, so that nobody knows whether it evicts: %w",
+		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",
 			err)}
 	}
 	found, err := t.acceptable(ctx)
@@ -473,7 +473,7 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 			err = mend()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("begin anew with what is left: %w", err)
+			return nil, fmt.Errorf("create the store again from the remaining data: %w", err)
 		}
 	}
 	l := t.ledger
@@ -510,10 +510,11 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 		t.ledger.mu.Unlock()
 		switch {
 		case p.evicting != "":
-			return nil, fmt.Errorf("node %s: maxmemory-policy is still %s: set it to noeviction first, on its "+
-				"replicas too", n.addr, p.evicting)
+			return nil, fmt.Errorf("node %s: maxmemory-policy is still %s: first set it to noeviction, also on its "+
+				"replicas", n.addr, p.evicting)
 		case withoutFile:
-			return nil, fmt.Errorf("node %s: appendonly is still no: set it to yes first, on its replicas too", n.addr)
+			return nil, fmt.Errorf("node %s: appendonly is still no: first set it to yes, also on its replicas",
+				n.addr)
 		}
 		found[n.addr] = p
 	}

@@ -132,7 +132,7 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	}
 	found, err := n.replicas(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask for its replicas: %w", err)
+		return nil, fmt.Errorf("read the replicas of a master: %w", err)
 	}
 	return n.keepCount(found), nil
 }
@@ -197,7 +197,7 @@ func (c *Confirmation) Judge() error {
 	}
 	now, ok := roleOf(c.role.Val())
 	if !ok {
-		return fmt.Errorf("role: the answer is %v", c.role.Val())
+		return fmt.Errorf("role: unexpected Redis reply %v", c.role.Val())
 	}
 	if uncounted := c.count.uncounted(now); uncounted != "" {
 		c.node.count.CompareAndSwap(c.count, nil)
@@ -213,7 +213,7 @@ func (n *Node) judgeRole(err error) error {
 		n.nameless.Store(true)
 		return nil
 	}
-	return fmt.Errorf("ask who its replicas are: %w", err)
+	return fmt.Errorf("read the addresses of replicas: %w", err)
 }
 
 // uncounted is the address of a replica that the count knew nothing of, or took for dead: more of

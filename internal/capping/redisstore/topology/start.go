@@ -70,8 +70,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 			warnings = append(warnings, fmt.Sprintf("%v: only the other addresses are used", faults[i]))
 			t.noteSilent(t.config.Addrs[i], warnings[len(warnings)-1])
 		case kind != enabled[first]:
-			return nil, fmt.Errorf("redis: %s and %s do not belong together: one is a node of a cluster, the "+
-				"other is not",
+			return nil, fmt.Errorf("redis: %s and %s must be of one kind: one is a cluster node and the other is not",
 				t.config.Addrs[first], t.config.Addrs[i])
 		}
 	}
@@ -97,7 +96,7 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	t.askAddresses(func(i int, n *Node) {
 		v, err := n.view(ctx)
 		if err == nil && len(v.members) > 0 && !v.of(t.members) {
-			faults[i] = fmt.Errorf("redis: %s and %s do not belong together: they are nodes of different clusters",
+			faults[i] = fmt.Errorf("redis: %s and %s must be nodes of one cluster, but belong to different clusters",
 				t.Masters()[0].addr, n.addr)
 		}
 	})

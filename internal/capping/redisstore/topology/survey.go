@@ -48,10 +48,10 @@ func (v *view) of(members map[string]bool) bool {
 // stranger is why the view is not of our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
-		return fmt.Errorf("node %s: knows of no node that serves slots", v.from.addr)
+		return fmt.Errorf("node %s: reports no node that serves slots", v.from.addr)
 	}
-	return fmt.Errorf("node %s: belongs to another cluster than the one in use: take it out of addrs, "+
-		"or start capper again if the cluster was created anew", v.from.addr)
+	return fmt.Errorf("node %s: belongs to another cluster: remove it from addrs, or restart capper if the cluster "+
+		"was created again", v.from.addr)
 }
 
 // view asks the node.
@@ -93,9 +93,8 @@ func (n *Node) confusion(ranges []slotRange) error {
 		}
 		addr, id := n.resolve(part.members[0].addr), part.members[0].id
 		if other, known := masters[addr]; known && other != id {
-			return fmt.Errorf("node %s: several nodes are all announced as %s: set cluster-preferred-endpoint-type "+
-				"to ip or hostname on them, "+
-				"or give each a port of its own", n.addr, addr)
+			return fmt.Errorf("node %s: several nodes have the address %s: set cluster-preferred-endpoint-type to "+
+				"ip or hostname on them, or give each node its own port", n.addr, addr)
 		}
 		masters[addr] = id
 	}
@@ -105,7 +104,7 @@ func (n *Node) confusion(ranges []slotRange) error {
 func (t *Topology) refreshCluster(ctx context.Context) error {
 	best, err := t.survey(ctx)
 	if best == nil {
-		return fmt.Errorf("no node tells the cluster's slots: %w", err)
+		return fmt.Errorf("read the slots of the cluster: no node answers: %w", err)
 	}
 	t.adopt(best)
 	return nil
@@ -231,12 +230,12 @@ func parseSlots(reply []any) ([]slotRange, error) {
 	for i, described := range reply {
 		fields, _ := described.([]any)
 		if len(fields) < 2 {
-			return nil, fmt.Errorf("cluster slots: range %d is %v", i, described)
+			return nil, fmt.Errorf("cluster slots: range %d is not valid: %v", i, described)
 		}
 		start, ok := fields[0].(int64)
 		end, ok2 := fields[1].(int64)
 		if !ok || !ok2 || start < 0 || end < start || end >= slotCount {
-			return nil, fmt.Errorf("cluster slots: range %d is from %v to %v", i, fields[0], fields[1])
+			return nil, fmt.Errorf("cluster slots: range %d from %v to %v is not valid", i, fields[0], fields[1])
 		}
 		ranges[i] = slotRange{start: int(start), end: int(end)}
 		for _, node := range fields[2:] {
@@ -257,12 +256,12 @@ func parseSlots(reply []any) ([]slotRange, error) {
 func parseMember(described any) (member, error) {
 	fields, _ := described.([]any)
 	if len(fields) < 2 {
-		return member{}, fmt.Errorf("cluster slots: node %v", described)
+		return member{}, fmt.Errorf("cluster slots: node %v is not valid", described)
 	}
 	host, _ := fields[0].(string)
 	port, ok := fields[1].(int64)
 	if !ok || port < 1 || port > 65535 {
-		return member{}, fmt.Errorf("cluster slots: node %v: port %v", host, fields[1])
+		return member{}, fmt.Errorf("cluster slots: node %v has an invalid port %v", host, fields[1])
 	}
 	var m member
 	if len(fields) > 2 {

@@ -98,7 +98,8 @@ func (f *File) unpack(raw *bufio.Reader, name string) error {
 		f.Reader = bufio.NewReaderSize(&decompressed{"zstd", z, f.stored}, 1<<20)
 	default:
 		if _, packing := WithoutPacking(name); packing != "" {
-			return fmt.Errorf("the name says %s, the content is not (%d bytes, beginning with %q)", packing,
+			return fmt.Errorf("the file name says %s, but the content has another format (%d bytes, beginning with %q)",
+				packing,
 				f.stored.size, head)
 		}
 		f.Reader = raw
@@ -172,7 +173,7 @@ func (f *File) SkipBOM() error {
 		return err
 	}
 	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
-		return errors.New("the text is UTF-16, it must be UTF-8")
+		return errors.New("the text is encoded as UTF-16 and must be UTF-8")
 	}
 	return nil
 }

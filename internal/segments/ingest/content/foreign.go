@@ -53,18 +53,18 @@ func CheckKind(head []byte, parquet bool) error {
 		if parquet && f.magic == "PAR1" || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {
 			continue
 		}
-		return fmt.Errorf("this is %s", f.what)
+		return fmt.Errorf("the file is %s", f.what)
 	}
 	if tag := markup.FindSubmatch(head); tag != nil {
 		switch name := bytes.ToLower(tag[1]); {
 		case bytes.Equal(name, []byte("?xml")):
-			return fmt.Errorf("this is an XML document, perhaps an error message that was saved: it begins %q",
+			return fmt.Errorf("the file is an XML document, perhaps a saved error message: it begins with %q",
 				rows.Clip(head))
 		case len(name) > 1:
-			return fmt.Errorf("this is an HTML page, perhaps an error message that was saved: it begins %q",
+			return fmt.Errorf("the file is an HTML page, perhaps a saved error message: it begins with %q",
 				rows.Clip(head))
 		}
-		return fmt.Errorf("this is a document of XML or HTML tags: it begins %q", rows.Clip(head))
+		return fmt.Errorf("the file is an XML or HTML document: it begins with %q", rows.Clip(head))
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (s *storedFile) broken() error {
 
 // lengthFault says that there are not as many bytes as there were when the file was opened.
 func (s *storedFile) lengthFault(now int64) error {
-	return fmt.Errorf("%d bytes, there were %d when it was opened: it is being written", now, s.size)
+	return fmt.Errorf("file has %d bytes but had %d when it was opened: another program is writing it", now, s.size)
 }
 
 // checkLength looks whether a local file that was read at several places is still as long as it was.
@@ -101,7 +101,7 @@ func (d *decompressed) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		return n, io.EOF
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		err = fmt.Errorf("cut off: %w", err)
+		err = fmt.Errorf("file is truncated: %w", err)
 	}
 	return n, fmt.Errorf("%s: %w", d.packing, err)
 }

@@ -45,13 +45,13 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
 		if n < 1 || n > len(first) {
-			return 0, fmt.Errorf("no column %d: the first row has %d", n, len(first))
+			return 0, fmt.Errorf("column %d does not exist: the first row has %d columns", n, len(first))
 		}
 		return n - 1, nil
 	}
 	if asked != "" {
 		if !header {
-			return 0, fmt.Errorf("no column %q: the file is read without a header", asked)
+			return 0, fmt.Errorf("column %q cannot be found by name: the file is read without a header", asked)
 		}
 		return byName(asked, first)
 	}
@@ -79,11 +79,11 @@ func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {
 		case 1:
-			return 0, errors.New("no column for the segment: the first row has 1")
+			return 0, errors.New("the segment column is missing: the first row has 1 column")
 		case 2:
 			return 1 - id, nil
 		}
-		return 0, fmt.Errorf("which column holds the names of segments or sets? The first row is %q: say "+
+		return 0, fmt.Errorf("the column with segment or set names is unknown: the first row is %q: set "+
 			"--segment-column, or segment_column in a build file",
 			rows.Clip([]byte(strings.Join(first, ","))))
 	}
@@ -96,12 +96,12 @@ func byName(name string, first []string) (int, error) {
 			continue
 		}
 		if found >= 0 {
-			return 0, fmt.Errorf("column %q is there twice: say which by its number", name)
+			return 0, fmt.Errorf("column %q exists twice: select it by number", name)
 		}
 		found = i
 	}
 	if found < 0 {
-		return 0, fmt.Errorf("no column %q: the header is %q", name, strings.Join(first, ","))
+		return 0, fmt.Errorf("column %q does not exist: the header is %q", name, strings.Join(first, ","))
 	}
 	return found, nil
 }
@@ -118,7 +118,7 @@ type layout struct {
 // layout finds the columns by the first row.
 func (o *Options) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
-		return nil, fmt.Errorf("a table needs two columns: say --format csv or tsv if this is one")
+		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")
 	}
 	shape := &layout{dialect: d, segment: -1, columns: len(first)}
 	shape.header = o.hasHeader(first)
@@ -134,7 +134,7 @@ func (o *Options) layout(first []string, d dialect) (*layout, error) {
 		return nil, err
 	}
 	if shape.segment == shape.id {
-		return nil, fmt.Errorf("column %d is both the id's and the segment's", shape.id+1)
+		return nil, fmt.Errorf("column %d cannot hold both the user id and the segment", shape.id+1)
 	}
 	return shape, nil
 }

@@ -57,7 +57,8 @@ func (o *Options) dialect() (dialect, error) {
 		d.escape = 0 // a doubled quote is a quote anyway
 	}
 	if d.delimiter == d.quote || d.delimiter == d.escape {
-		return d, fmt.Errorf("the delimiter %q is the quote or the escape too: say another, or none", d.delimiter)
+		return d, fmt.Errorf("the delimiter %q must differ from quote and escape: set another one, or none",
+			d.delimiter)
 	}
 	return d, nil
 }
@@ -75,7 +76,7 @@ func ParseMark(s string) (Mark, error) {
 	case s == "none":
 		return Mark{said: true}, nil
 	case len(s) != 1 || strings.ContainsAny(s, "\x00\t\r\n 0123456789"):
-		return Mark{}, fmt.Errorf("%q: must be none or one byte, no digit, blank or line break", s)
+		return Mark{}, fmt.Errorf("%q: must be none, or one byte that is not a digit, blank or line break", s)
 	}
 	return Mark{said: true, char: s[0]}, nil
 }

@@ -44,7 +44,7 @@ func (f *objectFields) parse(b *rows.Block, text []byte, line int64) {
 
 func (f *objectFields) parseRow(b *rows.Block, row []byte, line int64, members map[string]json.RawMessage) error {
 	if len(row) == 0 {
-		return fmt.Errorf("empty line, want a JSON object")
+		return fmt.Errorf("line is empty and must be a JSON object")
 	}
 	if row[0] != '{' {
 		return errNoObject
@@ -62,13 +62,13 @@ func (f *objectFields) parseRow(b *rows.Block, row []byte, line int64, members m
 	}
 	name, ok := jsonString(segment)
 	if !ok {
-		return fmt.Errorf("field %q is not a string", f.segment)
+		return fmt.Errorf("field %q: must be a string", f.segment)
 	}
 	b.Add(line, plainID(id), name)
 	return nil
 }
 
-var errNoObject = errors.New("not a JSON object")
+var errNoObject = errors.New("line is not a JSON object")
 
 // anyObject finds the wanted fields of an object, whatever else is in it; members is
 // scratch. It takes fifteen times the CPU of flatObject: 1.4 µs for a row of 55 bytes.
@@ -79,11 +79,11 @@ func (f *objectFields) anyObject(row []byte, members map[string]json.RawMessage)
 	}
 	for _, name := range []string{f.id, f.segment} {
 		if name != "" && repeats(row, name) {
-			return nil, nil, fmt.Errorf("field %q is there twice", name)
+			return nil, nil, fmt.Errorf("field %q is given twice", name)
 		}
 	}
 	if members[f.id] == nil {
-		return nil, nil, fmt.Errorf("no field %q", f.id)
+		return nil, nil, fmt.Errorf("field %q is missing", f.id)
 	}
 	return members[f.id], members[f.segment], nil
 }

@@ -13,17 +13,17 @@ import (
 func TestRepeatedNames(t *testing.T) {
 	t.Parallel()
 	for row, reason := range map[string]string{
-		`{"user_id":1,"user_id":2}`:                                  `field "user_id" is there twice`,
-		`{"user_id":1,"x":{},"\u0075ser_id":2}`:                      `field "user_id" is there twice`,
-		`{"user_id":null,"user_id":2}`:                               `field "user_id" is there twice`,
-		`{"\u0075ser_id":1,"\u0075ser_id":2}`:                        `field "user_id" is there twice`,
+		`{"user_id":1,"user_id":2}`:                                  `field "user_id" is given twice`,
+		`{"user_id":1,"x":{},"\u0075ser_id":2}`:                      `field "user_id" is given twice`,
+		`{"user_id":null,"user_id":2}`:                               `field "user_id" is given twice`,
+		`{"\u0075ser_id":1,"\u0075ser_id":2}`:                        `field "user_id" is given twice`,
 		`{"x":{"user_id":1,"user_id":2},"user_id":3}`:                "",
 		`{"user_id":3,"x":"user_id","user_ids":["user_id","\"",{}]}`: "",
 		`{"user_id":3,"":1,"":[]}`:                                   "",
 		`{"x":{"user_id":1}}`:                                        `no field "user_id"`,
-		`{"user_id":3,"x":[}`:                                        "not a JSON object",
-		`{"user_id":3}{"user_id":4}`:                                 "not a JSON object",
-		`[{"user_id":3}]`:                                            "not a JSON object",
+		`{"user_id":3,"x":[}`:                                        "line is not a JSON object",
+		`{"user_id":3}{"user_id":4}`:                                 "line is not a JSON object",
+		`[{"user_id":3}]`:                                            "line is not a JSON object",
 		`{"USER_ID":3}`:                                              `no field "user_id"`,
 	} {
 		got := rowstest.Parse(row, Syntax("user_id", ""))

@@ -129,7 +129,7 @@ func schemaIndex(root, wanted *parquet.Column) int {
 	return found
 }
 
-var errPages = errors.New("damaged: its pages are not where the footer says")
+var errPages = errors.New("file is damaged: its pages are not where the footer says")
 
 // appendChunk appends the pages of a chunk, those of LZ4_RAW decompressed, and
 // changes the chunk's description to what they are then.
@@ -182,7 +182,7 @@ type rawPage struct {
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {
-		return p, 0, fmt.Errorf("damaged: header of a page: %w", err)
+		return p, 0, fmt.Errorf("file is damaged: decode page header: %w", err)
 	}
 	body, n := pages[reader.BytesRead():], int(p.header.CompressedPageSize)
 	if n < 0 || n > len(body) {
@@ -190,7 +190,8 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	}
 	p.body = body[:n]
 	if sum := crc32.ChecksumIEEE(p.body); p.header.CRC != 0 && uint32(p.header.CRC) != sum {
-		return p, 0, fmt.Errorf("damaged: a page's CRC is %08x, it should be %08x", sum, uint32(p.header.CRC))
+		return p, 0, fmt.Errorf("file is damaged: the CRC of a page is %08x and should be %08x",
+			sum, uint32(p.header.CRC))
 	}
 	if packed {
 		err = p.unpack()
@@ -218,7 +219,7 @@ func (p *rawPage) unpack() error {
 	if len(p.body) > plain {
 		n, err := lz4.UncompressBlock(p.body[plain:], unpacked[plain:])
 		if err != nil || n != size-plain {
-			return fmt.Errorf("damaged: LZ4_RAW page of %d bytes instead of %d", plain+n, size)
+			return fmt.Errorf("file is damaged: an LZ4_RAW page has %d bytes instead of %d", plain+n, size)
 		}
 	}
 	p.body, p.header.CompressedPageSize, p.header.CRC = unpacked, int32(size), 0

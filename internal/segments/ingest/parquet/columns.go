@@ -47,7 +47,7 @@ func (o *Options) columns(file *parquet.File) (*columns, error) {
 		return nil, err
 	}
 	if kind := c.segment.Type().Kind(); kind != parquet.ByteArray {
-		return nil, fmt.Errorf("column %q has type %s, segment names must be strings", c.segment.Name(),
+		return nil, fmt.Errorf("column %q has type %s, but segment names must be strings", c.segment.Name(),
 			c.segment.Type())
 	}
 	return c, nil
@@ -72,7 +72,7 @@ func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, e
 		return nil, err
 	}
 	if !found.Leaf() || found.MaxRepetitionLevel() > 0 {
-		return nil, fmt.Errorf("column %q is not a plain column", found.Name())
+		return nil, fmt.Errorf("column %q must hold one plain value per row", found.Name())
 	}
 	return found, nil
 }
@@ -85,7 +85,7 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 			i, err = likely(names)
 		}
 		if i < 0 && err == nil {
-			err = fmt.Errorf("no column %q: the file has %q", usual, strings.Join(names, ","))
+			err = fmt.Errorf("column %q does not exist: the file has %q", usual, strings.Join(names, ","))
 		}
 		return i, err
 	}
@@ -97,7 +97,7 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 		return -1, nil
 	}
 	if n < 1 || n > len(names) {
-		return -1, fmt.Errorf("no column %d: the file has %d", n, len(names))
+		return -1, fmt.Errorf("column %d does not exist: the file has %d columns", n, len(names))
 	}
 	return n - 1, nil
 }
@@ -112,7 +112,7 @@ func named(names []string, name string) (int, error) {
 				continue
 			}
 			if found >= 0 {
-				return -1, fmt.Errorf("column %q is there twice: %q; say which by its number", name,
+				return -1, fmt.Errorf("column %q exists twice: %q; select it by number", name,
 					strings.Join(names, ","))
 			}
 			found = i
@@ -136,7 +136,7 @@ func nested(at *parquet.Column, names []string, path string) (*parquet.Column, e
 			return nil, err
 		}
 		if i < 0 {
-			return nil, fmt.Errorf("no column %q: the file has %q", path, strings.Join(names, ","))
+			return nil, fmt.Errorf("column %q does not exist: the file has %q", path, strings.Join(names, ","))
 		}
 		at = at.Columns()[i]
 	}
@@ -155,7 +155,7 @@ func idTypeOf(c *parquet.Column) (idType, error) {
 			return as, nil
 		}
 	}
-	return 0, fmt.Errorf("column %q has type %s, user ids must be integers of 32 or 64 bits, decimals without a "+
+	return 0, fmt.Errorf("column %q has type %s, but user ids must be 32-bit or 64-bit integers, decimals without a "+
 		"fraction, or strings of digits", c.Name(), c.Type())
 }
 

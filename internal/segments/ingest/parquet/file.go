@@ -63,8 +63,8 @@ func (c *columns) checkCodecs(file *parquet.File) error {
 		for _, column := range c.list() {
 			switch codec := group.Columns[column.Index()].MetaData.Codec; codec {
 			case format.Lz4, format.LZO:
-				return fmt.Errorf("column %q is compressed with %s, which cannot be read: write it with snappy, "+
-					"gzip, zstd, brotli or LZ4_RAW, or not compressed", column.Name(), codec)
+				return fmt.Errorf("column %q uses the compression %s, which is not supported: write the file with "+
+					"snappy, gzip, zstd, brotli or LZ4_RAW, or without compression", column.Name(), codec)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (f *File) ReadGroup(ctx context.Context, i int, into *rows.Block, full func
 		return err
 	}
 	if int64(at) != group.NumRows() || c.segment != nil && len(codes) != at {
-		return fmt.Errorf("parquet: damaged: %d ids and %d segments in a row group of %d rows", at, len(codes),
+		return fmt.Errorf("parquet: file is damaged: %d ids and %d segments in a row group of %d rows", at, len(codes),
 			group.NumRows())
 	}
 	return nil
@@ -141,18 +141,20 @@ func checkRowCounts(file *parquet.File) error {
 			path := column.MetaData.PathInSchema
 			if values := column.MetaData.NumValues; len(path) == 1 && values != group.NumRows {
 				if leaf := file.Root().Column(path[0]); leaf != nil && leaf.Leaf() && leaf.MaxRepetitionLevel() == 0 {
-					return fmt.Errorf("parquet: damaged: %d values of column %q in row group %d of %d rows", values,
+					return fmt.Errorf("parquet: file is damaged: %d values of column %q in row group %d of %d rows",
+						values,
 						path[0], i, group.NumRows)
 				}
 			}
 		}
 		if group.NumRows < 0 {
-			return fmt.Errorf("parquet: damaged: row group %d of %d rows", i, group.NumRows)
+			return fmt.Errorf("parquet: file is damaged: row group %d has %d rows", i, group.NumRows)
 		}
 		total += group.NumRows
 	}
 	if total != file.NumRows() {
-		return fmt.Errorf("parquet: damaged: %d rows in its row groups, %d in the file", total, file.NumRows())
+		return fmt.Errorf("parquet: file is damaged: row groups have %d rows, but the footer says %d",
+			total, file.NumRows())
 	}
 	return nil
 }
@@ -206,7 +208,7 @@ func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Colum
 
 func checkLength(n int, page parquet.Page) error {
 	if n != int(page.NumValues()) {
-		return fmt.Errorf("parquet: %d values in a page of %d", n, page.NumValues())
+		return fmt.Errorf("parquet: %d values in a page of %d values", n, page.NumValues())
 	}
 	return nil
 }

@@ -81,7 +81,8 @@ func (p *pageIDs) narrow() {
 func (p *pageIDs) lookUp(table *pageIDs, indexes []int32) error {
 	for _, index := range indexes {
 		if index < 0 || int(index) >= len(table.values) {
-			return fmt.Errorf("parquet: dictionary index %d of %d", index, len(table.values))
+			return fmt.Errorf("parquet: dictionary index %d is out of range: the dictionary has %d values",
+				index, len(table.values))
 		}
 		p.values = append(p.values, table.values[index])
 		if table.raw != nil {
@@ -194,7 +195,8 @@ func (c *columns) names(page parquet.Page) ([][]byte, error) {
 		table := byteStrings(&words, c.segment)
 		for _, index := range stored.Int32() {
 			if index < 0 || int(index) >= len(table) {
-				return nil, fmt.Errorf("parquet: dictionary index %d of %d", index, len(table))
+				return nil, fmt.Errorf("parquet: dictionary index %d is out of range: the dictionary has %d values",
+					index, len(table))
 			}
 			found = append(found, table[index])
 		}

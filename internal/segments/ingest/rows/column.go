@@ -35,14 +35,14 @@ func UserColumn(names []string) (int, error) {
 		case !userName.MatchString(name):
 			others = append(others, strconv.Quote(name))
 		case found >= 0:
-			return 0, fmt.Errorf("columns %q and %q may both be the id's: say which", names[found], name)
+			return 0, fmt.Errorf("columns %q and %q could both hold user ids: select one", names[found], name)
 		default:
 			found = i
 		}
 	}
 	if found < 0 && others != nil {
-		return 0, fmt.Errorf("no column is named as the ids of users are, and there are other ids (%s): say which "+
-			"column it is with --id-column (capper: --column)", strings.Join(others, ", "))
+		return 0, fmt.Errorf("no column has a usual name for user ids, but other id columns exist (%s): select one "+
+			"with --id-column (capper: --column)", strings.Join(others, ", "))
 	}
 	return found, nil
 }

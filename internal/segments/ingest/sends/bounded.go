@@ -29,7 +29,7 @@ func (b *bounded) ends(r *csv.Reader, row []string) {
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.read-b.rows > maxLine+piece {
-		return 0, fmt.Errorf("line %d: a row of more than %d bytes, or a quote that is never closed", b.line+1, maxLine)
+		return 0, fmt.Errorf("line %d: a row has more than %d bytes, or a quote is never closed", b.line+1, maxLine)
 	}
 	n, err := b.from.Read(p[:min(len(p), piece)])
 	b.read += int64(n)

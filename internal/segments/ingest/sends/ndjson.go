@@ -43,13 +43,13 @@ func (o *Options) readNDJSON(file io.Reader, yield func(Row, *RowError, int64) e
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d: more than %d bytes", n+1, maxLine)
+		return fmt.Errorf("line %d: must have at most %d bytes", n+1, maxLine)
 	}
 	if lines.Err() != nil {
 		return fmt.Errorf("line %d: %w", n+1, lines.Err())
 	}
 	if o.Namespace != nil && all.lacking > 0 && all.found[namespaceColumn] {
-		return fmt.Errorf("line %d has no %s, and other lines have one: which namespace is meant is not known",
+		return fmt.Errorf("line %d has no %s but other lines have one: the namespace of the send is unknown",
 			all.lacking, all.names[namespaceColumn])
 	}
 	return all.missing()
@@ -59,7 +59,8 @@ func (o *Options) readNDJSON(file io.Reader, yield func(Row, *RowError, int64) e
 func (r *objects) missing() error {
 	for i, asked := range r.options.asked() {
 		if asked != "" && !r.found[i] && len(r.seen) > 0 {
-			return fmt.Errorf("there is no column %q in any line, among %q", asked, slices.Sorted(maps.Keys(r.seen)))
+			return fmt.Errorf("column %q does not exist in any line: the columns are %q",
+				asked, slices.Sorted(maps.Keys(r.seen)))
 		}
 	}
 	return nil
@@ -91,13 +92,13 @@ func (r *objects) members(line []byte) (record [columns]string, there, given [co
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return record, there, given, errors.New("not a JSON object")
+		return record, there, given, errors.New("line is not a JSON object")
 	}
 	var fault error // the first; what follows it is looked at, as the object has it
 	for decoder.More() {
 		token, err := decoder.Token()
 		if err != nil {
-			return record, there, given, fmt.Errorf("not a JSON object: %w", err)
+			return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
 		}
 		name := token.(string) // More was true within an object
 		if len(r.seen) < mostNames && !r.seen[name] {
@@ -107,27 +108,27 @@ func (r *objects) members(line []byte) (record [columns]string, there, given [co
 		if i < 0 {
 			var other json.RawMessage
 			if err := decoder.Decode(&other); err != nil {
-				return record, there, given, fmt.Errorf("not a JSON object: %w", err)
+				return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
 			}
 			continue
 		}
 		if there[i] && fault == nil {
-			fault = fmt.Errorf("%s is there twice", name)
+			fault = fmt.Errorf("field %s is given twice", name)
 		}
 		there[i], r.found[i] = true, true
 		var value any
 		if err := decoder.Decode(&value); err != nil {
-			return record, there, given, fmt.Errorf("not a JSON object: %w", err)
+			return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
 		}
 		if record[i], given[i], err = textIn(value); err != nil && fault == nil {
 			fault = fmt.Errorf("%s %w", name, err)
 		}
 	}
 	if _, err := decoder.Token(); err != nil {
-		return record, there, given, fmt.Errorf("not a JSON object: %w", err)
+		return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return record, there, given, errors.New("not one JSON object: something follows it")
+		return record, there, given, errors.New("line has more text after its JSON object")
 	}
 	return record, there, given, fault
 }
@@ -142,5 +143,5 @@ func textIn(value any) (text string, given bool, err error) {
 	case nil:
 		return "", false, nil
 	}
-	return "", false, errors.New("is neither text nor a number")
+	return "", false, errors.New("must be a string or a number")
 }

@@ -43,7 +43,7 @@ func (o *Options) readParquet(file *content.File, yield func(Row, *RowError, int
 			continue
 		}
 		if !columns[place].Leaf() || columns[place].Repeated() {
-			return fmt.Errorf("column %q holds more than one value a row", names[place])
+			return fmt.Errorf("column %q holds more than one value per row", names[place])
 		}
 		reader.leaves[i], reader.places[i] = columns[place], columns[place].Index()
 	}
@@ -143,7 +143,8 @@ func textOf(value parquet.Value, unsigned bool) string {
 // something else than an instant are refused.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
-		return fmt.Errorf("column %q holds %s: times are TIMESTAMP, text, or seconds or milliseconds since 1970",
+		return fmt.Errorf("column %q holds %s, but times must be TIMESTAMP, text, or seconds or milliseconds since "+
+			"1970",
 			column.Name(), what)
 	}
 	if column.Type().Kind() == parquet.Int96 {

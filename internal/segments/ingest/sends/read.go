@@ -92,7 +92,7 @@ func (o *Options) formatOf(name string, file *content.File) (string, error) {
 		return "", err
 	case string(head) == "PAR1":
 		if format != "" && format != "parquet" {
-			return "", fmt.Errorf("the content is Parquet, not %s", format)
+			return "", fmt.Errorf("the content is Parquet and not %s", format)
 		}
 		return "parquet", nil
 	case format == "parquet":
@@ -125,8 +125,8 @@ func (e *ending) Read(p []byte) (int, error) {
 // whole is why a text may have been cut off.
 func (o *Options) whole(e *ending) error {
 	if o.FinalNewline && e.last != '\n' && e.read > 16<<10 {
-		return errors.New("the last line does not end, so that the file may have been cut off: export it again, or " +
-			"say --final-newline optional")
+		return errors.New("the last line does not end in a line break, so the file may be truncated: export it " +
+			"again, or use --final-newline optional")
 	}
 	return nil
 }
@@ -147,8 +147,8 @@ func (o *Options) readCSV(file io.Reader, tabs bool, yield func(Row, *RowError, 
 		return err
 	}
 	if name := slices.IndexFunc(header, func(name string) bool { return strings.Contains(name, "\r") }); name >= 0 {
-		return fmt.Errorf("line 1: %q holds a carriage return: lines end with a line feed, or with both; write the "+
-			"file again with such line ends", clip(header[name]))
+		return fmt.Errorf("line 1: %q contains a carriage return: lines must end with a line feed, or with carriage "+
+			"return and line feed", clip(header[name]))
 	}
 	places, err := o.find(header)
 	if err != nil {
@@ -202,9 +202,9 @@ func (o *Options) find(names []string) (places [columns]int, err error) {
 		places[i] = slices.Index(names, name)
 		switch {
 		case places[i] < 0 && (i < 2 || o.asked()[i] != ""):
-			return places, fmt.Errorf("there is no column %q among %q", name, names)
+			return places, fmt.Errorf("column %q does not exist: the header is %q", name, names)
 		case places[i] >= 0 && slices.Contains(names[places[i]+1:], name):
-			return places, fmt.Errorf("there are two columns %q", name)
+			return places, fmt.Errorf("column %q exists twice", name)
 		}
 	}
 	return places, nil
@@ -240,7 +240,7 @@ func (o *Options) namespaceOf(place int, record []string) (string, error) {
 	case found != "" && !capping.IsName(found):
 		return "", fmt.Errorf("%s: "+capping.NameRule, name, clip(found))
 	case o.Namespace != nil && found != *o.Namespace:
-		return "", fmt.Errorf("%s: %q is not %q, the namespace that --namespace names", name, found, *o.Namespace)
+		return "", fmt.Errorf("%s: %q is not %q, the namespace of --namespace", name, found, *o.Namespace)
 	}
 	return found, nil
 }

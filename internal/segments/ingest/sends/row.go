@@ -37,7 +37,7 @@ const MaxName = 128
 func userOf(text string) (uint32, error) {
 	user, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a user id (0 to 4294967295)", clip(text))
+		return 0, fmt.Errorf("%q: must be a user id from 0 to 4294967295", clip(text))
 	}
 	return uint32(user), nil
 }
@@ -56,7 +56,7 @@ var (
 	naive = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05"}
 )
 
-var errZone = errors.New("has no offset from UTC: --timezone says where its clock stood")
+var errZone = errors.New("has no offset from UTC: set its time zone with --timezone")
 
 // earliest is when sends begin: what reads as an earlier time is a date written as a number, a count of days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -66,7 +66,7 @@ func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
 	if err == nil && at < earliest.UnixMilli() {
-		return 0, fmt.Errorf("%q would be %s, and no send is from before 2000: a time is such as "+
+		return 0, fmt.Errorf("%q means %s, but a send must not be before the year 2000: use a time such as "+
 			"2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
 			clip(text), time.UnixMilli(at).UTC().Format(time.RFC3339))
 	}
@@ -94,11 +94,12 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 		}
 		at, ok := latestAt(wall, zone)
 		if !ok {
-			return 0, fmt.Errorf("%q was on no clock of %s, which were put forward past it", clip(text), zone)
+			return 0, fmt.Errorf("%q does not exist in time zone %s, where clocks were put forward past it",
+				clip(text), zone)
 		}
 		return at, nil
 	}
-	return 0, fmt.Errorf("%q is not a time, such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+	return 0, fmt.Errorf("%q: must be a time such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
 		clip(text))
 }
 
@@ -146,14 +147,15 @@ func (o *Options) check(r *Row) error {
 	}
 	switch {
 	case len(r.MessageID) > MaxName:
-		return fmt.Errorf("message id of %d bytes: at most %d are allowed", len(r.MessageID), MaxName)
+		return fmt.Errorf("message id has %d bytes and must have at most %d", len(r.MessageID), MaxName)
 	case !utf8.ValidString(r.MessageID):
-		return fmt.Errorf("message id %q is not UTF-8", clip(r.MessageID))
+		return fmt.Errorf("message id %q: must be valid UTF-8", clip(r.MessageID))
 	case r.At > o.Now.UnixMilli()+1000:
-		return fmt.Errorf("%s: %s is in the future: it is %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At),
+		return fmt.Errorf("%s: %s is in the future: the time is now %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At),
 			stamp(o.Now.UnixMilli()))
 	case r.At > o.Now.UnixMilli() && r.MessageID == "":
-		return fmt.Errorf("%s: %s is in the future: it is %s, and a send without a message id is known by its time",
+		return fmt.Errorf("%s: %s is in the future: the time is now %s, and a send without a message id is "+
+			"identified by its time",
 			cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
 	case o.Channels != nil && r.Channel != "" && !o.Channels[r.Channel]:
 		return fmt.Errorf("channel %q is not configured", clip(r.Channel))

@@ -73,7 +73,7 @@ func TestEarlyTimesAreToldWithTheRule(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, bad, 1)
 	require.Contains(t, bad[0],
-		`2: sent: "202611221000" would be 1976-06-03T00:53:41Z, and no send is from before 2000`)
+		`2: sent: "202611221000" means 1976-06-03T00:53:41Z, but a send must not be before the year 2000`)
 }
 
 // Of the hour that clocks went through twice the later instant counts; what they left out is no time.
@@ -102,7 +102,7 @@ func TestTimesWhereClocksWerePut(t *testing.T) {
 		require.NoError(t, err)
 		if test.want == "" {
 			require.Len(t, bad, 1, test)
-			require.Contains(t, bad[0], `was on no clock of `+test.zone)
+			require.Contains(t, bad[0], `does not exist in time zone `+test.zone)
 			continue
 		}
 		require.Empty(t, bad, test)
@@ -119,9 +119,9 @@ func TestTimesThatAreAhead(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{
-		"2: at: 2026-11-20T12:00:00.001Z is in the future: it is 2026-11-20T12:00:00Z, and a send without a message " +
-			"id is known by its time",
-		"5: at: 2026-11-20T12:00:01.001Z is in the future: it is 2026-11-20T12:00:00Z"}, bad)
+		"2: at: 2026-11-20T12:00:00.001Z is in the future: the time is now 2026-11-20T12:00:00Z, and a send without " +
+			"a message id is identified by its time",
+		"5: at: 2026-11-20T12:00:01.001Z is in the future: the time is now 2026-11-20T12:00:00Z"}, bad)
 }
 
 // columnOf is a Parquet file of one send, whose time is a value of any type.
@@ -229,7 +229,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	for want, file := range map[string][2]string{
 		"no column \"user_id\"":  {"x.csv", "id,at\n1,2\n"},
 		"two columns \"at\"":     {"x.csv", "user_id,at,at\n1,2,3\n"},
-		"may have been cut off":  {"x.csv", long + "7,17951"},
+		"may be truncated":       {"x.csv", long + "7,17951"},
 		"says gzip, the content": {"x.csv.gz", long},
 		"not Parquet":            {"x.parquet", long},
 		"line 1: \"message_id\\r7\" holds a carriage return": {"x.csv",
@@ -274,8 +274,9 @@ func TestLinesOfJSON(t *testing.T) {
 	require.NoError(t, err)
 	at := int64(1795175998000)
 	require.Equal(t, []sends.Row{{User: 3, At: at}, {User: 4, At: at}, {User: 5, At: at, MessageID: "a"}}, rows)
-	require.Equal(t, []string{"1: user_id is there twice", "5: not a JSON object: EOF", "6: user_id is missing",
-		"7: not a JSON object"}, bad)
+	require.Equal(t, []string{"1: field user_id is given twice",
+		"5: line is not a JSON object: EOF", "6: user_id is missing",
+		"7: line is not a JSON object"}, bad)
 }
 
 // endless is a text that goes on.
@@ -295,14 +296,14 @@ func TestRowsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rows, _, err := read(t, "x.csv", data, sends.Options{})
-			require.ErrorContains(t, err, "line 4: a row of more than 1048576 bytes, or a quote that is never closed")
+			require.ErrorContains(t, err, "line 4: a row has more than 1048576 bytes, or a quote is never closed")
 			require.Len(t, rows, 1)
 		})
 	}
 	_, _, err := read(t, "x.csv", endless("user_id,at", "x", 8<<20), sends.Options{})
-	require.ErrorContains(t, err, "line 1: a row of more than 1048576 bytes")
+	require.ErrorContains(t, err, "line 1: a row has more than 1048576 bytes")
 	_, _, err = read(t, "x.ndjson", endless(`{"user_id":7,"at":"`, "x", 8<<20), sends.Options{})
-	require.ErrorContains(t, err, "line 1: more than 1048576 bytes")
+	require.ErrorContains(t, err, "line 1: must have at most 1048576 bytes")
 
 	long := row + "\"" + strings.Repeat("x", 1<<20-len(row)-3) + "\"\n"
 	rows, bad, err := read(t, "x.csv", endless("user_id,at,note\n", long, 5), sends.Options{})
@@ -342,11 +343,11 @@ func TestNamespaces(t *testing.T) {
 			rows, bad, err := read(t, name, data, sends.Options{Namespace: namespace})
 			require.NoError(t, err, name)
 			require.Len(t, bad, 2, name)
-			require.Contains(t, bad[0], "the namespace that --namespace names", name)
+			require.Contains(t, bad[0], "the namespace of --namespace", name)
 			require.Equal(t, all[i:i+1], rows, name)
 		}
 		_, _, err = read(t, name, data, sends.Options{Columns: sends.Columns{Namespace: "team"}})
-		require.ErrorContains(t, err, `there is no column "team"`, name)
+		require.ErrorContains(t, err, `column "team" does not exist`, name)
 	}
 }
 

@@ -36,7 +36,8 @@ type share struct {
 func ParseAcceptance(text, reason string) (*Acceptance, error) {
 	name, change, ok := strings.Cut(text, ":")
 	if !ok {
-		return nil, fmt.Errorf("%q: want NAME: CHANGE, such as \"opted-out: -57%%\" or \"tz/Asia/Singapore: vanishes\"",
+		return nil, fmt.Errorf("%q: must have the form NAME: CHANGE, such as \"opted-out: -57%%\" or "+
+			"\"tz/Asia/Singapore: vanishes\"",
 			text)
 	}
 	return NewAcceptance(strings.TrimSpace(name), strings.TrimSpace(change), reason)
@@ -47,17 +48,19 @@ func NewAcceptance(name, change, reason string) (*Acceptance, error) {
 	a := &Acceptance{Name: name, Change: change, Reason: strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd")}
 	switch {
 	case segments.CheckName(name) != nil && segments.CheckSetName(name) != nil:
-		return nil, fmt.Errorf("%q is not the name of a segment or set", name)
+		return nil, fmt.Errorf("%q: must be the name of a segment or set", name)
 	case a.Reason == "" || len(a.Reason) > segments.MaxAcceptedReason:
-		return nil, fmt.Errorf("reason of %d bytes: must be 1 to %d bytes", len(a.Reason), segments.MaxAcceptedReason)
+		return nil, fmt.Errorf("reason has %d bytes and must have 1 to %d bytes",
+			len(a.Reason), segments.MaxAcceptedReason)
 	case len(change) > segments.MaxAcceptedChange:
-		return nil, fmt.Errorf("change of %d bytes: must be at most %d bytes", len(change), segments.MaxAcceptedChange)
+		return nil, fmt.Errorf("change has %d bytes and must have at most %d bytes",
+			len(change), segments.MaxAcceptedChange)
 	}
 	return a, a.parseChange()
 }
 
-var errChange = errors.New(`must be -57% (users who leave, of 100 before), +57% (users who join), both ("-57% +3%"), ` +
-	`a number of users (-90), vanishes or empties`)
+var errChange = errors.New("must be -57% (share of users who leave), +57% (share of users who join), both (\"-57% " +
+	"+3%\"), a number of users (-90), vanishes or empties")
 
 func (a *Acceptance) parseChange() error {
 	if a.Change == publish.Vanishes || a.Change == publish.Empties {
@@ -169,7 +172,7 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 		case usedBy(before, a):
 			f.Used = append(f.Used, a.text())
 		case c == nil:
-			fault("the acceptance %q: no segment or set %q is live or in this build", a.text(), a.Name)
+			fault("the acceptance %q: segment or set %q is neither live nor in this build", a.text(), a.Name)
 			if a.state == publish.Vanishes {
 				wrong.Live = before.Generation
 			}

@@ -166,7 +166,7 @@ func TestAnAcceptanceLetsOneChangePassAndNoOther(t *testing.T) {
 	for accept, want := range map[string]string{
 		"out: -56%":              `the acceptance "out: -56%" is of another change: set "out" changes by -57%: 57 of 100 users leave, 0 join (--accept "out: -57%")`,
 		"out: vanishes":          `set "out" changes by -57%`,
-		"other: -57%":            `no segment or set "other" is live or in this build`,
+		"other: -57%":            `segment or set "other" is neither live nor in this build`,
 		"tz/UTC: -57%":           `no segment or set "tz/UTC"`,
 		"tz/Asia/Jakarta: -100%": `set "tz/Asia/Jakarta" vanishes, with 30 users (--accept "tz/Asia/Jakarta: vanishes")`,
 	} {

@@ -57,7 +57,7 @@ type SegmentBounds struct {
 func ParsePercent(text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
-		return 0, fmt.Errorf("%q is not a percentage such as 20%%", text)
+		return 0, fmt.Errorf("%q: must be a percentage such as 20%%", text)
 	}
 	return v, nil
 }

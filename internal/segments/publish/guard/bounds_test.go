@@ -32,8 +32,8 @@ func TestGuardJudgesChanges(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		always[0],
-		`segment "ACTIVE" is new, with 20 users ("active" is live, which differs by case only): --allow-new ACTIVE if it is meant`,
-		`segment "none" fills: it has no users now and would have 1: --allow-new none if that is meant`,
+		`segment "ACTIVE" is new, with 20 users ("active" is live, which differs by case only): use --allow-new ACTIVE if this is intended`,
+		`segment "none" has no users now and would have 1: use --allow-new none if this is intended`,
 		always[1],
 		"100 of 220 users fall to no segment, and to the default limits: that is 45.5 %, at most 20 % is allowed",
 	}, judge(Bounds{MaxChange: 20}), "exactly 20 % is not above 20 %")
@@ -45,7 +45,7 @@ func TestGuardJudgesChanges(t *testing.T) {
 	bounds := Bounds{MaxChange: 20, MaxUnassigned: pointerTo(100.0), New: []string{"ACTIVE", "none"},
 		Of: map[string]SegmentBounds{"active": {MaxChange: pointerTo(19.9)}}}
 	require.Equal(t, append([]string{
-		`segment "active" changes by 20 %, at most 19.9 % is allowed: 10 users come, 10 go, of 100`}, always...),
+		`segment "active" changes by 20 %, but at most 19.9 % is allowed: 10 users join and 10 leave, of 100`}, always...),
 		judge(bounds))
 	bounds.MaxChange, bounds.Of = 1, map[string]SegmentBounds{"active": {MaxChange: pointerTo(20.0)}}
 	require.Equal(t, always, judge(bounds), "a segment's own bound goes over the general one")

@@ -43,11 +43,11 @@ func (b *Bounds) judgeChange(c *publish.Change, all []publish.Change) (refusals 
 	case c.State == publish.Vanishes, c.State == publish.Empties:
 		refuse("%s (it has %d users now)", c.State, c.Before)
 	case c.State == publish.Appears && !meant:
-		refuse("is new, with %d users%s: --allow-new %s if it is meant", c.After, similar(c, all), c.Name())
+		refuse("is new, with %d users%s: use --allow-new %s if this is intended", c.After, similar(c, all), c.Name())
 	case c.State == publish.Fills && !meant:
-		refuse("fills: it has no users now and would have %d: --allow-new %s if that is meant", c.After, c.Name())
+		refuse("has no users now and would have %d: use --allow-new %s if this is intended", c.After, c.Name())
 	case c.Percent > allowed:
-		refuse("changes by %s %%, at most %s %% is allowed: %d users come, %d go, of %d",
+		refuse("changes by %s %%, but at most %s %% is allowed: %d users join and %d leave, of %d",
 			segments.PercentAbove(c.Percent, allowed), segments.BoundText(allowed), c.Added, c.Removed, c.Before)
 	}
 	return refusals

@@ -39,7 +39,7 @@ func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
 		}
 	}
 	for _, file := range p.EmptyFiles {
-		refuse(EmptyFiles, "%s has no good row", file)
+		refuse(EmptyFiles, "%s has no valid row", file)
 	}
 	if p.BadRows > 0 {
 		refuse(BadRows, "%d rows are bad", p.BadRows)

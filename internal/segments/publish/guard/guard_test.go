@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, []string{
 		"a.txt is old",
 		`in a first publish segment "vip" has no users: --allow-first empty-segments if that is meant`,
-		"in a first publish a.txt has no good row: --allow-first empty-files if that is meant",
+		"in a first publish a.txt has no valid row: --allow-first empty-files if that is meant",
 		"in a first publish 3 rows are bad: --allow-first bad-rows if that is meant",
 	}, found.Refusals)
 	require.Nil(t, found.NoSegment, "there is nothing to compare with")

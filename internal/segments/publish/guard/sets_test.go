@@ -54,7 +54,7 @@ func TestGuardJudgesSets(t *testing.T) {
 		`set "out" only grows, and 11 of its 1000 users leave, such as 0, 1, 2, 3, 4: at most 1 % may`},
 		judge(night("out", bitmap.Range(11, 1000), silent)), "also where nobody says so")
 	require.Equal(t, []string{`set "out" vanishes (it has 1000 users now)`,
-		`set "young" is new, with 1 users: --allow-new young if it is meant`},
+		`set "young" is new, with 1 users: use --allow-new young if this is intended`},
 		slices.Sorted(slices.Values(judge(night("young", bitmap.Of(1), silent)))))
 	require.Equal(t, []string{`set "out" grows by 201 users, 20.1 % of all 1000 users: at most 20 % is allowed`},
 		judge(night("out", bitmap.Range(0, 1201), silent)), "what doubles overnight is odd as well")

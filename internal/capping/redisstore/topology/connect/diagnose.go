@@ -90,7 +90,7 @@ func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, e
 	return false, errNoRedis
 }
 
-var errNoRedis = errors.New("no Redis")
+var errNoRedis = errors.New("server is not Redis")
 
 // alertRecord is the first byte of a TLS alert.
 const alertRecord = 0x15

@@ -99,8 +99,8 @@ func (r *Rules) checkLoading(f *Findings, who string, facts connect.Facts, asked
 			"it restarts: "+
 			"make sure that it has them (~* &* +@all)", who)
 	case len(lacking) > 0:
-		f.Refuse("%s: its user default may not run %s: Redis loads its append-only file as that user, drops those "+
-			"writes and loses recorded sends when it restarts: "+
-			`set "user default off ~* &* +@all" in its ACL (docs/redis.md)`, who, strings.Join(lacking, ", "))
+		f.Refuse("%s: the Redis user default may not run %s: Redis loads its append-only file as that user, so a "+
+			"restart would lose recorded sends: set \"user default off ~* &* +@all\" in its ACL (docs/redis.md)",
+			who, strings.Join(lacking, ", "))
 	}
 }

@@ -61,7 +61,7 @@ func (r *rights) denied(who string, e *Rules) error {
 	if lacking == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: the user %q %s: the rights that are needed are in deploy/redis.acl", who, e.user(),
+	return fmt.Errorf("%s: the user %q %s: deploy/redis.acl lists the required permissions", who, e.user(),
 		strings.Join(lacking, " and "))
 }
 
@@ -71,9 +71,9 @@ func (r *rights) missing(who string) error {
 		return nil
 	}
 	slices.Sort(r.unknown)
-	return fmt.Errorf("%s: does not know %s: take rename-command for it out of the server's configuration and limit "+
-		"users by their rights instead; "+
-		"only config may be renamed", who, strings.Join(slices.Compact(r.unknown), ", "))
+	return fmt.Errorf("%s: does not know %s: remove its rename-command from the configuration of the server, and "+
+		"restrict users by permissions instead; only config may be renamed",
+		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 
 // Trial is a key to try rights with.

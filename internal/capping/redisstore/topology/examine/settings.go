@@ -58,8 +58,8 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {
 	case skew > 0 && (off < -skew || off-took > skew):
-		f.Refuse("%s: its clock differs from this machine's by %v, more than clock_skew %v: every call would be "+
-			"refused",
+		f.Refuse("%s: its clock differs from this machine's by %v, more than clock_skew %v: the server would reject "+
+			"every call",
 			who, off.Round(time.Millisecond), skew)
 	case skew > 0 && took/2 > skew:
 		f.Warn("%s: an answer took %v: calls that are on their way for longer than clock_skew %v are refused: raise it",
@@ -109,7 +109,8 @@ func checkEviction(f *Findings, who string, info connect.Facts, config *redis.Ma
 	case "":
 		f.Warn("%s: hides its maxmemory-policy: make sure that it is noeviction%s", who, inGroup)
 	default:
-		f.Refuse("%s: maxmemory-policy is %s, which drops logs silently: set it to noeviction%s", who, policy, inGroup)
+		f.Refuse("%s: maxmemory-policy is %s, which silently deletes recorded sends: set it to noeviction%s",
+			who, policy, inGroup)
 	}
 }
 
@@ -130,8 +131,8 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info connect.Facts, fsy
 		f.Warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas",
 			who)
 	default:
-		f.Refuse("%s: appendonly is no: a master that restarts comes back empty and empties its replicas: set "+
-			"appendonly yes%s, or allow_no_append_only: true where lost nodes are replaced and never restarted empty",
+		f.Refuse("%s: appendonly is no: a restarted master would be empty and empty its replicas: set appendonly "+
+			"yes%s, or allow_no_append_only: true if lost nodes are replaced and never restart empty",
 			who, inGroup)
 	}
 }
