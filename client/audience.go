@@ -241,8 +241,8 @@ func (e *AudienceError) Error() string {
 	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users,
 		e.Generation)
 	if HasCode(e.Err, CodeGone) {
-		return fmt.Sprintf("after %s: %v; what was granted is recorded: a run with the same message id on the "+
-			"generation in use counts nobody twice", reached, e.Err)
+		return fmt.Sprintf("after %s: %v; granted sends are recorded: a run with the same message id on the "+
+			"generation in use counts no user twice", reached, e.Err)
 	}
 	return fmt.Sprintf("after %s: %v", reached, e.Err)
 }

@@ -31,7 +31,7 @@ func (e *QueueTooLongError) Error() string {
 	if e.Limit == api.LimitRate || e.Limit == api.LimitQueue {
 		return fmt.Sprintf("pacer %s (%s): %v: %v", e.Pacer, e.Limit, ErrQueueTooLong, wait)
 	}
-	return fmt.Sprintf("pacer %s: the limit of %s is used up, for %v", e.Pacer, e.Limit, wait)
+	return fmt.Sprintf("pacer %s: its limit %s is used up for %v", e.Pacer, e.Limit, wait)
 }
 
 // Unwrap makes it an ErrQueueTooLong.

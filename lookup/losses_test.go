@@ -29,7 +29,7 @@ func TestARequiredSetThatLosesUsersIsNotUsed(t *testing.T) {
 		without.CacheDir = ""
 		for _, f := range []*lookup.Follower{running, follow(t, cfg), follow(t, without)} {
 			testkit.Eventually(t, func() bool {
-				return strings.Contains(f.Status().Error, "its set opted-out is empty: all 2000 users left, at most "+
+				return strings.Contains(f.Status().Error, "set opted-out is empty: all 2000 users left, but at most "+
 					"2 may leave")
 			})
 			require.Equal(t, first.Generation, f.Current().Name())

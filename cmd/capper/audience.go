@@ -93,7 +93,7 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 }
 
 // ofFile refuses flags of a file where there is none.
-const ofFile = "--format, --column, --quote, --escape and --final-newline: are of a file of users, and none is named"
+const ofFile = "--format, --column, --quote, --escape and --final-newline: require a file of user ids"
 
 // idFile is how a file of users is read.
 type idFile struct {

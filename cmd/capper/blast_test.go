@@ -99,7 +99,7 @@ func TestABlastWhoseServiceDies(t *testing.T) {
 	text, err := run(p.url)
 	require.Error(t, err)
 	require.Contains(t, text,
-		`no file was written; run the same command again: message id "promo" continues where it was`)
+		`no file was written; run the same command again: message id "promo" continues from the recorded sends`)
 	require.NoFileExists(t, out)
 	p = serve(t, file)
 	text, err = run(p.url)

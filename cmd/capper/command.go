@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		Last:  terminal.Undecided, Beyond: []terminal.Status{terminal.Findings}, Statuses: map[terminal.Status]string{
 			terminal.BadInput:  "a configuration or an audience",
 			terminal.Undecided: "run again with the same message id",
-			terminal.Findings:  "of audit verify, import --verify and doctor",
+			terminal.Findings:  "findings of audit verify, import --verify and doctor",
 		},
 		Patience: patience, Servers: []string{"serve"}, Judge: judge,
 	}

@@ -51,7 +51,7 @@ func (c *countCommand) print(on *terminal.Streams, count *api.AudienceCount) err
 	if err := printCounts(on, "SET", count.Sets); err != nil || count.Preview == nil {
 		return err
 	}
-	fmt.Fprintln(on.Out, "could be sent to now:")
+	fmt.Fprintln(on.Out, "could receive a message now:")
 	rows := append([][]any{{"allowed", count.Preview.Allowed}}, deniedRows(count.Preview)...)
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }

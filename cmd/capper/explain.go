@@ -42,8 +42,8 @@ func printExplanation(on *terminal.Streams, e *api.Explanation) error {
 	}
 	fmt.Fprintf(on.Out, "user %d is in segment %s%s (generation %s)\n", e.UserID, e.Segment, zone, e.Generation)
 	if len(e.Missing) > 0 {
-		fmt.Fprintf(on.Out, "missing sets: the configuration needs %s: what follows is as if the user were in none "+
-			"of them, and sends that need one are unavailable\n",
+		fmt.Fprintf(on.Out, "missing sets: the configuration requires %s: the lines below assume that the user is "+
+			"in none of them, and sends that need one are unavailable\n",
 			strings.Join(e.Missing, ", "))
 	}
 	explainWithheld(on, e)
@@ -79,7 +79,7 @@ func printExplanation(on *terminal.Streams, e *api.Explanation) error {
 func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]
-		fmt.Fprintf(on.Out, "suppressed: is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels),
+		fmt.Fprintf(on.Out, "suppressed: user is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels),
 			exemptText(s))
 	}
 	if e.Holdout != nil {
@@ -101,7 +101,7 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 			state)
 	}
 	if len(e.NeverOpen) > 0 {
-		fmt.Fprintf(on.Out, "no minute is open: the quiet hours together deny all sends on %s\n",
+		fmt.Fprintf(on.Out, "quiet hours leave no minute open: together they deny all sends on %s\n",
 			strings.Join(e.NeverOpen, ", "))
 	}
 }

@@ -33,13 +33,13 @@ func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 		WouldBeDeniedBy: []string{"strict", "never"}, Missing: []string{"de", "opted-out"},
 	}))
 	require.Equal(t, `user 42 is in segment new, time zone Asia/Singapore (generation g1)
-missing sets: the configuration needs de, opted-out:`+
+missing sets: the configuration requires de, opted-out:`+
 		` what follows is as if the user were in none of them, and sends that need one are unavailable
-suppressed: is in bounced, channels email; exempt sends: denied too
+suppressed: user is in bounced, channels email; exempt sends: denied too
 held out: one of 5% of all users (salt 2027-q1), channels all
 quiet hours: 21:00 to 08:00 in Asia/Singapore, channels push: until 2026-11-22T00:00:00.000Z
 quiet hours: 21:00 to 08:00 in Asia/Singapore, channels push: not now
-no minute is open: the quiet hours together deny all sends on email, push
+quiet hours leave no minute open: together they deny all sends on email, push
 LIMIT            USED  MAX  WINDOW  CHANNELS  STATE
 daily            1     2    24h     all       a slot is free
 strict (shadow)  1     1    24h     all       would be capped until 2026-11-22T00:00:00.000Z

@@ -108,7 +108,7 @@ func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
 	}
-	return terminal.Hinted(err, fmt.Sprintf("run the same command again: message id %q gets the same answers",
+	return terminal.Hinted(err, fmt.Sprintf("run the same command again: message id %q gets the same results",
 		c.MessageID))
 }
 
@@ -126,7 +126,7 @@ func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 			c.pinned())
 	case ctx.Err() != nil || client.Passing(err):
 		return terminal.Hinted(c.Hinted(err), fmt.Sprintf("no file was written; run the same command again%s: "+
-			"message id %q continues where it was", c.pinned(), c.MessageID))
+			"message id %q continues from the recorded sends", c.pinned(), c.MessageID))
 	case client.HasCode(err, client.CodeTooLarge):
 		return terminal.Hinted(err, "use --batch N to put fewer users into one call")
 	}
@@ -137,7 +137,7 @@ func (c *filterCommand) nobodyTwice() string {
 	if c.Preview {
 		return "nothing was counted"
 	}
-	return fmt.Sprintf("message id %q counts nobody twice", c.MessageID)
+	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
 // decide decides the whole audience. Until the time is up it asks again for the
@@ -179,7 +179,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 
 // waiting says for whom the command waits, and why.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
-	return fmt.Sprintf("%d users are unavailable and asked for again in %s, until --timeout %s is over: %s", users,
+	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
@@ -305,7 +305,7 @@ func replays(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of them recorded by an earlier call or run", n)
+	return fmt.Sprintf("%d of them already recorded by an earlier call or run", n)
 }
 
 // sortedCounts lists the counts by descending number, then by name.

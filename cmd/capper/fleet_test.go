@@ -61,7 +61,8 @@ func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	require.Equal(t, 1, ask(first, "4"), "its own limits decide")
 	status := fmt.Sprint(first.get("/v1/status"))
 	require.Contains(t, status, "a reload shortened how far they look back")
-	require.Contains(t, status, "sends are kept for 168h0m0.5s, though the limits here look back 1.5s")
+	require.Contains(t, status, "sends are kept for 168h0m0.5s, although the limits of this instance look back only "+
+		"1.5s")
 	require.Equal(t, 0, ask(second, "5"))
 	reload(right)
 	require.Equal(t, 0, ask(first, "6"))
@@ -117,7 +118,7 @@ func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 	refused()
 	create(true)
 	p := serve(t, file)
-	require.Contains(t, p.log.String(), "a new store was made: nothing is recorded in it")
+	require.Contains(t, p.log.String(), "a new store was created without records")
 	p.signal(syscall.SIGTERM)
 	create(false)
 	serve(t, file).signal(syscall.SIGTERM)

@@ -194,7 +194,8 @@ func TestStoresThatDoNotShareAreFoundOut(t *testing.T) {
 	two.signal(syscall.SIGTERM)
 	out, status := auditCommand("verify", "--config", one.file)
 	require.Equal(t, 8, status, out)
-	require.Contains(t, out, "over_send: user 7 got more than 2 sends within 24h, which limit daily of configuration ")
+	require.Contains(t, out, "over_send: user 7 received more than 2 sends within 24h, the maximum of limit daily "+
+		"of configuration ")
 	require.Contains(t, out, "over_send: user 1500 got more than 1 sends within 24h")
 	require.NotContains(t, out, "user 200")
 	require.Contains(t, out, "3 over-sends; 0 other findings")

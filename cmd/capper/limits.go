@@ -64,7 +64,7 @@ func printWithheld(on *terminal.Streams, p *api.Policy) error {
 		fmt.Fprintf(on.Out, "holdout: %s\n", holdoutText(p.Holdout))
 	}
 	if p.Timezone != "" {
-		fmt.Fprintf(on.Out, "time zone of users in no set of one: %s\n", p.Timezone)
+		fmt.Fprintf(on.Out, "time zone of users in no time zone set: %s\n", p.Timezone)
 	}
 	return nil
 }

@@ -58,6 +58,6 @@ bounced     email     denied too
 QUIET HOURS     ZONE  CHANNELS  SETS
 21:00 to 08:00  user  sms,push  country/sg
 holdout: 2.5% of all users (salt 2027-q1), channels all
-time zone of users in no set of one: Asia/Singapore
+time zone of users in no time zone set: Asia/Singapore
 `, out.String())
 }

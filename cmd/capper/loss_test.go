@@ -39,7 +39,7 @@ limits: {default: {daily: 1}}
 	require.NoError(t, err)
 	require.Len(t, got.Allowed, len(ids))
 	require.Contains(t, capperOutput(t, 0, "store", "accept", "--url", p.url, "--reason", "nothing"),
-		"nothing was to accept")
+		"there was no loss to accept")
 
 	node := redis.NewClient(&redis.Options{Addr: cluster.Addrs[0], Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { require.NoError(t, node.Close()) })
@@ -61,7 +61,7 @@ limits: {default: {daily: 1}}
 	require.Contains(t, refused, "maxmemory-policy is still allkeys-random: set it to noeviction first")
 	set("maxmemory-policy", "noeviction")
 	require.Contains(t, capperOutput(t, 1, "status", "--url", p.url),
-		"until an operator has looked at it (capper store accept)")
+		"until an operator accepts the loss (capper store accept)")
 	doctor := capperOutput(t, 8, "doctor", "--config", file)
 	require.Contains(t, doctor, "capper store accept")
 	require.Contains(t, scraped(t, p.url), `capper_store_promise_broken{node="`+cluster.Addrs[0]+`"`)

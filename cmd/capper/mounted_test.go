@@ -50,7 +50,7 @@ func TestAMountedConfigurationIsReloaded(t *testing.T) {
 
 	mount.Swap(map[string]string{"capper.yaml": "limits: {default: {daily: many}}\n"})
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(p.log.String(), "configuration refused, the one before stays in force")
+		return strings.Contains(p.log.String(), "configuration rejected, the previous one stays in force")
 	})
 	require.Equal(t, http.StatusOK, asked("crm-1.old"))
 

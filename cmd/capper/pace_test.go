@@ -84,7 +84,7 @@ func TestPacedLinesComeAtTheRate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, text, first.String()+string(second))
 	require.Greater(t, time.Since(start), time.Duration(all-n)*4*time.Millisecond)
-	require.Contains(t, talk.String(), fmt.Sprintf("capper: %d lines went through, %d of them in this run: ", all,
+	require.Contains(t, talk.String(), fmt.Sprintf("capper: %d lines were copied, %d of them in this run: ", all,
 		all-n))
 }
 
@@ -161,6 +161,6 @@ func TestAPaceOutlivesTheService(t *testing.T) {
 	}
 	require.NoError(t, pace.Wait(), "%s", talk)
 	require.Equal(t, want, got.String())
-	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, still asking: "), "%s", talk)
-	require.Equal(t, 1, strings.Count(talk.String(), "capper: going on: there are answers again\n"), "%s", talk)
+	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, retrying: "), "%s", talk)
+	require.Equal(t, 1, strings.Count(talk.String(), "capper: permits are available again\n"), "%s", talk)
 }

@@ -33,7 +33,7 @@ func TestLimitGoneForAMomentStillCounts(t *testing.T) {
 	require.Eventually(t, func() bool { return time.Since(asked) > 1100*time.Millisecond }, time.Minute,
 		10*time.Millisecond)
 	require.Equal(t, 1, ask("fourth"))
-	require.Contains(t, fmt.Sprint(p.get("/v1/status")["config"]), "a reload shortened how far they look back from "+
+	require.Contains(t, fmt.Sprint(p.get("/v1/status")["config"]), "a reload shortened the longest window from "+
 		"168h to 1s")
 	p.logs("a reload shortened")
 	reload("{default: {daily: 9, weekly: 3}}")

@@ -43,7 +43,7 @@ func printStatus(on *terminal.Streams, s *api.Status) error {
 	rows := [][]any{
 		{"service", ready},
 		{"store", s.Store.Kind + " " + s.Store.State + suffix(": ", s.Store.Error)},
-		{"config", s.ConfigVersion + suffix(", last change refused: ", s.Config.Error)},
+		{"config", s.ConfigVersion + suffix(", last change rejected: ", s.Config.Error)},
 		{"zone rules", s.ZoneRules},
 		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) +
 			suffix(", compared with ", s.Segments.ComparedWith) + suffix(", last refresh failed: ", s.Segments.Error)},
@@ -52,7 +52,7 @@ func printStatus(on *terminal.Streams, s *api.Status) error {
 		rows = append(rows, []any{"audit", auditText(s)})
 	}
 	if len(s.Segments.Missing) > 0 {
-		rows = append(rows, []any{"missing", "sets that the configuration needs: " +
+		rows = append(rows, []any{"missing", "sets that the configuration requires: " +
 			strings.Join(s.Segments.Missing, ", ")})
 	}
 	for _, warning := range append(s.Store.Warnings, s.Config.Problems...) {
@@ -89,12 +89,12 @@ func guardedRows(s *api.Status) (rows [][]any) {
 		}
 		text += fmt.Sprintf("; %d left with the generation in use, %d since the start", set.Left, set.LeftSinceStart)
 		if s.Segments.Refused != nil {
-			text += ", without the refused generation"
+			text += ", without the rejected generation"
 		}
 		rows = append(rows, []any{"  guarded " + set.Name, text})
 	}
 	if n := s.Segments.ZonelessUsers; n != nil {
-		rows = append(rows, []any{"no zone", fmt.Sprintf("%d users are in no set of a time zone", *n)})
+		rows = append(rows, []any{"no zone", fmt.Sprintf("%d users are in no time zone set", *n)})
 	}
 	return rows
 }

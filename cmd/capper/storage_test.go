@@ -52,7 +52,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	require.Contains(t, capperOutput(t, 0, "restore", archive), "is whole")
 	out := capperOutput(t, 1, "restore", archive, "--to", store)
-	require.Contains(t, out, "sends in between would be given up")
+	require.Contains(t, out, "sends in between would be lost")
 	require.Contains(t, out, "hint: restore the newest copy of the store if there is one; to continue without those "+
 		"sends, add --accept-lost-sends")
 	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "is not empty")

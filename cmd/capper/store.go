@@ -41,7 +41,7 @@ func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.JSON(on.Out, accepted)
 	}
 	if len(accepted.Losses) == 0 {
-		return terminal.Table(on.Out, terminal.Left, []any{"nothing was to accept"})
+		return terminal.Table(on.Out, terminal.Left, []any{"there was no loss to accept"})
 	}
 	rows := [][]any{{"NODE", "PARTITIONS", "SINCE", "ACCEPTED"}}
 	for _, l := range accepted.Losses {

@@ -50,13 +50,13 @@ func TestABlastThatLeavesUsersUndecided(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
 	require.Contains(t, string(exit.Stderr), "1 users could not be decided")
-	require.Regexp(t, `capper: 1 users are unavailable and asked for again in 1s, until --timeout 8s is over: the store is degraded: \S+`, string(exit.Stderr))
-	require.Contains(t, string(exit.Stderr), "hint: do not send to these users yet; capper status says why; then run "+
-		"the same command again\n")
+	require.Regexp(t, `capper: 1 users are unavailable; the next retry is in 1s, until --timeout 8s ends: the store is degraded: \S+`, string(exit.Stderr))
+	require.Contains(t, string(exit.Stderr), "hint: do not send to these users yet; capper status shows the reason; "+
+		"then run the same command again\n")
 	_, err = exec.Command("capper", "explain", "5", "--url", p.url).Output()
 	require.ErrorAs(t, err, &exit)
-	require.Contains(t, string(exit.Stderr), "the store could not answer: /v1/status says why")
-	require.Contains(t, string(exit.Stderr), "hint: capper status says why\n")
+	require.Contains(t, string(exit.Stderr), "the store could not answer: /v1/status shows the reason")
+	require.Contains(t, string(exit.Stderr), "hint: capper status shows the reason\n")
 	require.Equal(t, "5\n", readFile(t, rest))
 	require.Equal(t, "4\n6\n1001\n", readFile(t, out))
 	require.Equal(t, [4]int{4, 3, 1, 0}, [4]int{report.Requested, report.Allowed, report.Unavailable, report.Replayed})
@@ -94,6 +94,6 @@ func TestABlastOverAStoreThatIsOutOfService(t *testing.T) {
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, int(terminal.Undecided), exit.ExitCode())
-	require.Contains(t, string(exit.Stderr), "2 users are unavailable and asked for again in 1s, until --timeout 2s "+
-		"is over: restart required: the embedded store is out of service")
+	require.Contains(t, string(exit.Stderr), "2 users are unavailable; the next retry is in 1s, until --timeout 2s "+
+		"ends: restart required: the embedded store is out of service")
 }

@@ -63,7 +63,7 @@ func (r *retryNotice) show(err error) {
 		return
 	}
 	r.last = time.Now()
-	r.on.Say("S3 is asked again, until --timeout %s is over: %s", r.timeout, err)
+	r.on.Say("S3 is retried until --timeout %s ends: %s", r.timeout, err)
 }
 
 // open opens a location; the context ends with the command's time-out.
@@ -82,7 +82,7 @@ func (p *place) open(ctx context.Context, on *terminal.Streams, address string) 
 type timeoutError time.Duration
 
 func (t timeoutError) Error() string {
-	return fmt.Sprintf("not done after --timeout %s", time.Duration(t))
+	return fmt.Sprintf("command did not finish within --timeout %s", time.Duration(t))
 }
 func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
@@ -119,18 +119,19 @@ func judge(err error) (terminal.Status, string) {
 	case errors.As(err, &bad):
 		return terminal.BadInput, badRowsHint(bad)
 	case errors.As(err, &overlap):
-		return terminal.Undecided, "say which segment keeps such users: --precedence FIRST,SECOND,…"
+		return terminal.Undecided, "choose which segment keeps users in several: --precedence FIRST,SECOND,…"
 	case errors.As(err, &back): // it was rolled back from after the guard had looked
-		return terminal.Refused, "if this is what you want: --force --reason \"…\""
+		return terminal.Refused, "if this is intended: --force --reason \"…\""
 	case errors.As(err, &accept):
 		return terminal.Refused, acceptHint(accept)
 	case errors.As(err, &hold):
-		return terminal.OnHold, "segmentbuild release-hold --at LOCATION ends it"
+		return terminal.OnHold, "segmentbuild release-hold --at LOCATION ends the hold"
 	case errors.Is(err, objects.ErrLostRace):
-		return terminal.LostRace, "nothing was lost and nothing is half done: look at what is live now " +
-			"(segmentbuild list), then run again"
+		return terminal.LostRace, "nothing was lost or left incomplete: check the live generation (segmentbuild " +
+			"list), then run the command again"
 	case errors.Is(err, ingest.ErrNoFinalNewline):
-		return terminal.BadInput, "if the file is whole: end its last line, or say --final-newline optional"
+		return terminal.BadInput, "if the file is complete, add a line break at its end or use --final-newline " +
+			"optional"
 	case errors.As(err, &input):
 		return terminal.BadInput, ""
 	case errors.As(err, &lease):
@@ -144,11 +145,10 @@ func judge(err error) (terminal.Status, string) {
 // acceptHint says what can be done about acceptances of other changes than the build makes.
 func acceptHint(wrong *guard.AcceptError) string {
 	if wrong.Live != "" {
-		return fmt.Sprintf("if %s was published by --force and services refuse it: "+
-			"roll back to the generation before it, then build with --accept and --force; if not, build without the "+
-			"acceptance", wrong.Live)
+		return fmt.Sprintf("if %s was published with --force and services reject it, roll back to the generation "+
+			"before it, then build with --accept and --force; otherwise build without the acceptance", wrong.Live)
 	}
-	return "state the change as it is, or build without the acceptance"
+	return "give the exact change in --accept, or build without it"
 }
 
 // statusOf is what the program ends with for an error.
@@ -163,11 +163,10 @@ func statusOf(err error) terminal.Status {
 func badRowsHint(bad *ingest.BadRowsError) string {
 	for _, f := range bad.Files {
 		if f.Rows == 0 {
-			return "look at the file, its format and its columns: one without a good row is never left out"
+			return "check the file, its format and its columns: a file without a valid row is always an error"
 		}
 	}
-	return "mend the rows, or tolerate them with --max-bad-rows N or N%: they are left out and counted " +
-		"(--bad-rows-to FILE lists them all)"
+	return "correct the rows, or skip and count them with --max-bad-rows N or N% (--bad-rows-to FILE lists all)"
 }
 
 // toolVersion is what manifests record.

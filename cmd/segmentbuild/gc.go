@@ -76,7 +76,7 @@ func (c *gcCommand) print(on *terminal.Streams, garbage *publish.Garbage) error 
 	_, err := fmt.Fprintf(on.Out, "%s %d generations, %d objects, %d bytes; kept %d generations\n",
 		verb, len(garbage.Generations), len(garbage.Objects), garbage.SizeBytes, len(garbage.Kept))
 	if err == nil && !c.Delete && len(garbage.Objects) > 0 {
-		on.Say("hint: the same with --delete removes them")
+		on.Say("hint: add --delete to remove them")
 	}
 	return err
 }

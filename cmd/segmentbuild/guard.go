@@ -124,16 +124,17 @@ func refused(found *guard.Findings) error {
 	}) {
 		return ended
 	}
-	hint := "if all of this is what you want: --force --reason \"…\""
+	hint := "if all of this is intended: --force --reason \"…\""
 	if len(found.Acceptable) > 0 {
-		hint = fmt.Sprintf("if one of these changes is meant, --accept %q --reason \"…\" accepts that one alone; %s",
+		hint = fmt.Sprintf("if one of these changes is intended, --accept %q --reason \"…\" accepts only this "+
+			"change; %s",
 			found.Acceptable[0], hint)
 	}
 	if slices.ContainsFunc(found.Refusals, guard.IsWithdrawn) {
-		hint += "; users who were rolled back from need --force, beside an --accept too"
+		hint += "; users who were rolled back require --force, even with --accept"
 	}
 	if slices.ContainsFunc(found.Refusals, guard.IsBound) {
-		hint += "; the bounds are --max-change and its kin, and those of the build file"
+		hint += "; the limits are --max-change and the other --max flags, and those of the build file"
 	}
 	return terminal.Hinted(ended, hint)
 }

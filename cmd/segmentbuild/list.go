@@ -25,7 +25,7 @@ type at struct {
 }
 
 // wrongPlace is what to do where nothing is found.
-const wrongPlace = "look whether --at names the location that builds publish to"
+const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
 	error) {

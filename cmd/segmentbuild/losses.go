@@ -20,16 +20,17 @@ func (r *buildReport) noteLosses(p *guard.Proposal, found *guard.Findings) {
 	}
 	losses.remedy = func(c *publish.Change) string {
 		if r.dryRun {
-			return fmt.Sprintf("build with --accept %q, and they take it over", guard.Suggest(c))
+			return fmt.Sprintf("build with --accept %q so that they accept the loss", guard.Suggest(c))
 		}
-		return fmt.Sprintf("to have them take it over, roll back to %s, then build with --accept %q and --force",
+		return fmt.Sprintf("to make them accept the loss, roll back to %s, then build with --accept %q and --force",
 			losses.live, guard.Suggest(c))
 	}
 	r.Warnings = append(r.Warnings, losses.of(found.Sets)...)
 	r.Warnings = append(r.Warnings, losses.zones(p.Candidate, p.Base.Generation)...)
 	for _, text := range found.Used {
 		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("an earlier build used the acceptance %q, which passes once: remove it from this build", text))
+			fmt.Sprintf("the acceptance %q was already used by an earlier build and is valid once: remove it from "+
+				"this build", text))
 	}
 }
 
@@ -84,12 +85,13 @@ func (l *lossWarnings) passes(c *publish.Change) bool {
 func (l *lossWarnings) one(c *publish.Change) string {
 	switch {
 	case c.State == publish.Vanishes && isZone(c.Set):
-		return fmt.Sprintf("set %q vanishes with %d users: services that need the time zones of users "+
-			"will keep generation %s: %s",
+		return fmt.Sprintf("set %q vanishes with %d users: services that use time zones of users will keep "+
+			"generation %s: %s",
 			c.Set, c.Before, l.live, l.remedy(c))
 	case c.State == publish.Vanishes && l.told(c):
-		return fmt.Sprintf("set %q vanishes with %d users: services that suppress it refuse each generation "+
-			"without it, whatever is accepted, until their configuration says no_longer_suppressed: [%s]", c.Set,
+		return fmt.Sprintf("set %q vanishes with %d users: services that suppress it reject every generation "+
+			"without the set, even with --accept, until their configuration contains no_longer_suppressed: [%s]",
+			c.Set,
 			c.Before, c.Set)
 	}
 	text := fmt.Sprintf("%d of %d users leave %s, such as %s", c.Removed, c.Before, c.What(), ids(c.Left))
@@ -116,7 +118,7 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	if len(lost.Losses) == 0 && lost.ZoneLeft == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("services that need the time zones of users will keep generation %s: %v", l.live, lost)}
+	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
 // folder tells of the sets of one folder, the one that loses most by name.

@@ -156,7 +156,7 @@ func (r *buildReport) print(w io.Writer) error {
 	r.printZones(w)
 	r.printBadRows(w)
 	if n := len(r.LeftOut); n > 0 {
-		fmt.Fprintf(w, "left out: %d files that are not data by their names, such as %s\n", n, r.LeftOut[0])
+		fmt.Fprintf(w, "skipped: %d files whose names are not those of data files, such as %s\n", n, r.LeftOut[0])
 	}
 	r.printFiles(w)
 	for _, f := range r.Files {
@@ -168,7 +168,7 @@ func (r *buildReport) print(w io.Writer) error {
 		}
 	}
 	if r.ComparedWith != "" {
-		fmt.Fprintf(w, "nothing is live: compared with %s, the newest\n", r.ComparedWith)
+		fmt.Fprintf(w, "no generation is live: compared with the newest one, %s\n", r.ComparedWith)
 	}
 	return errors.Join(err, printChanges(w, r.Changes, r.NoSegment), printSetChanges(w, r.SetChanges),
 		printDrift(w, r.Week), r.printEnd(w))
@@ -177,8 +177,8 @@ func (r *buildReport) print(w io.Writer) error {
 // printZones says how many users have several time zones.
 func (r *buildReport) printZones(w io.Writer) {
 	if r.FurtherZones > 0 {
-		fmt.Fprintf(w, "time zones: %d users are in a further set of %s, and are in the zone of the first, in the "+
-			"order above\n", r.FurtherZones, segments.ZonePrefix)
+		fmt.Fprintf(w, "time zones: %d users are in more than one set of %s, and the first set in the order above "+
+			"counts\n", r.FurtherZones, segments.ZonePrefix)
 	}
 }
 
@@ -223,7 +223,7 @@ func growth(onlyGrows bool, maxLoss float64) string {
 	case !onlyGrows:
 		return ""
 	case maxLoss == 0:
-		return "only grows (nobody may leave)"
+		return "only grows (no user may leave)"
 	}
 	return fmt.Sprintf("only grows (%g %% may leave)", maxLoss)
 }
@@ -265,22 +265,23 @@ func (r *buildReport) printEnd(w io.Writer) error {
 	for _, c := range r.SetsThatGrew {
 		stay := ""
 		if c.Stay > 0 {
-			stay = fmt.Sprintf("; %d who would leave stay", c.Stay)
+			stay = fmt.Sprintf("; %d users who would leave stay", c.Stay)
 		}
 		fmt.Fprintf(w, "grew: set %q by %d to %d users%s\n", c.Set, c.Added, c.After, stay)
 	}
 	var err error
 	switch r.Status {
 	case setsPublished:
-		_, err = fmt.Fprintf(w, "published %s to %s: sets that only grew; all else stays as in %s\n", r.Generation,
+		_, err = fmt.Fprintf(w, "published %s to %s: only sets that grew; everything else stays as in %s\n",
+			r.Generation,
 			r.Location, r.Before)
 	case "published":
 		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps uploaded)\n", r.Generation, r.Location,
 			r.UploadedBytes)
 	case "unchanged":
-		_, err = fmt.Fprintf(w, "unchanged: %s is live in %s already\n", r.Generation, r.Location)
+		_, err = fmt.Fprintf(w, "unchanged: %s is already live in %s\n", r.Generation, r.Location)
 	case "dry run":
-		_, err = fmt.Fprintf(w, "dry run: nothing was published to %s, live is %s\n", r.Location,
+		_, err = fmt.Fprintf(w, "dry run: nothing was published to %s, where %s is live\n", r.Location,
 			cmp.Or(r.Before, "nothing"))
 	}
 	return err
@@ -345,7 +346,7 @@ func noneNote(n *publish.NoSegment) string {
 	if n.Fall == 0 {
 		return publish.Same
 	}
-	return fmt.Sprintf("%d fall to the default limits", n.Fall)
+	return fmt.Sprintf("%d have no segment and get the default limits", n.Fall)
 }
 
 // printSetChanges writes the table of what becomes of the sets that change, and how
@@ -359,7 +360,7 @@ func printSetChanges(w io.Writer, changes []publish.Change) error {
 	}
 	err := printSetTable(w, []any{"set", "before", "after", "added", "removed", "change"}, table)
 	if same := len(changes) - len(table); same > 0 {
-		_, err = fmt.Fprintf(w, "sets that stay the same: %d\n", same)
+		_, err = fmt.Fprintf(w, "unchanged sets: %d\n", same)
 	}
 	return err
 }

@@ -93,15 +93,15 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	for _, set := range r.Carried {
 		note := "as it is live"
 		if set.Joined {
-			note = "as it is live, joined with those who have left it since then"
+			note = "as it is live, plus users who have left it since"
 		}
-		fmt.Fprintf(to, "carried along: set %q %s: %d users\n", set.Set, note, set.Users)
+		fmt.Fprintf(to, "kept: set %q %s: %d users\n", set.Set, note, set.Users)
 	}
 	for _, a := range r.Accepted {
-		fmt.Fprintf(to, "rolled back as well: set %q: %d of its %d users leave\n", a.Set, a.Removed, a.Before)
+		fmt.Fprintf(to, "rolled back as well: set %q loses %d of its %d users\n", a.Set, a.Removed, a.Before)
 	}
 	for _, c := range r.Shrinks {
-		fmt.Fprintf(to, "warning: %s only grows, and %d of its %d users leave, such as %s\n", c.What(), c.Removed,
+		fmt.Fprintf(to, "warning: %s only grows, but %d of its %d users leave, such as %s\n", c.What(), c.Removed,
 			c.Before, ids(c.Left))
 	}
 	for _, text := range r.Warnings {
@@ -114,10 +114,10 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 		if len(r.Carried)+len(r.Accepted) > 0 {
 			what = "a new generation with the segments of " + c.Generation
 		}
-		_, err = fmt.Fprintf(to, "dry run: nothing was changed, %s would be live in %s, live is %s\n",
+		_, err = fmt.Fprintf(to, "dry run: nothing was changed: %s would be live in %s, where %s is live\n",
 			what, c.At, before)
 	case rollbackUnchanged:
-		_, err = fmt.Fprintf(to, "unchanged: %s is live in %s already\n", r.Live, c.At)
+		_, err = fmt.Fprintf(to, "unchanged: %s is already live in %s\n", r.Live, c.At)
 	default:
 		with := ""
 		if r.Live != c.Generation {
@@ -172,8 +172,8 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
 		if base.Fault != nil {
-			r.Warnings = append(r.Warnings, "the live generation cannot be read: "+
-				"users who joined its sets since then are not carried along; build them again at once")
+			r.Warnings = append(r.Warnings, "the live generation cannot be read: users who joined its sets since "+
+				"then are lost; build them again at once")
 		}
 		return
 	}
@@ -187,7 +187,8 @@ func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveStat
 		if !dryRun {
 			first = fmt.Sprintf("roll back to %s first, then to %s with one of: ", base.Name, r.Segments)
 		}
-		return first + fmt.Sprintf("--keep-set %s leaves it as it is, --also-roll-back %s has them take it over",
+		return first + fmt.Sprintf("--keep-set %s keeps the set as it is, --also-roll-back %s makes services accept "+
+			"the loss",
 			c.Set, c.Set)
 	}}
 	r.Warnings = append(r.Warnings, losses.of(r.Sets)...)

@@ -48,7 +48,7 @@ func TestBuildFilesThatExplodeAreRefused(t *testing.T) {
 		strings.Repeat("{a: ", 20_000):          "is too deep: more than 32 levels",
 		strings.Repeat("? ", 20_000):            "is too deep: more than 32 levels",
 		strings.Repeat("# much\n", 200_000):     "must be at most 1048576 bytes",
-		"max_bad_rows: &a [*a]\nsegments: []\n": "1:19: alias *a stands within what it stands for",
+		"max_bad_rows: &a [*a]\nsegments: []\n": "1:19: alias *a refers to itself",
 	} {
 		file := filepath.Join(t.TempDir(), "segments.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -88,6 +88,6 @@ func TestTheConsoleIsTurnedOff(t *testing.T) {
 
 	w.configure("console: true\n")
 	testkit.Eventually(t, func() bool { return w.status().Config.Error != "" }, "it changes at a start alone")
-	require.Contains(t, w.status().Config.Error, "console: changes only at a start; the configuration in force "+
-		"stays (false, now true)")
+	require.Contains(t, w.status().Config.Error, "console: requires a restart; the configuration in force stays "+
+		"(false, now true)")
 }

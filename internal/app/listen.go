@@ -144,12 +144,12 @@ func (s *Service) drain(ctx context.Context) error {
 	for _, e := range s.endpoints {
 		errs = append(errs, e.server.Shutdown(polite))
 	}
-	late := named("requests were still in flight after "+timeout.String(), errors.Join(errs...))
+	late := named("requests were still in progress after "+timeout.String(), errors.Join(errs...))
 	for _, e := range s.endpoints {
 		_ = e.server.Close() // Shutdown has told what is wrong
 		e.serving.Wait()
 	}
-	return errors.Join(late, named("a call does not come back from the store", s.calls.end(ctx)))
+	return errors.Join(late, named("a call is still waiting for the store", s.calls.end(ctx)))
 }
 
 // MissingFiles is why the service could not start on this machine, which need

@@ -41,7 +41,8 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 			add("suppress.%s: the set is empty, so it suppresses nobody", guard.Set)
 		}
 		if !guard.OnlyGrows {
-			add("suppress.%s: users may leave the set in each build: declare it only_grows there", guard.Set)
+			add("suppress.%s: users may leave the set in each build: declare the set only_grows in the build",
+				guard.Set)
 		}
 		switch {
 		case suppressed.MaxAge > 0 && age > suppressed.MaxAge:
@@ -49,11 +50,11 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 				guard.Set,
 				ageText(age), capping.Span(suppressed.MaxAge))
 		case suppressed.MaxAge == 0 && age > oldList:
-			add("suppress.%s: the set is %s old, and no max_age bounds its age", guard.Set, ageText(age))
+			add("suppress.%s: the set is %s old, and no max_age limits its age", guard.Set, ageText(age))
 		}
 	}
 	for _, text := range s.segments.Status().Unjudged {
-		add("guarded sets are in use without a comparison: %s", text)
+		add("protected sets are in use without a comparison: %s", text)
 	}
 	return list
 }
@@ -101,7 +102,7 @@ func (s *Service) reportLists() {
 		}
 	}
 	if len(ages) > 0 {
-		s.logger.Warn("segments: suppressed sets are those of the cache", "sets", strings.Join(ages, ", "))
+		s.logger.Warn("segments: suppressed sets come from the cache", "sets", strings.Join(ages, ", "))
 	}
 }
 

@@ -125,7 +125,7 @@ func TestAListThatLosesUsersIsRefused(t *testing.T) {
 		bad := w.publish(of)
 		refused := w.refusesNow(bad)
 		require.Equal(t, []string{"users"}, refused.Reasons)
-		require.Contains(t, refused.Error, "its set opted-out is empty: all 10000 users left, at most 10 may leave")
+		require.Contains(t, refused.Error, "set opted-out is empty: all 10000 users left, but at most 10 may leave")
 		require.Contains(t, w.metrics(), `capper_segments_refused{reason="users"} 1`)
 		w.requireDenied("", out.Sample(500, 1)...)
 		require.Equal(t, first, w.status().Generation)
@@ -136,13 +136,13 @@ func TestAListThatLosesUsersIsRefused(t *testing.T) {
 		require.Equal(t, first, w.status().Generation)
 		w.refusesNow(bad)
 		w.requireDenied("", out.Sample(500, 2)...)
-		require.Contains(t, w.log.String(), "suppressed sets are those of the cache")
+		require.Contains(t, w.log.String(), "suppressed sets come from the cache")
 
 		of["opted-out"] = bitmap.Range(11, 10_500) // across the generation that was skipped
 		w.refusesNow(w.publish(of))
 		of["opted-out"], of["stop"] = out, bitmap.Range(10_001, 10_011)
 		require.Contains(t, w.refusesNow(w.publish(of)).Error,
-			"1 of 10 users (10 %) left set stop, at most 0 may leave")
+			"1 of 10 users (10 %) left set stop, but at most 0 may leave")
 		w.requireDenied("sms", out.Sample(500, 3)...)
 
 		of["opted-out"], of["stop"] = bitmap.Range(10, 10_500), bitmap.Range(10_000, 10_011)
@@ -193,7 +193,7 @@ func TestAStartWithoutACacheKeepsTheList(t *testing.T) {
 			require.Equal(t, segments.OriginSource, status.Segments.Origin)
 			require.Empty(t, status.Segments.Unjudged)
 			require.Contains(t, w.refusesNow(bad).Error,
-				"its set opted-out is empty: all 10000 users left, at most 10 may leave")
+				"set opted-out is empty: all 10000 users left, but at most 10 may leave")
 			require.Contains(t, w.metrics(), `capper_segments_refused{reason="users"} 1`)
 			w.requireDenied("", out.Sample(500, 4)...)
 			require.NoError(t, w.Stop())
@@ -252,7 +252,7 @@ func TestZonesThatVanishAreRefusedWhereTheyCount(t *testing.T) {
 	bad := w.publish(one)
 	refused := w.refusesNow(bad)
 	require.Equal(t, []string{"zones"}, refused.Reasons)
-	require.Contains(t, refused.Error, "it has no set tz/Asia/Singapore with its 900 users")
+	require.Contains(t, refused.Error, "set tz/Asia/Singapore with its 900 users is missing")
 	require.Equal(t, first, w.status().Generation)
 	require.Equal(t, 2, quiet())
 
@@ -317,7 +317,7 @@ func TestAListThatIsTooOld(t *testing.T) {
 	problems := strings.Join(status.Config.Problems, "\n")
 	require.Contains(t, problems, "suppress.opted-out: the set is 49h old and max_age is 48h: the sends that it "+
 		"suppresses are unavailable")
-	require.Contains(t, problems, "suppress.stop: the set is 49h old, and no max_age bounds its age")
+	require.Contains(t, problems, "suppress.stop: the set is 49h old, and no max_age limits its age")
 	require.Contains(t, w.metrics(), `capper_sets_too_old{set="opted-out"} 1`)
 	require.Contains(t, w.metrics(), `capper_sets_max_age_seconds{set="opted-out"} 172800`)
 	require.NotContains(t, w.metrics(), `capper_sets_too_old{set="stop"}`)

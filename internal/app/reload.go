@@ -59,7 +59,8 @@ func (s *Service) answerReload(changed bool) {
 	switch {
 	case changed:
 	case status.Error != "":
-		s.logger.Error("configuration still refused, the one before stays in force", "version", status.Version, "error",
+		s.logger.Error("configuration still rejected, the previous one stays in force",
+			"version", status.Version, "error",
 			status.Error)
 	default:
 		s.logger.Info("configuration unchanged", "version", status.Version)
@@ -71,7 +72,7 @@ func (s *Service) answerReload(changed bool) {
 func (s *Service) tell(states ...string) {
 	for _, state := range states {
 		if err := systemd.Notify(s.manager, state); err != nil {
-			s.logger.Warn("the service manager is not told", "state", state, "error", err)
+			s.logger.Warn("systemd could not be notified", "state", state, "error", err)
 		}
 	}
 }
@@ -110,7 +111,7 @@ func (s *Service) take(cfg *config.Config) error {
 	s.level.Set(cfg.Log.Level)
 	s.shortened.note(inForce, cfg.Policy, s.clock())
 	for _, lost := range s.unsuppressed.note(inForce, cfg.Policy, s.clock()) {
-		s.logger.Warn("suppression taken away by a reload", "set", lost.Set, "now_sent", lost.Sends)
+		s.logger.Warn("a reload removed a suppression", "set", lost.Set, "now_sent", lost.Sends)
 	}
 	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, cfg.PolicyText) // before a record names it
 	s.pacers.SetPolicy(cfg.Pacers)
@@ -129,7 +130,7 @@ func (s *Service) noteSilences(p *capping.Policy) {
 func (s *Service) reportReload(result string, err error) {
 	cfg := s.watcher.Current()
 	if err != nil {
-		s.logger.Error("configuration refused, the one before stays in force", "error", err)
+		s.logger.Error("configuration rejected, the previous one stays in force", "error", err)
 		server.AuditFile(s.logger, "reload", result, "version", cfg.Version, "error", err)
 		return
 	}

@@ -79,13 +79,13 @@ func (s *Service) problems(current *segments.Snapshot) []string {
 func unmatched(policy *capping.Policy, current *segments.Snapshot) (list []string) {
 	configured, published := policy.Unmatched(current.Names())
 	for _, segment := range configured {
-		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s has no such segment", segment,
+		list = append(list, fmt.Sprintf("limits.segments.%s: generation %s does not have this segment", segment,
 			current.Generation()))
 	}
 	for _, segment := range published {
 		applies := "limits.default applies"
 		if len(policy.Default) == 0 {
-			applies = "limits.default has none either, so it is uncapped"
+			applies = "limits.default has none either, so the segment is uncapped"
 		}
 		list = append(list, fmt.Sprintf("segment %s has no limits of its own: %s", segment, applies))
 	}

@@ -81,7 +81,7 @@ func keyOf(policy *capping.Policy, set string) string {
 // butSegment is a hint where a segment is called as the set that is missing.
 func butSegment(current *segments.Snapshot, name string) string {
 	if slices.Contains(current.Names(), name) {
-		return " (it is a segment there, and sets are asked for)"
+		return " (the name is a segment there, but a set is required)"
 	}
 	return ""
 }
@@ -105,10 +105,11 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	policy := s.capper.Policy()
 	switch missing := policy.Missing(generation{Snapshot: next}); {
 	case len(missing) > 0:
-		s.logger.Error("not ready: the generation lacks sets, and nobody is sent to before they are published",
+		s.logger.Error("not ready: the generation lacks required sets, and no user is allowed until they are "+
+			"published",
 			"generation", next.Generation(), "missing", strings.Join(missing, ", "))
 	case before != nil && len(policy.Missing(generation{Snapshot: before})) > 0:
-		s.logger.Info("the generation has every set that the configuration needs", "generation", next.Generation())
+		s.logger.Info("the generation has every set that the configuration requires", "generation", next.Generation())
 	}
 }
 
@@ -117,7 +118,8 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("time zones of users count, and generation %s has no set %s…: all go by %s",
+	return []string{fmt.Sprintf("time zones of users are used, but generation %s has no set %s…: every user gets "+
+		"the zone %s",
 		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 

@@ -181,7 +181,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 0\n")
 			testkit.Eventually(t, func() bool {
 				return strings.Contains(w.log.String(),
-					`level=INFO msg="the generation has every set that the configuration needs" generation=`+second)
+					`level=INFO msg="the generation has every set that the configuration requires" generation=`+second)
 			})
 		})
 	}
@@ -206,7 +206,7 @@ func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 	status := w.status()
 	require.True(t, status.Ready)
 	require.Equal(t, first, status.Generation)
-	require.Equal(t, "generation "+second+" is refused: set opted-out, which the configuration requires, is missing",
+	require.Equal(t, "generation "+second+" is rejected: set opted-out, which the configuration requires, is missing",
 		status.Segments.Error)
 	require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1)
 
@@ -238,8 +238,9 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			require.Equal(t, strings.Join([]string{
 				"not yet: quiet[0].sets: " +
 					"generation " + first + " lacks set de: the change waits for a generation with the set",
-				"suppress.new: generation " + first + " has no set new (it is a segment there, and sets are asked " +
-					"for): the change waits for a generation with the set",
+				"suppress.new: " +
+					"generation " + first + " has no set new (the name is a segment there, but a set is required): " +
+					"the change waits for a generation with the set",
 				"suppress.opted-out: " +
 					"generation " + first + " lacks set opted-out: the change waits for a generation with the set",
 			}, "\n"), status.Config.Error)
@@ -314,7 +315,7 @@ func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 		w.configure(sections)
 		testkit.Eventually(t, func() bool { return strings.Contains(w.status().Config.Error, why) })
 		require.Equal(t, before, w.status().ConfigVersion)
-		require.Contains(t, w.log.String(), "configuration refused, the one before stays in force")
+		require.Contains(t, w.log.String(), "configuration rejected, the previous one stays in force")
 		require.True(t, denied(1, false, "push"))
 		require.True(t, denied(2, true, "sms"))
 	}
@@ -327,7 +328,7 @@ func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 	problems := strings.Join(w.status().Config.Problems, "\n")
 	require.Regexp(t, `no_longer_suppressed: opted-out was suppressed until 20\d\d-\S+Z: take it out of the list once that is settled`, problems)
 	require.Regexp(t, `less_suppressed: bounced was suppressed for more sends until 20\d\d-\S+Z`, problems)
-	require.Contains(t, w.log.String(), "suppression taken away by a reload")
+	require.Contains(t, w.log.String(), "a reload removed a suppression")
 
 	after := w.status().ConfigVersion
 	w.configure("suppress: {bounced: [push]}\n")
@@ -347,7 +348,8 @@ func TestProblemsOfSets(t *testing.T) {
 	w.start(t)
 	problems := strings.Join(w.status().Config.Problems, "\n")
 	require.Contains(t, problems, "timezone is not set")
-	require.Contains(t, problems, "time zones of users count, and generation "+first+" has no set tz/…: all go by UTC")
+	require.Contains(t, problems, "time zones of users are used, but "+
+		"generation "+first+" has no set tz/…: every user gets the zone UTC")
 	require.Contains(t, problems, `audiences.good: in good of the configuration: generation `+first+
 		` has no segment or set "de2"; the nearest is "de"`)
 	require.Contains(t, problems,

@@ -34,7 +34,7 @@ func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	if last == nil || looks >= last.from || !now.Before(last.until) {
 		return nil
 	}
-	return []string{fmt.Sprintf("limits: a reload shortened how far they look back from %s to %s: sends are kept as "+
-		"before until %s, in case it was not meant",
+	return []string{fmt.Sprintf("limits: a reload shortened the longest window from %s to %s: sends are kept for "+
+		"the old window until %s, in case the change was a mistake",
 		capping.Span(last.from), capping.Span(looks), last.until.UTC().Format(time.RFC3339))}
 }

@@ -24,7 +24,7 @@ func TestShortenedReloadIsAProblemWhileSendsAreKept(t *testing.T) {
 	s.note(week, short, now)
 	problem := s.problems(short, now)
 	require.Len(t, problem, 1)
-	require.Contains(t, problem[0], "from 168h to 24h: sends are kept as before until 2026-11-27T12:00:00Z")
+	require.Contains(t, problem[0], "from 168h to 24h: sends are kept for the old window until 2026-11-27T12:00:00Z")
 	require.Empty(t, s.problems(week, now), "it is undone")
 	s.note(short, looksBack(time.Hour), now.Add(day))
 	require.Equal(t, strings.Replace(problem[0], "to 24h", "to 1h", 1), s.problems(looksBack(time.Hour),

@@ -24,7 +24,8 @@ func (e *UnknownError) Error() string {
 	text := place(e.Column, e.Within) + fmt.Sprintf("generation %s has no segment or set %q", e.Generation, e.Name)
 	switch {
 	case e.Apart != nil:
-		return text + fmt.Sprintf(`: a name may hold "-", so put spaces around it: %s`, strings.Join(e.Apart, " - "))
+		return text + fmt.Sprintf(": a name may contain \"-\", so put spaces around the operator: %s",
+			strings.Join(e.Apart, " - "))
 	case e.Nearest != "":
 		return text + fmt.Sprintf("; the nearest is %q", e.Nearest)
 	}
@@ -107,7 +108,7 @@ func (n *names) leaf(of *node) (*plan, error) {
 	case of.name == All || of.name == Default:
 		if n.has(of.name) {
 			return nil, &AmbiguousError{Name: of.name, Column: of.ownColumn(), Within: of.within,
-				Generation: n.Generation(), Also: "what expressions call other users"}
+				Generation: n.Generation(), Also: "a reserved name of expressions"}
 		}
 		leaf.load = n.everybody(of.name == All)
 	case n.codes[of.name] != 0:

@@ -43,12 +43,12 @@ func TestNamesThatAGenerationDoesNotHave(t *testing.T) {
 		"vip | nothing-like-it": `column 7: ` + in + `"nothing-like-it"`,
 		"al":                    `column 1: ` + in + `"al"; the nearest is "all"`,
 		"vip & active-vip": `column 7: ` + in +
-			`"active-vip": a name may hold "-", so put spaces around it: active - vip`,
+			`"active-vip": a name may contain "-", so put spaces around the operator: active - vip`,
 		"vip-opted-out-a-b": `column 1: ` + in +
-			`"vip-opted-out-a-b": a name may hold "-", so put spaces around it: vip - opted-out - a-b`,
+			`"vip-opted-out-a-b": a name may contain "-", so put spaces around the operator: vip - opted-out - a-b`,
 		"active-engaged": `column 1: ` + in +
-			`"active-engaged": a name may hold "-", so put spaces around it: active - engaged`,
-		"active-all":    `column 1: ` + in + `"active-all": a name may hold "-", so put spaces around it: active - all`,
+			`"active-engaged": a name may contain "-", so put spaces around the operator: active - engaged`,
+		"active-all":    `column 1: ` + in + `"active-all": a name may contain "-", so put spaces around the operator: active - all`,
 		"engagd":        `column 1: ` + in + `"engagd"; the nearest is "engaged"`,
 		"active-":       `column 1: ` + in + `"active-"; the nearest is "active"`,
 		"vip | engaged": `in engaged of the configuration: ` + in + `"opned"`,
@@ -72,7 +72,7 @@ func TestNamesWithTwoMeaningsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	also := " also the name of a segment or set of generation " + s.Generation()
 	for text, want := range map[string]string{
-		"active - all":    `column 10: "all" is what expressions call other users and` + also,
+		"active - all":    `column 10: "all" is a reserved name of expressions and` + also,
 		"active | opened": `column 10: "opened" is an expression of the configuration and` + also,
 		"above":           `"opened" is an expression of the configuration and` + also,
 	} {

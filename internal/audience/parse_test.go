@@ -108,9 +108,9 @@ func TestBoundsOfExpressions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a" + strings.Repeat(" ", 4_096): "an expression must have at most 4096 bytes, got 4097",
-		strings.Repeat("a|", 256) + "a":  "column 513: an expression has at most 256 names",
-		nested(MaxNesting + 1):           "column 65: an expression has at most 64 parentheses within each other",
-		strings.Repeat("(", 4_000):       "column 65: an expression has at most 64 parentheses within each other",
+		strings.Repeat("a|", 256) + "a":  "column 513: an expression must have at most 256 names",
+		nested(MaxNesting + 1):           "column 65: an expression must have at most 64 parentheses within each other",
+		strings.Repeat("(", 4_000):       "column 65: an expression must have at most 64 parentheses within each other",
 	} {
 		_, err := Parse(text)
 		require.EqualError(t, err, want)
@@ -193,8 +193,8 @@ func TestFaultsOfNamedExpressions(t *testing.T) {
 		"a circle behind another": {map[string]string{"a": "b", "b": "c", "c": "b"},
 			"b: b refers to itself: b → c → b"},
 		"syntax":  {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
-		"all":     {map[string]string{"all": "b"}, `all: "all" is what expressions call other users`},
-		"default": {map[string]string{"default": "b"}, `default: "default" is what expressions call other users`},
+		"all":     {map[string]string{"all": "b"}, `all: "all" is a reserved name of expressions`},
+		"default": {map[string]string{"default": "b"}, `default: "default" is a reserved name of expressions`},
 		"bad names": {map[string]string{"a b": "c", "": "c", "-a": "c", "(": "c"}, badName("") + "\n" + badName("(") +
 			"\n" + badName("-a") + "\n" + badName("a b")},
 		"several": {map[string]string{"b": "b", "a": ""}, "a: column 1: expected a name or \"(\", got the end\nb: b " +

@@ -24,7 +24,7 @@ type BoundError struct {
 }
 
 func (e *BoundError) Error() string {
-	return fmt.Sprintf("column %d: an expression has at most %s", e.Column, e.Most)
+	return fmt.Sprintf("column %d: an expression must have at most %s", e.Column, e.Most)
 }
 
 // The kinds of tokens; an operator or a parenthesis is its own kind.

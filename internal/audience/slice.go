@@ -188,7 +188,8 @@ type Page struct {
 type TooManyError struct{ Most int }
 
 func (e *TooManyError) Error() string {
-	return fmt.Sprintf("the audience has more users than the %d of a call: ask for a page or a part of it", e.Most)
+	return fmt.Sprintf("the audience has more users than one call may have, which is %d: request a page or a part",
+		e.Most)
 }
 
 // Users is all users that a query means; a *TooManyError where they are more than most.

@@ -103,11 +103,12 @@ func (c *Counter) flushWithin(ctx context.Context) {
 		return
 	}
 	if c.failing = err != nil; c.failing {
-		c.logger.Warn("answers are not in the counts of messages yet: they are kept and tried again", "error",
+		c.logger.Warn("counts of messages are delayed: the results of calls are kept, and the update is retried",
+			"error",
 			err.Error())
 		return
 	}
-	c.logger.Info("answers are in the counts of messages again")
+	c.logger.Info("counts of messages are up to date again")
 }
 
 // Flush adds what was gathered to the store. What could not be added is gathered again.
@@ -139,7 +140,7 @@ func (c *Counter) take() []Delta {
 	c.mu.Unlock()
 	if dropped > 0 {
 		c.lost.Add(float64(dropped))
-		c.logger.Debug("answers of too many messages at once: some are not counted", "users", dropped)
+		c.logger.Debug("too many messages at once: results of some calls are not counted", "users", dropped)
 	}
 	deltas := make([]Delta, 0, len(gathered))
 	for key, answers := range gathered {

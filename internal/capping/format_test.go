@@ -17,7 +17,7 @@ func TestFormatErrorSaysWhatToDo(t *testing.T) {
 			[]string{"in format 3, which a newer version", "reads the formats 1 to 2",
 				"start the newer version again"}},
 		"older": {FormatError{Marker: "capper log 1", Found: 1, Oldest: 3, Newest: 3},
-			[]string{"in format 1,", "reads format 3 only", "start a version that reads both"}},
+			[]string{"have format 1,", "reads format 3 only", "start a version that supports both"}},
 		"another": {FormatError{Marker: "capper log 1 bucket 64", Found: 1, Oldest: 1, Newest: 1,
 			Want: "capper log 1 bucket 1"}, []string{"bucket 64", "bucket 1\"", "another build"}},
 		"foreign": {FormatError{Oldest: 1, Newest: 1}, []string{"not a capper store"}},

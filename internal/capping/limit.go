@@ -13,7 +13,7 @@ const MaxName = 64
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // NameRule says what IsName demands, to be formatted with what was found.
-const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', the first a letter or digit, got %q"
+const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, got %q"
 
 // IsName reports whether a limit, a channel, a client or a namespace may be
 // called so.

@@ -173,16 +173,17 @@ func (e *FormatError) Error() string {
 	}
 	switch {
 	case e.Marker == "":
-		return "there is data without capper's format marker: not a capper store"
+		return "the Redis namespace or directory has data without the format marker of capper: not a capper store"
 	case e.Found > e.Newest:
-		return fmt.Sprintf("the logs are in format %d, which a newer version of capper wrote, and %s: "+
-			"start the newer version again; there is no way back but a copy from before it (format marker %q)", e.Found,
+		return fmt.Sprintf("the logs have format %d, which a newer version of capper wrote, but %s: start the newer "+
+			"version again; only a copy from before the upgrade can be used with this version (format marker %q)",
+			e.Found,
 			reads, e.Marker)
 	case e.Found > 0 && e.Found < e.Oldest:
-		return fmt.Sprintf("the logs are in format %d, and %s: "+
-			"start a version that reads both and let it finish the upgrade first (format marker %q)", e.Found, reads,
+		return fmt.Sprintf("the logs have format %d, but %s: start a version that supports both and let it finish "+
+			"the upgrade first (format marker %q)", e.Found, reads,
 			e.Marker)
 	}
-	return fmt.Sprintf("the stored format marker is %q, and this version of capper reads and writes %q: the store "+
-		"belongs to another build", e.Marker, e.Want)
+	return fmt.Sprintf("the stored format marker is %q, but this version of capper uses %q: the store belongs to "+
+		"another build", e.Marker, e.Want)
 }

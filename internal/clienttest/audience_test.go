@@ -299,7 +299,7 @@ func TestAGenerationThatIsGone(t *testing.T) {
 	require.ErrorAs(t, err, &ended)
 	require.EqualValues(t, answered, ended.Asked)
 	require.Less(t, ended.Done, ended.Parts)
-	require.Contains(t, err.Error(), "a run with the same message id on the generation in use counts nobody twice")
+	require.Contains(t, err.Error(), "a run with the same message id on the generation in use counts no user twice")
 
 	var total api.Summary
 	require.NoError(t, c.FilterAll(t.Context(), request, func(_ *client.FilterRequest, r *client.FilterResult) error {

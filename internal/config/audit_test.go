@@ -59,7 +59,7 @@ func TestTheAuditChangesOnlyAtAStart(t *testing.T) {
 	require.NoError(t, err)
 	is, givenNow, err := parse("f", []byte(minimal+"audit: {to: b}\n"))
 	require.NoError(t, err)
-	require.ErrorContains(t, was.reloadable("f", is, given, givenNow), "audit.to: changes only at a start; the "+
+	require.ErrorContains(t, was.reloadable("f", is, given, givenNow), "audit.to: requires a restart; the "+
 		"configuration in force stays (a, now b)")
 }
 

@@ -30,8 +30,8 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	must("tracing", c.Tracing == next.Tracing)
 	if len(c.Server.Access.Keys) > 0 && len(next.Server.Access.Keys) == 0 && !next.Server.WithoutKeys {
 		faults.List = append(faults.List, yamltree.Fault{Path: "server.api_keys",
-			Rule: "must not lose its last key by a reload: everybody on this machine could call; if that is meant, " +
-				"say server.without_keys: true"})
+			Rule: "must keep at least one key in a reload, because otherwise every user of this machine could call; " +
+				"if that is intended, set server.without_keys: true"})
 	}
 	faults.List = append(faults.List, renumbered(c.Policy.Channels, next.Policy.Channels)...)
 	faults.List = append(faults.List, c.unsuppressed(next)...)
@@ -59,7 +59,7 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if now, ok := is[name]; ok && now != was[name] {
 			found = append(found, yamltree.Fault{Path: "channels." + name,
-				Rule: fmt.Sprintf("must stay %d, got %d: the number is stored in the logs", was[name], now)})
+				Rule: fmt.Sprintf("must stay %d, got %d: stored sends contain the number", was[name], now)})
 		}
 	}
 	return found
@@ -91,14 +91,14 @@ func changes(section string, was, is map[string]string) (faults []yamltree.Fault
 		inSection := (path == section || strings.HasPrefix(path, section+".")) && !slices.ContainsFunc(reloaded,
 			func(key string) bool { return strings.HasPrefix(path, key) })
 		if inSection && was[path] != is[path] {
-			faults = append(faults, yamltree.Fault{Path: path, Rule: fmt.Sprintf("changes only at a start; the "+
+			faults = append(faults, yamltree.Fault{Path: path, Rule: fmt.Sprintf("requires a restart; the "+
 				"configuration in force stays (%s, now %s)",
 				given(was[path]), given(is[path]))})
 		}
 	}
 	if len(faults) == 0 { // a default that depends on another key
-		faults = append(faults, yamltree.Fault{Path: section, Rule: "changes only at a start; the configuration in " +
-			"force stays"})
+		faults = append(faults, yamltree.Fault{Path: section, Rule: "requires a restart; the configuration in force " +
+			"stays"})
 	}
 	return faults
 }

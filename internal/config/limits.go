@@ -42,8 +42,8 @@ func (r *reader) limits(v yamltree.Value) {
 		},
 	})
 	if !given["default"] {
-		r.Warnings = append(r.Warnings, "limits.default is not set: users in no segment, and in segments without "+
-			"limits of their own, are uncapped")
+		r.Warnings = append(r.Warnings, "limits.default is not set: users in no segment, and users in segments "+
+			"without limits, are uncapped")
 	}
 }
 
@@ -165,10 +165,10 @@ func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:
 		r.Warnings = append(r.Warnings, "timezone is not set: users in no set "+segments.ZonePrefix+
-			"… go by UTC where the time zone of the user counts")
+			"… use UTC where the time zone of the user counts")
 	case !r.userZones && given["timezone"]:
-		r.Warnings = append(r.Warnings, "timezone changes nothing: no limit and no quiet hours go by the time zone "+
-			"of the user")
+		r.Warnings = append(r.Warnings, "timezone has no effect: no limit and no quiet hours use the time zone of "+
+			"the user")
 	}
 }
 

@@ -86,7 +86,7 @@ func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 		return root, &yamltree.Fault{Rule: err.Error()}
 	}
 	if fault.Empty {
-		fault.Rule += "; at least segments.source and limits are needed"
+		fault.Rule += "; segments.source and limits are required"
 	}
 	return root, fault
 }

@@ -48,7 +48,7 @@ func TestFaultsOfPacers(t *testing.T) {
 		"no mapping": {"[a]", "f:4:9: pacers: must be a mapping, got a list"},
 		"nothing":    {"", "f:4:1: pacers: must have a value"},
 		"name": {"{a b: {rate: 1/s}}",
-			`f:4:10: pacers.a b: must be 1 to 64 letters, digits, '_', '.' and '-', the first a letter or digit, got "a b"`},
+			`f:4:10: pacers.a b: must be 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, got "a b"`},
 		"long name":   {"{" + strings.Repeat("a", 65) + ": {rate: 1/s}}", "must be 1 to 64 letters"},
 		"twice":       {"{x: {rate: 1/s}, x: {rate: 2/s}}", "f:4:26: pacers.x: is given twice"},
 		"null":        {"{x: }", "pacers.x: must be a mapping of limits, rate or both, got nothing"},

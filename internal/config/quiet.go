@@ -79,7 +79,7 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 			"set under suppress", q.Hours.To)
 	}
 	if !given["zone"] {
-		r.Warnings = append(r.Warnings, v.Path()+".zone is not set: the hours are those of UTC")
+		r.Warnings = append(r.Warnings, v.Path()+".zone is not set: the hours are in UTC")
 	}
 	r.userZones = r.userZones || q.UserZone
 	return q

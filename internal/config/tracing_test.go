@@ -98,6 +98,6 @@ func TestTracingChangesOnlyAtAStartAndTheLevelAtOnce(t *testing.T) {
 		"sample_ratio: 0.5}\n"))
 	require.NoError(t, err)
 	err = was.reloadable("f", is, given, givenNow)
-	require.ErrorContains(t, err, "tracing.sample_ratio: changes only at a start; the configuration in force stays")
+	require.ErrorContains(t, err, "tracing.sample_ratio: requires a restart; the configuration in force stays")
 	require.NotContains(t, err.Error(), "log.level")
 }

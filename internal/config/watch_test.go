@@ -38,8 +38,9 @@ func TestWatcher(t *testing.T) {
 
 	for bad, why := range map[string]string{
 		minimal + "channels: {push: 2}\n": "must stay 1, got 2",
-		minimal + "store: {kind: embedded, embedded: {path: other}}\n": "store.embedded.path: changes only at a " +
-			"start; the configuration in force stays (not given, now other)",
+		minimal + "store: {kind: embedded, embedded: {path: " +
+			"other}}\n": "store.embedded.path: requires a restart; the configuration in force stays (not given, now " +
+			"other)",
 		minimal + "limits: {}\n": "is given twice",
 	} {
 		write(bad)
@@ -82,16 +83,16 @@ func TestARefusedReloadNamesTheKeys(t *testing.T) {
 		want   []string
 	}{
 		"address": {"{listen: '127.0.0.1:81', bounds: {connections: 9}, api_keys: [" + first + "]}",
-			[]string{"server.listen: changes only at a start; the configuration in force stays (127.0.0.1:80, now " +
+			[]string{"server.listen: requires a restart; the configuration in force stays (127.0.0.1:80, now " +
 				"127.0.0.1:81)"}},
 		"bound": {"{listen: '127.0.0.1:80', bounds: {connections: 8}, api_keys: [" + first + "]}",
 			[]string{"server.bounds.connections: changes only"}},
 		"two": {"{listen: '127.0.0.1:80', call_timeout: 1s, api_keys: [" + first + "]}",
 			[]string{"server.bounds.connections: changes only", "server.call_timeout: changes only"}},
 		"no keys": {"{listen: '127.0.0.1:80', bounds: {connections: 9}}",
-			[]string{"server.api_keys: must not lose its last key", "server.without_keys: true"}},
+			[]string{"server.api_keys: must keep at least one key", "server.without_keys: true"}},
 		"empty list": {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: []}",
-			[]string{"server.api_keys: must not lose its last key"}},
+			[]string{"server.api_keys: must keep at least one key"}},
 		"no keys, said": {"{listen: '127.0.0.1:80', bounds: {connections: 9}, without_keys: true}", nil},
 		"other keys":    {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: [" + second + "]}", nil},
 		"same, spelt": {"{listen: '127.0.0.1:80', max_body: 16777216B, bounds: {connections: 9}, api_keys: [" +

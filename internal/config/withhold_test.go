@@ -87,7 +87,7 @@ timezone: Europe/Lisbon
 channels: {push: 1, email: 2, sms: 3}
 `))
 	require.NoError(t, err)
-	require.Equal(t, []string{"quiet[0].zone is not set: the hours are those of UTC"}, c.Warnings)
+	require.Equal(t, []string{"quiet[0].zone is not set: the hours are in UTC"}, c.Warnings)
 	loud := capping.ChannelSetOf(1, 3)
 	require.Equal(t, []capping.Suppression{
 		{Set: "country/sg", MayLose: 0.1}, {Set: "tz/Etc/GMT+8", EvenExempt: true, MayLose: 0.1},
@@ -288,7 +288,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"audience null":    {someLimits + "audiences: {a: }\n", "audiences.a: must be a string, got nothing"},
 		"audience twice":   {someLimits + "audiences: {a: b, a: c}\n", "audiences.a: is given twice"},
 		"audience of everybody": {someLimits + "audiences: {all: b}\n",
-			`audiences.all: "all" is what expressions call other users`},
+			`audiences.all: "all" is a reserved name of expressions`},
 		"audience name":        {someLimits + "audiences: {a b: b}\n", "audiences.a b: must be 1 to 128 letters"},
 		"audience syntax":      {someLimits + "audiences: {b: vip, a: vip & | new}\n", "f:4:24: audiences.a: column 7"},
 		"audience long syntax": {someLimits + "audiences:\n  a: |\n    vip &\n    ! new\n", "audiences.a: column 7"},
@@ -390,15 +390,16 @@ func TestWarningsOfWhatWithholdsSends(t *testing.T) {
 			[]string{"holdout.percent: 100 % of all users get nothing"}},
 		"not half of them": {rest + "holdout: {percent: 49.9, salt: a}\n", nil},
 		"hours of nobody": {rest + "quiet: [{from: '21:00', to: '08:00'}]\n",
-			[]string{"quiet[0].zone is not set: the hours are those of UTC"}},
+			[]string{"quiet[0].zone is not set: the hours are in UTC"}},
 		"hours of users": {rest + "quiet: [{from: '21:00', to: '08:00', zone: user}]\n",
-			[]string{"timezone is not set: users in no set tz/… go by UTC where the time zone of the user counts"}},
+			[]string{"timezone is not set: users in no set tz/… use UTC where the time zone of the user counts"}},
 		"hours of users, both": {rest + "quiet: [{from: '21:00', to: '08:00', zone: user}]\ntimezone: UTC\n", nil},
 		"days of users": {start + "limits: {segments: {vip: [{name: a, max: 1, calendar: day, timezone: user}]}, " +
 			"default: {daily: 1}}\n",
-			[]string{"timezone is not set: users in no set tz/… go by UTC where the time zone of the user counts"}},
-		"no days of users": {rest + "timezone: Asia/Singapore\n", []string{"timezone changes nothing: no limit and " +
-			"no quiet hours go by the time zone of the user"}},
+			[]string{"timezone is not set: users in no set tz/… use UTC where the time zone of the user counts"}},
+		"no days of users": {rest + "timezone: Asia/Singapore\n",
+			[]string{"timezone has no effect: no limit and no quiet hours use the time zone of " +
+				"the user"}},
 		"all shadows": {start + "limits: {default: [{name: a, max: 1, window: 1h, shadow: true}]}\n",
 			[]string{"limits.default: every limit is a shadow: these users are uncapped"}},
 		"a shadow and none": {start + "limits: {default: [{name: a, max: 1, window: 1h, shadow: true}, {name: b, " +
@@ -454,7 +455,7 @@ func TestWhatWithholdsSendsIsReloaded(t *testing.T) {
 		1)+withheld))
 	require.NoError(t, err)
 	require.EqualError(t, was.reloadable("f", is, wasGiven, isGiven),
-		"f: segments.keep: changes only at a start; the configuration in force stays (not given, now 2h)")
+		"f: segments.keep: requires a restart; the configuration in force stays (not given, now 2h)")
 }
 
 // As many sets and hours as there may be are read at once.

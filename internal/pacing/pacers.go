@@ -93,8 +93,8 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		ask.Request, ask.Continues = requestOf(call, part), part > 0
 		grant, err := p.store.TakePermits(ctx, ask)
 		if errors.As(err, new(*ReuseError)) {
-			return nil, &FieldError{"request_id", fmt.Sprintf("%q is that of an earlier request for other pacers, "+
-				"permits or another message", call.RequestID)}
+			return nil, &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
+				"another number of permits or another message", call.RequestID)}
 		}
 		if err != nil {
 			return nil, err

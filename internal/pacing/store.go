@@ -148,7 +148,7 @@ type State struct {
 // ReuseError is that a request is remembered for another ask.
 type ReuseError struct{}
 
-func (*ReuseError) Error() string { return "the request is remembered for another ask" }
+func (*ReuseError) Error() string { return "the request id was already used for different permits" }
 
 // Fingerprint tells asks apart that a request must not be remembered for: it is
 // Content, or made of targets and permits.

@@ -67,7 +67,7 @@ func TestAStartWithoutACacheComparesWithTheSource(t *testing.T) {
 			require.Empty(t, r.Status().Unjudged)
 			require.Equal(t, []string{segments.ReasonUsers}, r.Status().Refusal.Reasons())
 			require.EqualValues(t, 2_000, r.Guards()[0].Users)
-			requireKept(t, r, first, "its set opted-out is empty: all 2000 users left, at most 2 may leave")
+			requireKept(t, r, first, "set opted-out is empty: all 2000 users left, but at most 2 may leave")
 		}
 		require.Equal(t, segments.OriginCache, g.start(t).Status().Origin, "it is cached by now")
 

@@ -69,15 +69,15 @@ func (l *Loss) exceeds() bool { return l.Vanished || l.Left > l.Allowed+l.Accept
 func (l *Loss) String() string {
 	switch {
 	case l.Vanished:
-		return fmt.Sprintf("it has no set %s with its %d users, and time zones of users count", l.Set, l.Before)
+		return fmt.Sprintf("set %s with its %d users is missing, and time zones of users are used", l.Set, l.Before)
 	case l.Zone():
-		return fmt.Sprintf("%d of %d users in set %s have no time zone there, at most %d may lose it",
+		return fmt.Sprintf("%d of %d users in set %s lose their time zone, but at most %d may lose it",
 			l.Left, l.Before, l.Set, l.Allowed+l.Accepted)
 	case l.Empty:
-		return fmt.Sprintf("its set %s is empty: all %d users left, at most %d may leave",
+		return fmt.Sprintf("set %s is empty: all %d users left, but at most %d may leave",
 			l.Set, l.Before, l.Allowed+l.Accepted)
 	}
-	return fmt.Sprintf("%d of %d users (%s %%) left set %s, at most %d may leave",
+	return fmt.Sprintf("%d of %d users (%s %%) left set %s, but at most %d may leave",
 		l.Left, l.Before, PercentText(100*float64(l.Left)/float64(l.Before)), l.Set, l.Allowed+l.Accepted)
 }
 
@@ -95,7 +95,7 @@ func (e *LossError) Error() string {
 		texts = append(texts, e.Losses[i].String())
 	}
 	if e.ZoneLeft > 0 {
-		texts = append(texts, fmt.Sprintf("%d of %d users with a time zone have none there, at most %v %% may lose it",
+		texts = append(texts, fmt.Sprintf("%d of %d users with a time zone lose it, but at most %v %% may lose it",
 			e.ZoneLeft, e.ZoneUsers, zonesMayLose))
 	}
 	return fmt.Sprintf("%s. If this is a mistake, publish a correct build. If it is meant, roll back to %s, "+

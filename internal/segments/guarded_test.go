@@ -124,17 +124,17 @@ func TestLossesBeyondTheBoundAreRefused(t *testing.T) {
 		g := newGuarding(t, store, "opted-out", "sms/stop")
 		first := goLiveWith(t, store, 0, sets{"opted-out": out, "sms/stop": bitmap.Of(1, 2), "other": out})
 		r := g.start(t)
-		require.Equal(t, []string{"no earlier generation was found, which is usual after a first publish: segments " +
+		require.Equal(t, []string{"no earlier generation was found, which is normal after a first publish: segments " +
 			"cache is empty, and the location has no generation older than the published one"}, r.Status().Unjudged)
 
 		goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of(), "sms/stop": bitmap.Of(1, 2), "other": out})
-		requireKept(t, r, first, "its set opted-out is empty: all 2000 users left, at most 2 may leave",
+		requireKept(t, r, first, "set opted-out is empty: all 2000 users left, but at most 2 may leave",
 			"roll back to "+first.Generation+", then build with --accept and --force")
 		goLiveWith(t, store, 2, sets{"opted-out": span(3, 9_000), "sms/stop": bitmap.Of(1, 2), "other": out})
 		// more than before, and not the same
-		requireKept(t, r, first, "3 of 2000 users (0.2 %) left set opted-out, at most 2 may leave")
+		requireKept(t, r, first, "3 of 2000 users (0.2 %) left set opted-out, but at most 2 may leave")
 		goLiveWith(t, store, 3, sets{"opted-out": out, "sms/stop": bitmap.Of(1), "other": out})
-		requireKept(t, r, first, "1 of 2 users (50 %) left set sms/stop, at most 0 may leave")
+		requireKept(t, r, first, "1 of 2 users (50 %) left set sms/stop, but at most 0 may leave")
 		require.Equal(t, []string{segments.ReasonUsers}, r.Status().Refusal.Reasons())
 
 		next := goLiveWith(t, store, 4, sets{"opted-out": span(2, 9_000), "sms/stop": bitmap.Of(1, 2, 3),
@@ -236,7 +236,7 @@ func TestADamagedCacheIsNoWayRound(t *testing.T) {
 	segmentstest.MakeLive(t, store,
 		segments.PointerTo(goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of()})).Encode())
 	err := segments.NewRefresher(g.cfg).Load(t.Context())
-	require.ErrorContains(t, err, "all 100 users left, at most 0 may leave")
+	require.ErrorContains(t, err, "all 100 users left, but at most 0 may leave")
 	require.ErrorContains(t, err, "the previous generation cannot be used: ")
 }
 
@@ -340,10 +340,10 @@ func TestZonesThatVanishAreRefused(t *testing.T) {
 		says     string // "": it is taken
 	}{
 		{name: "as it was", next: zones(sg, ny, be)},
-		{name: "one vanishes", next: zones(nil, ny, be), says: "it has no set tz/Asia/Singapore with its 900 users, " +
-			"and time zones of users count"},
+		{name: "one vanishes", next: zones(nil, ny, be), says: "set tz/Asia/Singapore with its 900 users is " +
+			"missing, and time zones of users are used"},
 		{name: "one vanishes into another", next: zones(nil, span(0, 1_899), be),
-			says: "it has no set tz/Asia/Singapore"},
+			says: "set tz/Asia/Singapore with its"},
 		{name: "one vanishes, accepted", next: zones(nil, span(0, 1_899), be),
 			accepted: []segments.Accepted{accept(9, "tz/Asia/Singapore", sg, nil)}},
 		{name: "one vanishes, another accepted", next: zones(nil, ny, be),
@@ -351,7 +351,7 @@ func TestZonesThatVanishAreRefused(t *testing.T) {
 			says:     "it has no set tz/Asia/Singapore"},
 		{name: "all vanish", next: sets{"other": sg}, says: "it has no set tz/America/New_York"},
 		{name: "one empties", next: zones(bitmap.Of(), ny, be), says: "900 of 900 users in set tz/Asia/Singapore " +
-			"have no time zone there, at most 450 may lose it"},
+			"lose their time zone, but at most 450 may lose it"},
 		{name: "one empties, accepted", next: zones(bitmap.Of(), ny, be),
 			accepted: []segments.Accepted{accept(9, "tz/Asia/Singapore", sg, bitmap.Of())}},
 		{name: "users move", next: zones(bitmap.Of(1), span(2, 1_899), span(1_900, 11_000))},
@@ -359,7 +359,7 @@ func TestZonesThatVanishAreRefused(t *testing.T) {
 			"tz/Asia/Singapore"},
 		{name: "half of one leave", next: zones(span(0, 449), ny, be)},
 		{name: "a few of each leave", next: zones(span(0, 799), span(900, 1_799), span(2_000, 10_500)),
-			says: "700 of 10901 users with a time zone have none there, at most 5 % may lose it"},
+			says: "700 of 10901 users with a time zone lose it, but at most 5 % may lose it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -95,7 +95,7 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 			r.held.former = whole
 			return &c, err
 		}
-		r.cfg.Logger.Warn("segments: a former generation cannot go into use", "error", loadErr)
+		r.cfg.Logger.Warn("segments: an earlier generation cannot be used", "error", loadErr)
 		if refused == nil {
 			first, refused = &c, fmt.Errorf("%w; the previous generation cannot be used: %w", err, loadErr)
 		}
@@ -119,7 +119,7 @@ func unmeasured(none []error) (texts []string) {
 		texts = append(texts, err.Error())
 	}
 	if usual && len(texts) > 0 {
-		return []string{"no earlier generation was found, which is usual after a first publish: " +
+		return []string{"no earlier generation was found, which is normal after a first publish: " +
 			strings.Join(texts, ", and ")}
 	}
 	return texts
@@ -138,7 +138,8 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 	}
 	r.swap(f.Snapshot(), f.origin, &comparison{})
 	r.held.inUse = r.inUse() // the live one was compared with it
-	r.cfg.Logger.Warn("segments: the live generation is refused, serving the one before", "source", r.cfg.Source.Name(),
+	r.cfg.Logger.Warn("segments: the live generation is rejected, the previous one stays in use",
+		"source", r.cfg.Source.Name(),
 		"generation", f.Manifest.Generation, "created_at", f.Manifest.CreatedAt, "origin", f.origin)
 	return true
 }
@@ -282,12 +283,12 @@ func (r *Refresher) countLosses(c *comparison) {
 		loss := &c.losses[i]
 		r.left[loss.Set] = Left{loss.Left, r.left[loss.Set].Total + loss.Left}
 		if loss.Left > 0 {
-			r.cfg.Logger.Warn("segments: users left a guarded set", "set", loss.Set, "users", loss.Left, "of",
+			r.cfg.Logger.Warn("segments: users left a protected set", "set", loss.Set, "users", loss.Left, "of",
 				loss.Before, "allowed", loss.Allowed, "accepted", loss.Accepted)
 		}
 	}
 	if len(c.unjudged) > 0 {
-		r.cfg.Logger.Warn("segments: guarded sets are in use without a comparison", "reason",
+		r.cfg.Logger.Warn("segments: protected sets are in use without a comparison", "reason",
 			strings.Join(c.unjudged, "; "))
 	}
 }

@@ -39,9 +39,10 @@ type GoneError struct {
 
 func (e *GoneError) Error() string {
 	if e.InUse == "" {
-		return "no generation is in use yet"
+		return "no generation of segments is loaded yet"
 	}
-	return fmt.Sprintf("generation %q is gone, or was never here: generation %s is in use", e.Generation, e.InUse)
+	return fmt.Sprintf("generation %q does not exist or is no longer available: generation %s is in use",
+		e.Generation, e.InUse)
 }
 
 // NotYetError says that a generation which was asked for is later than all that were in
@@ -53,7 +54,8 @@ type NotYetError struct {
 }
 
 func (e *NotYetError) Error() string {
-	return fmt.Sprintf("generation %s is not in use here yet: this instance looks every %s, and has %s", e.Generation,
+	return fmt.Sprintf("generation %s is not loaded yet: this instance checks every %s, and uses generation %s",
+		e.Generation,
 		e.Interval, e.InUse)
 }
 

@@ -61,7 +61,8 @@ func (f *following) requireGone(generation string) {
 	require.ErrorAs(f.t, err, &gone)
 	require.Nil(f.t, s)
 	require.Equal(f.t, f.Current().Generation(), gone.InUse)
-	require.EqualError(f.t, err, fmt.Sprintf("generation %q is gone, or was never here: generation %s is in use",
+	require.EqualError(f.t, err, fmt.Sprintf("generation %q does not exist or is no longer available: generation %s "+
+		"is in use",
 		generation, gone.InUse))
 }
 
@@ -69,7 +70,7 @@ func TestAPinnedGenerationOutlivesASwap(t *testing.T) {
 	t.Parallel()
 	f := follow(t, 0)
 	_, err := f.Pin("")
-	require.EqualError(t, err, "no generation is in use yet")
+	require.EqualError(t, err, "no generation of segments is loaded yet")
 	first := f.next()
 	require.Equal(t, first, f.pin("").Generation())
 	require.Empty(t, f.Status().Pinned, "an empty name pins nothing")
@@ -163,7 +164,8 @@ func TestALaterGenerationIsNotYetHere(t *testing.T) {
 	_, err := f.Pin(later)
 	var notYet *segments.NotYetError
 	require.ErrorAs(t, err, &notYet)
-	require.EqualError(t, err, "generation "+later+" is not in use here yet: this instance looks every 30s, and has "+
+	require.EqualError(t, err, "generation "+later+" is not loaded yet: this instance checks every 30s, and uses "+
+		"generation "+
 		first)
 
 	f.now = f.now.Add(time.Second)

@@ -153,7 +153,7 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	}
 	r.readCachedChecked(ctx)
 	r.swap(g.Snapshot(), OriginCache, &comparison{})
-	r.cfg.Logger.Warn("segments: the source has no generation that can be used, serving the cached one",
+	r.cfg.Logger.Warn("segments: the published generation cannot be used, the cached one is in use",
 		"source", r.cfg.Source.Name(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
 	return nil
 }
@@ -260,7 +260,8 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 		return
 	}
 	if err := r.cache.save(ctx, g); err != nil {
-		r.cfg.Logger.Warn("segments: the generation could not be cached", "generation", g.Manifest.Generation, "error",
+		r.cfg.Logger.Warn("segments: the generation could not be written to the cache",
+			"generation", g.Manifest.Generation, "error",
 			err)
 	}
 }

@@ -352,7 +352,7 @@ func TestAFaultIsLoggedWhenItChangesAndNowAndThen(t *testing.T) {
 		require.Equal(t, want, strings.Count(log.String(), "level=ERROR"), log.String())
 	}
 	look(1)
-	require.Contains(t, log.String(), "no generation is in use yet")
+	require.Contains(t, log.String(), "no generation of segments is loaded yet")
 	look(1) // after five minutes
 	f.next()
 	look(0)

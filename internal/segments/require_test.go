@@ -46,7 +46,7 @@ func TestAGenerationThatIsRefusedIsNotSwappedIn(t *testing.T) {
 		var refused *segments.RefusedError
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, bad.Generation, refused.Generation)
-		require.Equal(t, "generation "+bad.Generation+` is refused: segment "vip": it lacks it`, r.Status().Error)
+		require.Equal(t, "generation "+bad.Generation+` is rejected: segment "vip": it lacks it`, r.Status().Error)
 		require.EqualValues(t, 1, src.reads.Load(), "its manifest, and no bitmap")
 		require.Equal(t, good.Generation, r.Current().Generation())
 	}

@@ -49,7 +49,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("generation %s is refused: %s", e.Generation, e.Err)
+	return fmt.Sprintf("generation %s is rejected: %s", e.Generation, e.Err)
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
@@ -91,10 +91,10 @@ func (r *Refresher) record(result string, err error) {
 	r.mu.Unlock()
 	switch {
 	case now == nil:
-		says = "segments: refresh failed, and no generation is in use yet"
+		says = "segments: refresh failed, and no generation is loaded yet"
 	case err == nil:
-		err, says = now.manifest.fulfils(r.cfg.Require), "segments: the generation in use is refused, and there is "+
-			"no other"
+		err, says = now.manifest.fulfils(r.cfg.Require), "segments: the generation in use is rejected, but no other "+
+			"is available"
 	}
 	before := r.note(err)
 	switch at := r.cfg.Clock(); {

@@ -286,7 +286,7 @@ func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {
 	}
 	require.EqualValues(t, 1, broken.asked.Load(), "calls do not wait for it one by one")
 	s.key = "r1.secret-of-support"
-	require.Regexp(t, `"state":"degraded","error":"rates of clients are kept by each instance for itself.*deadline exceeded"`, string(s.get("/v1/status").body))
+	require.Regexp(t, `"state":"degraded","error":"rate limits of clients are checked by each instance alone.*deadline exceeded"`, string(s.get("/v1/status").body))
 	require.Contains(t, string(s.get("/metrics").body), "\ncapper_rate_fallbacks_total 21\n")
 	s.key = "f1.secret-of-the-engine"
 	s.clock.Advance(time.Second)

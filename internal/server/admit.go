@@ -85,7 +85,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 	if users > rate.Largest() {
 		split := "split the batch into at most %d users"
 		if field == "audience" {
-			split = "set max_users to at most %d, and follow audience.next of each answer"
+			split = "set max_users to at most %d, and follow audience.next of each response"
 		}
 		return failure.OfField(api.CodeTooLarge, field, "%d users exceed the burst of this client: "+split,
 			users, rate.Largest())

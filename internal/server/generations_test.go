@@ -75,7 +75,7 @@ func TestASourceThatDoesNotAnswer(t *testing.T) {
 		for _, path := range []string{"/v1/generations", "/v1/generations/b/changes?since=a"} {
 			r := s.get(path)
 			requireRefused(t, r, http.StatusServiceUnavailable, "unavailable",
-				badBody{message: "the segments' source could not be read"})
+				badBody{message: "the location of the segments could not be read"})
 			require.Equal(t, "1", r.header.Get("Retry-After"))
 		}
 	}

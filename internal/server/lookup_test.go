@@ -124,7 +124,7 @@ func TestAGenerationThatIsNotYetHereIsWaitedFor(t *testing.T) {
 		s.post("/v1/filter", fields{"audience": "vip", "generation": later, "message_id": "m"}),
 	} {
 		requireRefused(t, r, http.StatusServiceUnavailable, "unavailable", badBody{field: "generation", message: later +
-			" is not in use here yet: this instance looks every 30s"})
+			" is not loaded yet: this instance checks every 30s"})
 		require.Equal(t, "5", r.header.Get("Retry-After"))
 	}
 }

@@ -161,7 +161,7 @@ func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
 		`{"pacers":["carrier","campaign"],"permits":100,"message_id":"m","request_id":"w3-1182"}`,
 	} {
 		requireRefused(t, s.post("/v1/permits", other), http.StatusBadRequest, "invalid_request",
-			badBody{field: "request_id", message: `"w3-1182" is that of an earlier request for other pacers`})
+			badBody{field: "request_id", message: `"w3-1182" was used by an earlier request with other pacers`})
 	}
 	s.clock.Advance(2 * time.Hour)
 	require.False(t, s.permits(body).Replayed, "it is not remembered for ever")

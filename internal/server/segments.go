@@ -204,9 +204,9 @@ const comparingTime = 4
 
 // ofSource is what a caller is told when the segments' source could not answer.
 func ofSource(ctx context.Context, err error) *failure.Failure {
-	message := "the segments' source could not be read: the log says why"
+	message := "the location of the segments could not be read: the log shows the reason"
 	if ctx.Err() != nil {
-		message = "the segments' source could not answer in time: try again"
+		message = "the location of the segments could not answer in time: try again"
 	}
 	f := failure.New(api.CodeUnavailable, "%s", message)
 	f.Cause = err

@@ -90,7 +90,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.bodies = body.Receiver{Bounds: s.bounds, Budgets: s.budgets, Remedy: "split the batch"}
 	s.smallBodies = s.bodies
-	s.smallBodies.Remedy = "this call lists no users and needs less"
+	s.smallBodies.Remedy = "this call lists no users, so its body can be smaller"
 	s.smallBodies.Bounds.BodyBytes = min(s.bounds.BodyBytes, smallBody)
 	if s.metrics, err = metrics.New(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers,
 		s.clock); err != nil {

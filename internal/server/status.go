@@ -101,8 +101,8 @@ func (s *Server) readiness(c *call) error {
 		return notReady("the store is down")
 	}
 	if missing := s.missing(); len(missing) > 0 {
-		return notReady(fmt.Sprintf("generation %s has no set %s, which the configuration needs: nobody is sent to "+
-			"before it is published",
+		return notReady(fmt.Sprintf("generation %s has no set %s, which the configuration requires: no user is "+
+			"allowed until the set is published",
 			s.capper.Segments().Generation(), strings.Join(missing, ", ")))
 	}
 	return writeJSON(c.w, api.Probe{Status: "ready"})
@@ -155,7 +155,7 @@ func (s *Server) backup(c *call) error {
 		return f
 	}
 	s.audit(c, "backup", "cut off", "bytes", to.written)
-	s.log.ErrorContext(c.ctx, "a backup was cut off: what its reader has is of no use", "error", err)
+	s.log.ErrorContext(c.ctx, "a backup was interrupted: the received archive cannot be used", "error", err)
 	panic(http.ErrAbortHandler)
 }
 

@@ -29,7 +29,7 @@ const (
 // meanings are what `--help` says of the statuses.
 var meanings = [...]string{
 	Done: "done", Failure: "failure", Usage: "usage", BadInput: "bad input", Undecided: "users left undecided",
-	Refused: "refused by the guard", LostRace: "somebody else published first", OnHold: "publishing is on hold",
+	Refused: "refused by the guard", LostRace: "another process published first", OnHold: "publishing is on hold",
 	Findings: "findings",
 }
 

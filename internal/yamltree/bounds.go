@@ -188,7 +188,7 @@ func (s *speller) alias(n *ast.AliasNode) int {
 	case !known:
 		return 1 // whoever reads the tree says so
 	case size < 0:
-		s.fail(n, fmt.Sprintf("alias *%s stands within what it stands for", clip(n.Value.GetToken().Value)))
+		s.fail(n, fmt.Sprintf("alias *%s refers to itself", clip(n.Value.GetToken().Value)))
 		return 1
 	}
 	return size

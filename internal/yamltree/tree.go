@@ -52,7 +52,8 @@ func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 		return documents[0], nil
 	}
 	line, column := Position(documents[1])
-	return nil, &Fault{Line: line, Column: column, Rule: "a second document begins here; a file holds one"}
+	return nil, &Fault{Line: line, Column: column, Rule: "a second document begins here, but a file must hold only " +
+		"one"}
 }
 
 // measure refuses texts that are too much for the parser.

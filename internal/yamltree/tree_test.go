@@ -140,7 +140,7 @@ func TestWhatIsRefusedIsSaidWithItsPlace(t *testing.T) {
 		few["dashes"]:              "1:65: is too deep: ",
 		few["question marks"]:      "1:65: is too deep: ",
 		few["indentation"]:         "33:34: is too deep: ",
-		few["alias in its anchor"]: "2:9: alias *a stands within what it stands for",
+		few["alias in its anchor"]: "2:9: alias *a refers to itself",
 		few["size"]:                "must be at most 1048576 bytes, this is longer",
 		few["aliases to aliases"]:  "6:9: is too much: more than 100000 values when every alias is spelled out",
 		many["closing brackets"]: "1:1: is too much: more than 100000 brackets, colons, quotes and the like up " +
@@ -184,7 +184,7 @@ func TestWhatPeopleWriteIsParsed(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                  "is empty",
 		"# nothing\n":       "is empty",
-		"a: 1\n---\nb: 2\n": "3:1: a second document begins here; a file holds one",
+		"a: 1\n---\nb: 2\n": "3:1: a second document begins here, but a file must hold only one",
 		"a: \xff":           "must be UTF-8 text",
 		"a: 1\na: 2\n":      "2:1: mapping key \"a\" already defined at [1:1]",
 		"a: [1":             "1:4: sequence end token ']' not found",

@@ -94,7 +94,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 		return err
 	}
 	if found.More {
-		fmt.Fprintln(on.Err, "there are more: a larger --max, or --channel")
+		fmt.Fprintln(on.Err, "more messages exist: use a larger --max, or --channel")
 	}
 	return nil
 }
@@ -113,7 +113,9 @@ func printMessage(on *terminal.Streams, m *api.Message) error {
 	rows := [][]any{
 		{"allowed", sends(m, m.Allowed), "sends that were recorded, each once"},
 		{"released", sends(m, m.Released), "of those, given back"},
-		{"asked", m.Asked, "answers, as all that follows"}, {"replayed", m.Replayed, "recorded by an earlier call"},
+		{"asked", m.Asked, "results of calls, like all lines " +
+			"below"}, {"replayed", m.Replayed, "already recorded by an " +
+			"earlier call"},
 		{"unavailable", m.Unavailable, ""},
 	}
 	for _, limit := range sortedKeys(m.Denied) {
@@ -173,7 +175,7 @@ func plain(id string) string {
 // when tells the calls of a message, or that its sends were imported and no call has asked for it.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
-		return "no calls, imported at " + seconds(m.LastCall)
+		return "no calls, but imported sends at " + seconds(m.LastCall)
 	}
 	return fmt.Sprintf("%s from %s to %s", calls(m.Calls), seconds(m.FirstCall), seconds(m.LastCall))
 }

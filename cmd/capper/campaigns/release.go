@@ -27,7 +27,7 @@ func Release(ctx context.Context, on *terminal.Streams, service *remote.Service,
 	if service.JSON {
 		err = terminal.JSON(on.Out, given)
 	} else {
-		missing := "recorded, and not in the audit yet"
+		missing := "recorded, but not in the audit yet"
 		if given.AtLeast {
 			missing += "; too small or too large, since the store's counts are lower bounds"
 		}

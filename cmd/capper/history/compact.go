@@ -53,8 +53,8 @@ func (c *CompactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.DryRun {
 		would = "would be "
 	}
-	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d entries of erased users taken out), %d %stoo old and "+
-		"taken away, %d leftovers %sremoved; %d bytes before, %d after\n",
+	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d entries of erased users removed), %d %sexpired and "+
+		"removed, %d leftovers %sremoved; %d bytes before, %d after\n",
 		report.Files, report.Rewritten, would, report.Users, report.Dropped, would, report.Leftovers, would,
 		report.Before, report.After)
 	return err

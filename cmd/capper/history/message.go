@@ -142,7 +142,7 @@ func (t *totals) add(r *audit.Record, channel string, keep int) {
 
 func (t *totals) print(on *terminal.Streams) error {
 	if t.Calls == 0 {
-		_, err := fmt.Fprintf(on.Out, "no call of message %s is recorded in that time\n", t.MessageID)
+		_, err := fmt.Fprintf(on.Out, "the audit has no call of message %s in this period\n", t.MessageID)
 		return err
 	}
 	if len(t.Latest) > 0 {

@@ -258,7 +258,7 @@ func (a *storeAsker) released(
 
 // wait waits until releases that have ended are in the audit.
 func (a *storeAsker) wait(ctx context.Context) error {
-	a.shown.Step(fmt.Sprintf("sends are missing: wait %s for releases to reach the audit", a.settle), 0)
+	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
 	timer := time.NewTimer(a.settle)
 	defer timer.Stop()
 	select {
@@ -318,7 +318,8 @@ func printCounts(to io.Writer, s *verify.StoreReport) error {
 		n    int64
 		what string
 	}{
-		{s.Changed, "given back or erased meanwhile"}, {s.Doubtful, "possibly given back by calls that the audit lost"},
+		{s.Changed, "given back or erased in the " +
+			"meantime"}, {s.Doubtful, "possibly given back by calls that the audit lost"},
 		{s.Forgotten, "possibly displaced by newer sends of a full log"}, {s.Unanswered, "without an answer"},
 		{s.NotAsked, "not asked for"},
 	} {

@@ -55,7 +55,7 @@ func (c *UserCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	if !c.JSON && (len(rows) > 1 || len(r.faults) == 0) { // what a damaged file holds is not known
-		if err := printRows(on, rows, fmt.Sprintf("no decision about user %d is recorded in that time",
+		if err := printRows(on, rows, fmt.Sprintf("the audit has no decision about user %d in this period",
 			user)); err != nil {
 			return err
 		}

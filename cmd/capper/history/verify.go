@@ -161,7 +161,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 		fmt.Fprintln(on.Out, "note: "+terminal.Escape(note))
 	}
 	if r.Accepted > 0 {
-		fmt.Fprintf(on.Out, "note: %d over-sends until --accepted-until are accepted\n", r.Accepted)
+		fmt.Fprintf(on.Out, "note: %d sends above a limit before --accepted-until are accepted\n", r.Accepted)
 	}
 	_, err := fmt.Fprintf(on.Out, "%d files closed and %d open, %d bytes; %d records, %d sends; %d over-sends; %d "+
 		"other findings; in %s\n",

@@ -251,8 +251,8 @@ func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, er
 	begins, err := w.begins(ctx, result)
 	if knows := begins + capping.Instant(longest.Milliseconds()); err == nil && result.Calls > 0 && begins > from &&
 		knows > w.since {
-		result.Notes = append(result.Notes, fmt.Sprintf("the first %s after %s, where the audit begins, may differ: "+
-			"limits see what was sent before, and the audit does not know it",
+		result.Notes = append(result.Notes, fmt.Sprintf("results of the first %s after %s, where the audit begins, "+
+			"may differ: limits count earlier sends that the audit does not contain",
 			days(longest), begins.Time().Format(time.RFC3339)))
 	}
 	for _, fault := range w.faults {

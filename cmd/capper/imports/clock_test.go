@@ -58,7 +58,7 @@ func TestTheServicesClockJudges(t *testing.T) {
 		"is now "+
 		now.Format(time.RFC3339))
 	require.Equal(t, terminal.BadInput, terminal.StatusOf(err))
-	require.Regexp(t, `the service's clock is 1h0m\ds apart from this machine's`, said)
+	require.Regexp(t, `the clock of the service differs from this machine's by 1h0m\ds`, said)
 }
 
 // What an instance refuses all the same is told as files have it, with what is recorded and what to do.
@@ -75,6 +75,6 @@ func TestASendThatIsRefusedIsTold(t *testing.T) {
 	text := at.Format("2006-01-02T15:04:05.000Z")
 	_, err := imported(t, url, "user_id,at,message_id\n7,"+at.Add(-time.Second).Format(time.RFC3339Nano)+",m\n7,"+text+
 		",n\n")
-	require.ErrorContains(t, err, "the service refuses the send of user 7 at "+text+` with message id "n": `)
+	require.ErrorContains(t, err, "the service rejected the send of user 7 at "+text+` with message id "n": `)
 	require.Contains(t, terminal.Hint(err), "all sends before this row are recorded")
 }

@@ -132,8 +132,8 @@ func (c *Command) ask(ctx context.Context, on *terminal.Streams, service *client
 		return c.Hinted(err)
 	}
 	if apart := status.Time.Sub(o.Now).Round(time.Second); apart.Abs() > farClock {
-		on.Warn(fmt.Sprintf("the service's clock is %s apart from this machine's; times are judged by the "+
-			"service's, %s", apart.Abs(), status.Time.Format(time.RFC3339)))
+		on.Warn(fmt.Sprintf("the clock of the service differs from this machine's by %s; times are compared with "+
+			"the clock of the service, %s", apart.Abs(), status.Time.Format(time.RFC3339)))
 	}
 	o.Now = status.Time
 	return nil
@@ -340,7 +340,7 @@ func (c *Command) tell(on *terminal.Streams, r *report) error {
 	}
 	if r.Sent != nil {
 		table = append(table, []any{"added", r.Sent.Added}, []any{"known", r.Sent.Known, "were there already"},
-			[]any{"expired", r.Sent.Expired, "older than any limit looks back"},
+			[]any{"expired", r.Sent.Expired, "older than the longest limit"},
 			[]any{"unavailable", r.Sent.Unavailable})
 	}
 	if r.Verified != nil {

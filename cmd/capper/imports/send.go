@@ -169,7 +169,7 @@ type refusedSend struct {
 
 // Error tells the send as files have it: its place in a call says nothing to who reads this.
 func (r *refusedSend) Error() string {
-	text := fmt.Sprintf("the service refuses the send of user %d at %s", r.row.User,
+	text := fmt.Sprintf("the service rejected the send of user %d at %s", r.row.User,
 		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
 	if r.row.MessageID != "" {
 		text += fmt.Sprintf(" with message id %q", r.row.MessageID)

@@ -91,8 +91,8 @@ func TestInputsThatCannotBeCopied(t *testing.T) {
 		"a\nb\n" + long + "x":     {1, 1, "line 3: must be at most 1048576 bytes long"},
 		"a\nb\n" + long:           {0, 3, ""},
 		"a\n" + long[1:] + "\nc":  {2, 1, ""},
-		"a\nb\n":                  {3, 0, "lines to be skipped: 3, but there are 2"},
-		"":                        {1, 0, "lines to be skipped: 1, but there are 0"},
+		"a\nb\n":                  {3, 0, "--skip: 3 lines, but the input has only 2"},
+		"":                        {1, 0, "--skip: 1 lines, but the input has only 0"},
 	} {
 		var to bytes.Buffer
 		copied := &Copy{

@@ -102,7 +102,7 @@ func (r *reader) skip(n int64) (b block, err error) {
 type ShortError struct{ Skip, Lines int64 }
 
 func (e *ShortError) Error() string {
-	return fmt.Sprintf("lines to be skipped: %d, but there are %d", e.Skip, e.Lines)
+	return fmt.Sprintf("--skip: %d lines, but the input has only %d", e.Skip, e.Lines)
 }
 
 // Count is how many lines a text has, the last with a break or without.

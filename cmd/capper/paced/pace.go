@@ -109,8 +109,8 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
 		Pacers: look.Pacers, MessageID: look.MessageID, MaxWait: c.longest(),
-		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no permits yet, still asking: %v", err) }) },
-		OnAnswer: func() { trouble.end(func() { on.Say("going on: there are answers again") }) },
+		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no permits yet, retrying: %v", err) }) },
+		OnAnswer: func() { trouble.end(func() { on.Say("permits are available again") }) },
 	})
 }
 
@@ -238,7 +238,7 @@ func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Dura
 
 // through says that so many lines went through.
 func (c *PaceCommand) through(reached int64) string {
-	text := fmt.Sprintf("%d lines went through", reached)
+	text := fmt.Sprintf("%d lines were copied", reached)
 	if reached == 1 {
 		text = "1 line went through"
 	}
@@ -271,10 +271,11 @@ func (c *PaceCommand) fault(err error) error {
 // queueHint is what to do about a queue that is too long.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if window, err := time.ParseDuration(long.Limit); err == nil && c.longest() <= window {
-		return fmt.Sprintf("go on later, or through another provider; a --max-wait of more than %s waits for the limit",
+		return fmt.Sprintf("continue later, or with another provider; a --max-wait of more than %s waits for the "+
+			"limit",
 			long.Limit)
 	}
-	return "go on later, or through another provider"
+	return "continue later, or with another provider"
 }
 
 // refused adds what to do about a call that was refused.

@@ -16,7 +16,7 @@ type Service struct {
 
 // StatusSays is what to do about users whom the store cannot answer for: where its
 // records are gone, no repetition helps.
-const StatusSays = "capper status says why"
+const StatusSays = "capper status shows the reason"
 
 // KeyVariable is the environment variable of the API key, id.secret. The key
 // is a secret, so there is no flag for it.

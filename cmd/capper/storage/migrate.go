@@ -92,7 +92,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 func bring(ctx context.Context, pass *migration.Pass, on *terminal.Streams) (migration.Result, error) {
 	progress := terminal.NewProgress(on, terminal.Users)
 	defer progress.Stop()
-	progress.Step("bringing logs to Redis", 0)
+	progress.Step("copying logs to Redis", 0)
 	pass.Progress = func(r *migration.Result) { progress.Reach(r.Users, "") }
 	result, err := pass.Run(ctx)
 	if errors.Is(err, migration.ErrDiffers) {
@@ -133,15 +133,15 @@ func (c *MigrateCommand) tell(on *terminal.Streams, done *migrated) error {
 	if c.JSON {
 		return terminal.JSON(on.Out, done)
 	}
-	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them written anew), %d "+
-		"as the last pass left them; %.1f s",
+	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them rewritten), %d "+
+		"are unchanged since the last pass; %.1f s",
 		done.Users, done.Sends, done.Verified, done.Replaced, done.Same, done.Seconds)
 	if !done.Finished {
-		on.Say("the embedded store still decides: make the pass again until little changes, then stop the service " +
-			"and add --finish DIR")
+		on.Say("the embedded store is still in use: run passes until few logs change, then stop the service and add " +
+			"--finish DIR")
 		return nil
 	}
-	on.Say("the embedded store is %s now; start the service with %s", done.Moved, c.Config)
+	on.Say("the embedded store was renamed to %s; start the service with %s", done.Moved, c.Config)
 	return nil
 }
 

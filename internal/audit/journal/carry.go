@@ -135,7 +135,7 @@ func (c *carrier) adopt(r *room) {
 		}
 	}
 	if len(names) > 0 {
-		c.Logger.Info("records that an instance left are brought to their place", "instance", r.instance, "files",
+		c.Logger.Info("audit records of another instance are being uploaded", "instance", r.instance, "files",
 			len(names))
 	}
 	c.mu.Lock()
@@ -230,7 +230,7 @@ func (c *carrier) put(ctx context.Context, key string, body []byte) error {
 func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	file, err := os.ReadFile(r.path(name))
 	if errors.Is(err, fs.ErrNotExist) { // somebody else took it away: the others must not wait for it
-		c.Logger.Error("a file of the audit is gone before it was at its place", "file", r.path(name))
+		c.Logger.Error("an audit file disappeared before its upload", "file", r.path(name))
 		c.removed(r, name, -1)
 		return nil
 	}
@@ -278,7 +278,7 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 // setAside keeps a damaged file for people to look at.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
-	c.Logger.Error("a file of the audit is damaged: what is before the damage is brought to its place", "file", path,
+	c.Logger.Error("an audit file is damaged: the records before the damage are uploaded", "file", path,
 		"kept", kept, "error", fault)
 	if err := os.Link(path, kept); !errors.Is(err, fs.ErrExist) {
 		return err

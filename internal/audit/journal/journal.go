@@ -194,7 +194,7 @@ func (j *Journal) close(ctx context.Context) error {
 	j.done.Wait()
 	flushed := j.flush(before, true)
 	if err := j.carrier.deliver(ctx); err != nil && ctx.Err() == nil {
-		j.Logger.Warn("the audit's last files wait for the next start", "error", err)
+		j.Logger.Warn("the last audit files will be uploaded at the next start", "error", err)
 	}
 	j.carrier.leave()
 	j.writing.leave()

@@ -275,7 +275,7 @@ func TestAFileThatIsTakenAwayHoldsNoOtherUp(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(j.Room(), "1.audit")))
 	testkit.Eventually(t, func() bool { s := j.Status(); return s.WaitingBytes == 0 && s.WaitingFiles == 0 },
 		"it is given up")
-	require.Contains(t, log.String(), "is gone before it was at its place")
+	require.Contains(t, log.String(), "disappeared before its upload")
 	j.Filter(call("next", 1))
 	require.NoError(t, j.Close(t.Context()))
 	require.Equal(t, map[string]int{"next": 1}, at.messages(t))

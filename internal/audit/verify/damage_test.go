@@ -172,8 +172,8 @@ func TestLossesAndHolesAreFound(t *testing.T) {
 	a.Roll(t, audittest.Frames(sent(noon+4, "c", 1, 3))...)
 	report := checked(t, at)
 	require.Equal(t, map[string]int{verify.Loss: 1}, report.Found)
-	require.Equal(t, "instance 0000000000000001 could not keep 17 records, of calls from 2026-11-18T12:00:00.002Z "+
-		"to 2026-11-18T12:00:00.003Z", report.Findings[0].Text)
+	require.Equal(t, "instance 0000000000000001 lost 17 records of calls from 2026-11-18T12:00:00.002Z to "+
+		"2026-11-18T12:00:00.003Z", report.Findings[0].Text)
 	require.NoError(t, at.Delete(t.Context(), audit.IndexKey("2026-11-18", a.Instance, 2)))
 	report = checked(t, at)
 	require.Equal(t, map[string]int{verify.Missing: 1, verify.Gap: 1, verify.Unindexed: 1}, withUnindexed(report))

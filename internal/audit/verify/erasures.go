@@ -37,8 +37,8 @@ func (s *work) erasures(ctx context.Context, list []objects.Object) {
 	for instance, found := range numbers {
 		slices.Sort(found)
 		if missing := found[len(found)-1] - uint64(len(found)); missing > 0 {
-			s.report.note("%d of the %d erasures of instance %s are not there: refused when they were asked for, "+
-				"still on their way, or taken away",
+			s.report.note("%d of the %d erasures of instance %s are missing: rejected, still being uploaded, or "+
+				"removed",
 				missing, found[len(found)-1], instance)
 		}
 	}

@@ -41,7 +41,7 @@ func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	inv.index = list(audit.IndexPrefix)
 	for _, o := range list("") {
 		if !isOurs(o.Key) && !isTemporary(o.Key) {
-			s.find(Finding{Kind: Stranger, Key: o.Key, Text: "no audit has such an object"})
+			s.find(Finding{Kind: Stranger, Key: o.Key, Text: "the object does not belong to any audit"})
 		}
 	}
 	return inv, err
@@ -117,8 +117,8 @@ func (s *work) files(ctx context.Context) error {
 	}
 	for _, o := range inv.open {
 		if strings.HasSuffix(o.Key, setAside) {
-			s.find(Finding{Kind: Damage, Key: o.Key, Text: "a service found this file damaged, brought what is " +
-				"before the damage to its place, and set it aside"})
+			s.find(Finding{Kind: Damage, Key: o.Key, Text: "a service found this file damaged, uploaded the records " +
+				"before the damage, and set the file aside"})
 		}
 		if strings.HasSuffix(o.Key, audit.FileExtension) {
 			if err := s.open(ctx, o.Key, series); err != nil {
@@ -175,7 +175,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 			return s.rolled(ctx, now)
 		}
 		s.find(Finding{Kind: Missing, Key: e.Key, Instance: e.Instance, At: e.First, Records: e.Records,
-			Text: fmt.Sprintf("file %d of instance %s, with %d records, is not there", e.Number, e.Instance,
+			Text: fmt.Sprintf("file %d of instance %s, with %d records, is missing", e.Number, e.Instance,
 				e.Records)})
 		s.miss(e.From, e.To)
 		return nil
@@ -207,7 +207,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	s.report.Files++
 	s.report.Bytes += e.Bytes
 	if e.Recovered {
-		s.report.note("instance %s died while it wrote file %d: calls of its last second may be missing", e.Instance,
+		s.report.note("instance %s ended while it wrote file %d: calls of its last second may be missing", e.Instance,
 			e.Number)
 	}
 	return nil
@@ -224,7 +224,7 @@ func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, in
 		return // rewritten meanwhile
 	}
 	s.find(Finding{Kind: Disagrees, Key: e.IndexKey, Instance: e.Instance,
-		Text: "the entry is not what its file says: " + e.Key})
+		Text: "the index entry differs from its file: " + e.Key})
 }
 
 // read goes through the frames of a file, counts its records, and finds the losses.
@@ -252,7 +252,7 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 			s.miss(frame.Gap.From, frame.Gap.To)
 			s.find(Finding{Kind: Loss, Instance: r.Header().Instance, Records: frame.Gap.Lost,
 				At: frame.Gap.From.Time(),
-				Text: fmt.Sprintf("instance %s could not keep %d records, of calls from %s to %s", r.Header().Instance,
+				Text: fmt.Sprintf("instance %s lost %d records of calls from %s to %s", r.Header().Instance,
 					frame.Gap.Lost,
 					frame.Gap.From.Time().Format(milliseconds), frame.Gap.To.Time().Format(milliseconds))})
 		default:
@@ -302,8 +302,7 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 		s.report.note("%s was left by a compaction that did not end: the next one removes it", o.Key)
 		return
 	}
-	text := fmt.Sprintf("no entry of the index is about this file, number %d of instance %s, so nobody reads its "+
-		"records",
+	text := fmt.Sprintf("this file, number %d of instance %s, has no index entry, so its records are never read",
 		r.Header().Number, r.Header().Instance)
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
 }

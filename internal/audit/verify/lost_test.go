@@ -92,7 +92,7 @@ func TestLostFilesAreToldFromThoseTakenAway(t *testing.T) {
 		report := checked(t, at)
 		require.Equal(t, map[string]int{verify.Missing: 1}, report.Found, "%+v", report.Findings)
 		require.Contains(t, report.Findings[0].Text,
-			"files 3 to 3 of instance "+entries[0][0].Instance+" are not there, and no compaction")
+			"files 3 to 3 of instance "+entries[0][0].Instance+" are missing, and no compaction")
 		compactAt(t, at, now, 6*24*time.Hour)
 		require.Equal(t, report.Findings, checked(t, at).Findings, "a compaction excuses nothing")
 

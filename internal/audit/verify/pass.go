@@ -105,7 +105,7 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 		found, err := s.archive.Policy(ctx, r.Config)
 		if err != nil {
 			s.report.find(Finding{Kind: NoPolicy, Key: audit.PolicyKey(r.Config), Text: err.Error() +
-				": sends under it are not judged"})
+				": sends under this policy are not checked"})
 		} else {
 			p.policy, p.retention = found, capping.Instant(found.Retention(0).Milliseconds())
 		}
@@ -368,7 +368,7 @@ func (j *judge) finding(v *violation) Finding {
 		Kind: OverSend, Instance: j.instances.list[c.instance], Sequence: c.sequence, At: c.from.Time(), User: &v.user,
 		Limit:   v.limit.Name,
 		Message: message.id, Namespace: message.namespace, Channel: j.policies[c.policy].policy.ChannelName(c.channel),
-		Text: fmt.Sprintf("user %d got more than %d sends within %s, which limit %s of configuration %s allows",
+		Text: fmt.Sprintf("user %d received more than %d sends within %s, the maximum of limit %s of configuration %s",
 			v.user, v.limit.Max, v.limit.Span(), v.limit.Name, j.policies[c.policy].version),
 	}
 }

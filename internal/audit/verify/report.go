@@ -95,6 +95,6 @@ func (r *Report) note(format string, args ...any) {
 
 // missing notes a generation that cannot be read.
 func (r *Report) missing(generation string, err error) {
-	r.note("generation %s cannot be read, so sends by its segments are not judged (--generation names another for "+
-		"all): %v", generation, err)
+	r.note("generation %s cannot be read, so sends that used its segments are not checked (use --generation to name "+
+		"another one for all): %v", generation, err)
 }

@@ -63,14 +63,14 @@ func (s *series) begins(first *audit.Entry, to *Report) {
 				first.FirstSequence)})
 	case first.Number == 1:
 	case dropped >= first.Number-1:
-		to.note("files 1 to %d of instance %s are not there: a compaction took them away", first.Number-1,
+		to.note("files 1 to %d of instance %s were removed by a compaction", first.Number-1,
 			first.Instance)
 	case !s.dropped.Noted:
-		to.note("files 1 to %d of instance %s are not there: taken away with what is older, or lost", first.Number-1,
+		to.note("files 1 to %d of instance %s are missing: removed because of their age, or lost", first.Number-1,
 			first.Instance)
 	default:
 		to.find(Finding{Kind: Missing, Instance: first.Instance, At: first.First,
-			Text: fmt.Sprintf("files %d to %d of instance %s are not there, and no compaction took them away",
+			Text: fmt.Sprintf("files %d to %d of instance %s are missing, and no compaction removed them",
 				dropped+1, first.Number-1, first.Instance)})
 	}
 }
@@ -80,7 +80,7 @@ func follow(a, b *audit.Entry, to *Report) {
 	between := ""
 	switch {
 	case b.Number > a.Number+1:
-		between = fmt.Sprintf("files %d to %d of instance %s are not there", a.Number+1, b.Number-1, a.Instance)
+		between = fmt.Sprintf("files %d to %d of instance %s are missing", a.Number+1, b.Number-1, a.Instance)
 	case b.Number == a.Number:
 		between = fmt.Sprintf("two files of instance %s have the number %d", a.Instance, a.Number)
 	}
@@ -91,7 +91,7 @@ func follow(a, b *audit.Entry, to *Report) {
 		return
 	}
 	f := Finding{Kind: Gap, Instance: a.Instance, Sequence: a.LastSequence + 1, At: a.Last,
-		Text: fmt.Sprintf("file %d of instance %s ends with record %d, and file %d begins with %d", a.Number,
+		Text: fmt.Sprintf("file %d of instance %s ends with record %d, but file %d begins with record %d", a.Number,
 			a.Instance, a.LastSequence, b.Number, b.FirstSequence)}
 	if b.FirstSequence > a.LastSequence {
 		f.Records = b.FirstSequence - a.LastSequence - 1

@@ -410,7 +410,7 @@ func (c *comparison) tell(m *MissingSend, w *work) error {
 	w.find(Finding{
 		Kind: NotInStore, Instance: m.Instance, Sequence: m.Sequence, At: at, User: &m.User, Message: m.Message.ID,
 		Namespace: m.Message.Namespace, Channel: m.Name, Place: m.Place,
-		Text: "the store lacks a send that the audit names",
+		Text: "the store lacks a send that the audit contains",
 	})
 	if c.Missing == nil {
 		return nil

@@ -36,7 +36,7 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 	erased, err := a.Erased(ctx)
 	if err != nil {
 		w.report.find(Finding{Kind: Damage, Text: err.Error()})
-		w.report.note("sends are not judged: who was erased is not known")
+		w.report.note("sends are not checked: the erased users are unknown")
 		w.config.OnlyFiles, w.config.Store = true, nil
 		erased = &archive.Erased{}
 	}
@@ -45,7 +45,7 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 		return w.report, err
 	}
 	if w.report.Unjudged > 0 {
-		w.report.note("%d of %d sends were not judged", w.report.Unjudged, w.report.Sends)
+		w.report.note("%d of %d sends were not checked", w.report.Unjudged, w.report.Sends)
 	}
 	slices.SortStableFunc(w.report.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key), a.At.Compare(b.At),

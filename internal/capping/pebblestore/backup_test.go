@@ -217,7 +217,7 @@ func TestRestoreOverLaterSends(t *testing.T) {
 	log, err := s.Log(t.Context(), 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, log.Len())
-	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "; "), "put back from a backup: sends from")
+	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "; "), "store restored from a backup: sends from")
 	require.NoError(t, s.Close())
 	s = reopen(t, Config{Path: dir}) // and it is a store as any other
 	require.NoError(t, s.Close())

@@ -194,7 +194,7 @@ func TestNoSpaceForTables(t *testing.T) {
 	full.full.Store(false)
 	testkit.Eventually(t, func() bool { return s.Health(context.Background()).State == "ok" })
 	require.NoError(t, s.Close())
-	require.Equal(t, 1, strings.Count(said.String(), "background work met an error"))
+	require.Equal(t, 1, strings.Count(said.String(), "background work of the embedded store failed"))
 	require.NotContains(t, said.String(), ".go:", "no stack")
 }
 

@@ -69,7 +69,7 @@ func TestCreated(t *testing.T) {
 		require.Equal(t, created, len(health.Warnings) == 1, health.Warnings)
 		require.NoError(t, s.Close())
 	}
-	require.Equal(t, 1, strings.Count(said.String(), "level=WARN msg=\"an embedded store was created, empty"))
+	require.Equal(t, 1, strings.Count(said.String(), "level=WARN msg=\"an empty embedded store was created"))
 	require.Equal(t, 2, strings.Count(said.String(), "path="+path))
 }
 

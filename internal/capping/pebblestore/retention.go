@@ -84,8 +84,8 @@ func (r retentions) warning(now capping.Instant) string {
 		return ""
 	}
 	until := kept.until + capping.Instant(kept.millis)
-	return fmt.Sprintf("the limits in force look back %s, earlier ones looked back %s: sends are kept for those "+
-		"until %s",
+	return fmt.Sprintf("the limits in force look back %s, but earlier limits looked back %s: sends are kept for the "+
+		"longer time until %s",
 		span(last.millis), span(kept.millis), until.Time().Format(time.RFC3339))
 }
 

@@ -79,7 +79,7 @@ func TestLimitGoneForAMoment(t *testing.T) {
 		sent := users[:len(users)/2]
 		requireAll(t, capping.Allowed, under(t, s, "thursday", 2, sent, day))
 		require.Contains(t, strings.Join(s.Health(context.Background()).Warnings, "; "),
-			"look back 24h, earlier ones looked back 168h")
+			"look back 24h, but earlier limits looked back 168h")
 		sweepAll(t, s)
 		again()
 		sweepAll(t, s)

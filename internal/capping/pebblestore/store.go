@@ -71,17 +71,17 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.Join(err, s.db.Close())
 	}
 	if upgrade := s.db.Upgrade(); upgrade != nil {
-		s.logger.Warn("logs are being rewritten into a newer format, while the store serves: older versions of "+
-			"capper do not open it any more",
+		s.logger.Warn("logs are being rewritten into a newer format while the store is in use: older versions of "+
+			"capper can no longer open the store",
 			"from", upgrade.From, "to", upgrade.To)
 	}
 	if s.db.Created() {
-		s.logger.Warn("an embedded store was created, empty: everybody may be sent to", "path", config.Path)
+		s.logger.Warn("an empty embedded store was created: every user may receive messages", "path", config.Path)
 	} else {
 		s.logger.Info("embedded store open", "path", config.Path)
 	}
 	if restored := s.db.Restored(); restored != nil {
-		s.logger.Warn("the embedded store was put back from a backup: sends after it are not known",
+		s.logger.Warn("the embedded store was restored from a backup: later sends are unknown",
 			"missing_from", restored.Until.UTC().Format(time.RFC3339), "missing_until",
 			restored.At.UTC().Format(time.RFC3339))
 	}
@@ -146,7 +146,7 @@ func (s *Store) missing(now capping.Instant) string {
 		now-capping.InstantOf(restored.At) > capping.Instant(s.retained.current().longest(now).millis) {
 		return ""
 	}
-	return fmt.Sprintf("put back from a backup: sends from %s to %s are not known",
+	return fmt.Sprintf("store restored from a backup: sends from %s to %s are unknown",
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 

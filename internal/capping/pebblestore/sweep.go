@@ -41,7 +41,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 		if s.db.Broken() != nil {
 			continue
 		}
-		s.reportTending(ctx, "looking after the files",
+		s.reportTending(ctx, "maintaining data files",
 			s.db.Rescue(ctx, func() error { return s.db.Watch(time.Now()) }))
 		s.reportTending(ctx, "the upgrade", s.upgradeStep(ctx, config.upgradeKeys))
 		for _, sweep := range sweeps {
@@ -53,7 +53,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 // reportTending reports an error of background work, which is tried again.
 func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	if err != nil && ctx.Err() == nil {
-		s.logger.Error("the embedded store's background work met an error", "work", work, "error", err.Error())
+		s.logger.Error("background work of the embedded store failed", "work", work, "error", err.Error())
 	}
 }
 

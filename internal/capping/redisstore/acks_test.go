@@ -121,19 +121,19 @@ func (a *acksTrial) run(t *testing.T) {
 	a.allows(t, a.one)
 
 	require.NoError(t, a.cluster.Kill(replicas[0]))
-	a.knows(t, a.two, "1 of the 2 replicas that replica_acks: 2 asks for")
+	a.knows(t, a.two, "1 of the 2 replicas that replica_acks: 2 requires")
 	a.allows(t, a.healthy)
 	a.allows(t, a.one)
-	a.lacks(t, a.two, "1 of the 2 replicas that replica_acks: 2 asks for")
+	a.lacks(t, a.two, "1 of the 2 replicas that replica_acks: 2 requires")
 
 	require.NoError(t, a.cluster.Kill(replicas[1]))
 	for _, s := range []*Store{a.healthy, a.one, a.two} { // before the count, if it takes long
 		a.lacks(t, s, "0 of ")
 	}
-	a.knows(t, a.healthy, "0 of the 1 replicas that replica_acks: healthy asks for")
-	a.lacks(t, a.healthy, "0 of the 1 replicas that replica_acks: healthy asks for")
-	a.lacks(t, a.one, "0 of the 1 replicas that replica_acks: 1 asks for")
-	a.lacks(t, a.two, "0 of the 2 replicas that replica_acks: 2 asks for")
+	a.knows(t, a.healthy, "0 of the 1 replicas that replica_acks: healthy requires")
+	a.lacks(t, a.healthy, "0 of the 1 replicas that replica_acks: healthy requires")
+	a.lacks(t, a.one, "0 of the 1 replicas that replica_acks: 1 requires")
+	a.lacks(t, a.two, "0 of the 2 replicas that replica_acks: 2 requires")
 }
 
 // Nothing is allowed that fewer replicas hold than replica_acks asks for.
@@ -272,7 +272,7 @@ func (u *uncountedTrial) lacksTheUncounted(t *testing.T) {
 	}()
 	testkit.Eventually(t, func() bool { return u.counts.held.Load() > counts })
 	cancel()
-	require.ErrorContains(t, <-failed, "replica "+u.back+" has just come back and was not waited for")
+	require.ErrorContains(t, <-failed, "replica "+u.back+" has just returned and was skipped")
 }
 
 func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {

@@ -159,7 +159,8 @@ func (f *fleet) learn(heard *script.Heard) {
 		logger.Warn("Redis store", "namespace", f.config.Namespace, "made", madeSentence[heard.Outcome])
 	}
 	if heard.Format > heard.Before {
-		logger.Info("the stored format is a newer one now: older versions of capper refuse it", "before", heard.Before,
+		logger.Info("the stored format is newer now: older versions of capper reject the store",
+			"before", heard.Before,
 			"format", heard.Format)
 	}
 }
@@ -176,9 +177,9 @@ func (f *fleet) olderFormat() string {
 }
 
 var madeSentence = map[string]string{
-	"made":    "a new store was made: nothing is recorded in it, so that every user may receive a message",
-	"adopted": "the logs of an older version are taken over",
-	"mended":  "the store's records were made anew, since an operator accepted what the server dropped",
+	"made":    "a new store was created without records, so every user may receive a message",
+	"adopted": "the logs of an older version are being used",
+	"mended":  "the records of the store were created again after an operator accepted a loss",
 }
 
 var errGone = fmt.Errorf("the records of the store are gone, as after FLUSHALL: recorded sends are lost: restart " +

@@ -78,7 +78,7 @@ func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()
 
 // warnOfLoss says what a start went on without.
 func (f *fleet) warnOfLoss(what string) {
-	warning := "begun anew with what is left: " + what
+	warning := "store created again from the remaining data: " + what
 	f.warnings = append(f.warnings, warning)
 	f.config.Logger.Error("Redis store", "warning", warning)
 }

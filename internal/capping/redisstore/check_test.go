@@ -110,7 +110,7 @@ func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
 		found := warningsOf(t, s)
 		require.Len(t, found, warnings, acks)
 		if warnings > 0 {
-			require.Contains(t, found[0], "has 2 replicas, replica_acks: 1 waits for 1: a send is lost when a "+
+			require.Contains(t, found[0], "has 2 replicas, but replica_acks: 1 waits for 1: a send is lost if a "+
 				"replica that lacks it is promoted")
 		}
 	}
@@ -146,8 +146,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 		require.WithinDuration(c, time.Now(), h.Fleet.Made, time.Minute)
 		require.Equal(c, capping.Health{
 			Kind: "redis", State: "ok", Fleet: &capping.Fleet{Instances: 1, Made: h.Fleet.Made},
-			Warnings: []string{"the store was made at this start, with nothing recorded: every user may receive a " +
-				"message"},
+			Warnings: []string{"the store was created at this start without records: every user may receive a message"},
 		}, h)
 	}, 30*time.Second, 10*time.Millisecond)
 	is := func(state, problem string) {
@@ -159,7 +158,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 		}, 30*time.Second, 50*time.Millisecond)
 	}
 	require.NoError(t, c.Kill(c.Addrs[3]))
-	is("degraded", "0 of the 1 replicas that replica_acks: healthy asks for")
+	is("degraded", "0 of the 1 replicas that replica_acks: healthy requires")
 	require.NoError(t, c.Restart(c.Addrs[3]))
 	is("ok", "")
 	for _, addr := range c.Addrs {
@@ -278,7 +277,7 @@ func TestOneShardAway(t *testing.T) {
 			if everybody {
 				testkit.Eventually(t, func() bool {
 					return strings.Contains(s.Health(t.Context()).Error,
-						"cluster_state is fail on every node that was asked: all users are unavailable")
+						"cluster_state is fail on every node: all users are unavailable")
 				})
 			} else {
 				require.NotContains(t, s.Health(t.Context()).Error, "cluster_state is fail")

@@ -110,8 +110,8 @@ func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 		ReplicaAcks: FixedAcks(0)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	require.Contains(t, warningsOf(t, s)[1], "on their way for longer than clock_skew 100ms")
-	testkit.FailsWith(t, "after it was stamped, which is more than clock_skew 100ms", func() error {
+	require.Contains(t, warningsOf(t, s)[1], "calls that take longer than clock_skew 100ms")
+	testkit.FailsWith(t, "after its timestamp, which exceeds clock_skew 100ms", func() error {
 		err := s.Filter(background(t, 2*time.Second), batchOf("a", spread(20)), make([]capping.Verdict, 20))
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "NTP")

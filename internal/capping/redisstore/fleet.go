@@ -91,7 +91,7 @@ func (f *fleet) halted() error {
 func (f *fleet) markMismatched(found string) {
 	err := f.marker.Refusal(found)
 	if f.mismatch.CompareAndSwap(nil, err) {
-		f.config.Logger.Error("the store stops deciding", "error", err)
+		f.config.Logger.Error("the store stops deciding users", "error", err)
 	}
 }
 
@@ -131,7 +131,7 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	}
 	f.announced.Store(f.own.retention.Milliseconds())
 	if err != nil {
-		f.config.Logger.Warn("the other instances do not know of this configuration yet", "error", err)
+		f.config.Logger.Warn("other instances do not know this configuration yet", "error", err)
 	}
 	return nil
 }
@@ -144,8 +144,8 @@ func (f *fleet) retention() time.Duration {
 // remarks returns warnings for operators about the instances and about the records that they share.
 func (f *fleet) remarks(seen *sight) (remarks []string) {
 	if f.made {
-		remarks = append(remarks, "the store was made at this start, with nothing recorded: every user may receive "+
-			"a message")
+		remarks = append(remarks, "the store was created at this start without records: every user may receive a "+
+			"message")
 	}
 	for _, remark := range []string{f.keptLonger(), f.olderFormat()} {
 		if remark != "" {
@@ -153,7 +153,7 @@ func (f *fleet) remarks(seen *sight) (remarks []string) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(seen.fleet.Differing)) {
-		remarks = append(remarks, fmt.Sprintf("%d of %d other instances have another %s than this one",
+		remarks = append(remarks, fmt.Sprintf("%d of %d other instances differ from this one in %s",
 			seen.fleet.Differing[key], seen.fleet.Instances-1, key))
 	}
 	return remarks
@@ -167,8 +167,8 @@ func (f *fleet) keptLonger() string {
 		return ""
 	}
 	span := func(ms int64) string { return capping.Span(time.Duration(ms) * time.Millisecond) }
-	return fmt.Sprintf("sends are kept for %s, though the limits here look back %s: so long they looked back within "+
-		"that time, here or in another instance",
+	return fmt.Sprintf("sends are kept for %s, although the limits of this instance look back only %s, because "+
+		"longer limits were in force recently, here or in another instance",
 		span(longest), span(own))
 }
 

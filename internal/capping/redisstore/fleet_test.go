@@ -98,8 +98,8 @@ func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	require.Empty(t, warningsOf(t, s))
 	require.NoError(t, s.Announce(t.Context(), policyOf("d", day, nil)))
 	require.Equal(t, week, s.Retention())
-	require.Equal(t, []string{"sends are kept for 168h, though the limits here look back 24h: " +
-		"so long they looked back within that time, here or in another instance"}, warningsOf(t, s))
+	require.Equal(t, []string{"sends are kept for 168h, although the limits of this instance look back only 24h, " +
+		"because longer limits were in force recently, here or in another instance"}, warningsOf(t, s))
 	client := admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 	renewed := func(ago time.Duration) {
 		at := fmt.Sprint(time.Now().Add(-ago).UnixMilli())
@@ -145,13 +145,12 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		return fleet.Instances == 3 && maps.Equal(fleet.Differing, differing)
 	}, 30*time.Second, 5*time.Millisecond)
 	storetest.IsOK(t, first)
-	require.Equal(t, []string{"sends are kept for 168h0m2s, though the limits here look back 168h: " +
-		// the other's clocks may differ by more
-		"so long they looked back within that time, here or in another instance",
-		"1 of 2 other instances have another channels than this one", "1 of 2 other instances have another " +
-			"clock_skew than this one",
-		"1 of 2 other instances have another config_version than this one",
-		"1 of 2 other instances have another replica_acks than this one"},
+	require.Equal(t, []string{"sends are kept for 168h0m2s, although the limits of this instance look back only " +
+		"168h: so long they looked back within that time, here or in another instance",
+		"1 of 2 other instances differ from this one in channels",
+		"1 of 2 other instances differ from this one in clock_skew",
+		"1 of 2 other instances differ from this one in config_version",
+		"1 of 2 other instances differ from this one in replica_acks"},
 		warningsOf(t, first))
 	require.Eventually(t, func() bool {
 		return sample(t, registry, "capper_store_instances_differing", "config_version") == 1 &&

@@ -37,7 +37,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), s.marker.Key, "capper log 2 bucket 64", time.Hour).Err())
 	_, err = openInTime(t, other)
 	require.ErrorContains(t, err,
-		`the stored format marker is "capper log 2 bucket 64", and this version of capper reads and writes "capper log 2 least 2 bucket 190`)
+		`the stored format marker is "capper log 2 bucket 64", but this version of capper uses "capper log 2 least 2 bucket 190`)
 	testkit.FailsWith(t, "the store belongs to another build", func() error {
 		_, err := open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256}, script.Known)
 		return err
@@ -113,7 +113,7 @@ func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
 	for _, warning := range newer.Health(t.Context()).Warnings {
 		require.NotContains(t, warning, "is in format")
 	}
-	testkit.FailsWith(t, "the logs are in format 2, which a newer version of capper wrote, and this version of "+
+	testkit.FailsWith(t, "the logs have format 2, which a newer version of capper wrote, but this version of "+
 		"capper reads format 1 only: start the newer version again", func() error {
 		_, err := open(t.Context(), config, script.Standard, script.Known[:1])
 		return err

@@ -100,7 +100,7 @@ func TestAShardThatCannotConfirmFailsFast(t *testing.T) {
 			} {
 				t.Log(fault)
 				require.NoError(t, way.breaks(l.shard.replica))
-				l.failsFast("0 of the 1 replicas that replica_acks: " + name + " asks for")
+				l.failsFast("0 of the 1 replicas that replica_acks: " + name + " requires")
 				own, others, err := l.ask(false)
 				require.NoError(t, err, "a preview needs no confirmation")
 				require.Equal(t, len(own)+len(others), count(own, capping.Allowed)+count(others, capping.Allowed))
@@ -121,7 +121,7 @@ func TestASilentReplicaThatIsNotGivenUpFailsFast(t *testing.T) {
 			l := newLackTrial(t, acks, 10*time.Minute)
 			require.NoError(t, l.cluster.Pause(l.shard.replica))
 			l.failsFast("0 of the 1 replicas that replica_acks: " + name +
-				" asks for have confirmed anything within 3s")
+				" requires have confirmed a write within 3s")
 			require.NoError(t, l.cluster.Resume(l.shard.replica))
 			l.decidesAll()
 		})

@@ -33,9 +33,8 @@ func (f *fleet) openLedger(ctx context.Context, made bool) {
 	}
 	if before := f.top.EvictedBefore(); !made {
 		for _, node := range slices.Sorted(maps.Keys(before)) {
-			f.warnings = append(f.warnings, fmt.Sprintf("node %s: had evicted %d keys before this version of capper "+
-				"first looked: "+
-				"users whose logs were among them may receive more than their limits", node, before[node]))
+			f.warnings = append(f.warnings, fmt.Sprintf("node %s: evicted %d keys before this version of capper "+
+				"first checked: users whose logs were evicted may receive more than their limits", node, before[node]))
 			f.config.Logger.Warn("Redis start-up check", "warning", f.warnings[len(f.warnings)-1])
 		}
 	}

@@ -108,7 +108,7 @@ func unhurried(config Config) Config {
 func warningsOf(t *testing.T, s *Store) []string {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(s.Health(t.Context()).Warnings), func(warning string) bool {
-		return strings.HasPrefix(warning, "the store was made at this start")
+		return strings.HasPrefix(warning, "the store was created at this start")
 	})
 }
 

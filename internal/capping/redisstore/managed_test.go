@@ -65,7 +65,7 @@ func TestServersWithoutAppendOnlyFileNeedAWord(t *testing.T) {
 	require.Equal(t, 20, count(filter(t, s, batchOf("a", spread(20))), capping.Allowed))
 	warnings := warningsOf(t, s)
 	require.Len(t, warnings, 2, "of the master and of its replica")
-	require.Contains(t, warnings[0], "only replacing it is safe")
+	require.Contains(t, warnings[0], "so always replace a lost node")
 
 	require.NoError(t, c.Pause(c.Addrs[1]))
 	verdicts := make([]capping.Verdict, 20)
@@ -138,7 +138,7 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 		config Config
 		hint   string
 	}{
-		"a web server":       {Config{Addrs: []string{web.Listener.Addr().String()}}, "answers, and not as Redis does"},
+		"a web server":       {Config{Addrs: []string{web.Listener.Addr().String()}}, "does not answer like Redis"},
 		"nobody":             {Config{Addrs: []string{"127.0.0.1:1"}}, "nothing listens at 127.0.0.1:1"},
 		"silent":             {Config{Addrs: []string{silent.Addr().String()}}, "takes connections and says nothing"},
 		"TLS to a plain one": {Config{Addrs: server.Addrs, TLS: authority.Client(t)}, "speaks plain Redis and not TLS"},
@@ -161,7 +161,7 @@ func TestOpenHintsAtABusyServer(t *testing.T) {
 	server := testcluster.Single(t, testcluster.Options{})
 	keepBusy(t, admin(t, server.Addrs[0]))
 	hints(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Timeout: time.Second},
-		"the node starts, fails over or is out of service")
+		"the node is starting, failing over or out of service")
 }
 
 // hints repeats a start, which must fail each time, until it says so: on a busy machine another server

@@ -280,8 +280,9 @@ func TestALostRecordMakesNoSigns(t *testing.T) {
 	config := s.config
 	config.MustExist = true
 	_, err := openInTime(t, config)
-	require.ErrorContains(t, err, "the server was emptied, what was recorded there is lost: set "+
+	require.ErrorContains(t, err, "the server was emptied, and its recorded sends are lost: set "+
 		"store.redis.create: true")
 	again := openTest(t, s.config)
-	require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left: 1 of 65 partitions")
+	require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "store created again from the remaining data: 1 "+
+		"of 65 partitions")
 }

@@ -68,8 +68,8 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 			pressed.pressed(t, &pressed.unavailable, 200)
 			require.EventuallyWithT(t, func(c *assert.CollectT) { // a refresh may have been late
 				h := s.Health(t.Context())
-				require.Contains(c, h.Error, "1 of 64 partitions: a slot is torn: a master failed while the slot "+
-					"was being moved")
+				require.Contains(c, h.Error, "1 of 64 partitions: a hash slot is split: a master failed while the "+
+					"slot was being moved")
 				require.Equal(c, "degraded", h.State)
 			}, 30*time.Second, 10*time.Millisecond)
 			pressed.stop()

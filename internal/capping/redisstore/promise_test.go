@@ -331,7 +331,7 @@ func TestEvictionsAndPoliciesAreToldOfTogether(t *testing.T) {
 	f := newPromiseTrial(t)
 	s := f.stores[0]
 	f.set("maxmemory-policy", "allkeys-lru")
-	f.barred(s, "maxmemory-policy is allkeys-lru, which drops logs silently, since")
+	f.barred(s, "maxmemory-policy is allkeys-lru, which silently deletes recorded sends, since")
 	require.Equal(t, "policy", s.top.BrokenPromises()[0].Reason)
 	f.set("maxmemory", strconv.FormatInt(f.info("used_memory")*8/10, 10))
 	testkit.Eventually(t, func() bool {
@@ -341,7 +341,7 @@ func TestEvictionsAndPoliciesAreToldOfTogether(t *testing.T) {
 	f.set("maxmemory", "0")
 	evicted := f.info("evicted_keys")
 	want := "the server has evicted " + strconv.FormatInt(evicted, 10) +
-		" keys; maxmemory-policy is allkeys-lru, which drops logs silently"
+		" keys; maxmemory-policy is allkeys-lru, which silently deletes recorded sends"
 	for _, s := range f.stores {
 		f.barred(s, want)
 		broken := s.top.BrokenPromises()

@@ -306,7 +306,7 @@ func TestOpenRefusesServersThatWouldDropRecords(t *testing.T) {
 	require.NoError(t, operate(t, c.Addrs[0]).Do(t.Context(), "acl", "setuser", leastUser, "-acl|dryrun").Err())
 	warnings := strings.Join(warningsOf(t, openTest(t, config)), "\n")
 	require.Contains(t, warnings,
-		`the user "capper" may not run acl|dryrun: a server whose user default lacks rights loses recorded sends`)
+		`the user "capper" may not run acl|dryrun: capper cannot check whether the server's user default has all permissions`)
 	require.Contains(t, warnings, "add +acl|dryrun to the user's rights (deploy/redis.acl)")
 }
 
@@ -364,12 +364,12 @@ func TestAServerWithAnOlderStateIsBarred(t *testing.T) {
 		return s.top.Bar(s.keyspace.Partition(user)) == nil
 	})
 	o.others = nil
-	o.barred(t, "the server came back with an older state")
+	o.barred(t, "the server returned with older data")
 
 	require.NoError(t, s.Close())
 	config.MustExist = true
 	_, err := openInTime(t, config)
-	require.ErrorContains(t, err, "the server came back with an older state",
+	require.ErrorContains(t, err, "the server returned with older data",
 		"nobody is there who remembers it but other servers")
 	require.NoError(t, c.Kill(victim.Addr()))
 	files(t, newest, c.Data(victim.Addr()))
@@ -462,7 +462,7 @@ func (o *olderTrial) barred(stores ...*Store) {
 func (o *olderTrial) refused() {
 	o.Helper()
 	// else its replica is not back yet
-	testkit.FailsWith(o.T, "the server came back with an older state", func() error {
+	testkit.FailsWith(o.T, "the server returned with older data", func() error {
 		_, err := openInTime(o.T, o.config)
 		return err
 	})
@@ -530,8 +530,9 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 			config := o.config
 			config.MustExist = false
 			anew := openPatiently(t, config)
-			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "begun anew with what is left: ")
-			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "the server came back with an older state")
+			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "store created again from the remaining "+
+				"data: ")
+			require.Contains(t, strings.Join(warningsOf(t, anew), "\n"), "the server returned with older data")
 			testkit.Eventually(t, func() bool {
 				looked(t, o.stores[1])
 				return o.ask("fifth", o.stores[1], capping.Unavailable) == 0

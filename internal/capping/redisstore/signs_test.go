@@ -153,7 +153,7 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 			require.Eventually(t, func() bool {
 				h := s.Health(t.Context())
 				return h.State != "down" && strings.Contains(h.Error, "of 64 partitions: the server was emptied, "+
-					"what was recorded there is lost: the users are unavailable until capper is restarted")
+					"and its recorded sends are lost: the users are unavailable until capper is restarted")
 			}, 30*time.Second, 10*time.Millisecond)
 			require.Equal(t, len(others), count(filter(t, s, batchOf("second", others, rolling(1, week))),
 				capping.Denied))
@@ -198,7 +198,7 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 		return verdicts
 	}
 	ahead(8 * day)
-	const aheadBy = `the server's clock was ahead by (192h0m0s|191h59m\d+s)` // less what passes until it is seen
+	const aheadBy = `the clock of the server was ahead by (192h0m0s|191h59m\d+s)` // less what passes until it is seen
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		h := s.Health(t.Context())
 		require.Equal(c, "degraded", h.State)
@@ -218,7 +218,8 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	require.Eventually(t, func() bool { return ask("d")[0].Outcome == capping.Unavailable }, 30*time.Second,
 		5*time.Millisecond)
 	again := openTest(t, s.config)
-	require.Regexp(t, "begun anew with what is left: 1 of 65 partitions, that of the records among them: "+aheadBy,
+	require.Regexp(t, "store created again from the remaining data: 1 of 65 partitions, that of the records among "+
+		"them: "+aheadBy,
 		strings.Join(warningsOf(t, again), "\n"))
 	s.fleet.beatSoon()
 	require.Eventually(t, func() bool { return ask("e")[0].Outcome == capping.Allowed }, 30*time.Second,

@@ -65,8 +65,8 @@ func TestCertificatesAreWatchedWhileConnectionsStand(t *testing.T) {
 		warned string
 	}{
 		{end: 1000 * time.Hour},
-		{end: 100 * time.Hour, warned: "node " + addr + ": its certificate ends at "},
-		{end: -time.Hour, warned: "node " + addr + ": new connections refuse its certificate: tls: failed to verify " +
+		{end: 100 * time.Hour, warned: "node " + addr + ": its certificate expires at "},
+		{end: -time.Hour, warned: "node " + addr + ": new connections reject its certificate: tls: failed to verify " +
 			"certificate: x509: certificate has expired"},
 		{end: 1000 * time.Hour, names: []string{"10.1.2.3"},
 			warned: "is for 10.1.2.3 and not for 127.0.0.1: set tls.server_name"},

@@ -80,7 +80,7 @@ func TestEachTroubleHasASentenceAndSomethingToDo(t *testing.T) {
 func TestACreatedStoreIsANote(t *testing.T) {
 	t.Parallel()
 	status := fine()
-	status.Store.Warnings = []string{"the store was created empty at this start: sends before it are not known"}
+	status.Store.Warnings = []string{"the store was created empty at this start: earlier sends are unknown"}
 	first := states(status, now)[0]
 	require.Equal(t, []string{"Store", "note", "Note"}, []string{first.Part, first.Class, first.Word()})
 	status.Store.Warnings = append(status.Store.Warnings, "no append-only file")

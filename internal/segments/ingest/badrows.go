@@ -73,7 +73,7 @@ func (e *BadRowsError) Error() string {
 	}
 	for _, f := range e.Files[:min(len(e.Files), maxSamples)] {
 		if f.Rows == 0 {
-			fmt.Fprintf(&b, "\n  %s: not one good row, %d bad: is this a file of ids?", f.File, f.Bad)
+			fmt.Fprintf(&b, "\n  %s: all %d rows are bad: does the file contain user ids?", f.File, f.Bad)
 		} else {
 			fmt.Fprintf(&b, "\n  %s: %d of %d rows are bad", f.File, f.Bad, f.Rows+f.Bad)
 		}

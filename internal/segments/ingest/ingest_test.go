@@ -23,7 +23,7 @@ import (
 const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 	reasonEmpty = "no user id"
-	reasonQuote = "a quote that does not begin or end a field"
+	reasonQuote = "a quote is neither at the beginning nor at the end of a field"
 )
 
 func write(t *testing.T, name string, content []byte) string {
@@ -175,7 +175,7 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 		{name: "CSV, bad id after a header", file: "a.csv", content: "user_id,n\n1,x\nNULL,y\n", row: 3, value: "NULL",
 			reason: reasonNotID},
 		{name: "CSV, too few columns", file: "a.csv", content: "1,x\n2\n", row: 2, value: "2",
-			reason: "1 columns, the first row has 2"},
+			reason: "row has 1 columns, but the first row has 2"},
 		{name: "CSV, too many columns", file: "a.csv", content: "1,x\n2,y,z\n", row: 2, value: "2,y,z",
 			reason: "3 columns, the first row has 2"},
 		{name: "CSV, quote in a field", file: "a.csv", content: "1,x\n2,a\"b\n", row: 2, value: "2,a\"b",
@@ -362,7 +362,7 @@ func TestReadsTables(t *testing.T) {
 		"3,new\n1,\n":         `b.csv:2: "": no name`,
 		"3,new\nx,new\n":      `b.csv:2: "x": not a user id`,
 		"3,new\n1,new,9\n":    `b.csv:2: "1,new,9": 3 columns, the first row has 2`,
-		"3,new\n1,\"new\" \n": `a quote that does not begin or end a field`,
+		"3,new\n1,\"new\" \n": `a quote is neither at the beginning nor at the end of a field`,
 	}
 	for content, want := range bad {
 		r := NewReader(Config{})

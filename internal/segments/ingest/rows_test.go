@@ -152,7 +152,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 	_, err = read(t, Input{Path: write(t, "a.tsv", []byte("\"1\"\tx\n2\ty\n"))})
 	require.ErrorContains(t, err, "the file is read without quotes")
 	_, err = read(t, Input{Path: write(t, "a.tsv", []byte(strings.Repeat("1\tC:\\\n", 20_000)))})
-	require.ErrorContains(t, err, "line 1: a field over several lines that read as rows")
+	require.ErrorContains(t, err, "line 1: a field covers several lines that look like separate rows")
 	_, err = read(t, Input{Path: write(t, "a.tsv", []byte("\\N\tx\n2\ty\n"))})
 	require.ErrorContains(t, err, `a.tsv:1: "\\N": no user id`)
 }
@@ -208,8 +208,8 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 
 	// The same in the header, which is no row.
 	for header, want := range map[string]string{
-		"\"user_id\n":          "the header: a quote that does not begin or end a field",
-		"\"user_id\n1\n2\"\n3": "the header: a field over several lines that read as rows",
+		"\"user_id\n":          "the header: a quote is neither at the beginning nor at the end of a field",
+		"\"user_id\n1\n2\"\n3": "the header: a field covers several lines that look like separate rows",
 	} {
 		_, err := read(t, Input{Path: write(t, "a.csv", []byte(header)), Header: delimited.HeaderYes})
 		require.ErrorContains(t, err, want)
@@ -311,7 +311,7 @@ func TestAFileWithoutAGoodRowIsRefused(t *testing.T) {
 			require.ErrorAs(t, r.Check(), &bad, name)
 			require.Len(t, bad.Files, 1)
 			require.Equal(t, path, bad.Files[0].File)
-			require.ErrorContains(t, bad, path+": not one good row")
+			require.ErrorContains(t, bad, path+": all ")
 		}
 	}
 	for name, content := range map[string]string{"empty.txt": "", "header.csv": "user_id\n",

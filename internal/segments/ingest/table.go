@@ -110,7 +110,7 @@ func (t *table) check(name string) error {
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
 		if strings.EqualFold(known, name) {
-			return fmt.Sprintf("; %q is, which differs by case only", known)
+			return fmt.Sprintf("; %q exists and differs only by case", known)
 		}
 	}
 	return ""

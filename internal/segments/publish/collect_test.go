@@ -416,7 +416,8 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 			var lost *LeaseError
 			require.ErrorAs(t, err, &lost)
 			require.Equal(t, time.Minute, lost.Length)
-			require.ErrorContains(t, err, "the lease in gc.json was lost: not renewed within half of --lease 1m0s: ")
+			require.ErrorContains(t, err, "the lease in gc.json was lost, because it was not renewed within half of "+
+				"--lease 1m0s: ")
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
 		}
 		l, err := takeLease(t.Context(), store, time.Minute)
@@ -428,7 +429,8 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 		c := Collector{Location: &hanging{store}}
 		l.doc.LeaseMS, l.renewed = 400, time.Now()
 		err = c.removeOne(t.Context(), l, liveTag(t, store), objects.Object{Key: "bitmaps/x"})
-		require.ErrorContains(t, err, "the lease in gc.json was lost: not renewed within half of --lease 400ms: ")
+		require.ErrorContains(t, err, "the lease in gc.json was lost, because it was not renewed within half of "+
+			"--lease 400ms: ")
 
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -56,9 +56,9 @@ type WithdrawnError struct {
 }
 
 func (e *WithdrawnError) Error() string {
-	what := "this is the content of"
+	what := "the content equals that of"
 	if e.Part != "" {
-		what = e.Part + " has the very users that it had in"
+		what = e.Part + " has the same users as in"
 	}
 	return fmt.Sprintf("%s %s, which was rolled back from at %s", what, e.Withdrawal.Generation,
 		e.Withdrawal.At.Format(time.RFC3339))

@@ -137,7 +137,7 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 			return err
 		}
 		grown := bitmap.Range(300_000, 400_001)
-		refusal := ` the very users that it had in ` + withdrawn.Generation + `, which was rolled back from at `
+		refusal := ` the same users as in ` + withdrawn.Generation + `, which was rolled back from at `
 		require.ErrorContains(t, try("", []string{"vip", "active"}, bad, grown), `segment "vip" has`+refusal)
 		require.ErrorContains(t, try("", []string{"active", "vip", "bots"}, same, bad, bot), `segment "vip" has`+
 			refusal)

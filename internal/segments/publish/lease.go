@@ -25,7 +25,8 @@ type LeaseError struct {
 }
 
 func (e *LeaseError) Error() string {
-	return fmt.Sprintf("the lease in %s was lost: not renewed within half of --lease %s: %v", leaseKey, e.Length, e.err)
+	return fmt.Sprintf("the lease in %s was lost, because it was not renewed within half of --lease %s: %v",
+		leaseKey, e.Length, e.err)
 }
 
 // leaseDocument is gc.json.

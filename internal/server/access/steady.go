@@ -61,7 +61,7 @@ func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Ra
 			return result, nil
 		}
 		l.failed.Store(&rateFailure{err, l.clock()})
-		l.log.WarnContext(ctx, "shared rate limiter failed, using this process' own", "error", err)
+		l.log.WarnContext(ctx, "shared rate limits failed, using the limits of this instance alone", "error", err)
 	}
 	l.fallbacks.Inc()
 	return l.own.Take(ctx, client, rate, users)
@@ -74,6 +74,6 @@ func (l *SteadyLimiter) Trouble() string {
 	if f == nil || l.clock().Sub(f.at) > sharedShown {
 		return ""
 	}
-	return fmt.Sprintf("rates of clients are kept by each instance for itself, so that a client may have as much "+
-		"from each: the shared budgets failed: %v", f.err)
+	return fmt.Sprintf("rate limits of clients are checked by each instance alone, so a client may use its full "+
+		"rate at every instance: the shared limits failed: %v", f.err)
 }

@@ -44,7 +44,7 @@ func (rc *Receiver) inflate(b *Body) error {
 func notGzip(cause error) *failure.Failure {
 	f := failure.New(api.CodeInvalidRequest, "the body is not valid gzip, although Content-Encoding says so")
 	if errors.Is(cause, io.ErrUnexpectedEOF) {
-		f.Message = "the body is gzip that ends early"
+		f.Message = "the gzip body ends early"
 	}
 	f.Cause = cause
 	return f

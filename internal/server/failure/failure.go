@@ -55,7 +55,7 @@ func Overloaded(what string) *Failure {
 // OfStore is what a caller is told when the store could not answer a call with
 // that context: when its time is not up, trying again may be of no use.
 func OfStore(ctx context.Context, err error) *Failure {
-	message := "the store could not answer: /v1/status says why"
+	message := "the store could not answer: /v1/status shows the reason"
 	if ctx.Err() != nil {
 		message = "the store could not answer in time: try again"
 	}
@@ -67,7 +67,7 @@ func OfStore(ctx context.Context, err error) *Failure {
 // OfAudit is what a caller is told when the audit could not be read.
 func OfAudit(ctx context.Context, err error) *Failure {
 	f := OfStore(ctx, err)
-	f.Message = "the audit could not be read: /v1/status says why"
+	f.Message = "the audit could not be read: /v1/status shows the reason"
 	if ctx.Err() != nil {
 		f.Message = "the audit could not be read in time: try again"
 	}

@@ -110,7 +110,7 @@ func (c *certificate) fresh() *tls.Certificate {
 			err = c.load()
 		}
 		if err != nil {
-			c.log.Warn("TLS files not reloaded, serving the last good certificate", "error", err)
+			c.log.Warn("TLS files could not be reloaded, the previous certificate stays in use", "error", err)
 		}
 	}
 	return c.current

@@ -159,11 +159,12 @@ func (q *queue) send(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 func (q *queue) tell(err error) {
 	switch {
 	case err != nil && (!q.broken || time.Since(q.told) >= tellEvery):
-		q.logger.Warn("spans were dropped: the collector did not take them; calls are not affected", "spans", q.lost,
+		q.logger.Warn("trace spans were dropped because the collector did not accept them; calls are not affected",
+			"spans", q.lost,
 			"error", err)
 		q.lost, q.told = 0, time.Now()
 	case err == nil && q.broken:
-		q.logger.Info("the collector takes spans again", "dropped", q.lost)
+		q.logger.Info("the collector accepts trace spans again", "dropped", q.lost)
 		q.lost = 0
 	}
 	q.broken = err != nil

@@ -21,7 +21,7 @@ type Table struct {
 func Sentences(r *whatif.Result) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if r.Calls == 0 {
-		add("no call is recorded in that time")
+		add("the audit has no call in this period")
 		return lines
 	}
 	add("%s to %s, %s, %s asked for, each in each call; %s of these were judged anew",
@@ -31,8 +31,8 @@ func Sentences(r *whatif.Result) (lines []string) {
 	add("sends: %s recorded, %s under these limits (%s)", Number(before.Sends), Number(after.Sends),
 		Percent(before.Sends, after.Sends))
 	u := r.Users
-	add("users: of %s who were asked for, %s would have got less, %s more, %s as many but others or at another "+
-		"time; for %s nothing changes",
+	add("users: of %s in the recorded calls, %s would have received fewer sends, %s more, %s equally many but other "+
+		"sends or at another time; for %s nothing changes",
 		Number(u.Asked), Number(u.Less), Number(u.More), Number(u.Moved), Number(u.Unchanged))
 	return append(lines, unjudged(r)...)
 }
@@ -44,23 +44,24 @@ func unjudged(r *whatif.Result) (lines []string) {
 			lines = append(lines, fmt.Sprintf(format, Number(n)))
 		}
 	}
-	add(r.Unavailable, "not judged: %s answers that users were unavailable: only their retries are demand")
-	add(r.Erased, "not judged: %s answers about users who have been erased since")
-	add(r.Gaps, "not judged: %s records that are missing")
-	add(r.Total.After.Unjudged, "not judged: %s users whom these limits could not decide, as a set is missing")
+	add(r.Unavailable, "not replayed: %s results of unavailable users: only their retries count")
+	add(r.Erased, "not replayed: %s results of users who have been erased since")
+	add(r.Gaps, "not replayed: %s missing records")
+	add(r.Total.After.Unjudged, "not replayed: %s users whom these limits could not decide because a set is missing")
 	return append(lines, r.Notes...)
 }
 
 // Tables are the counts of a result; campaigns is how many of these are listed.
 func Tables(r *whatif.Result, campaigns int) []Table {
 	tables := []Table{
-		rows("Sends a day", "In UTC. Denials are answers: who was asked for three times is denied three times.", "day",
+		rows("Sends a day", "All times are in UTC. Denials are counted per call: a user in three calls can be "+
+			"denied three times.", "day",
 			r.Days),
 		rows("By segment", "The users of each segment, by the generation that decided.", "segment", r.Segments),
 		changes("Denials by limit", "Who is denied is counted for the limit, or what else withholds sends, that "+
 			"answers name.", "limit", r.Limits),
 		rows("By channel", "", "channel", r.Channels),
-		rows("By campaign", "A message on a channel; those that change most come first.", "campaign",
+		rows("By campaign", "One row for each message and channel; the largest changes come first.", "campaign",
 			named(r.Campaigns[:min(campaigns, len(r.Campaigns))])),
 		users(r.Users),
 	}
@@ -127,8 +128,8 @@ func changes(title, says, first string, list []whatif.Change) Table {
 }
 
 func users(u whatif.Users) Table {
-	t := Table{Title: "Users by what changes for them", Says: "By how many sends more, or less, a user would have " +
-		"got in all that time.", Head: []string{"sends", "users"}}
+	t := Table{Title: "Users by what changes for them", Says: "Number of sends that a user would have received more " +
+		"or less in the whole period.", Head: []string{"sends", "users"}}
 	for _, step := range u.By {
 		t.Rows = append(t.Rows, []string{signed(step.More), Number(step.Users)})
 	}

@@ -17,7 +17,7 @@ func TestSentencesSayOnceHowManyWereJudgedAnew(t *testing.T) {
 	}), "\n")
 	require.Contains(t, lines, " 1 call, 3,607 users asked for, each in each call; 3,607 of these were judged anew\n")
 	require.Equal(t, 1, strings.Count(lines, "judged anew"))
-	require.Contains(t, lines, "14 answers about users who have been erased since")
+	require.Contains(t, lines, "14 results of users who have been erased since")
 }
 
 func TestNamesOfThePageAreNotBrokenAfterEachLetter(t *testing.T) {

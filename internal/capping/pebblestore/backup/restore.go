@@ -26,11 +26,11 @@ type LossError struct {
 func (e *LossError) Error() string {
 	from, to := e.From.UTC().Format(time.RFC3339), e.To.UTC().Format(time.RFC3339)
 	if e.Other {
-		return fmt.Sprintf("the backup, of %s, is of another store than the one that was in %s, last used at %s: "+
-			"that one's sends would be given up", from, e.Dir, to)
+		return fmt.Sprintf("the backup of %s belongs to another store than the store in %s, last used at %s: the "+
+			"sends of that store would be lost", from, e.Dir, to)
 	}
-	return fmt.Sprintf("the backup is of %s, and the store in %s was used until %s at least: sends in between would "+
-		"be given up", from, e.Dir, to)
+	return fmt.Sprintf("the backup was made at %s, but the store in %s was used at least until %s: sends in between "+
+		"would be lost", from, e.Dir, to)
 }
 
 // Restore puts an archive back into a directory, which must be empty or absent, as of now. What it

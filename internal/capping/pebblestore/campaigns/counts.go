@@ -28,8 +28,8 @@ func New(db *database.DB, logger *slog.Logger) *Counts {
 // noteUnreadable tells that counts cannot be read, which no call fails for.
 func (c *Counts) noteUnreadable(err error) {
 	c.told.Do(func() {
-		c.logger.Error("counts of a message cannot be read: what becomes of it is decided as ever, and is not "+
-			"counted there any more", "error", err.Error())
+		c.logger.Error("counts of a message cannot be read: the message is still decided, but no longer counted",
+			"error", err.Error())
 	})
 }
 

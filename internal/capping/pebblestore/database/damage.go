@@ -179,7 +179,8 @@ func (d *DB) loadMended() error {
 func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error) {
 	d.config.CountError("log")
 	if _, damaged := d.damaged.block(user); !damaged && d.damaged.add(user, err) {
-		d.config.Logger.ErrorContext(ctx, "a log cannot be read; erasing the user makes it new", "user", user, "error",
+		d.config.Logger.ErrorContext(ctx, "a log cannot be read; erase the user to start a new log",
+			"user", user, "error",
 			err.Error())
 	}
 }

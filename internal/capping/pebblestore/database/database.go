@@ -105,7 +105,7 @@ func (d *DB) load(config Config) error {
 // Created reports whether there was no store before this Open.
 func (d *DB) Created() bool { return d.created }
 
-const createdWarning = "the store was created empty at this start: sends before it are not known"
+const createdWarning = "the store was created empty at this start: earlier sends are unknown"
 
 // Health is "down" when the disk has refused a write or the clock cannot be
 // right, "degraded" while no files can be made of what is in the write buffers

@@ -180,11 +180,11 @@ func TestReadable(t *testing.T) {
 	require.NoError(t, checkReadable(Marker(1), nil, 1, 2))
 	require.NoError(t, checkReadable(Marker(2), &Upgrade{From: 1}, 1, 3))
 	require.ErrorContains(t, checkReadable(Marker(3), &Upgrade{From: 2}, 1, 2),
-		"in format 3, which a newer version of capper wrote")
+		"have format 3, which a newer version of capper wrote")
 	require.ErrorContains(t, checkReadable(Marker(1), nil, 2, 3), "start a version that reads both and let it "+
 		"finish the upgrade")
 	require.ErrorContains(t, checkReadable(Marker(2), &Upgrade{From: 1}, 2, 3),
-		"the logs are in format 1, and this version of capper reads the formats 2 to 3")
+		"the logs have format 1, but this version of capper reads the formats 2 to 3")
 	require.ErrorContains(t, checkReadable(Marker(2)+" ", nil, 1, 2), "another build")
 }
 

@@ -196,7 +196,7 @@ func (d *DB) mark() error {
 	}
 	d.markTrouble.Store(nil)
 	if err != nil {
-		warning := "an emptied directory would not be noticed: " + err.Error()
+		warning := "a lost directory would not be detected: " + err.Error()
 		d.markTrouble.Store(&warning)
 	}
 	return nil

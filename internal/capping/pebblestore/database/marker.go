@@ -134,8 +134,8 @@ func (d *DB) beginUpgrade(from int) error {
 
 // warning is what operators should know while the rewriting goes on.
 func (u *Upgrade) warning() string {
-	return fmt.Sprintf("logs are being rewritten from format %d to %d, %d %% of the range of user ids is done: "+
-		"versions of capper that know only format %d do not open the store any more",
+	return fmt.Sprintf("logs are being rewritten from format %d to %d, %d %% of user ids are done: versions of "+
+		"capper that support only format %d can no longer open the store",
 		u.From, u.To, u.percent(), u.From)
 }
 

@@ -87,7 +87,7 @@ func (d *DB) reportBackground(err error) {
 		return
 	}
 	if repeats, ok := d.spoken.allow(time.Now()); ok && d.Broken() == nil {
-		d.config.Logger.Error("the embedded store's background work met an error, and is tried again",
+		d.config.Logger.Error("background work of the embedded store failed and will be retried",
 			"error", err.Error(), "unreported", repeats)
 	}
 }
@@ -102,7 +102,7 @@ func (d *DB) noteFlush(err error) {
 		d.flush.Store(nil)
 		return
 	}
-	text := "writes are durable and gather in memory, as no file can be made of them: " + err.Error()
+	text := "writes are durable but collect in memory, because no data file can be written: " + err.Error()
 	d.flush.Store(&text)
 }
 

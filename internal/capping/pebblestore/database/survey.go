@@ -39,7 +39,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 	}
 	b := block{d.firstDamaged(user, low), d.lastDamaged(user, high), firstLine(err)}
 	d.damaged.put(b)
-	d.config.Logger.Error("a block of logs is damaged: its users are unavailable; erasing one makes its log new",
+	d.config.Logger.Error("a block of logs is damaged: its users are unavailable; erase a user to start a new log",
 		"first", b.first, "last", b.last, "error", b.err.Error())
 	return true
 }
@@ -47,7 +47,8 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 // stopFiltering reads without filters from now on, as one of them is damaged.
 func (d *DB) stopFiltering(err error) {
 	if !d.damaged.unfiltered.Swap(true) {
-		d.config.Logger.Error("a filter of a table is damaged: logs are read without filters, more slowly", "error",
+		d.config.Logger.Error("a filter of a database table is damaged: logs are read without filters, which is slower",
+			"error",
 			firstLine(err).Error())
 	}
 }

@@ -103,8 +103,8 @@ type clockError struct {
 
 func (e *clockError) Error() string {
 	if e.late {
-		return fmt.Sprintf("the call came %v after it was stamped, which is more than clock_skew %v: "+
-			"the way there is slow, or clock_skew too short for the distance", e.off, e.skew)
+		return fmt.Sprintf("the call arrived %v after its timestamp, which exceeds clock_skew %v: the network is "+
+			"slow, or clock_skew is too short for the distance", e.off, e.skew)
 	}
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }

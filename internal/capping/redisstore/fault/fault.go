@@ -47,24 +47,24 @@ func Kinds() []Kind {
 }
 
 // ClusterDown is what to do about a cluster of which a part has no master.
-const ClusterDown = "the cluster does not serve: redis-cli --cluster check ADDRESS tells which slots have no master"
+const ClusterDown = "the cluster is down: redis-cli --cluster check ADDRESS shows which slots have no master"
 
 // Hint is what an operator can do about faults of the kind; "" where there is
 // nothing to be said.
 func (k Kind) Hint() string {
 	switch k {
 	case Acks:
-		return "replicas are lost or behind: /v1/status tells of which node"
+		return "replicas are lost or behind: /v1/status shows the node"
 	case Clock:
-		return "set the clocks by NTP"
+		return "synchronise the clocks with NTP"
 	case Memory:
-		return "the node is full: give it more memory, or move slots to another"
+		return "the node is full: add memory, or move slots to another node"
 	case Auth:
-		return "compare the user, the password and deploy/redis.acl with the node's"
+		return "compare user, password and deploy/redis.acl with the settings of the node"
 	case Route:
 		return ClusterDown
 	case Down:
-		return "the node starts, fails over or is out of service"
+		return "the node is starting, failing over or out of service"
 	}
 	return ""
 }

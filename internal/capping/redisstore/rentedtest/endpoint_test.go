@@ -162,7 +162,7 @@ func TestNodesThatCannotBeReachedAreNamed(t *testing.T) {
 	text, hint := refused(t, redisstore.Config{Addrs: []string{entry}, Timeout: 5 * time.Second,
 		AttemptTimeout: 400 * time.Millisecond})
 	require.Contains(t, text, ips(51)[1]+":"+p.port)
-	require.Contains(t, hint, "the addresses that the cluster announces cannot be reached from here")
+	require.Contains(t, hint, "capper cannot reach the addresses that the cluster announces")
 	require.Contains(t, hint, "cluster-announce")
 }
 

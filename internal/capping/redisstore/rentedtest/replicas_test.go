@@ -50,7 +50,7 @@ func TestReplicasThatAreNeverPromoted(t *testing.T) {
 		"replica-priority 0"}})
 	s := open(t, redisstore.Config{Addrs: c.Addrs})
 	decides(t, s)
-	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "\n"), "none of its replicas may become a master")
+	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "\n"), "no replica may become a master")
 
 	one := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{"replica-priority 0"}})
 	decides(t, open(t, redisstore.Config{Addrs: one.Addrs[:1]}))

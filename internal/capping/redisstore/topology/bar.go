@@ -46,24 +46,22 @@ func (b *Bar) Names(addr string) bool { return b.node == addr }
 // Remedy is to leave the users undecided.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
-var barGone = &Bar{Reason: Gone, what: "the server was emptied, what was recorded there is lost",
+var barGone = &Bar{Reason: Gone, what: "the server was emptied, and its recorded sends are lost",
 	way: "the users are unavailable until " + restart}
 
-var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, as " +
-	"it does when " +
-	"its user default lacks rights", way: rightsFirst}
+var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
+	"because its user default lacks permissions", way: rightsFirst}
 
 // barUnmarked is that the mark is missing beside its sign.
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
-const rightsFirst = "the users are unavailable until the user default has all rights (\"user default off ~* &* " +
-	"+@all\", " +
-	"see docs/redis.md) and " + restart
+const rightsFirst = "the users are unavailable until the user default has all permissions (\"user default off ~* &* " +
+	"+@all\", see docs/redis.md) and " + restart
 
 func barOlder(by time.Duration) *Bar {
-	return &Bar{Reason: Older, what: fmt.Sprintf("the server came back with an older state, and its last %v or more "+
-		"are lost",
+	return &Bar{Reason: Older, what: fmt.Sprintf("the server returned with older data, and its last %v or more are "+
+		"lost",
 		max(by, time.Second).Round(time.Second)),
 		way: "the users are unavailable until the server has its newest data again, or " + restart}
 }
@@ -72,12 +70,12 @@ func barOlder(by time.Duration) *Bar {
 func Reasons() []string { return []string{Gone, Dropped, Older, Ahead, Torn, Broken} }
 
 // restart is the way back where history is lost for good.
-const restart = "capper is restarted to begin anew with what is left (store.redis.create: true)"
+const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
-	return &Bar{Reason: Ahead, what: fmt.Sprintf("the server's clock was ahead by %v, so that logs may have expired "+
-		"before their time", by.Round(time.Second)),
-		way: "the users are unavailable until it is that late again, or " + restart}
+	return &Bar{Reason: Ahead, what: fmt.Sprintf("the clock of the server was ahead by %v, so logs may have expired "+
+		"too early", by.Round(time.Second)),
+		way: "the users are unavailable until that time has come, or " + restart}
 }
 
 // Bar is why nobody of the partition is decided, or nil.

@@ -79,7 +79,9 @@ func (n *Node) doubt() {
 // errUnseen is that nobody has looked at the signs of a server since it started.
 type errUnseen struct{}
 
-func (errUnseen) Error() string { return "the server has started, and its signs are not looked at yet" }
+func (errUnseen) Error() string {
+	return "the server has started, and its sentinel keys have not been checked yet"
+}
 
 // Remedy is to try again: a look takes milliseconds.
 func (errUnseen) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Down, Unknown: true} }

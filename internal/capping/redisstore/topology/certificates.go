@@ -65,11 +65,11 @@ func (t *Topology) certificateWarnings() map[string]string {
 	for addr, c := range t.Certificates() {
 		switch left := c.Ends.Sub(t.config.Clock()); {
 		case c.Refusal != nil:
-			warnings[addr] = fmt.Sprintf("node %s: new connections refuse its certificate: %v: %s", addr, c.Refusal,
+			warnings[addr] = fmt.Sprintf("node %s: new connections reject its certificate: %v: %s", addr, c.Refusal,
 				cmp.Or(connect.CertificateHint(c.Refusal), "renew it"))
 		case left < certificateSoon:
-			warnings[addr] = fmt.Sprintf("node %s: its certificate ends at %s: renew it: new connections are "+
-				"refused from then on",
+			warnings[addr] = fmt.Sprintf("node %s: its certificate expires at %s: renew it, because new connections "+
+				"will fail after that",
 				addr, c.Ends.UTC().Format(time.RFC3339))
 		}
 	}

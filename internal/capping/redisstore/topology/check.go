@@ -57,9 +57,9 @@ func (t *Topology) announcedHint() string {
 	if !t.cluster {
 		return ""
 	}
-	return "the addresses that the cluster announces cannot be reached from here: open the way to every node, or set " +
-		"cluster-announce-ip and cluster-announce-port (or cluster-announce-hostname) on the nodes to what capper " +
-		"can reach"
+	return "capper cannot reach the addresses that the cluster announces: open the network to every node, or set " +
+		"cluster-announce-ip and cluster-announce-port (or cluster-announce-hostname) on the nodes to addresses " +
+		"that capper can reach"
 }
 
 func (n *Node) check(ctx context.Context, f *examine.Findings) error {
@@ -117,14 +117,14 @@ func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
 			n.addr,
 			all, acks, want, all, loss)
 	case n.top.cluster && n.heirless.Load():
-		f.Warn("node %s: none of its replicas may become a master (cluster-replica-no-failover yes): when it is "+
-			"lost, its users are unavailable until it is back", n.addr)
+		f.Warn("node %s: no replica may become a master (cluster-replica-no-failover yes): if the node is lost, its "+
+			"users are unavailable until it returns", n.addr)
 	case alive < want:
-		f.Warn("node %s: %d of %d replicas work, replica_acks: %s needs %d: its users are unavailable until then",
+		f.Warn("node %s: %d of %d replicas work, but replica_acks: %s needs %d: its users are unavailable until then",
 			n.addr, alive, all, acks, want)
 	case acks != Healthy && all > want:
-		f.Warn("node %s: has %d replicas, replica_acks: %s waits for %d: a send is lost when a replica that lacks "+
-			"it is promoted; healthy waits for all that work",
+		f.Warn("node %s: has %d replicas, but replica_acks: %s waits for %d: a send is lost if a replica without it "+
+			"is promoted; healthy waits for all working replicas",
 			n.addr, all, acks, want)
 	}
 	return nil
@@ -181,9 +181,9 @@ func (n *Node) logFindings(known []string, broken string) {
 	switch {
 	case n.breach == broken:
 	case n.breach != "":
-		log.Error("Redis master breaks a promise", "error", n.breach)
+		log.Error("Redis master may lose records", "error", n.breach)
 	default:
-		log.Info("Redis master keeps its promises again", "node", n.addr, "was", broken)
+		log.Info("Redis master is safe again", "node", n.addr, "was", broken)
 	}
 }
 
@@ -237,4 +237,4 @@ func (t *Topology) Warnings() []string {
 	return warnings
 }
 
-const noAcks = "replica_acks is 0: an allowed send is lost when its master is lost, and may then be sent again"
+const noAcks = "replica_acks is 0: an allowed send is lost if its master is lost, and may then be sent again"

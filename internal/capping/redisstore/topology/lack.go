@@ -92,14 +92,14 @@ func (n *Node) shortage(f found) *lack {
 	want := acks.NeededReplicas()
 	short := &lack{kind: fault.Acks, of: ofReplicas, patience: missingPatience}
 	if f.alive < want {
-		short.what = fmt.Sprintf("%d of the %d replicas that replica_acks: %s asks for", f.alive, want, acks)
+		short.what = fmt.Sprintf("%d of the %d replicas that replica_acks: %s requires", f.alive, want, acks)
 		return short
 	}
 	if acks == Healthy {
 		want = f.alive
 	}
 	if heard := talking(f.fed, silentLag); heard < want {
-		short.what = fmt.Sprintf("%d of the %d replicas that replica_acks: %s asks for have confirmed anything "+
+		short.what = fmt.Sprintf("%d of the %d replicas that replica_acks: %s requires have confirmed a write "+
 			"within %ds", heard, want, acks, silentLag)
 		short.of, short.patience = ofConfirmation, silentPatience
 		return short

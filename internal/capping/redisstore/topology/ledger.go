@@ -67,7 +67,7 @@ func (b *Breach) bar() *Bar {
 	}
 	return &Bar{Reason: Broken, node: b.Node,
 		what: fmt.Sprintf("node %s: %s, since %s", b.Node, b.told().What, b.Since.UTC().Format(time.RFC3339)),
-		way:  "the users are unavailable until an operator has looked at it (capper store accept)"}
+		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
 // serverRun is one run of a server, from its start to its end: its counters begin at 0.

@@ -42,9 +42,9 @@ func (t *Topology) tornBar(partition int) *Bar {
 	return barTorn
 }
 
-var barTorn = &Bar{Reason: Torn, what: "a slot is torn: a master failed while the slot was being moved, and the one " +
-	"that took over does not know of the keys that have gone",
-	way: "the users are unavailable until redis-cli --cluster fix has mended it"}
+var barTorn = &Bar{Reason: Torn, what: "a hash slot is split: a master failed while the slot was being moved, and " +
+	"its successor does not know the moved keys",
+	way: "the users are unavailable until redis-cli --cluster fix has repaired the slot"}
 
 // gossip is what a node's CLUSTER NODES says beside its replicas.
 type gossip struct {

@@ -102,11 +102,11 @@ func (l *Ledger) baseline(addr string, p promise, now time.Time) int64 {
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
-		return Evicting, fmt.Sprintf("maxmemory-policy is %s, which drops logs silently", p.evicting)
+		return Evicting, fmt.Sprintf("maxmemory-policy is %s, which silently deletes recorded sends", p.evicting)
 	case p.evicted > 0 && p.evicted != known:
 		return Evicted, evictedText(p.evicted, known)
 	case withoutFile:
-		return AppendOnly, "appendonly is no: a restart forgets what was recorded"
+		return AppendOnly, "appendonly is no: a restart loses recorded sends"
 	}
 	return "", ""
 }

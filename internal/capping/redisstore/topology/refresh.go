@@ -59,7 +59,7 @@ func (t *Topology) logRefresh(err error) {
 	case err == nil:
 		t.config.Logger.Info("the Redis topology is known again")
 	case time.Since(t.loggedAt) > logPause: // the text of time-outs changes
-		t.config.Logger.Warn("refresh of the Redis topology", "error", err)
+		t.config.Logger.Warn("refresh of the Redis topology failed", "error", err)
 		t.loggedAt = time.Now()
 	default:
 		return
@@ -206,9 +206,8 @@ func (t *Topology) standing(masters []*Node, refreshed error) (problems []string
 		}
 	}
 	if t.failing {
-		problems = append(problems, "cluster_state is fail on every node that was asked: all users are unavailable; "+
-			"capper doctor tells why: "+
-			"with cluster-require-full-coverage yes, one shard without a master is enough")
+		problems = append(problems, "cluster_state is fail on every node: all users are unavailable; capper doctor "+
+			"shows the reason: with cluster-require-full-coverage yes, one shard without a master is enough")
 	}
 	if n := t.Unserved(); n > 0 {
 		problems = append(problems, fmt.Sprintf("%d of %d partitions are on slots that no node serves", n,

@@ -302,7 +302,7 @@ func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 type errUncounted struct{ addr string }
 
 func (e *errUncounted) Error() string {
-	return fmt.Sprintf("replica %s has just come back and was not waited for", e.addr)
+	return fmt.Sprintf("replica %s has just returned and was skipped", e.addr)
 }
 
 // Remedy is that of too few.

@@ -9,11 +9,11 @@ import (
 
 // Reasons of bad rows.
 const (
-	reasonColumns   = "%d columns, the first row has %d"
-	reasonQuote     = "a quote that does not begin or end a field"
-	reasonQuoted    = "not a user id: the file is read without quotes (the option quote says otherwise)"
-	reasonSwallowed = "a field over several lines that read as rows of their own: a quote or an escape is missing, " +
-		"or one too many"
+	reasonColumns   = "row has %d columns, but the first row has %d"
+	reasonQuote     = "a quote is neither at the beginning nor at the end of a field"
+	reasonQuoted    = "not a user id: the file is read without quotes (the option quote changes this)"
+	reasonSwallowed = "a field covers several lines that look like separate rows: a quote or an escape is missing, " +
+		"or there is one too many"
 )
 
 // parse parses a block of whole rows. Lines without quotes and escapes, which

@@ -233,20 +233,20 @@ func (a *Acceptance) text() string { return a.Name + ": " + a.Change }
 
 // differs says how the real change differs from the accepted one.
 func (a *Acceptance) differs(c *publish.Change) string {
-	real := fmt.Sprintf("has the same users in the live generation and in this build: %d", c.After)
+	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
 	switch c.State {
 	case publish.Vanishes:
 		real = fmt.Sprintf("vanishes, with %d users", c.Before)
 	case publish.Appears:
 		real = fmt.Sprintf("is new, with %d users", c.After)
 	case publish.Fills:
-		real = fmt.Sprintf("fills: it had no users and has %d", c.After)
+		real = fmt.Sprintf("had no users and now has %d", c.After)
 	case publish.Empties:
-		real = fmt.Sprintf("empties: all of its %d users leave", c.Before)
+		real = fmt.Sprintf("becomes empty: all of its %d users leave", c.Before)
 	case publish.Changed:
 		real = fmt.Sprintf("changes by %s: %d of %d users leave, %d join", c.Words(), c.Removed, c.Before, c.Added)
 	}
-	text := fmt.Sprintf("the acceptance %q is of another change: %s %s", a.text(), c.What(), real)
+	text := fmt.Sprintf("the acceptance %q does not match the change: %s %s", a.text(), c.What(), real)
 	if right := Suggest(c); right != "" {
 		text += fmt.Sprintf(" (--accept %q)", right)
 	}

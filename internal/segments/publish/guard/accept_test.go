@@ -164,7 +164,7 @@ func TestAnAcceptanceLetsOneChangePassAndNoOther(t *testing.T) {
 	require.Empty(t, found.Acceptable)
 
 	for accept, want := range map[string]string{
-		"out: -56%":              `the acceptance "out: -56%" is of another change: set "out" changes by -57%: 57 of 100 users leave, 0 join (--accept "out: -57%")`,
+		"out: -56%":              `the acceptance "out: -56%" does not match the change: set "out" changes by -57%: 57 of 100 users leave, 0 join (--accept "out: -57%")`,
 		"out: vanishes":          `set "out" changes by -57%`,
 		"other: -57%":            `segment or set "other" is neither live nor in this build`,
 		"tz/UTC: -57%":           `no segment or set "tz/UTC"`,
@@ -213,5 +213,5 @@ func TestNothingIsAcceptedOfAFirstPublish(t *testing.T) {
 	t.Parallel()
 	f := &fixture{t, objects.NewDirectory(t.TempDir()), segmentstest.Epoch}
 	_, err := f.judge(Bounds{MaxChange: 20, Accept: of(t, "out: -57%")}, night("out", bitmap.Of(1), publish.Growth{}))
-	require.EqualError(t, err, `not published: the acceptance "out: -57%": nothing is live to compare with`)
+	require.EqualError(t, err, `not published: the acceptance "out: -57%": no generation is live to compare with`)
 }

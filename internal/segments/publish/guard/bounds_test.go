@@ -32,10 +32,10 @@ func TestGuardJudgesChanges(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		always[0],
-		`segment "ACTIVE" is new, with 20 users ("active" is live, which differs by case only): use --allow-new ACTIVE if this is intended`,
+		`segment "ACTIVE" is new, with 20 users ("active" is live and differs only by case): use --allow-new ACTIVE if this is intended`,
 		`segment "none" has no users now and would have 1: use --allow-new none if this is intended`,
 		always[1],
-		"100 of 220 users fall to no segment, and to the default limits: that is 45.5 %, at most 20 % is allowed",
+		"100 of 220 users are in no segment and get the default limits: that is 45.5 %, but at most 20 % is allowed",
 	}, judge(Bounds{MaxChange: 20}), "exactly 20 % is not above 20 %")
 	require.Equal(t, always, judge(Bounds{MaxChange: 1000, New: []string{"ACTIVE", "none"}}),
 		"nothing but force lets a segment vanish or empty")
@@ -82,8 +82,8 @@ func TestGuardJudgesTheWeek(t *testing.T) {
 		return map[string]SegmentBounds{"active": {MaxChange: change, MaxWeekChange: week}}
 	}
 	refused := []string{`segment "active" changes by 51 % since G, at most 50 % is allowed in a week: 0 users come, 51 go, of 100`}
-	require.Equal(t, append(refused[:1:1], "61 of 120 users fall to no segment since G, and to the default limits: "+
-		"that is 50.8 %, at most 20 % is allowed"),
+	require.Equal(t, append(refused[:1:1], "61 of 120 users are in no segment since G and get the default limits: "+
+		"that is 50.8 %, but at most 20 % is allowed"),
 		judge(Bounds{MaxChange: 20}), "what emptied, filled, came and went since then has been judged")
 	wide := pointerTo(100.0)
 	require.Equal(t, refused, judge(Bounds{MaxChange: 20, MaxUnassigned: wide}))

@@ -71,8 +71,8 @@ func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
 	if n.Percent <= allowed {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d users fall to no segment%s, and to the default limits: that is %s %%, at "+
-		"most %s %% is allowed",
+	return []string{fmt.Sprintf("%d of %d users are in no segment%s and get the default limits: that is %s %%, but "+
+		"at most %s %% is allowed",
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
@@ -80,7 +80,7 @@ func (b *Bounds) judgeFall(n publish.NoSegment, since string) []string {
 func similar(is *publish.Change, all []publish.Change) string {
 	for _, c := range all {
 		if c.Name() != is.Name() && c.State != publish.Appears && strings.EqualFold(c.Name(), is.Name()) {
-			return fmt.Sprintf(" (%q is live, which differs by case only)", c.Name())
+			return fmt.Sprintf(" (%q is live and differs only by case)", c.Name())
 		}
 	}
 	return ""

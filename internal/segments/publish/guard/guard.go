@@ -116,7 +116,7 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *publi
 		}
 		if newest == "" {
 			f.refuse(b.judgeFirst(p)...)
-			return b.nothingToAccept("nothing is live to compare with")
+			return b.nothingToAccept("no generation is live to compare with")
 		}
 		f.ComparedWith, what = newest, "newest"
 		before, fault = segments.ReadGeneration(ctx, at, newest)

@@ -51,10 +51,10 @@ func (d *direction) lifted() string {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
 		return ""
 	case !d.is.OnlyGrows:
-		return fmt.Sprintf("only grows (at most %s %% of its users may leave), and is not to any more",
+		return fmt.Sprintf("only grows (at most %s %% of its users may leave), but this build no longer says so",
 			segments.BoundText(d.was.MaxLoss))
 	}
-	return fmt.Sprintf("only grows: at most %s %% of its users may leave, and now it is to be %s %%",
+	return fmt.Sprintf("only grows: at most %s %% of its users may leave, but this build allows %s %%",
 		segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
 }
 

@@ -65,10 +65,10 @@ func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	_ = tls.Client(conn, settings).HandshakeContext(ctx)
 	switch {
 	case asked && shown:
-		return "the server asks for a certificate, and does not take the certificate of cert_file: it has to be of " +
-			"the authority in the server's tls-ca-cert-file, and not to have expired"
+		return "the server requires a client certificate and rejects the one in cert_file: it must be signed by an " +
+			"authority in the server's tls-ca-cert-file, and must not have expired"
 	case asked:
-		return "the server asks for a certificate: set tls.cert_file and key_file"
+		return "the server requires a client certificate: set tls.cert_file and key_file"
 	}
 	return ""
 }

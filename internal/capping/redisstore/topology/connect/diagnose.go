@@ -19,7 +19,7 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	plain, err := o.greets(ctx, addr, false)
 	switch {
 	case errors.Is(err, errNoRedis):
-		return addr + " answers, and not as Redis does: is the port right?", false
+		return addr + " does not answer like Redis: is the port right?", false
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at " + addr + ": is the server up, and the port right?", false
 	case err != nil:
@@ -36,7 +36,7 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	case secure:
 		return o.secureHint(ctx, addr), false
 	}
-	return addr + " takes connections and says nothing: no Redis, or one that hangs", false
+	return addr + " accepts connections but does not answer: the server hangs, or is not Redis", false
 }
 
 // secureHint is for a server that speaks TLS as it should.

@@ -90,14 +90,12 @@ func (r *Rules) checkLoading(f *Findings, who string, facts connect.Facts, asked
 	var refused redis.Error
 	switch {
 	case errors.As(err, &refused) && fault.IsAuth(err):
-		f.Warn("%s: the user %q may not run acl|dryrun: a server whose user default lacks rights loses recorded "+
-			"sends when it restarts, and this is not seen here: "+
-			"add +acl|dryrun to the user's rights (deploy/redis.acl), and make sure that the user default has all "+
-			"rights (~* &* +@all)", who, r.user())
+		f.Warn("%s: the user %q may not run acl|dryrun: capper cannot check whether the server's user default has "+
+			"all permissions, and without them a restart loses recorded sends: add +acl|dryrun to the user's rights "+
+			"(deploy/redis.acl), and make sure that the user default has all rights (~* &* +@all)", who, r.user())
 	case err != nil:
-		f.Warn("%s: does not say whether its user default has all rights: without them it loses recorded sends when "+
-			"it restarts: "+
-			"make sure that it has them (~* &* +@all)", who)
+		f.Warn("%s: does not report whether its user default has all permissions, and without them a restart loses "+
+			"recorded sends: make sure that it has them (~* &* +@all)", who)
 	case len(lacking) > 0:
 		f.Refuse("%s: the Redis user default may not run %s: Redis loads its append-only file as that user, so a "+
 			"restart would lose recorded sends: set \"user default off ~* &* +@all\" in its ACL (docs/redis.md)",

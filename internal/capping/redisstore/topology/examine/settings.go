@@ -47,8 +47,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if fault.IsUnknown(err.Error()) {
 		lacks = "does not know role"
 	}
-	f.Warn("%s: %s: a send that is allowed in the second after a replica came back is lost when that replica "+
-		"becomes the master: add +role to the user's rights (deploy/redis.acl)",
+	f.Warn("%s: %s: a send allowed within one second after a replica returned is lost if that replica becomes the "+
+		"master: add +role to the user's rights (deploy/redis.acl)",
 		who, lacks)
 }
 
@@ -62,10 +62,10 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 			"every call",
 			who, off.Round(time.Millisecond), skew)
 	case skew > 0 && took/2 > skew:
-		f.Warn("%s: an answer took %v: calls that are on their way for longer than clock_skew %v are refused: raise it",
+		f.Warn("%s: a response took %v: calls that take longer than clock_skew %v are rejected: raise it",
 			who, took.Round(time.Millisecond), skew)
 	case skew == 0 && (off < -time.Second || off-took > time.Second):
-		f.Warn("%s: its clock differs from this machine's by %v, and clock_skew is 0, so nothing guards against it",
+		f.Warn("%s: its clock differs from this machine's by %v, and clock_skew 0 disables the protection against it",
 			who, off.Round(time.Millisecond))
 	}
 }
@@ -118,17 +118,17 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info connect.Facts, fsy
 	none := r.Unreplicated
 	switch on := info["aof_enabled"]; {
 	case on == "1" && fsync == "no":
-		f.Warn("%s: appendfsync is no: a restart may forget many seconds of sends: set it to everysec or always", who)
+		f.Warn("%s: appendfsync is no: a restart may lose many seconds of sends: set it to everysec or always", who)
 	case on == "1":
 	case info["loading"] == "1": // it says 0 meanwhile, and is examined again
 	case r.WithoutAppendOnly && !none:
-		f.Warn("%s: appendonly is not on, as allow_no_append_only says: a master that is restarted empty empties "+
-			"its replicas; only replacing it is safe", who)
+		f.Warn("%s: appendonly is off, as allow_no_append_only permits: a restarted master would be empty and empty "+
+			"its replicas, so always replace a lost node", who)
 	case none && on == "0":
-		f.Warn("%s: appendonly is no: a restart forgets every send since its last snapshot", who)
+		f.Warn("%s: appendonly is no: a restart loses every send since the last snapshot", who)
 	case none:
 	case on == "":
-		f.Warn("%s: hides whether its append-only file is on: without it a master that restarts empties its replicas",
+		f.Warn("%s: hides whether its append-only file is on: without it, a restarted master would empty its replicas",
 			who)
 	default:
 		f.Refuse("%s: appendonly is no: a restarted master would be empty and empty its replicas: set appendonly "+
