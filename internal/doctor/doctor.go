@@ -142,9 +142,10 @@ func (c *Check) run(ctx context.Context) []Finding {
 	select {
 	case <-done:
 	case <-late.C:
-		notes.Fail("", fmt.Sprintf("no answer within %s", within), "find out what hangs: a file system, or a server "+
-			"that takes connections and says nothing",
-			"the service waits for it as well")
+		notes.Fail("", fmt.Sprintf("check did not finish within %s",
+			within), "find out what hangs: a file system, or a server "+
+			"that accepts connections and does not answer",
+			"the service also waits for it")
 	}
 	return notes.take()
 }

@@ -33,7 +33,7 @@ func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
 	})
 	require.Equal(t, []Finding{
 		{Check: "stuck", Of: "first", Result: OK, Seen: "was quick"},
-		{Check: "stuck", Result: Failed, Seen: "no answer within 50ms", Change: report.Findings[1].Change,
+		{Check: "stuck", Result: Failed, Seen: "check did not finish within 50ms", Change: report.Findings[1].Change,
 			Why: report.Findings[1].Why},
 		{Check: "polite", Result: Warning, Seen: "waited", Change: "wait less", Why: "it takes time"},
 		{Check: "fine", Result: OK, Seen: "1 of 1"},

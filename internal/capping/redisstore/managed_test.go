@@ -138,9 +138,10 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 		config Config
 		hint   string
 	}{
-		"a web server":       {Config{Addrs: []string{web.Listener.Addr().String()}}, "does not answer like Redis"},
-		"nobody":             {Config{Addrs: []string{"127.0.0.1:1"}}, "nothing listens at 127.0.0.1:1"},
-		"silent":             {Config{Addrs: []string{silent.Addr().String()}}, "takes connections and says nothing"},
+		"a web server": {Config{Addrs: []string{web.Listener.Addr().String()}}, "does not answer like Redis"},
+		"nobody":       {Config{Addrs: []string{"127.0.0.1:1"}}, "nothing listens at 127.0.0.1:1"},
+		"silent": {Config{Addrs: []string{silent.Addr().String()}}, "accepts connections but does not " +
+			"answer"},
 		"TLS to a plain one": {Config{Addrs: server.Addrs, TLS: authority.Client(t)}, "speaks plain Redis and not TLS"},
 		"plain to TLS":       {Config{Addrs: []string{secured}}, "speaks TLS: set tls.enabled: true"},
 		"a cluster is down":  {Config{Addrs: down.Addrs[:1]}, "the cluster does not serve"},

@@ -30,7 +30,7 @@ func ownCertificate(s *Subject) doctor.Check {
 			}
 			pair, err := tls.LoadX509KeyPair(f[1], f[2])
 			if err != nil {
-				n.Fail(f[0], err.Error(), "put the certificate and the key that goes with it there",
+				n.Fail(f[0], err.Error(), "put the certificate and its key at these paths",
 					"the service does not start without them")
 				continue
 			}
@@ -44,17 +44,18 @@ func ownCertificate(s *Subject) doctor.Check {
 
 // judgeCertificate tells how long a certificate is good.
 func judgeCertificate(n *doctor.Notes, of string, c *x509.Certificate, now time.Time) {
-	seen := fmt.Sprintf("certificate of %s, good from %s to %s", nameOf(c), c.NotBefore.UTC().Format(time.DateTime),
+	seen := fmt.Sprintf("certificate of %s, valid from %s to %s", nameOf(c), c.NotBefore.UTC().Format(time.DateTime),
 		c.NotAfter.UTC().Format(time.DateTime))
-	const why = "callers and servers that check it refuse the connection"
+	const why = "callers and servers that verify it refuse the connection"
 	switch {
 	case now.After(c.NotAfter):
 		n.Fail(of, seen+": it has expired", "renew it; the file is read again when it changes", why)
 	case now.Before(c.NotBefore):
-		n.Fail(of, seen+": it is not valid yet", "set this machine's clock, or have it made anew", why)
+		n.Fail(of, seen+": it is not valid yet", "set the clock of this machine, or issue a new certificate", why)
 	case c.NotAfter.Sub(now) < soon && c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/3:
-		n.Warn(of, seen+": it ends within "+(c.NotAfter.Sub(now)).Round(time.Hour).String(),
-			"renew it, and see why nobody did: certificates are renewed at a third of their life", why+" from then on")
+		n.Warn(of, seen+": it expires within "+(c.NotAfter.Sub(now)).Round(time.Hour).String(),
+			"renew it, and find out why it was not renewed: certificates are normally renewed at a third of their life",
+			why+" from then on")
 	default:
 		n.OK(of, "%s", seen)
 	}
@@ -68,8 +69,8 @@ func judgeNames(n *doctor.Notes, of string, c *x509.Certificate, addr string, na
 	}
 	for _, name := range names {
 		if err := c.VerifyHostname(name); err != nil {
-			n.Warn(of, fmt.Sprintf("%s is not a name of the certificate, which has %s", name, nameOf(c)),
-				"have it made for all names by which the service is called",
+			n.Warn(of, fmt.Sprintf("%s is not a name in the certificate, which has %s", name, nameOf(c)),
+				"issue a certificate with all names that callers use for the service",
 				"callers by that name refuse the connection")
 		}
 	}

@@ -148,7 +148,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 				s.Config = "/nowhere.yaml", nil
 		}, result: doctor.Failed, check: "configuration.file", seen: "no such file"},
 		"nothing published": {config: strings.Replace(embedded(""), "source: segments", "source: elsewhere", 1),
-			result: doctor.Failed, check: "segments.generation", seen: "nothing is published there"},
+			result: doctor.Failed, check: "segments.generation", seen: "no generation is published at this location"},
 		"a set is missing": {config: embedded("suppress: {opted-out: all}\n"), result: doctor.Failed,
 			check: "segments.generation", seen: "missing: opted-out"},
 		"an old generation": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) {
@@ -175,7 +175,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 		"a process that is gone": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) {
 			s.Process,
 				s.Proc = 999_999, proc(t, "limits", "")
-		}, result: doctor.Failed, check: "process", seen: "there is no process 999999"},
+		}, result: doctor.Failed, check: "process", seen: "process 999999"},
 		"a network file system": {config: embedded(""), prepare: func(t *testing.T, dir string, s *Subject) {
 			s.Proc = proc(t, "mountinfo", "25 1 0:23 / / rw - ext4 /dev/a rw\n26 25 0:24 / "+dir+
 				" rw - nfs4 server:/x rw\n")
@@ -183,7 +183,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 		"few open files": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) {
 			s.Proc = proc(t, "limits", "Limit  Soft Limit  Hard Limit  Units\nMax open files            512         "+
 				"         1024                 files\n")
-		}, result: doctor.Warning, check: "process.files", seen: "1024 files may be open"},
+		}, result: doctor.Warning, check: "process.files", seen: "the limit is 1024 open files"},
 		"little memory": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) {
 			s.Proc = proc(t, "cgroup", "0::/capper.service\n")
 			s.Cgroups = t.TempDir()
@@ -206,7 +206,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 			config: embedded("server:\n  api_keys: [{client: engine, id: a, sha256: " + strings.Repeat("ab", 32) +
 				", scopes: [filter]}]\n"),
 			prepare: func(t *testing.T, _ string, s *Subject) { require.NoError(t, os.Chmod(s.File, 0o644)) },
-			result:  doctor.Warning, check: "configuration.secrets", seen: "everybody may read it",
+			result:  doctor.Warning, check: "configuration.secrets", seen: "every user may read it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestKeysAreTold(t *testing.T) {
 	require.Empty(t, bad(report))
 	found := only(report, "configuration.keys", doctor.OK)
 	require.Len(t, found, 1)
-	require.Equal(t, "50 keys of 25 clients hold some scopes, none of them all", found[0].Seen)
+	require.Equal(t, "50 keys of 25 clients hold some scopes, and none holds all", found[0].Seen)
 }
 
 func touch(t *testing.T, file string) {
@@ -479,9 +479,9 @@ func fillMemory(t *testing.T, healthy func() *Subject, master string) {
 func TestWhyAClusterDoesNotServe(t *testing.T) {
 	t.Parallel()
 	for coverage, want := range map[string][2]string{
-		"no": {"cluster_state is ok, 10922 of 16384 slots have a working master",
+		"no": {"cluster_state is ok, and 10922 of 16384 slots have a working master",
 			"users of slots without a working master are unavailable"},
-		"yes": {"cluster_state is fail, 10922 of 16384 slots have a working master",
+		"yes": {"cluster_state is fail, and 10922 of 16384 slots have a working master",
 			"cluster-require-full-coverage is yes: while one slot has no master, every server refuses all calls"},
 	} {
 		t.Run(coverage, func(t *testing.T) {

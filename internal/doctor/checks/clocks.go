@@ -48,7 +48,8 @@ func s3Clock(s *Subject) doctor.Check {
 }
 
 func judgeS3Clock(n *doctor.Notes, of string, off, sure time.Duration) {
-	seen := fmt.Sprintf("differs from this machine's by %s, known to %s", off.Round(10*time.Millisecond),
+	seen := fmt.Sprintf("clock of S3 differs from this machine's by %s, measured to %s",
+		off.Round(10*time.Millisecond),
 		sure.Round(time.Millisecond))
 	apart := off.Abs() - sure
 	switch {
@@ -57,8 +58,8 @@ func judgeS3Clock(n *doctor.Notes, of string, off, sure time.Duration) {
 			"off: RequestTimeTooSkewed")
 	case apart > tolerable:
 		n.Warn(of, seen, "see whether this machine's clock is kept by NTP",
-			"ages of generations are wrong by as much, and where the clock is off, days and quiet hours begin at "+
-				"another time")
+			"ages of generations are wrong by this difference, and if the clock of this machine is off, days and "+
+				"quiet hours begin at the wrong time")
 	default:
 		n.OK(of, "%s", seen)
 	}

@@ -25,8 +25,8 @@ func configuration(s *Subject) doctor.Check {
 		switch {
 		case errors.As(err, &faults):
 			for i := range faults.List {
-				n.Fail(s.File, faults.List[i].Error(), "mend the line",
-					"the service does not start with it, and a reload is refused whole")
+				n.Fail(s.File, faults.List[i].Error(), "correct the line",
+					"the service does not start with it, and a reload is rejected")
 			}
 			return
 		case err != nil:
@@ -35,7 +35,9 @@ func configuration(s *Subject) doctor.Check {
 		}
 		n.OK(s.File, "valid, version %s", loaded.Version)
 		for _, warning := range loaded.Warnings {
-			n.Warn(s.File, warning, "change it, or leave it if it is meant", "it is allowed and hardly meant")
+			n.Warn(s.File, warning, "change it, or leave it if it is "+
+				"intended", "the setting is allowed but probably a "+
+				"mistake")
 		}
 		for _, missing := range app.MissingFiles(loaded) {
 			n.Fail(s.File, missing.Error(), "put the file where the configuration says, readable by the service's user",
@@ -67,7 +69,8 @@ func secrets(s *Subject) doctor.Check {
 			n.Skip("", "the configuration names no file with a secret")
 		}
 		if s.Config.Store.Kind == config.Redis && redis.PasswordFile == "" && os.Getenv(app.RedisPassword) == "" {
-			n.Skip("store.redis", "no password: neither $%s nor store.redis.password_file is set", app.RedisPassword)
+			n.Skip("store.redis", "no password is used: neither $%s nor store.redis.password_file is set",
+				app.RedisPassword)
 		}
 	}}
 }
@@ -82,12 +85,12 @@ func lookAtSecret(n *doctor.Notes, what, file string) {
 		n.Fail(what, err.Error(), "put the file there, readable by the service's user",
 			"the service does not start without it")
 	case about.Mode().Perm()&readableByAll != 0:
-		why := "every user of this machine can use what is in it"
+		why := "every user of this machine can read and use its secrets"
 		if what == "the configuration" {
-			why = "who reads the sums of API keys in it can make sessions of the console"
+			why = "a reader of the API key hashes in it can create sessions of the console"
 		}
-		n.Warn(what, fmt.Sprintf("%s has mode %04o: everybody may read it", file, about.Mode().Perm()), "chmod 640 "+
-			file+", and give it the group of the service's user", why)
+		n.Warn(what, fmt.Sprintf("%s has mode %04o: every user may read it", file, about.Mode().Perm()), "chmod 640 "+
+			file+", and set its group to the group of the service's user", why)
 	default:
 		n.OK(what, "%s has mode %04o", file, about.Mode().Perm())
 	}
@@ -101,19 +104,19 @@ func listeners(s *Subject) doctor.Check {
 			switch what, addr := l[0], l[1]; {
 			case addr == "":
 			case listen.IsLoopback(addr):
-				n.OK(what, "%s: this machine alone reaches it", addr)
+				n.OK(what, "%s: only this machine can reach it", addr)
 			case server.TLS.CertFile == "":
-				n.Warn(what, addr+" is reached from elsewhere, without TLS",
-					"set server.tls, or listen on loopback behind a proxy that has TLS",
-					"API keys and user ids can be read on the way")
+				n.Warn(what, addr+" can be reached from other machines, without TLS",
+					"set server.tls, or listen on loopback behind a proxy with TLS",
+					"API keys and user ids can be read on the network")
 			default:
 				n.OK(what, "%s with TLS", addr)
 			}
 		}
 		if server.AdminListen == "" && !listen.IsLoopback(server.Listen) {
 			n.Warn("server.admin_listen", "none: metrics and erasure are on "+server.Listen,
-				"set server.admin_listen to an address that only operators reach",
-				"whoever reaches the API reaches them too, as far as keys allow")
+				"set server.admin_listen to an address that only operators can reach",
+				"every caller of the API can reach them, as far as keys allow")
 		}
 	}}
 }
@@ -123,7 +126,7 @@ func keys(s *Subject) doctor.Check {
 	return doctor.Check{Name: "configuration.keys", Look: func(_ context.Context, n *doctor.Notes) {
 		found := s.Config.Server.Access.Keys
 		if len(found) == 0 {
-			n.OK("", "none: everybody on this machine may call")
+			n.OK("", "none: every user of this machine may call")
 			return
 		}
 		holders, clients, fine := map[access.Scope]int{}, map[string]bool{}, 0
@@ -134,19 +137,19 @@ func keys(s *Subject) doctor.Check {
 			}
 			if slices.Contains(key.Scopes, access.ScopeFilter) && slices.Contains(key.Scopes, access.ScopeAdmin) {
 				n.Warn("key "+key.ID, "client "+key.Client+" may send and erase: "+scopeText(key.Scopes),
-					"give its sender filter alone, and operators a key of their own",
-					"a key that leaks from a sender can erase users")
+					"give the sender only the scope filter, and give operators a separate key",
+					"a leaked key of a sender can erase users")
 				continue
 			}
 			fine++
 			clients[key.Client] = true
 		}
 		if fine > 0 {
-			n.OK("", "%d keys of %d clients hold some scopes, none of them all", fine, len(clients))
+			n.OK("", "%d keys of %d clients hold some scopes, and none holds all", fine, len(clients))
 		}
 		if holders[access.ScopeFilter] == 0 {
 			n.Warn("", "no key has the scope filter", "add a key with scopes: [filter]",
-				"nobody can ask who may be sent to")
+				"no client can call /v1/filter")
 		}
 	}}
 }

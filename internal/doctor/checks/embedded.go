@@ -31,17 +31,16 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *doctor.Notes) {
 	mounts := s.proc("mountinfo")
 	switch kind := fileSystem(mounts, store.Path); {
 	case s.noProcess():
-		n.Skip("file system", "there is no process %d", s.Process)
+		n.Skip("file system", "process %d does not exist", s.Process)
 	case kind == "":
-		n.Skip("file system", "this system does not tell")
+		n.Skip("file system", "the type of the file system is unknown on this operating system")
 	case isNetworked(kind):
-		n.Warn("file system", store.Path+" is on "+kind, "put store.embedded.path on a disk of this machine, or "+
-			"take store.kind: redis",
-			"over a network a sync is another machine's word, locks may not hold, and the store stops when the "+
-				"network does")
+		n.Warn("file system", store.Path+" is on "+kind, "put store.embedded.path on a local disk, or use "+
+			"store.kind: redis",
+			"over a network, writes may not be durable, locks may not hold, and the store stops when the network does")
 	case kind == "tmpfs" || kind == "ramfs":
 		n.Warn("file system", store.Path+" is on "+kind+", which is memory", "put store.embedded.path on a disk",
-			"a restart of the machine forgets every send")
+			"a restart of the machine loses every send")
 	default:
 		n.OK("file system", "%s", kind)
 	}
@@ -51,24 +50,24 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *doctor.Notes) {
 		n.Fail(store.Path, err.Error(), "run the doctor as the service's user, or give that user the directory",
 			"the service does not start")
 	case err != nil:
-		n.Fail(store.Path, err.Error(), "put back what is missing from a backup, or see docs/operating.md, The "+
+		n.Fail(store.Path, err.Error(), "restore the missing files from a backup, or see docs/operating.md, The "+
 			"embedded store", "the service does not start")
 	case !data && known:
-		n.Fail(store.Path, "there is no store, and "+store.Path+".id tells of one",
-			"mount the volume, or put the directory back; to begin anew, remove that file and start once with "+
-				"create: true",
-			"the service does not start: it would allow everybody again")
+		n.Fail(store.Path, "the store does not exist, but "+store.Path+".id belongs to one",
+			"mount the volume, or restore the directory; to start with an empty store, remove that file and start "+
+				"once with create: true",
+			"the service does not start, because an empty store would allow every user again")
 	case !data && store.MustExist:
-		n.Fail(store.Path, "there is no store, and create is false", "mount the volume, or start once with "+
+		n.Fail(store.Path, "the store does not exist, and create is false", "mount the volume, or start once with "+
 			"create: true", "the service does not start")
 	case !data:
-		n.OK(store.Path, "there is no store yet: the first start makes it")
+		n.OK(store.Path, "the store does not exist yet: the first start creates it")
 	case !store.MustExist:
-		n.Warn(store.Path, "there is a store, and create is true", "create: false",
-			"where the volume is not mounted, or was emptied together with "+store.Path+
-				".id, a start begins empty and everybody is allowed again")
+		n.Warn(store.Path, "the store exists, and create is true", "create: false",
+			"if the volume is not mounted, or was emptied together with "+store.Path+
+				".id, a start creates an empty store and every user is allowed again")
 	default:
-		n.OK(store.Path, "there is a store, and its id beside it: %t", known)
+		n.OK(store.Path, "the store exists; its id file exists: %t", known)
 	}
 	tryDirectory(n, store.Path, "the store cannot write, and the service does not start")
 }
@@ -77,7 +76,7 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *doctor.Notes) {
 func (s *Subject) lookAtStoreRoom(_ context.Context, n *doctor.Notes) {
 	path := s.Config.Store.Embedded.Path
 	if s.Users == 0 {
-		judgeRoom(n, path, 0, "users to come")
+		judgeRoom(n, path, 0, "future users")
 		return
 	}
 	load := s.load()
@@ -101,15 +100,16 @@ func (s *Subject) lookAtSync(ctx context.Context, n *doctor.Notes) {
 	path := s.Config.Store.Embedded.Path
 	took, file, err := syncTimes(ctx, path, syncsMeasure)
 	if err != nil {
-		n.Fail(path, err.Error(), "see that the disk can be written to", "the store cannot write")
+		n.Fail(path, err.Error(), "make the disk writable", "the store cannot write")
 		return
 	}
 	middle, last := took[len(took)/2], took[len(took)-1]
-	seen := fmt.Sprintf("4 KiB are durable within %s, in the worst of %d cases %s (%s was written and removed)",
+	seen := fmt.Sprintf("a write of 4 KiB is durable within %s, in the worst of %d cases %s (%s was written and "+
+		"removed)",
 		rounded(middle), len(took), rounded(last), file)
 	if middle > slowSync {
-		n.Warn(path, seen, "a disk with a faster sync (SSD with a protected cache)",
-			"each call waits for a sync before anybody is allowed")
+		n.Warn(path, seen, "use a disk with a faster sync (SSD with a protected cache)",
+			"each call waits for a sync before a user is allowed")
 		return
 	}
 	n.OK(path, "%s", seen)
@@ -123,13 +123,13 @@ func (s *Subject) lookAtService(ctx context.Context, n *doctor.Notes) {
 	holder, err := directory.Holder(path)
 	switch {
 	case err != nil:
-		n.Skip(path, "whether a service has it open cannot be seen: %v", err)
+		n.Skip(path, "cannot determine whether a service has the store open: %v", err)
 	case holder == 0 && s.isBarred():
-		n.Skip(path, "nobody has it open, and no service can start: see embedded.directory")
+		n.Skip(path, "no process has the store open, and no service can start: see embedded.directory")
 	case holder == 0:
-		n.OK(path, "nobody has it open: a service can start")
+		n.OK(path, "no process has the store open: a service can start")
 	default:
-		s.askService(ctx, n, fmt.Sprintf("process %d has it open", holder))
+		s.askService(ctx, n, fmt.Sprintf("process %d has the store open", holder))
 	}
 }
 
@@ -142,7 +142,7 @@ func (s *Subject) isBarred() bool {
 // missingText says which sets a service waits for. One that starts or stops waits for none.
 func missingText(status *api.Status) string {
 	if len(status.Segments.Missing) == 0 {
-		return ", so it starts or stops"
+		return ", so it is starting or stopping"
 	}
 	return "; missing: " + strings.Join(status.Segments.Missing, ", ")
 }
@@ -159,21 +159,23 @@ func (s *Subject) askService(ctx context.Context, n *doctor.Notes, who string) {
 	}
 	switch {
 	case client.HasCode(err, client.CodeUnauthorized), client.HasCode(err, client.CodeForbidden):
-		n.Skip("status", "%s; its status needs a key with the scope read in $CAPPER_API_KEY", who)
+		n.Skip("status", "%s; reading its status needs a key with the scope read in $CAPPER_API_KEY", who)
 	case err != nil:
 		n.Warn("status", who+", and "+scheme+s.Config.Server.Listen+" does not answer: "+err.Error(),
-			"see its log; systemctl status capper", "what has the store open may not be a service that works")
+			"check its log; systemctl status "+
+				"capper", "the process that has the store open may not be a working service")
 	case status.Store.State != "ok":
 		n.Fail("status", fmt.Sprintf("%s: its store is %s: %s", who, status.Store.State, status.Store.Error),
-			"docs/operating.md, The embedded store", "users are unavailable")
+			"see docs/operating.md, The embedded store", "users are unavailable")
 	case !status.Ready:
-		n.Fail("status", who+": it is not ready"+missingText(status), "capper status says why",
-			"load balancers send it nothing")
+		n.Fail("status", who+": the service is not ready"+missingText(status), "capper status shows the reason",
+			"load balancers send it no calls")
 	default:
 		n.OK("status", "%s: ready, generation %s, configuration %s", who, status.Generation, status.ConfigVersion)
 	}
 	if err == nil && s.Config != nil && status.ConfigVersion != s.Config.Version {
-		n.Warn("configuration", "the service has version "+status.ConfigVersion+", the file is "+s.Config.Version,
-			"see config.error of capper status", "a reload was refused, or the service was started with another file")
+		n.Warn("configuration", "the service has version "+status.ConfigVersion+", but the file has "+
+			"version "+s.Config.Version,
+			"see config.error of capper status", "a reload was rejected, or the service was started with another file")
 	}
 }

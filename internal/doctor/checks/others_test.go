@@ -54,14 +54,15 @@ func TestSpreadOverHosts(t *testing.T) {
 		"10.0.0.3:7001", "10.0.0.2:7000", "10.0.0.1:7001", "10.0.0.3:7000")
 	require.Empty(t, said(t, (*servers).judgeSpread, good))
 	good.Nodes[3].Addr = "10.0.0.1:7002"
-	require.Equal(t, []string{"warning replica 10.0.0.1:7002: is on the host of its master 10.0.0.1:7000"},
+	require.Equal(t, []string{"warning replica 10.0.0.1:7002: replica is on the host of its master 10.0.0.1:7000"},
 		said(t, (*servers).judgeSpread, good))
 	require.Equal(t, []string{"warning 10.0.0.1: has 2 of 3 masters"}, said(t, (*servers).judgeSpread,
 		at(true, "10.0.0.1:7000", "", "10.0.0.1:7001", "", "10.0.0.3:7000", "")))
-	require.Equal(t, []string{"warning replica 10.0.0.1:7001: is on the host of its master 10.0.0.1:7000"},
+	require.Equal(t, []string{"warning replica 10.0.0.1:7001: replica is on the host of its master 10.0.0.1:7000"},
 		said(t, (*servers).judgeSpread,
 			at(false, "10.0.0.1:7000", "", "10.0.0.1:7001", "10.0.0.1:7000")))
-	require.Equal(t, []string{"warning replica [2001:db8::1]:7001: is on the host of its master [2001:db8::1]:7000"},
+	require.Equal(t, []string{"warning replica [2001:db8::1]:7001: replica is on the host of its master " +
+		"[2001:db8::1]:7000"},
 		said(t, (*servers).judgeSpread,
 			at(true, "[2001:db8::1]:7000", "", "[2001:db8::1]:7001", "[2001:db8::1]:7000", "[2001:db8::2]:7000", "")))
 	require.Empty(t, said(t, (*servers).judgeSpread, at(true, "127.0.0.1:7000", "", "127.0.0.1:7001",
@@ -101,7 +102,7 @@ func TestFailedPersistence(t *testing.T) {
 		said(t, (*servers).judgePersistence, of("aof_last_write_status:err\r\n")))
 	require.Equal(t, []string{"failed master 10.0.0.1:6379: aof_last_bgrewrite_status is err"},
 		said(t, (*servers).judgePersistence, of("aof_last_bgrewrite_status:err\r\n")))
-	require.Equal(t, []string{"warning master 10.0.0.1:6379: stood still for 900ms at its latest fork"},
+	require.Equal(t, []string{"warning master 10.0.0.1:6379: server paused for 900ms at its latest fork"},
 		said(t, (*servers).judgePersistence, of("latest_fork_usec:900000\r\n")))
 }
 
@@ -111,8 +112,8 @@ func TestGoMemoryLimit(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                     "warning GOMEMLIMIT not set, and the control group /capper.service has a bound",
 		"GOMEMLIMIT=off":       "warning GOMEMLIMIT not set, and the control group /capper.service has a bound",
-		"GOMEMLIMIT=600MiB":    "warning GOMEMLIMIT 600MiB is more than there is",
-		"GOMEMLIMIT=1GiB":      "warning GOMEMLIMIT 1GiB is more than there is",
+		"GOMEMLIMIT=600MiB":    "warning GOMEMLIMIT 600MiB exceeds the available memory",
+		"GOMEMLIMIT=1GiB":      "warning GOMEMLIMIT 1GiB exceeds the available memory",
 		"GOMEMLIMIT=460MiB":    "ok GOMEMLIMIT 460MiB",
 		"GOMEMLIMIT=482344960": "ok GOMEMLIMIT 482344960",
 	} {

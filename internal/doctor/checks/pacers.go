@@ -19,7 +19,7 @@ func pacers(s *Subject) doctor.Check {
 	return doctor.Check{Name: "pacers", Look: func(_ context.Context, n *doctor.Notes) {
 		all := s.Config.Pacers.Pacers
 		if len(all) == 0 {
-			n.Skip("", "the configuration has none")
+			n.Skip("", "no pacers are configured")
 			return
 		}
 		perSecond := 0.0
@@ -27,13 +27,14 @@ func pacers(s *Subject) doctor.Check {
 			perSecond += sustained(&all[i])
 		}
 		if s.Config.Store.Kind == config.Redis && perSecond > permitsOfShard {
-			n.Warn("", fmt.Sprintf("%d pacers of together up to %.0f permits a second, all on one shard", len(all),
-				perSecond), "ask for permits a hundred at a time",
-				fmt.Sprintf("asked for one by one a shard gives some %d a second, and its users are decided by the "+
-					"same server", permitsOfShard))
+			n.Warn("", fmt.Sprintf("%d pacers permit up to %.0f permits per second together, all on one shard",
+				len(all),
+				perSecond), "request permits in groups of a hundred",
+				fmt.Sprintf("with single requests, a shard grants about %d per second, and the same server also "+
+					"decides its users", permitsOfShard))
 			return
 		}
-		n.OK("", "%d pacers of together up to %.0f permits a second", len(all), perSecond)
+		n.OK("", "%d pacers permit up to %.0f permits per second together", len(all), perSecond)
 	}}
 }
 

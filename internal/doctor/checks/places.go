@@ -20,10 +20,12 @@ import (
 func (s *Subject) lookAtCache(ctx context.Context, n *doctor.Notes) {
 	dir := s.Config.Segments.Refresher.CacheDir
 	if dir == "" {
-		n.Warn("", "there is none", "set segments.cache_dir", "the service cannot start while the source is down")
+		n.Warn("", "no cache directory is configured",
+			"set segments.cache_dir", "the service cannot start while the location of the "+
+				"segments is down")
 		return
 	}
-	if !tryDirectory(n, dir, "the service cannot start while the source is down") {
+	if !tryDirectory(n, dir, "the service cannot start while the location of the segments is down") {
 		return
 	}
 	need := int64(0)
@@ -56,11 +58,12 @@ func tryDirectory(n *doctor.Notes, dir, why string) bool {
 		_ = file.Close()
 	}
 	if err != nil {
-		n.Fail(dir, err.Error(), "chown "+at+" to the service's user, or make room: run the doctor as that user", why)
+		n.Fail(dir, err.Error(), "chown "+at+" to the service's user, or free disk space; run the doctor as that user",
+			why)
 		return false
 	}
 	if at != dir {
-		n.OK(dir, "is not there yet; a file could be written to %s, and was removed", at)
+		n.OK(dir, "does not exist yet; a file could be written to %s and was removed", at)
 		return true
 	}
 	n.OK(dir, "%s was written and removed", filepath.Base(file.Name()))
@@ -90,15 +93,15 @@ func judgeRoom(n *doctor.Notes, dir string, need int64, what string) {
 	free := int64(uint64(fs.Bavail) * uint64(fs.Bsize))
 	switch {
 	case free < need:
-		n.Fail("room", fmt.Sprintf("%s has %s free, %s take %s", dir, bytesText(free), what, bytesText(need)),
-			"a larger disk, or another path", "a full disk refuses what has to be written")
+		n.Fail("room", fmt.Sprintf("%s has %s free, but %s need %s", dir, bytesText(free), what, bytesText(need)),
+			"use a larger disk, or another path", "writes fail when the disk is full")
 	case free < need+leastRoom:
-		n.Warn("room", fmt.Sprintf("%s has %s free, %s take %s", dir, bytesText(free), what, bytesText(need)),
-			"a larger disk, or another path", "the disk is nearly full")
+		n.Warn("room", fmt.Sprintf("%s has %s free, and %s need %s", dir, bytesText(free), what, bytesText(need)),
+			"use a larger disk, or another path", "the disk is nearly full")
 	case need == 0:
 		n.OK("room", "%s has %s free", dir, bytesText(free))
 	default:
-		n.OK("room", "%s has %s free, %s take %s", dir, bytesText(free), what, bytesText(need))
+		n.OK("room", "%s has %s free, and %s need %s", dir, bytesText(free), what, bytesText(need))
 	}
 }
 
@@ -112,18 +115,18 @@ func auditPlace(s *Subject) doctor.Check {
 		}
 		if !objects.IsURL(a.To) {
 			if tryDirectory(n, a.To, "decisions are not recorded") {
-				judgeRoom(n, a.To, 0, "records to come")
+				judgeRoom(n, a.To, 0, "future records")
 			}
 			return
 		}
 		at, err := objects.Open(ctx, a.To, s.Config.Segments.S3)
 		if err != nil {
-			n.Fail(a.To, err.Error(), "mend audit.to", "decisions are not recorded")
+			n.Fail(a.To, err.Error(), "correct audit.to", "decisions are not recorded")
 			return
 		}
 		s.tryAudit(ctx, n, at)
 		if tryDirectory(n, a.Spool, "decisions are not recorded") {
-			judgeRoom(n, a.Spool, a.MaxWaiting, "files that wait (max_waiting)")
+			judgeRoom(n, a.Spool, a.MaxWaiting, "files waiting for upload (max_waiting)")
 		}
 	}}
 }
@@ -133,7 +136,7 @@ func (s *Subject) tryAudit(ctx context.Context, n *doctor.Notes, at objects.Loca
 	key := fmt.Sprintf("doctor-%d.json", s.now().UnixNano())
 	if err := at.Overwrite(ctx, key, []byte("{}\n")); err != nil {
 		n.Fail(at.Name(), err.Error(), reachOr(err, "grant s3:PutObject, s3:GetObject and s3:ListBucket, and for "+
-			"compaction s3:DeleteObject"), "records wait in the spool, and are lost when it is full")
+			"compaction s3:DeleteObject"), "records collect in the spool directory, and are lost when it is full")
 		return
 	}
 	if list, err := at.List(ctx, key); err != nil || len(list) != 1 {
@@ -142,7 +145,7 @@ func (s *Subject) tryAudit(ctx context.Context, n *doctor.Notes, at objects.Loca
 	}
 	if err := at.Delete(ctx, key); err != nil {
 		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key),
-			"capper audit compact cannot take out erased users")
+			"capper audit compact cannot remove erased users")
 		return
 	}
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
@@ -154,10 +157,10 @@ func reachOr(err error, rights string) string {
 	case err == nil || objects.IsDenied(err):
 		return rights
 	case errors.Is(err, objects.ErrNotFound):
-		return "make the bucket, or mend its name"
+		return "create the bucket, or correct its name"
 	}
-	return "see that this machine reaches the endpoint (segments.s3, AWS_ENDPOINT_URL_S3) and has valid credentials " +
-		"(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or an instance's role)"
+	return "check that this machine can reach the endpoint (segments.s3, AWS_ENDPOINT_URL_S3) and has valid " +
+		"credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or the role of an instance)"
 }
 
 // networked are file systems whose locks and syncs are another machine's word.

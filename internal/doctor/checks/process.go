@@ -39,8 +39,8 @@ func (s *Subject) noProcess() bool {
 // absent stands for all that is looked at of a process, where there is none.
 func absent(s *Subject) doctor.Check {
 	return doctor.Check{Name: "process", Look: func(_ context.Context, n *doctor.Notes) {
-		n.Fail("", fmt.Sprintf("there is no process %d", s.Process), "--pid $(systemctl show -p MainPID --value "+
-			"capper), or leave it out", "what the service may have cannot be seen")
+		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
+			"capper), or leave it out", "the operating system limits of the service cannot be checked")
 	}}
 }
 
@@ -56,7 +56,7 @@ func (s *Subject) whose() string {
 	if s.Process > 0 {
 		return fmt.Sprintf("process %d", s.Process)
 	}
-	return "this process: the service's may have others, see --pid"
+	return "this process: the limits of the service may differ, see --pid"
 }
 
 // variable is a variable of the environment of the process that is looked at.
@@ -83,14 +83,14 @@ func openFiles(s *Subject) doctor.Check {
 			if rest, ok := strings.CutPrefix(line, "Max open files"); ok && len(strings.Fields(rest)) >= 2 {
 				hard := strings.Fields(rest)[1] // Go raises the soft one to it
 				if hard == "unlimited" {
-					n.OK("", "no bound on open files")
+					n.OK("", "no limit on open files")
 					return
 				}
 				allowed, _ = strconv.ParseInt(hard, 10, 64)
 			}
 		}
 		if allowed < 0 {
-			n.Skip("", "this system does not tell")
+			n.Skip("", "the limit is unknown on this operating system")
 			return
 		}
 		listeners := int64(1)
@@ -98,13 +98,14 @@ func openFiles(s *Subject) doctor.Check {
 			listeners = 2
 		}
 		need := listeners*int64(s.Config.Server.Bounds.Connections) + besideConnections
-		seen := fmt.Sprintf("%d files may be open (%s), the configuration takes %d: %d listeners of %d connections, "+
-			"and %d beside",
+		seen := fmt.Sprintf("the limit is %d open files (%s), but the configuration needs %d: %d listeners with %d "+
+			"connections each, and %d others",
 			allowed, s.whose(), need, listeners, s.Config.Server.Bounds.Connections, besideConnections)
 		if allowed < need {
-			n.Warn("", seen, fmt.Sprintf("LimitNOFILE=%d in the unit, or a smaller server.bounds.connections", need),
-				"connections beyond it are not accepted, and files not opened: the embedded store stops when it "+
-					"cannot open one")
+			n.Warn("", seen, fmt.Sprintf("set LimitNOFILE=%d in the unit, or a smaller server.bounds.connections",
+				need),
+				"further connections are not accepted and files cannot be opened; the embedded store stops when it "+
+					"cannot open a file")
 			return
 		}
 		n.OK("", "%s", seen)
@@ -117,15 +118,16 @@ func memory(s *Subject) doctor.Check {
 		need, parts := s.memoryNeed(ctx)
 		allowed, from := s.memoryAllowed()
 		if allowed == 0 {
-			n.Skip("", "this system does not tell how much there is; the service takes up to %s: %s", bytesText(need),
+			n.Skip("", "the memory of this operating system is unknown; the service needs up to %s: %s",
+				bytesText(need),
 				parts)
 			return
 		}
-		seen := fmt.Sprintf("%s has %s, the service takes up to %s: %s", from, bytesText(allowed), bytesText(need),
+		seen := fmt.Sprintf("%s has %s, and the service needs up to %s: %s", from, bytesText(allowed), bytesText(need),
 			parts)
 		if allowed < need {
-			n.Warn("", seen, "more memory, or smaller server.bounds.body_bytes, answer_bytes, max_in_flight_users, "+
-				"store.embedded.cache_size", "the kernel ends a process that takes more than it may")
+			n.Warn("", seen, "add memory, or reduce server.bounds.body_bytes, answer_bytes, max_in_flight_users, "+
+				"store.embedded.cache_size", "the kernel ends a process that exceeds its memory limit")
 		} else {
 			n.OK("", "%s", seen)
 		}
@@ -140,12 +142,13 @@ func (s *Subject) judgeGoLimit(n *doctor.Notes, allowed int64, from string) {
 	switch limit := parseGoBytes(given); {
 	case given == "" || given == "off":
 		if from != machineMemory {
-			n.Warn("GOMEMLIMIT", "not set, and "+from+" has a bound", advice,
-				"the garbage collector does not know that bound, and lets garbage grow beyond it")
+			n.Warn("GOMEMLIMIT", "not set, and "+from+" has a memory limit", advice,
+				"the garbage collector does not know the limit and can exceed it")
 		}
 	case limit > allowed:
-		n.Warn("GOMEMLIMIT", given+" is more than there is", advice, "the garbage collector lets garbage grow until "+
-			"the kernel ends the process")
+		n.Warn("GOMEMLIMIT", given+" exceeds the available "+
+			"memory", advice, "the garbage collector can use so much memory "+
+			"that the kernel ends the process")
 	default:
 		n.OK("GOMEMLIMIT", "%s", given)
 	}
@@ -224,7 +227,7 @@ func processors(s *Subject) doctor.Check {
 	return doctor.Check{Name: "process.processors", Look: func(_ context.Context, n *doctor.Notes) {
 		given := s.variable("GOMAXPROCS")
 		if count, err := strconv.Atoi(given); err == nil && count > runtime.NumCPU() {
-			n.Warn("", fmt.Sprintf("GOMAXPROCS is %d, and there are %d processors", count, runtime.NumCPU()),
+			n.Warn("", fmt.Sprintf("GOMAXPROCS is %d, but there are %d processors", count, runtime.NumCPU()),
 				"leave GOMAXPROCS out: Go knows the processors and the quota of the control group",
 				"threads take turns, and calls wait for those that do not run")
 			return
@@ -238,7 +241,7 @@ func serviceMemory(cfg *config.Config, segmentBytes int64) (int64, string) {
 	b := cfg.Server.Bounds
 	bounds, users := 2*(b.InFlightBytes+b.AnswerBytes), 64*int64(b.InFlightUsers)
 	all := bounds + users + 2*segmentBytes + 150<<20
-	parts := fmt.Sprintf("%s for bodies and answers, %s for users of calls, %s for two generations, 150 MiB",
+	parts := fmt.Sprintf("%s for bodies and responses, %s for users of calls, %s for two generations, 150 MiB",
 		bytesText(bounds), bytesText(users), bytesText(2*segmentBytes))
 	if cfg.Store.Kind == config.Embedded {
 		cache := cfg.Store.Embedded.CacheBytes + 200<<20

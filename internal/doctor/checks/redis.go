@@ -66,9 +66,9 @@ func (s *servers) survey(ctx context.Context, n *doctor.Notes, check string) *in
 	})
 	switch {
 	case s.err != nil && first:
-		n.Fail("", s.err.Error(), "mend store.redis", "the service does not start")
+		n.Fail("", s.err.Error(), "correct store.redis", "the service does not start")
 	case s.err != nil:
-		n.Skip("", "no server was asked")
+		n.Skip("", "no server was checked")
 	case len(s.report.Nodes) == 0 && !first && check != "redis.certificates":
 		n.Skip("", "no server answers")
 		return nil
@@ -101,23 +101,23 @@ func (s *servers) judgeReach(n *doctor.Notes, r *inspect.Report) {
 	for _, addr := range slices.Sorted(maps.Keys(r.Silent)) {
 		if len(r.Nodes) == 0 {
 			n.Fail(addr, r.Silent[addr].Error(), cmp.Or(r.Hint, advice(r.Silent[addr])),
-				"the service does not start: nobody is decided")
+				"the service does not start, so no user is decided")
 			continue
 		}
-		n.Warn(addr, r.Silent[addr].Error(), "start it, or take it out of store.redis.addrs",
-			"a start finds the others by the addresses that are left")
+		n.Warn(addr, r.Silent[addr].Error(), "start the server, or remove it from store.redis.addrs",
+			"a start finds the other servers only by the remaining addresses")
 	}
 	for _, node := range r.Nodes {
 		switch {
 		case node.Err != nil && node.Master == "":
-			n.Fail(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it: every instance "+
-				"talks to every master", "its users are unavailable")
+			n.Fail(kind(node), node.Err.Error(), "check that the server runs and that this machine can reach it: "+
+				"every instance connects to every master", "its users are unavailable")
 		case node.Err != nil:
-			n.Warn(kind(node), node.Err.Error(), "see that it runs and that this machine reaches it",
-				"it becomes the master one day, and the sends of its shard wait for one replica less")
+			n.Warn(kind(node), node.Err.Error(), "check that the server runs and that this machine can reach it",
+				"the server may become the master one day, and the sends of its shard have one replica less")
 		case len(node.Trips) > 0 && node.Trips[len(node.Trips)/2] > far:
-			n.Warn(kind(node), "answers in "+trips(node), "run the service nearer to its Redis",
-				"each call takes two round trips and more, and calls that take longer than clock_skew are refused")
+			n.Warn(kind(node), "answers in "+trips(node), "run the service closer to its Redis",
+				"each call needs at least two round trips, and calls that take longer than clock_skew are rejected")
 		default:
 			n.OK(kind(node), "%s answers in %s", node.Version(), trips(node))
 		}
@@ -127,7 +127,8 @@ func (s *servers) judgeReach(n *doctor.Notes, r *inspect.Report) {
 // advice is what to do about an error of a connection.
 func advice(err error) string {
 	if redisstore.IsAuth(err) {
-		return "the password comes from $" + app.RedisPassword + " or store.redis.password_file, the user from " +
+		return "the password is read from $" + app.RedisPassword + " or store.redis.password_file, and the user name " +
+			"from " +
 			"store.redis.username"
 	}
 	return "see store.redis.addrs and tls"
@@ -135,7 +136,7 @@ func advice(err error) string {
 
 func trips(n *inspect.Node) string {
 	if len(n.Trips) == 0 {
-		return "a time that was not measured"
+		return "an unknown time"
 	}
 	return fmt.Sprintf("%s (worst of %d: %s)", rounded(n.Trips[len(n.Trips)/2]), len(n.Trips),
 		rounded(n.Trips[len(n.Trips)-1]))
@@ -144,8 +145,8 @@ func trips(n *inspect.Node) string {
 func (s *servers) judgeRights(n *doctor.Notes, r *inspect.Report) {
 	for _, node := range answering(r, false) {
 		if node.Lacking != nil {
-			n.Fail(kind(node), node.Lacking.Error(), "put the line of deploy/redis.acl into the ACL of every "+
-				"server, replicas too", "the service does not start, and users of a node that refuses commands are "+
+			n.Fail(kind(node), node.Lacking.Error(), "add the line of deploy/redis.acl to the ACL of every server, "+
+				"including replicas", "the service does not start, and users of a node that rejects commands are "+
 				"unavailable")
 			continue
 		}
@@ -183,22 +184,23 @@ func (s *servers) judgeSettings(n *doctor.Notes, r *inspect.Report) {
 	for _, node := range answering(r, false) {
 		for _, refusal := range node.Refusals {
 			if strings.Contains(refusal.Error(), "appendonly is no") && isCopying(node) {
-				n.Skip(kind(node), "takes over its master's data, and has its append-only file off until it has "+
-					"them: look again")
+				n.Skip(kind(node), "copies the data of its master, with its append-only file off until then: check "+
+					"again later")
 				continue
 			}
 			seen, change := split(node, refusal.Error())
-			n.Fail(kind(node), seen, change, "start-up refuses the server: it would lose sends that were allowed")
+			n.Fail(kind(node), seen, change, "the service does not start, because this server would lose allowed "+
+				"sends")
 		}
 		for _, warning := range node.Warnings {
 			if isOfRole(warning) {
 				continue // redis.rights tells
 			}
 			seen, change := split(node, warning)
-			n.Warn(kind(node), seen, change, "start-up warns of it as well")
+			n.Warn(kind(node), seen, change, "the service logs the same warning at its start")
 		}
 		if len(node.Refusals)+len(node.Warnings) == 0 && node.Lacking == nil {
-			n.OK(kind(node), "keeps what start-up asks for")
+			n.OK(kind(node), "all settings are as the service requires")
 		}
 	}
 }
@@ -216,24 +218,26 @@ func split(node *inspect.Node, text string) (seen, change string) {
 func (s *servers) judgeStore(n *doctor.Notes, r *inspect.Report) {
 	switch {
 	case r.MadeErr != nil:
-		n.Skip("", "whether there is a store cannot be seen: %v", r.MadeErr)
+		n.Skip("", "cannot determine whether the store exists: %v", r.MadeErr)
 	case !r.Made && s.options.MustExist:
-		n.Fail("", "there is no store, and create is false", "see whether these are the servers that were meant; "+
-			"create: true for the very first start", "the service does not start: everybody would be allowed again")
+		n.Fail("", "the store does not exist, and create is false",
+			"check that these are the right servers; use create: true only for the first start",
+			"the service does not start, because an empty store would "+
+				"allow every user again")
 	case !r.Made:
-		n.OK("", "there is no store yet: the first start makes it")
+		n.OK("", "the store does not exist yet: the first start creates it")
 	case !s.options.MustExist:
-		n.Warn("", "there is a store, and create is true", "create: false",
-			"a restart after a loss begins anew with what is left, and users may receive messages as if they had "+
-				"got none")
+		n.Warn("", "the store exists, and create is true", "create: false",
+			"a restart after a loss creates the store again from the remaining data, and users may receive messages "+
+				"as if they had received none")
 	default:
-		n.OK("", "there is a store, and a start without one is refused")
+		n.OK("", "the store exists, and a start with an empty store is rejected")
 	}
 	for _, b := range r.Broken {
 		n.Fail("node "+b.Node, fmt.Sprintf("%s, since %s", b.What, b.Since.UTC().Format(time.RFC3339)),
-			"docs/operating.md#a-server-dropped-logs, then capper store accept --reason …",
-			fmt.Sprintf("it may have dropped logs: the users of %d partitions are unavailable until an operator "+
-				"accepts it", b.Partitions))
+			"see docs/operating.md#a-server-dropped-logs, then run capper store accept --reason …",
+			fmt.Sprintf("the server may have lost recorded sends: the users of %d partitions are unavailable until "+
+				"an operator accepts the loss", b.Partitions))
 	}
 }
 
@@ -242,7 +246,7 @@ func (s *servers) judgeClocks(n *doctor.Notes, r *inspect.Report) {
 	skew := s.options.ClockSkew
 	for _, node := range answering(r, false) {
 		if len(node.Trips) == 0 {
-			n.Skip(kind(node), "did not tell its time")
+			n.Skip(kind(node), "server did not report its time")
 			continue
 		}
 		judgeClock(n, kind(node), node.Off, node.Sure, skew)
@@ -250,7 +254,8 @@ func (s *servers) judgeClocks(n *doctor.Notes, r *inspect.Report) {
 }
 
 func judgeClock(n *doctor.Notes, of string, off, sure, skew time.Duration) {
-	seen := fmt.Sprintf("differs from this machine's by %s, known to %s; clock_skew is %s", rounded(off), rounded(sure),
+	seen := fmt.Sprintf("clock differs from this machine's by %s, measured to %s; clock_skew is %s",
+		rounded(off), rounded(sure),
 		skew)
 	least := off.Abs() - sure
 	bound := skew
@@ -259,16 +264,18 @@ func judgeClock(n *doctor.Notes, of string, off, sure, skew time.Duration) {
 	}
 	switch {
 	case least > bound && skew == 0:
-		n.Warn(of, seen, "set the clocks by NTP, and clock_skew: 250ms",
-			"nothing guards against it: windows are wrong by as much")
+		n.Warn(of, seen, "synchronise the clocks with NTP, and set clock_skew: 250ms",
+			"clock_skew 0 disables the protection: windows are wrong by this difference")
 	case least > bound:
-		n.Fail(of, seen, "set the clocks of both machines, by NTP", "every call is refused: a clock that is wrong "+
-			"would let users have more than their limit")
+		n.Fail(of, seen, "synchronise the clocks of both machines with NTP",
+			"every call is rejected, because a wrong clock "+
+				"would let users exceed their limits")
 	case off.Abs()+sure > bound/2 && sure < bound/2:
-		n.Warn(of, seen, "set the clocks of both machines, by NTP", "more than half of what is tolerated is used")
+		n.Warn(of, seen, "synchronise the clocks of both machines with NTP",
+			"the difference is more than half of clock_skew")
 	case sure >= bound/2:
-		n.Warn(of, seen, "run the service nearer to its Redis, or raise clock_skew",
-			"answers take so long that calls are refused as too late")
+		n.Warn(of, seen, "run the service closer to its Redis, or raise clock_skew",
+			"responses take so long that calls are rejected as too late")
 	default:
 		n.OK(of, "%s", seen)
 	}
@@ -278,11 +285,11 @@ func judgeClock(n *doctor.Notes, of string, off, sure, skew time.Duration) {
 func (s *servers) judgeCertificates(n *doctor.Notes, r *inspect.Report) {
 	if s.options.TLS == nil {
 		if s.Config.Store.Redis.TLS.Enabled || !onlyHere(s.options.Addrs) {
-			n.Warn("", "connections to Redis have no TLS", "store.redis.tls: {enabled: true}, where the servers "+
-				"offer it", "the password and user ids can be read on the way")
+			n.Warn("", "connections to Redis have no TLS", "set store.redis.tls: {enabled: true}, if the servers "+
+				"support TLS", "the password and user ids can be read on the network")
 			return
 		}
-		n.Skip("", "no TLS, and the addresses are this machine's")
+		n.Skip("", "no TLS is needed, because the servers are on this machine")
 		return
 	}
 	for _, node := range r.Nodes {
@@ -301,10 +308,10 @@ func (s *servers) judgeChain(n *doctor.Notes, node *inspect.Node) {
 	}
 	switch {
 	case node.Away != nil:
-		n.Skip(kind(node), "takes no connection, see redis.reach")
+		n.Skip(kind(node), "server accepts no connection, see redis.reach")
 	case node.Distrust != nil && !isExpiry(node.Distrust):
 		n.Fail(kind(node), node.Distrust.Error(),
-			cmp.Or(node.DistrustHint(), "see that this port of the server speaks TLS"),
-			"the service refuses the server: it could be anybody's")
+			cmp.Or(node.DistrustHint(), "check that this port of the server uses TLS"),
+			"the service rejects the server, because its identity is not proved")
 	}
 }

@@ -39,7 +39,7 @@ const (
 func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
 	s.judgeVersions(n, r)
 	if !r.Cluster {
-		n.Skip("", "one server outside a cluster")
+		n.Skip("", "a single server without a cluster")
 		return
 	}
 	if r.State != "ok" || r.Covered != allSlots {
@@ -49,13 +49,14 @@ func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
 	}
 	if r.Moving > 0 {
 		n.Warn("moves", fmt.Sprintf("%d slots are being moved", r.Moving),
-			"let the move end; redis-cli --cluster fix ADDRESS where nobody moves them",
-			"a failover meanwhile bars their users until it is mended")
+			"wait until the move ends; if nothing moves them, run redis-cli --cluster fix ADDRESS",
+			"a failover during the move makes their users unavailable until the slots are repaired")
 	}
 	for _, node := range r.Nodes {
 		if slices.Contains(node.Flags, "fail") || slices.Contains(node.Flags, "fail?") {
-			n.Fail(kind(node), "the cluster flags it "+strings.Join(node.Flags, ","),
-				"start it again, or redis-cli --cluster del-node", "a shard has one copy less than was meant")
+			n.Fail(kind(node), "the cluster marks the node as "+strings.Join(node.Flags, ","),
+				"start the node again, or run redis-cli --cluster del-node",
+				"the shard has one copy less than intended")
 		}
 	}
 	for _, node := range answering(r, false) {
@@ -65,19 +66,19 @@ func (s *servers) judgeCluster(n *doctor.Notes, r *inspect.Report) {
 		case err != nil:
 			n.Skip(kind(node), "hides cluster-node-timeout")
 		case timeout > longestNodeTimeout:
-			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000",
-				"users of a lost master are unavailable for as long, and some seconds more")
+			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "set cluster-node-timeout 5000",
+				"users of a lost master are unavailable for this time plus some seconds")
 		case timeout < shortestNodeTimeout:
-			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "cluster-node-timeout 5000",
-				"a server that was busy for a moment is taken for dead")
+			n.Warn(kind(node), "cluster-node-timeout is "+timeout.String(), "set cluster-node-timeout 5000",
+				"a server that is briefly busy is treated as lost")
 		}
 	}
 }
 
 // judgeSlots tells why a cluster does not serve every slot, and whom that concerns.
 func judgeSlots(n *doctor.Notes, r *inspect.Report) {
-	seen := fmt.Sprintf("cluster_state is %s, %d of %d slots have a working master", r.State, r.Covered, allSlots)
-	change := "start the masters that are away, or redis-cli --cluster fix ADDRESS"
+	seen := fmt.Sprintf("cluster_state is %s, and %d of %d slots have a working master", r.State, r.Covered, allSlots)
+	change := "start the missing masters, or run redis-cli --cluster fix ADDRESS"
 	why := "the users of slots without a working master are unavailable"
 	var lost []string
 	coverage, masters, working := map[string]bool{}, 0, 0
@@ -96,20 +97,20 @@ func judgeSlots(n *doctor.Notes, r *inspect.Report) {
 		lost = append(lost, node.Addr)
 	}
 	if len(lost) > 0 {
-		seen += ": the cluster takes " + strings.Join(lost, ", ") + " for lost, and no replica took over"
+		seen += ": the cluster considers " + strings.Join(lost, ", ") + " lost, and no replica was promoted"
 	}
 	switch {
 	case masters > 0 && 2*working <= masters:
-		why = fmt.Sprintf("%d of %d masters work, and without their majority the cluster serves nobody and promotes "+
-			"no replica", working, masters)
+		why = fmt.Sprintf("%d of %d masters work; without a majority the cluster serves no calls and promotes no "+
+			"replica", working, masters)
 	case r.State == "ok":
 	case coverage["yes"]:
-		change += "; set cluster-require-full-coverage to no on every server, so that the other shards go on"
-		why = "cluster-require-full-coverage is yes: while one slot has no master, every server refuses all calls " +
-			"(CLUSTERDOWN), " +
-			"and all users are unavailable"
+		change += "; set cluster-require-full-coverage to no on every server, so that the other shards continue"
+		why = "cluster-require-full-coverage is yes: while one slot has no master, every server rejects all calls " +
+			"(CLUSTERDOWN), and all users are unavailable"
 	case len(coverage) == 0:
-		why += "; all users are, where cluster-require-full-coverage is yes: this user may not look at it (CONFIG GET)"
+		why += "; all users are unavailable if cluster-require-full-coverage is yes, which this user may not read " +
+			"(CONFIG GET)"
 	}
 	n.Fail("slots", seen, change, why)
 }
@@ -121,8 +122,8 @@ func (s *servers) judgeVersions(n *doctor.Notes, r *inspect.Report) {
 	}
 	all := slices.Sorted(maps.Keys(versions))
 	if len(all) > 1 {
-		n.Warn("versions", "mixed: "+strings.Join(all, ", "), "bring all servers to one version, replicas first",
-			"an older server does not read the append-only file and snapshots of a newer one")
+		n.Warn("versions", "mixed: "+strings.Join(all, ", "), "upgrade all servers to one version, replicas first",
+			"an older server cannot read append-only files and snapshots of a newer one")
 	} else if len(all) == 1 {
 		n.OK("versions", "%s on %d servers", all[0], len(versions[all[0]]))
 	}
@@ -144,9 +145,10 @@ func (s *servers) judgeReplicas(n *doctor.Notes, r *inspect.Report) {
 			if node.Facts["master_link_status"] == "up" {
 				working++
 			} else if node.Facts != nil {
-				n.Warn(kind(node), "its link to "+master.Addr+" is "+orElse(node.Facts["master_link_status"],
-					"unknown"), "see its log, and repl-backlog-size", "it has not what its master has, and confirms "+
-					"nothing")
+				n.Warn(kind(node), "the connection to its "+
+					"master "+master.Addr+" is "+orElse(node.Facts["master_link_status"],
+					"unknown"), "check its log and repl-backlog-size", "the replica lacks data of its master and "+
+					"confirms no writes")
 			}
 		}
 		s.judgeCopies(n, master, working, all, acks)
@@ -158,20 +160,21 @@ func (s *servers) judgeCopies(n *doctor.Notes, master *inspect.Node, working, al
 	if fixed, err := strconv.Atoi(acks.String()); err == nil {
 		want = fixed
 	}
-	seen := fmt.Sprintf("%d of %d replicas work, replica_acks is %s", working, all, acks)
+	seen := fmt.Sprintf("%d of %d replicas work, and replica_acks is %s", working, all, acks)
 	switch {
 	case acks.None():
-		n.Warn(kind(master), seen, "replica_acks: healthy, with two replicas for each master",
-			"an allowed send is lost when its master is lost, and may then be sent again")
+		n.Warn(kind(master), seen, "set replica_acks: healthy, with two replicas for each master",
+			"an allowed send is lost if its master is lost, and may then be sent again")
 	case working < want:
-		n.Fail(kind(master), seen, "bring a replica back, or add one", "its users are unavailable until then")
+		n.Fail(kind(master), seen, "restore a replica, or add one", "its users are unavailable until then")
 	case all < 2:
-		n.Warn(kind(master), seen, "give each master two replicas", "whichever of the two copies is lost, its users "+
-			"are unavailable until somebody brings one back")
+		n.Warn(kind(master), seen, "give each master two replicas", "if one of the two copies is lost, its users "+
+			"are unavailable until the copy is restored")
 	case acks != redisstore.Healthy && all > want:
-		n.Warn(kind(master), seen, "replica_acks: healthy", "a send is lost when a replica that lacks it is promoted")
+		n.Warn(kind(master), seen, "set replica_acks: healthy",
+			"a send is lost if a replica without it is promoted")
 	case working < all:
-		n.Warn(kind(master), seen, "bring the others back", "one more loss, and its users are unavailable")
+		n.Warn(kind(master), seen, "restore the other replicas", "after one more loss, its users are unavailable")
 	default:
 		n.OK(kind(master), "%s", seen)
 	}
@@ -189,7 +192,7 @@ func (s *servers) judgeSpread(n *doctor.Notes, r *inspect.Report) {
 		}
 	}
 	if len(r.Nodes) > 1 && len(hosts) == 1 && onlyHere([]string{r.Nodes[0].Addr}) {
-		n.Skip("", "all servers are on this machine: nothing is spread")
+		n.Skip("", "all servers are on this machine, so they cannot be spread")
 		return
 	}
 	shared := false
@@ -197,16 +200,17 @@ func (s *servers) judgeSpread(n *doctor.Notes, r *inspect.Report) {
 		host, _, _ := net.SplitHostPort(node.Addr)
 		if master, _, _ := net.SplitHostPort(node.Master); node.Master != "" && master == host {
 			shared = true
-			n.Warn(kind(node), "is on the host of its master "+node.Master,
-				"put it on another machine, in another zone", "one machine's loss takes both copies, and the sends "+
-					"of the shard with them")
+			n.Warn(kind(node), "replica is on the host of its master "+node.Master,
+				"move the replica to another machine, in another zone",
+				"the loss of one machine destroys both copies, with "+
+					"the sends of the shard")
 		}
 	}
 	for host, of := range masters {
 		if r.Cluster && count > 2 && 2*of > count {
 			shared = true
-			n.Warn(host, fmt.Sprintf("has %d of %d masters", of, count), "spread the masters over three machines",
-				"without the majority of its masters a cluster promotes nobody")
+			n.Warn(host, fmt.Sprintf("host has %d of %d masters", of, count), "spread the masters over three machines",
+				"without a majority of its masters a cluster promotes no replica")
 		}
 	}
 	if !shared {

@@ -35,9 +35,10 @@ func (s *servers) judgeMemory(n *doctor.Notes, r *inspect.Report) {
 		}
 		if own, its := node.Facts.Number("maxmemory"), masterOf(masters, node).Number("maxmemory"); own != 0 &&
 			own < its {
-			n.Warn(kind(node), fmt.Sprintf("maxmemory is %s, its master's %s", bytesText(own), bytesText(its)),
-				"the same maxmemory on every server of a shard", "a replica that is promoted refuses sends for want "+
-					"of room")
+			n.Warn(kind(node), fmt.Sprintf("maxmemory is %s, but %s on its master", bytesText(own), bytesText(its)),
+				"set the same maxmemory on every server of a shard",
+				"a promoted replica rejects sends when its memory "+
+					"is full")
 		}
 	}
 }
@@ -55,30 +56,31 @@ func (s *servers) judgeMaster(n *doctor.Notes, master *inspect.Node, masters int
 	f := master.Facts
 	used, most, machine := f.Number("used_memory"), f.Number("maxmemory"), f.Number("total_system_memory")
 	if ratio, _ := strconv.ParseFloat(f["mem_fragmentation_ratio"], 64); ratio > 1.5 && used > 1<<30 {
-		n.Warn(kind(master), fmt.Sprintf("takes %.2f times what it uses (mem_fragmentation_ratio)", ratio),
-			"activedefrag yes, or a restart of replicas one by one and a failover",
-			"the machine's memory is gone before maxmemory is reached")
+		n.Warn(kind(master), fmt.Sprintf("server takes %.2f times the memory that it uses (mem_fragmentation_ratio)",
+			ratio),
+			"set activedefrag yes, or restart replicas one by one and then fail over",
+			"the memory of the machine is full before maxmemory is reached")
 	}
 	bound, what := most, "maxmemory"
 	if most == 0 {
-		n.Warn(kind(master), "maxmemory is not set, the machine has "+bytesText(machine),
-			"maxmemory, to two thirds of the machine's memory or less",
-			"the kernel ends a server that takes all: it restarts, and its users are unavailable; with maxmemory it "+
-				"refuses sends and goes on")
+		n.Warn(kind(master), "maxmemory is not set, and the machine has "+bytesText(machine),
+			"set maxmemory to at most two thirds of the memory of the machine",
+			"the kernel ends a server that takes all memory, and its users are unavailable during the restart; with "+
+				"maxmemory the server only rejects sends")
 		bound, what = machine, "the machine's memory"
 	}
 	if bound == 0 {
-		n.Skip(kind(master), "uses %s; how much it may use is hidden", bytesText(used))
+		n.Skip(kind(master), "server uses %s; its memory limit is hidden", bytesText(used))
 		return
 	}
 	share := float64(used) / float64(bound)
-	seen := fmt.Sprintf("uses %s of %s (%s), %.1f %%", bytesText(used), bytesText(bound), what, 100*share)
-	const change = "more memory, or more masters (redis-cli --cluster reshard)"
+	seen := fmt.Sprintf("server uses %s of %s (%s), %.1f %%", bytesText(used), bytesText(bound), what, 100*share)
+	const change = "add memory, or add masters (redis-cli --cluster reshard)"
 	switch {
 	case most > 0 && used >= most: // at exactly maxmemory one more write goes, and the next does not
-		n.Fail(kind(master), seen, change, "a full server refuses every send: its users are unavailable")
+		n.Fail(kind(master), seen, change, "a full server rejects every send: its users are unavailable")
 	case most > 0 && share > nearlyFull:
-		n.Warn(kind(master), seen, change, "a server that is full refuses every send: its users are unavailable then")
+		n.Warn(kind(master), seen, change, "a full server rejects every send: its users would be unavailable")
 	default:
 		n.OK(kind(master), "%s", seen)
 	}
@@ -93,16 +95,16 @@ func (s *servers) judgeHeadroom(n *doctor.Notes, master *inspect.Node, bound int
 	load := s.load()
 	load.Shards = min(max(masters, 1), sizing.MaxShards)
 	need := int64(sizing.RedisMaster(load))
-	seen := fmt.Sprintf("%d users with %g sends on %d masters need %s of each, and it may use %s", s.Users, load.Sends,
+	seen := fmt.Sprintf("%d users with %g sends on %d masters need %s on each, and it may use %s", s.Users, load.Sends,
 		load.Shards, bytesText(need), bytesText(bound))
 	switch of := kind(master) + " headroom"; {
 	case need > bound:
 		n.Fail(of, seen, fmt.Sprintf("%s of maxmemory for each, or more masters: capper size --users %d --sends %g",
 			bytesText(int64(sizing.Maxmemory(load))), s.Users, load.Sends),
-			"a full server refuses every send: its users are unavailable")
+			"a full server rejects every send: its users are unavailable")
 	case float64(need) > nearlyFull*float64(bound):
 		n.Warn(of, seen, bytesText(int64(sizing.Maxmemory(load)))+" of maxmemory for each, or more masters",
-			"nothing is left for users who receive more than was thought")
+			"no memory is left for users who receive more messages than expected")
 	default:
 		n.OK(of, "%s", seen)
 	}
@@ -129,10 +131,10 @@ func (s *servers) judgeReplication(n *doctor.Notes, r *inspect.Report) {
 		case err != nil:
 			n.Skip(kind(master), "hides repl-backlog-size")
 		case backlog < need:
-			n.Warn(kind(master), fmt.Sprintf("repl-backlog-size is %s; replicas are sent %.0f KiB/s now",
+			n.Warn(kind(master), fmt.Sprintf("repl-backlog-size is %s; replicas receive %.0f KiB/s now",
 				bytesText(backlog), written), fmt.Sprintf("repl-backlog-size %dmb", (need+1<<20-1)>>20),
-				"a replica whose connection breaks for a moment during a blast copies everything anew, and confirms "+
-					"nothing until it has")
+				"a replica that disconnects briefly during a large campaign must copy all data again, and confirms "+
+					"no writes until then")
 		default:
 			n.OK(kind(master), "repl-backlog-size is %s", bytesText(backlog))
 		}
@@ -150,10 +152,11 @@ func (s *servers) judgeOutputLimit(n *doctor.Notes, master *inspect.Node, need i
 		hard, _ := strconv.ParseInt(words[i+1], 10, 64)
 		soft, _ := strconv.ParseInt(words[i+2], 10, 64)
 		if least := min(orMany(hard), orMany(soft)); least < need {
-			n.Warn(kind(master), fmt.Sprintf("client-output-buffer-limit of replicas is %s, %s for a while",
+			n.Warn(kind(master), fmt.Sprintf("client-output-buffer-limit of replicas is %s, and %s for a limited time",
 				bytesText(hard), bytesText(soft)), fmt.Sprintf("client-output-buffer-limit replica %dmb %dmb 60",
 				max(512, 4*need>>20), max(256, 2*need>>20)),
-				"a replica that falls behind during a blast is cut off, copies everything anew and is cut off again")
+				"a replica that falls behind during a large campaign is disconnected, copies all data again and is "+
+					"disconnected again")
 		}
 	}
 }
@@ -176,22 +179,22 @@ func (s *servers) judgePersistence(n *doctor.Notes, r *inspect.Report) {
 		for _, fact := range []string{"aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status"} {
 			if f[fact] != "" && f[fact] != "ok" {
 				bad = true
-				n.Fail(kind(node), fact+" is "+f[fact], "see its log, the room on its disk and vm.overcommit_memory",
-					"what was allowed is not on its disk; Redis may refuse every write")
+				n.Fail(kind(node), fact+" is "+f[fact], "check its log, its free disk space and vm.overcommit_memory",
+					"allowed sends are not on its disk; Redis may reject every write")
 			}
 		}
 		if f["loading"] == "1" {
 			bad = true
-			n.Warn(kind(node), "is loading its data", "wait", "it answers nobody until it has them")
+			n.Warn(kind(node), "is loading its data", "wait", "the server answers no calls until its data is loaded")
 		}
 		if fork := time.Duration(f.Number("latest_fork_usec")) * time.Microsecond; fork > longFork {
 			bad = true
-			n.Warn(kind(node), "stood still for "+fork.String()+" at its latest fork",
-				"more masters with less data each; transparent huge pages off",
-				"calls wait for as long, each time the append-only file is written anew")
+			n.Warn(kind(node), "server paused for "+fork.String()+" at its latest fork",
+				"add masters, so that each has less data; disable transparent huge pages",
+				"calls wait for this time whenever the append-only file is rewritten")
 		}
 		if !bad {
-			n.OK(kind(node), "writes what it should; append-only file %s", map[bool]string{true: "on",
+			n.OK(kind(node), "writes to disk succeed; append-only file %s", map[bool]string{true: "on",
 				false: "off"}[f["aof_enabled"] == "1"])
 		}
 	}

@@ -37,7 +37,9 @@ func segmentsChecks(s *Subject) []doctor.Check {
 func (s *Subject) source(ctx context.Context, n *doctor.Notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
-		n.Fail(s.Config.Segments.Source, err.Error(), "mend segments.source", "the service has no segments without it")
+		n.Fail(s.Config.Segments.Source, err.Error(), "correct segments.source",
+			"the service has no segments without "+
+				"this location")
 		return nil
 	}
 	return at
@@ -54,13 +56,15 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *doctor.Notes) {
 	m, err := segments.ReadLiveManifest(ctx, at)
 	switch {
 	case errors.Is(err, segments.ErrNothingLive):
-		n.Fail(at.Name(), "nothing is published there: "+err.Error(), "segmentbuild build --to "+at.Name()+
-			" --segment NAME=FILE publishes a first generation, or mend segments.source",
+		n.Fail(at.Name(), "no generation is published at this "+
+			"location: "+err.Error(), "segmentbuild build --to "+at.Name()+
+			" --segment NAME=FILE publishes a first generation, or correct segments.source",
 			"the service does not start without a generation")
 		return
 	case err != nil:
-		n.Fail(at.Name(), err.Error(), "see that this machine reaches it and that the credentials may read: "+needsRead,
-			"the service starts from its cache alone, and takes over nothing that is published")
+		n.Fail(at.Name(), err.Error(), "check that this machine can reach the location and that the credentials may "+
+			"read: "+needsRead,
+			"the service can start only from its cache, and loads no new generation")
 		return
 	}
 	bytes, faults := int64(0), 0
@@ -68,12 +72,12 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *doctor.Notes) {
 		bytes += entry.SizeBytes
 		if _, err := segments.ReadSegment(ctx, at, m, entry.Name); err != nil {
 			faults++
-			n.Fail(entry.Name, err.Error(), "publish again, or segmentbuild rollback",
-				"a generation with a fault is refused whole: the one before stays in use")
+			n.Fail(entry.Name, err.Error(), "publish again, or run segmentbuild rollback",
+				"a generation with a fault is rejected: the previous one stays in use")
 		}
 	}
 	if faults == 0 {
-		n.OK(at.Name(), "generation %s is whole: %d segments and %d sets, %s", m.Generation, len(m.Segments),
+		n.OK(at.Name(), "generation %s is complete: %d segments and %d sets, %s", m.Generation, len(m.Segments),
 			len(m.Sets), bytesText(bytes))
 	}
 	s.judgeAge(n, m)
@@ -91,13 +95,13 @@ func (s *Subject) judgeAge(n *doctor.Notes, m *segments.Manifest) {
 	switch {
 	case exact > oldest:
 		n.Warn("age", fmt.Sprintf("the generation is %s old, more than %s", age, oldest),
-			"see why segmentbuild has published nothing since, or give --max-age",
-			"users who changed segments are judged by the limits of the old one")
+			"find out why segmentbuild has published nothing since, or set --max-age",
+			"users who changed segments still have the limits of their old segment")
 	case age < -time.Minute:
-		n.Warn("age", fmt.Sprintf("the generation was made in %s from now", -age),
-			"set the clock of this machine or of the builder's", "one of the two clocks is wrong")
+		n.Warn("age", fmt.Sprintf("the generation was created %s in the future", -age),
+			"set the clock of this machine, or of the machine that builds segments", "one of the two clocks is wrong")
 	default:
-		n.OK("age", "made %s ago", max(age, 0))
+		n.OK("age", "generation was created %s ago", max(age, 0))
 	}
 }
 
@@ -117,19 +121,23 @@ func (s *Subject) judgeSets(n *doctor.Notes, m *segments.Manifest) {
 		}
 	}
 	if len(missing) > 0 {
-		n.Fail("sets", "missing: "+strings.Join(missing, ", "), "publish them, or take them out of suppress and quiet",
-			"users of sends that these sets could deny are unavailable until they are there")
+		n.Fail("sets", "missing: "+strings.Join(missing, ", "), "publish the sets, or remove them from suppress and "+
+			"quiet",
+			"users of sends that these sets could deny are unavailable until the sets are published")
 	} else {
-		n.OK("sets", "all %d that the configuration needs are there", len(needed))
+		n.OK("sets", "the generation has all %d sets that the configuration requires", len(needed))
 	}
 	configured, unlimited := s.Config.Policy.Unmatched(names)
 	for _, name := range configured {
-		n.Warn("limits.segments."+name, "the generation has no such segment", "publish it, or take its limits out",
-			"these limits apply to nobody")
+		n.Warn("limits.segments."+name, "the generation does not have this segment",
+			"publish the segment, or remove its "+
+				"limits",
+			"these limits apply to no user")
 	}
 	if len(unlimited) > 0 && len(s.Config.Policy.Default) == 0 {
-		n.Warn("limits.default", "none, and "+strings.Join(unlimited, ", ")+" have no limits of their own",
-			"give limits.default", "these users are uncapped")
+		n.Warn("limits.default", "limits.default is not set, "+
+			"and "+strings.Join(unlimited, ", ")+" have no limits",
+			"set limits.default", "these users are uncapped")
 	}
 }
 
@@ -137,13 +145,14 @@ func (s *Subject) judgeSets(n *doctor.Notes, m *segments.Manifest) {
 // else with the one before it at the source.
 func (s *Subject) judgeLosses(ctx context.Context, n *doctor.Notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
-		n.Warn("lists", warning, "publish the set with only_grows, and see that it is the right one",
-			"users who must not be sent to are sent to")
+		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",
+			"users who must not receive messages may receive them")
 	}
 	for i := range s.Config.Policy.Suppress {
 		if of := &s.Config.Policy.Suppress[i]; of.MaxAge > 0 && s.now().Sub(m.CreatedAt) > of.MaxAge {
 			n.Warn("lists", fmt.Sprintf("suppress.%s: the generation is older than max_age %s", of.Set, of.MaxAge),
-				"build again", "sends that the set concerns are unavailable, unless a later build found it live")
+				"run segmentbuild again",
+				"sends that the set may deny are unavailable, unless a later build confirmed the set")
 		}
 	}
 	guarded := config.Guarded(s.Config.Policy)
@@ -154,12 +163,12 @@ func (s *Subject) judgeLosses(ctx context.Context, n *doctor.Notes, at objects.L
 	switch {
 	case err != nil:
 		n.Fail("losses", err.Error(), "publish a corrected build, or accept the change: segmentbuild build --accept",
-			"the service keeps the generation that it has, one that starts uses the one before, and neither takes "+
-				"over anything new")
+			"a running service keeps its generation, a starting one uses the previous one, and neither loads new "+
+				"generations")
 	case len(unjudged) > 0:
 		n.Skip("losses", "not compared: %s", strings.Join(unjudged, "; "))
 	default:
-		n.OK("losses", "compared with generation %s: no guarded set lost more users than it may", against)
+		n.OK("losses", "compared with generation %s: no protected set lost more users than allowed", against)
 	}
 }
 
@@ -170,9 +179,8 @@ func (s *Subject) lookAtList(ctx context.Context, n *doctor.Notes) {
 	}
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
-		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:ListBucket on the bucket, if only for the prefix"),
-			"without it an object that is missing looks like one that is forbidden, and earlier generations are "+
-				"not shown")
+		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:ListBucket on the bucket, at least for the prefix"),
+			"without s3:ListBucket a missing object looks like a forbidden one, and earlier generations are not shown")
 		return
 	}
 	n.OK(at.Name(), "lists %d manifests", len(list))
@@ -184,7 +192,8 @@ func (s *Subject) tryPublisher(ctx context.Context, n *doctor.Notes) {
 	if at == nil {
 		return
 	}
-	tryWriting(ctx, n, at, "segmentbuild needs s3:PutObject, s3:ListBucket and, for gc and this try, s3:DeleteObject")
+	tryWriting(ctx, n, at, "segmentbuild needs s3:PutObject, s3:ListBucket and, for gc and this check, "+
+		"s3:DeleteObject")
 }
 
 // probeKey is what the first conditional write of a process leaves, see package objects.
@@ -198,19 +207,18 @@ func tryWriting(ctx context.Context, n *doctor.Notes, at objects.Location, right
 	tag, err := at.Replace(ctx, key, []byte("{}\n"), "")
 	switch {
 	case errors.Is(err, objects.ErrNoConditions):
-		n.Fail("conditional put", err.Error(), "take an S3 server that heeds If-Match and If-None-Match",
-			"two publishers at the same time would overwrite each other unseen; segmentbuild refuses such a server")
+		n.Fail("conditional put", err.Error(), "use an S3 server that supports If-Match and If-None-Match",
+			"two concurrent publishers could overwrite each other; segmentbuild rejects such a server")
 	case err != nil:
-		n.Fail("put", err.Error(), reachOr(err, rights), "nothing can be published")
+		n.Fail("put", err.Error(), reachOr(err, rights), "segments cannot be published")
 	default:
 		n.OK("put", "wrote %s", key)
 		if _, err := at.Replace(ctx, key, []byte("{}\n"), ""); errors.Is(err, objects.ErrLostRace) {
-			n.OK("conditional put", "%s, version %s, was not overwritten by a write on the condition that it is "+
-				"not there", key, tag)
+			n.OK("conditional put", "%s, version %s, was not overwritten by a conditional write", key, tag)
 		} else {
-			n.Fail("conditional put", fmt.Sprintf("a second writer was not refused: %v", err),
-				"take an S3 server that heeds If-Match and If-None-Match",
-				"two publishers would overwrite each other unseen")
+			n.Fail("conditional put", fmt.Sprintf("a second writer was not rejected: %v", err),
+				"use an S3 server that supports If-Match and If-None-Match",
+				"two publishers could overwrite each other")
 		}
 	}
 	remove(ctx, n, at, key, probed)
@@ -225,7 +233,7 @@ func remove(ctx context.Context, n *doctor.Notes, at objects.Location, key strin
 	for _, key := range written {
 		if err := at.Delete(ctx, key); err != nil {
 			n.Warn("delete", err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key),
-				"segmentbuild gc cannot remove what no generation needs any more")
+				"segmentbuild gc cannot remove unused objects")
 			return
 		}
 	}

@@ -93,7 +93,7 @@ func TestCertificatesOfServers(t *testing.T) {
 		seen            string
 	}{
 		{"good", a.file("ca.crt"), doctor.OK, "127.0.0.1, good from"},
-		{"ending", a.file("ca.crt"), doctor.Warning, "it ends within 20h"},
+		{"ending", a.file("ca.crt"), doctor.Warning, "it expires within 20h"},
 		{"expired", a.file("ca.crt"), doctor.Failed, "it has expired"},
 		{"good", stranger.file("ca.crt"), doctor.Failed, "certificate signed by unknown authority"},
 	} {
