@@ -52,7 +52,7 @@ func TestASourceThatIsAway(t *testing.T) {
 	require.NotEmpty(t, started.Status().Error)
 	require.False(t, started.Status().ErrorAt.IsZero())
 	requireFirst(t, started.Current())
-	require.Contains(t, log.String(), "serving the cached")
+	require.Contains(t, log.String(), "the cached one is in use")
 
 	alone := cfg
 	alone.CacheDir = t.TempDir()

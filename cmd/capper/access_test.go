@@ -89,5 +89,5 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	open := launch(t, file2)
 	<-open.exited
 	require.Equal(t, int(terminal.BadInput), open.cmd.ProcessState.ExitCode())
-	require.Contains(t, open.log.String(), "api_keys: is required when listen is not a loopback address")
+	require.Contains(t, open.log.String(), "api_keys: is required if listen is not a loopback address")
 }

@@ -46,7 +46,7 @@ func TestStartFromElsewhere(t *testing.T) {
 		require.Contains(t, store, path)
 		require.Equal(t, i == 0, strings.Contains(store, "created empty"))
 		require.Contains(t, p.log.String(), path)
-		require.Equal(t, i == 0, strings.Contains(p.log.String(), "an embedded store was created"))
+		require.Equal(t, i == 0, strings.Contains(p.log.String(), "an empty embedded store was created"))
 		p.signal(syscall.SIGTERM)
 	}
 	require.NoDirExists(t, "var")

@@ -34,7 +34,7 @@ func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 	}))
 	require.Equal(t, `user 42 is in segment new, time zone Asia/Singapore (generation g1)
 missing sets: the configuration requires de, opted-out:`+
-		` what follows is as if the user were in none of them, and sends that need one are unavailable
+		` the lines below assume that the user is in none of them, and sends that need one are unavailable
 suppressed: user is in bounced, channels email; exempt sends: denied too
 held out: one of 5% of all users (salt 2027-q1), channels all
 quiet hours: 21:00 to 08:00 in Asia/Singapore, channels push: until 2026-11-22T00:00:00.000Z

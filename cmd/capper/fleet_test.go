@@ -60,7 +60,7 @@ func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 		10*time.Millisecond)
 	require.Equal(t, 1, ask(first, "4"), "its own limits decide")
 	status := fmt.Sprint(first.get("/v1/status"))
-	require.Contains(t, status, "a reload shortened how far they look back")
+	require.Contains(t, status, "a reload shortened the longest window")
 	require.Contains(t, status, "sends are kept for 168h0m0.5s, although the limits of this instance look back only "+
 		"1.5s")
 	require.Equal(t, 0, ask(second, "5"))
@@ -80,14 +80,14 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 	p := serve(t, file)
 	other := launch(t, onServer(t, redis, "{push: 2}", limits))
 	<-other.exited
-	require.Contains(t, other.log.String(), "channels.push: is 2 here, but the sends that are stored have push as 1")
+	require.Contains(t, other.log.String(), "channels.push: is 2 here, but in stored sends push has number 1")
 
 	write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1, mail: 2}", limits, true))
 	status := func() string { return fmt.Sprint(p.get("/v1/status")) }
 	require.Eventually(t, func() bool {
 		return p.get("/v1/status")["config"].(map[string]any)["error"] != nil
 	}, time.Minute, 10*time.Millisecond)
-	require.Contains(t, status(), "channels.mail: is 2 here, but the sends that are stored have email as 2")
+	require.Contains(t, status(), "channels.mail: is 2 here, but in stored sends email has number 2")
 	got, err := p.filter("m", 7)
 	require.NoError(t, err)
 	require.Len(t, got.Allowed, 1, "the configuration before stays in force")

@@ -196,7 +196,7 @@ func TestStoresThatDoNotShareAreFoundOut(t *testing.T) {
 	require.Equal(t, 8, status, out)
 	require.Contains(t, out, "over_send: user 7 received more than 2 sends within 24h, the maximum of limit daily "+
 		"of configuration ")
-	require.Contains(t, out, "over_send: user 1500 got more than 1 sends within 24h")
+	require.Contains(t, out, "over_send: user 1500 received more than 1 sends within 24h")
 	require.NotContains(t, out, "user 200")
 	require.Contains(t, out, "3 over-sends; 0 other findings")
 }

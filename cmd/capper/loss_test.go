@@ -58,7 +58,7 @@ limits: {default: {daily: 1}}
 	}, time.Minute, 20*time.Millisecond)
 
 	refused := capperOutput(t, 1, "store", "accept", "--url", p.url, "--reason", "hurry")
-	require.Contains(t, refused, "maxmemory-policy is still allkeys-random: set it to noeviction first")
+	require.Contains(t, refused, "maxmemory-policy is still allkeys-random: first set it to noeviction")
 	set("maxmemory-policy", "noeviction")
 	require.Contains(t, capperOutput(t, 1, "status", "--url", p.url),
 		"until an operator accepts the loss (capper store accept)")

@@ -75,21 +75,22 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 
 	older := filepath.Join(t.TempDir(), "older.db")
 	capperOutput(t, 0, "restore", archive, "--to", older)
-	require.Contains(t, m.migrate(1, "--finish", older), "is an older copy of the store than the last pass had")
+	require.Contains(t, m.migrate(1, "--finish", older), "holds an older copy of the store than the last pass read")
 	require.DirExists(t, older)
 	other := newMove(t)
 	other.send("else", 400)
 	require.Contains(t, capperOutput(t, 1, append(m.args(), "--url", other.url)...),
-		"is another store than the one of the passes before")
+		"holds a different store from the one that earlier passes copied")
 	other.signal(syscall.SIGTERM)
-	require.Contains(t, m.migrate(1, "--finish", other.store()), "is another store than the one of the passes before")
+	require.Contains(t, m.migrate(1, "--finish", other.store()), "holds a different store from the one that earlier "+
+		"passes copied")
 	require.DirExists(t, other.store())
 
 	m.send("late", 302)
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "another capper process has the store open")
 	m.signal(syscall.SIGTERM)
 	require.NoError(t, os.MkdirAll(m.store()+".migrated", 0o755))
-	require.Contains(t, m.migrate(1, "--finish", m.store()), "is there already")
+	require.Contains(t, m.migrate(1, "--finish", m.store()), "already exists")
 	require.NoError(t, os.Remove(m.store()+".migrated"))
 	require.Contains(t, m.migrate(0, "--finish", m.store()), "3 users with 3 sends are in Redis")
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "has ended")
@@ -137,7 +138,7 @@ func TestALastPassThatIsKilledIsMadeAgain(t *testing.T) {
 	require.Contains(t, m.migrate(1), "the last pass of the migration was already started: only this pass can be "+
 		"run again")
 	require.NoError(t, os.Rename(m.store()+".migrated", m.store()))
-	require.Contains(t, m.migrate(1, "--finish", m.store()), "is there again")
+	require.Contains(t, m.migrate(1, "--finish", m.store()), "exists again")
 	require.NoError(t, os.Rename(m.store(), m.store()+".migrated"))
 	require.Contains(t, m.migrate(0, "--finish", m.store()), "50002 users with 50002 sends are in Redis: 50002 logs "+
 		"were read back")
@@ -171,7 +172,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	beside.signal(syscall.SIGTERM)
 	m.send("more", 300)
 	out := m.migrate(1)
-	require.Contains(t, out, "user 300: the target has another log than any copy had")
+	require.Contains(t, out, "user 300: Redis has a log that differs from every copied version")
 	require.Contains(t, out, "empty it and start again with another --work")
 	m.signal(syscall.SIGTERM)
 	m.process = serve(t, m.onRedis)

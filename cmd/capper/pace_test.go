@@ -38,7 +38,7 @@ func numbers(t *testing.T, n int) (file, text string) {
 	return file, lines.String()
 }
 
-var goOn = regexp.MustCompile(`capper: (\d+) lines? went through; go on with --skip (\d+)\n`)
+var goOn = regexp.MustCompile(`capper: (\d+) lines? w(?:as|ere) copied; go on with --skip (\d+)\n`)
 
 // through is how many lines a command that was stopped says went through.
 func through(t *testing.T, stderr *bytes.Buffer) int {

@@ -60,7 +60,7 @@ func TestBackupAndRestore(t *testing.T) {
 	capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
 
 	p = serve(t, file)
-	require.Contains(t, p.log.String(), "put back from a backup")
+	require.Contains(t, p.log.String(), "restored from a backup")
 	got, err = p.filter("next", 1, 2, 3)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{3}, got.Allowed)
@@ -92,7 +92,7 @@ func TestBackupThatIsCutOff(t *testing.T) {
 		fake := httptest.NewServer(answer)
 		dir := t.TempDir()
 		out := capperOutput(t, 1, "backup", "--url", fake.URL, "--to", filepath.Join(dir, "b.tar"))
-		require.True(t, strings.Contains(out, "damaged or cut off") || strings.Contains(out, "receive the backup"),
+		require.True(t, strings.Contains(out, "damaged or incomplete") || strings.Contains(out, "receive the backup"),
 			"%s: %s", name, out)
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestBackupThatIsCutOff(t *testing.T) {
 	}
 	damaged := filepath.Join(t.TempDir(), "damaged.tar")
 	require.NoError(t, os.WriteFile(damaged, archive[:len(archive)-512], 0o600))
-	require.Contains(t, capperOutput(t, 3, "restore", damaged), "damaged or cut off")
+	require.Contains(t, capperOutput(t, 3, "restore", damaged), "damaged or incomplete")
 	require.NoError(t, os.WriteFile(damaged, ofLaterVersion(archive), 0o600))
 	require.Contains(t, capperOutput(t, 3, "restore", damaged), "version 9 is too new: this program reads versions "+
 		"up to 1")

@@ -121,7 +121,7 @@ func (w *listWorld) command(accepted []string, args ...string) int {
 		for id := range after[list] {
 			delete(w.left[list], id)
 		}
-		if !slices.Contains(accepted, list) || strings.Contains(out.String(), `used the acceptance "`+list) {
+		if !slices.Contains(accepted, list) || strings.Contains(out.String(), `the acceptance "`+list) {
 			continue
 		}
 		for _, id := range before[list].without(after[list]) {

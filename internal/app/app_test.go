@@ -83,7 +83,7 @@ func TestAFailedStartIsUndone(t *testing.T) {
 	_, err = Start(ended, bad)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = Start(t.Context(), Config{})
-	require.ErrorContains(t, err, "Config.Watcher is missing")
+	require.ErrorContains(t, err, "Config.Watcher must be set")
 }
 
 // Run ends with its context, and when a listener ends by itself.

@@ -119,7 +119,7 @@ func TestTheStoreStaysOpenUnderACallThatHangs(t *testing.T) {
 	require.NoError(t, err)
 	ended := call(t, s, g)
 	err = s.Stop()
-	require.ErrorContains(t, err, "a call is still waiting for the store: it still runs")
+	require.ErrorContains(t, err, "a call is still waiting for the store: step is still running")
 	require.ErrorContains(t, err, "close the store: stays open until the process ends, because a step that uses it "+
 		"did not finish: drain the calls")
 	require.Error(t, testkit.Receive(t, ended), "its connection was closed all the same")

@@ -59,7 +59,8 @@ func TestStepsAreBounded(t *testing.T) {
 
 	err := s.start(t.Context(), step{up: action{"listen", time.Millisecond, hang}})
 	require.ErrorIs(t, err, errRunning)
-	require.EqualError(t, err, "listen: context deadline exceeded: step did not finish within 1ms, and it still runs")
+	require.EqualError(t, err, "listen: context deadline exceeded: step did not finish within 1ms, and step is "+
+		"still running")
 
 	err = s.stop()
 	require.ErrorIs(t, err, errRunning)

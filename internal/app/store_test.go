@@ -26,7 +26,7 @@ func TestCredentialsComeFromOnePlace(t *testing.T) {
 	}
 	write("\n")
 	_, err = credentials(cfg)
-	require.ErrorContains(t, err, "read store.redis.password_file "+file+": it is empty")
+	require.ErrorContains(t, err, "read store.redis.password_file "+file+": file is empty")
 	require.NoError(t, os.Remove(file))
 	_, err = credentials(cfg)
 	require.ErrorContains(t, err, "no such file")

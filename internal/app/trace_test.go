@@ -239,5 +239,5 @@ func TestTheLevelOfTheLogIsReloaded(t *testing.T) {
 	ask(t, s, "")
 	testkit.Eventually(t, func() bool { return strings.Contains(log.String(), "batch decided") })
 	rewrite("level: debug", "level: debug, format: json")
-	testkit.Eventually(t, func() bool { return strings.Contains(log.String(), "log.format: changes only at a start") })
+	testkit.Eventually(t, func() bool { return strings.Contains(log.String(), "log.format: requires a restart") })
 }

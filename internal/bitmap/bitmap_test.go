@@ -119,7 +119,8 @@ func TestSpareRunFlagsAreRefused(t *testing.T) {
 			raw := bytes.Clone(whole)
 			raw[4+bit/8] |= 1 << (bit % 8)
 			_, err := Read(raw)
-			require.ErrorContains(t, err, "run flags of containers that are not there", "%d containers, bit %d",
+			require.ErrorContains(t, err, "run flags exist for more containers than the bitmap "+
+				"has", "%d containers, bit %d",
 				containers, bit)
 		}
 	}

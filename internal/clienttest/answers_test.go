@@ -184,7 +184,7 @@ func TestPreviewsNameWhatDecidedThem(t *testing.T) {
 	require.Equal(t, activeUsers-3, count.Preview.Allowed)
 	require.Equal(t, count.Generation, count.PreviewGeneration)
 	_, err = c.Count(ctx, &client.CountRequest{})
-	require.ErrorContains(t, err, "the audience is missing")
+	require.ErrorContains(t, err, "the audience expression must not be empty")
 	older := w.current(ctx, c)
 	w.await(w.publish(span(1, activeUsers-1)))
 	count, err = c.AudiencePreview(ctx, &client.Audience{Expression: "active", Generation: older}, "push")

@@ -124,9 +124,9 @@ func TestLookupRefusals(t *testing.T) {
 	for _, ofOneCall := range []client.Audience{{Part: &api.Part{Of: 2}}, {MaxUsers: 5}, {Cursor: "x"}} {
 		ofOneCall.Expression = "vip"
 		require.ErrorContains(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", Audience: &ofOneCall}, nil),
-			"are of one call")
+			"must be empty when a whole audience is read")
 		require.ErrorContains(t, c.ReleaseAll(ctx, &client.ReleaseRequest{MessageID: "m", Audience: &ofOneCall}, nil),
-			"are of one call")
+			"must be empty when a whole audience is read")
 	}
 	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Users: []uint32{1},
 		Audience: &client.Audience{Expression: "vip"}})

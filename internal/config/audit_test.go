@@ -37,12 +37,12 @@ func TestParseReadsWhereDecisionsAreRecorded(t *testing.T) {
 func TestFaultsOfTheAudit(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{}":                         "f:4:8: audit.to: is required: the directory or s3://bucket/prefix",
+		"{}":                         "f:4:8: audit.to: is required: name the directory or s3://bucket/prefix",
 		"{roll: 1m}":                 "audit.to: is required",
 		"{to: 'gs://b'}":             "audit.to: must be a directory or s3://bucket/prefix",
 		"{to: ''}":                   "audit.to: must not be empty",
 		"{to: a, roll: 10ms}":        "audit.roll: must be at least 1s, got 10ms",
-		"{to: a, spool: b}":          "audit.spool: goes with s3:// only",
+		"{to: a, spool: b}":          "audit.spool: requires an audit at s3://",
 		"{to: a, max_waiting: 1}":    "audit.max_waiting: must be 1048576 to",
 		"{to: a, max_waiting: much}": "audit.max_waiting: must be a size such as 16MiB",
 		"{to: a, rol: 1m}":           `did you mean "roll"?`,

@@ -69,9 +69,9 @@ func TestFaultsOfPacers(t *testing.T) {
 		"limit unknown":    {limit("max: 1, window: 1s, name: a"), "pacers.x.limits[0].name: is not a known key"},
 		"no max":           {limit("window: 1s"), "f:4:23: pacers.x.limits[0].max: is required"},
 		"no window":        {limit("max: 1"), "f:4:23: pacers.x.limits[0].window: is required"},
-		"max 0":            {limit("max: 0, window: 1s"), "pacers.x.limits[0].max: must be from 1 to 10000000, got 0"},
+		"max 0":            {limit("max: 0, window: 1s"), "pacers.x.limits[0].max: must be 1 to 10000000, got 0"},
 		"max too much": {limit("max: 10000001, window: " +
-			"1s"), "pacers.x.limits[0].max: must be from 1 to 10000000, got 10000001"},
+			"1s"), "pacers.x.limits[0].max: must be 1 to 10000000, got 10000001"},
 		"max fraction": {limit("max: 1.5, window: 1s"), "pacers.x.limits[0].max: must be a whole number in plain " +
 			"digits, got 1.5"},
 		"max word": {limit("max: 1k, window: 1s"),
@@ -141,7 +141,7 @@ func TestEveryFaultOfPacersIsReportedAtOnceInOrder(t *testing.T) {
 		"  fcm: {}",
 	}, "\n")))
 	require.EqualError(t, err, strings.Join([]string{
-		`f:5:27: pacers.twilio.limits[0].max: must be from 1 to 10000000, got 0`,
+		`f:5:27: pacers.twilio.limits[0].max: must be 1 to 10000000, got 0`,
 		`f:5:60: pacers.twilio.limits[1].window: must be unique, but 1s is also the duration of pacers.twilio.limits[0]`,
 		`f:5:76: pacers.twilio.max_wait: must be at most 24h, got 30h`,
 		`f:6:19: pacers.carrier.rate: ` + fmt.Sprintf(pacing.RateRule, "250"),

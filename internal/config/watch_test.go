@@ -165,7 +165,7 @@ func TestCreateIsTakenForTheNextStart(t *testing.T) {
 		require.Equal(t, 2, w.Current().Policy.Default[0].Max)
 		other := strings.NewReplacer("log.db", "other.db", "a:1", "b:1").Replace(once)
 		err = change(other)
-		require.ErrorContains(t, err, "changes only at a start", kind)
+		require.ErrorContains(t, err, "requires a restart", kind)
 		require.NotContains(t, err.Error(), "create")
 	}
 }

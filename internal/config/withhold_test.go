@@ -138,7 +138,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"suppress an empty mapping": {suppress("{opted-out: {}}"),
 			"suppress.opted-out: must name the sends to suppress: all, a list of channels, or a mapping of " +
 				"channels, even_exempt, may_lose and max_age"},
-		"suppress no channel": {suppress("{opted-out: []}"), "suppress.opted-out: must name a channel"},
+		"suppress no channel": {suppress("{opted-out: []}"), "suppress.opted-out: must not be empty"},
 		"suppress unknown channel": {suppress("{opted-out: [fax]}"),
 			`f:4:24: suppress.opted-out[0]: must be one of the configured channels, got "fax"`},
 		"suppress channel twice": {suppress("{opted-out: [sms, sms]}"),
@@ -210,18 +210,18 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"quiet set name": {hours("from: '21:00', to: '08:00', sets: [a b]"),
 			`quiet[0].sets[0]: must be 1 to 128 letters, digits, '.', '_', '-' or '+', in parts between '/' that are not '.' or '..', beginning with a letter or digit, got "a b"`},
 		"quiet too many sets": {hours("from: '21:00', to: '08:00', sets: [" + setsOf(65) + "]"),
-			"quiet[0].sets: must be 1 to 64 sets, got 65"},
+			"quiet[0].sets: must name 1 to 64 sets, got 65"},
 		"quiet too many of sets": {someLimits + "quiet: [" + strings.Repeat("{from: '01:00', to: '02:00', sets: [a]}, ",
 			9) + "]\n", "quiet: must be at most 8 with sets, got 9"},
 		"quiet too many": {someLimits + "quiet: [" + strings.Repeat("{from: '01:00', to: '02:00'}, ", 17) +
 			"]\n", "quiet: must be at most 16, got 17"},
 		"quiet all day": {someLimits + "quiet:\n- {from: '21:00', to: '08:00'}\n- {from: '08:00', to: '21:00'}\n",
-			"f:6:3: quiet[1]: leaves, with the hours before it, no minute of the day open to sends " +
-				"without a channel: who is never"},
+			"f:6:3: quiet[1]: leaves, together with earlier quiet hours, no minute of the day for sends " +
+				"without a channel: put users"},
 		"quiet all day of some": {someLimits + "quiet:\n- {from: '21:00', to: '08:00', zone: user, sets: [de, " +
 			"at]}\n- {from: '07:00', to: '20:00', zone: user, channels: [sms]}\n- {from: '20:00', to: '21:00', " +
-			"zone: user, sets: [at]}\n", "f:7:3: quiet[2]: leaves, with the hours before it, no minute of the day " +
-			"open to sends on sms: who"},
+			"zone: user, sets: [at]}\n", "f:7:3: quiet[2]: leaves, together with earlier quiet hours, no minute of " +
+			"the day for sends on sms: put"},
 
 		"holdout a number": {held("5"), "f:4:10: holdout: must be a mapping, got 5"},
 		"holdout nothing":  {held("{salt: a}"), "holdout.percent: is required"},
@@ -264,7 +264,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"timezone a number": {someLimits + "timezone: 8\n", "timezone: must be a string, got 8"},
 
 		"limit user and window": {limit("name: a, max: 1, window: 1h, timezone: user"),
-			"timezone: goes with calendar only"},
+			"timezone: requires calendar"},
 		"limit User": {limit("name: a, max: 1, calendar: day, timezone: User"),
 			`limits.default[0].timezone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "User"`},
 		"limit year": {limit("name: a, max: 1, calendar: year"),
@@ -485,7 +485,7 @@ func TestRequireChannel(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, c.Policy.RequireChannel)
 	_, err = Parse("f", []byte(minimal+"require_channel: true\n"))
-	require.ErrorContains(t, err, "require_channel: must not be true without channels")
+	require.ErrorContains(t, err, "require_channel: must not be true if no channels are configured")
 	_, err = Parse("f", []byte(minimal+"require_channel: yes\n"))
 	require.ErrorContains(t, err, "require_channel: must be true or false")
 }
@@ -579,7 +579,7 @@ timezone: UTC
 			"got 10ms",
 		"suppress: {a: {max_age: 48}}":                                   "suppress.a.max_age: must be a duration",
 		"suppress: {a: {max_loss: 1%}}":                                  "suppress.a.max_loss: ",
-		`quiet: [{from: "21:00", to: "08:00", zone: UTC, may_lose: 1%}]`: "quiet[0].may_lose: goes with sets only",
+		`quiet: [{from: "21:00", to: "08:00", zone: UTC, may_lose: 1%}]`: "quiet[0].may_lose: requires sets",
 	} {
 		_, err := Parse("f", []byte(minimal+yaml+"\n"))
 		require.ErrorContains(t, err, says, yaml)

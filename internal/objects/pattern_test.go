@@ -146,6 +146,6 @@ func TestURLWithTooFewSlashesIsNoFolder(t *testing.T) {
 	}
 	for _, name := range []string{"s3:/x/y.csv", "s3:/x/*.csv", "gs://x/*"} {
 		_, err := LocalFiles{}.Glob(t.Context(), name)
-		require.ErrorContains(t, err, "want a path or s3://bucket/key", name)
+		require.ErrorContains(t, err, "must be a path or s3://bucket/key", name)
 	}
 }

@@ -147,8 +147,8 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 		{name: "who was rolled back is not known", damage: func(*segments.Manifest) (string, string) {
 			return segments.ControlsKey, `{"format_version": 9}`
 		}, inUse: "third", unjudged: []string{"segments cache is not configured",
-			"does not tell which generations were rolled " +
-				"back from: controls.json: format_version 9"}},
+			"read which generations were rolled " +
+				"back: controls.json: format_version 9"}},
 		{name: "the newest manifest is damaged", damage: func(second *segments.Manifest) (string, string) {
 			return segments.ManifestKey(second.Generation), "{"
 		}, inUse: "first"},

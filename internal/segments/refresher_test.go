@@ -206,7 +206,7 @@ var faults = []struct {
 		m.Segments[1].Key = segments.BitmapKey(m.Segments[1].SHA256)
 	}, "checksum mismatch"},
 	{"hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].SHA256 = "../../etc/passwd" },
-		"not 64 lower-case hex digits"},
+		"must be 64 lower-case hex digits"},
 	{"key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Key = "bitmaps/../../x" },
 		"for this sha256"},
 	{"cardinality that lies", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Cardinality++ },
@@ -247,7 +247,7 @@ var faults = []struct {
 		m.Sets[1].Key = segments.BitmapKey(m.Sets[1].SHA256)
 	}, "set \"tz/Asia/Tokyo\": "},
 	{"a set's hash that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].SHA256 = "../../etc/passwd" },
-		"not 64 lower-case hex digits"},
+		"must be 64 lower-case hex digits"},
 	{"a set's key elsewhere", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Key = "bitmaps/../../x" },
 		"for this sha256"},
 	{"a key made of a set's name",
@@ -316,7 +316,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`:            "extra data after the end of the JSON document",
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","x":1}`:        `unknown field "x"`,
 			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:              "but should be",
-			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`: `sha256 "1" is not 64`,
+			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`: `sha256 "1": must be 64`,
 			fmt.Sprintf(`{"format_version":1,"generation":%q,"sha256":%q}`, good.Generation,
 				segments.Sum(nil)): "current.json: sha256 e3b0c44",
 		} {

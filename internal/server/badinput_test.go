@@ -107,9 +107,9 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"detail unknown", `{"message_id":"m","user_ids":[1],"detail":"full"}`, "detail", `"full" is neither`},
 		{"waves number", `{"message_id":"m","user_ids":[1],"waves":1}`, "waves", "1 is neither"},
 		{"at with record", `{"message_id":"m","user_ids":[1],"at":"2026-11-21T09:00:00Z"}`, "at",
-			"only with record false"},
+			"requires record false"},
 		{"at past", `{"record":false,"user_ids":[1],"at":"2026-11-20T09:11:44.119Z"}`, "at",
-			"in the past by more than a minute"},
+			"more than a minute in the past"},
 		{"at no time", `{"record":false,"user_ids":[1],"at":"tomorrow"}`, "at", "RFC 3339"},
 		{"at without zone", `{"record":false,"user_ids":[1],"at":"2026-11-21T09:00:00"}`, "at", "RFC 3339"},
 		{"at one digit", `{"record":false,"user_ids":[1],"at":"2026-11-21T9:00:00Z"}`, "at", "RFC 3339"},
@@ -310,7 +310,7 @@ func TestMediaTypes(t *testing.T) {
 		badBody{message: "gzip"})
 	cut := gzipped(t, body)
 	requireRefused(t, call("application/json", "gzip", cut[:len(cut)-6]), http.StatusBadRequest, "invalid_request",
-		badBody{message: "gzip that ends early"})
+		badBody{message: "the gzip body ends early"})
 }
 
 func TestPathsAndMethods(t *testing.T) {

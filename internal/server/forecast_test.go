@@ -62,10 +62,10 @@ func TestForecastsAreRefused(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat(`"2026-11-21T09:00:00Z",`, api.MaxForecasts+1), ",")
 	for body, want := range map[string]badBody{
 		`{"audience": "vip &", "channel": "push"}`: {field: "audience", message: "got the end"},
-		`{"audience": "vip", "at": []}`:            {field: "at", message: "it is empty"},
+		`{"audience": "vip", "at": []}`:            {field: "at", message: "must not be empty"},
 		`{"audience": "vip", "at": "2026-11-21T09:00:00Z"}`: {field: "at",
 			message: "is not an array of times"},
-		`{"audience": "vip", "at": ["2026-11-21T09:00:00Z", "tomorrow"]}`: {field: "at[1]", message: "is not a time"},
+		`{"audience": "vip", "at": ["2026-11-21T09:00:00Z", "tomorrow"]}`: {field: "at[1]", message: "is not an RFC 3339 time"},
 		`{"audience": "vip", "at": ["2026-11-19T09:00:00Z"]}`:             {field: "at[0]", message: "is in the past"},
 		`{"audience": "vip", "at": [` + many + `]}`:                       {field: "at", message: "at most 64 times"},
 		`{"audience": "vip", "channel": "fax"}`: {field: "channel",

@@ -34,7 +34,7 @@ func TestListenNeedsKeysBeyondLoopback(t *testing.T) {
 	}
 	for _, addr := range []string{"", "127.0.0.1", "127.0.0.1:0:0"} {
 		_, err := open.Listen(addr)
-		require.ErrorContains(t, err, "not host:port", addr)
+		require.ErrorContains(t, err, "must be host:port", addr)
 	}
 	for _, addr := range []string{"127.0.0.1:0", "127.8.0.1:0", "localhost:0"} {
 		l, err := open.Listen(addr)

@@ -103,7 +103,7 @@ func TestLookupsAreOfOneGeneration(t *testing.T) {
 	for _, path := range []string{"/v1/segments", "/v1/segments/vip/bitmap", "/v1/segments/vip/members"} {
 		r := s.get(path + "?generation=2020")
 		requireRefused(t, r, http.StatusGone, "gone", badBody{field: "generation",
-			message: `"2020" is gone, or was never here`})
+			message: `"2020" does not exist or is no longer available`})
 	}
 	for _, path := range []string{"/v1/segments/lookup", "/v1/filter", "/v1/audience/count"} {
 		body := `{"audience":"vip","generation":"2020","message_id":"m"}`
@@ -202,8 +202,8 @@ func TestQueriesAreChecked(t *testing.T) {
 		"/v1/segments?generation=":               {field: "generation", message: "0 bytes"},
 		"/v1/segments?generation=a&generation=a": {field: "generation", message: "given 2 times"},
 		"/v1/segments?generation":                {field: "generation", message: "0 bytes"},
-		"/v1/segments?after=1":                   {field: "after", message: "no such parameter"},
-		"/v1/segments/vip/bitmap?max=1":          {field: "max", message: "no such parameter"},
+		"/v1/segments?after=1":                   {field: "after", message: "the parameter does not exist"},
+		"/v1/segments/vip/bitmap?max=1":          {field: "max", message: "the parameter does not exist"},
 		"/v1/segments/vip/members?max=0": {field: "max",
 			message: "0 is not a number from 1 to 100000"},
 		"/v1/segments/vip/members?max=100001":                  {field: "max", message: "from 1 to 100000"},
@@ -211,8 +211,8 @@ func TestQueriesAreChecked(t *testing.T) {
 		"/v1/segments/vip/members?max=1e3":                     {field: "max", message: "1e3"},
 		"/v1/segments/vip/members?after=-1":                    {field: "after", message: "-1 is not a user id"},
 		"/v1/segments/vip/members?after=4294967296":            {field: "after", message: "not a user id"},
-		"/v1/segments/vip/members?after=1;max=2":               {message: "not one of a URL"},
-		"/v1/segments/vip/members?%zz":                         {message: "not one of a URL"},
+		"/v1/segments/vip/members?after=1;max=2":               {message: "is not valid in a URL"},
+		"/v1/segments/vip/members?%zz":                         {message: "is not valid in a URL"},
 		"/v1/status?generation=a":                              {message: "no query parameters"},
 		"/v1/segments/vip/members?Max=1":                       {field: "Max", message: "takes after, max, generation"},
 		"/v1/segments?generation=" + strings.Repeat("g", 1025): {field: "generation", message: "1025 bytes"},
@@ -271,7 +271,7 @@ func TestLookupRefusesBodies(t *testing.T) {
 		{"many sets", `{"user_ids":[1],"sets":[` + strings.Join(names, ",") + `]}`, "sets", "at most 64 names"},
 		{"message id", `{"user_ids":[1],"message_id":"m"}`, "message_id", "others have"},
 		{"both", `{"user_ids":[1],"audience":"vip"}`, "audience", "user_ids and audience are both given"},
-		{"cursor without", `{"user_ids":[1],"cursor":"x"}`, "cursor", "it goes with audience"},
+		{"cursor without", `{"user_ids":[1],"cursor":"x"}`, "cursor", "requires the field audience"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := s.with(t).post("/v1/segments/lookup", c.body)

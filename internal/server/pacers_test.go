@@ -388,7 +388,7 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"wait huge", `{"pacers":["twilio"],"permits":1,"max_wait":"99999999999999999999h"}`, "max_wait", "0s to 24h"},
 		{"wait in words", `{"pacers":["twilio"],"permits":1,"max_wait":"two seconds"}`, "max_wait", "0s to 24h"},
 
-		{"request id empty", `{"pacers":["twilio"],"permits":1,"request_id":""}`, "request_id", "0 bytes, 1 to 128"},
+		{"request id empty", `{"pacers":["twilio"],"permits":1,"request_id":""}`, "request_id", "0 bytes and must have 1 to 128"},
 		{"request id long", `{"pacers":["twilio"],"permits":1,"request_id":"` + long + `"}`, "request_id", "129 bytes"},
 		{"request id null", `{"pacers":["twilio"],"permits":1,"request_id":null}`, "request_id",
 			"null is not a string"},

@@ -21,5 +21,5 @@ func TestNotify(t *testing.T) {
 	require.Equal(t, "READY=1\nSTATUS=well", string(got[:n]))
 
 	require.NoError(t, Notify("", Ready), "nobody asks")
-	require.ErrorContains(t, Notify(filepath.Join(t.TempDir(), "none"), Ready), "tell the service manager")
+	require.ErrorContains(t, Notify(filepath.Join(t.TempDir(), "none"), Ready), "notify systemd")
 }

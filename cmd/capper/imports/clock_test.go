@@ -53,7 +53,7 @@ func TestTheServicesClockJudges(t *testing.T) {
 	url := behind(t, now, func(_ http.ResponseWriter, r *http.Request) { t.Error("it was called:", r.URL) })
 	said, err := imported(t, url, "user_id,at\n1,"+now.Format(time.RFC3339)+"\n2,"+
 		now.Add(time.Minute).Format(time.RFC3339)+"\n")
-	require.ErrorContains(t, err, "1 of 2 rows are no sends")
+	require.ErrorContains(t, err, "1 of 2 rows are not valid sends")
 	require.ErrorContains(t, err, ":3: at: "+now.Add(time.Minute).Format(time.RFC3339)+" is in the future: the time "+
 		"is now "+
 		now.Format(time.RFC3339))

@@ -240,7 +240,7 @@ func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Dura
 func (c *PaceCommand) through(reached int64) string {
 	text := fmt.Sprintf("%d lines were copied", reached)
 	if reached == 1 {
-		text = "1 line went through"
+		text = "1 line was copied"
 	}
 	if c.Skip > 0 {
 		text += fmt.Sprintf(", %d of them in this run", reached-c.Skip)

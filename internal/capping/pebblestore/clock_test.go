@@ -32,7 +32,7 @@ func TestClockJumpsAhead(t *testing.T) {
 	requireAll(t, capping.Unavailable, verdicts)
 	health := s.Health(context.Background())
 	require.Equal(t, "down", health.State)
-	require.Contains(t, health.Error, "set the clock, or restart if it is right")
+	require.Contains(t, health.Error, "correct the clock, or restart the service if the clock is right")
 	_, err = s.sweepStep(context.Background(), []byte{database.KeyLog})
 	require.Error(t, err)
 	require.NoError(t, s.db.Mark())
@@ -61,6 +61,6 @@ func TestClockAtStart(t *testing.T) {
 	config.ClockBound = 3 * year
 	used(t, at(2*year), "later")
 	config.ClockBound = day
-	refused(t, at(5*year), "would mute their users", config.Path+".id")
-	refused(t, at(0), "sends may have been forgotten")
+	refused(t, at(5*year), "would block their users", config.Path+".id")
+	refused(t, at(0), "sends may have expired too early")
 }

@@ -154,7 +154,7 @@ func TestDamagedLogs(t *testing.T) {
 	require.Equal(t, capping.ReleaseUnavailable, released[1])
 	health := s.Health(context.Background())
 	require.Equal(t, "degraded", health.State)
-	require.Contains(t, health.Error, "logs that cannot be read: 4")
+	require.Contains(t, health.Error, "4 logs cannot be read")
 	for _, user := range users {
 		require.NoError(t, s.Erase(context.Background(), user))
 	}

@@ -82,16 +82,16 @@ func TestEmptied(t *testing.T) {
 	used(t, config, "m")
 	id := config.Path + ".id"
 	moveAll(t, config.Path, aside)
-	refused(t, config, "no store is there", id, "not mounted", "remove that file")
+	refused(t, config, "the store is missing", id, "mount its volume", "remove the file")
 	require.NoError(t, os.Remove(config.Path))
-	refused(t, config, "no store is there", id)
+	refused(t, config, "the store is missing", id)
 	require.NoDirExists(t, config.Path)
 
 	// Another store in its place.
 	require.NoError(t, os.Rename(id, id+".aside"))
 	used(t, config, "other")
 	require.NoError(t, os.Rename(id+".aside", id))
-	refused(t, config, "it is another store", id)
+	refused(t, config, "this directory holds another store", id)
 	require.NoError(t, os.RemoveAll(config.Path))
 
 	moveAll(t, aside, config.Path)
@@ -122,7 +122,7 @@ func TestManifestGone(t *testing.T) {
 		refused(t, config, "")
 	}
 	require.NoError(t, os.Remove(config.Path+".id"))
-	refused(t, config, "not the manifest")
+	refused(t, config, "lacks its manifest")
 }
 
 // TestLogGone kills a store and removes its write-ahead log, which holds all
@@ -143,7 +143,8 @@ func TestLogGone(t *testing.T) {
 	for _, log := range logs {
 		require.NoError(t, os.Rename(log, log+".aside"))
 	}
-	refused(t, config, "newest sends are gone: ", filepath.Base(logs[len(logs)-1]), "remove the file "+
+	refused(t, config, "files with the newest sends of the store are "+
+		"missing: ", filepath.Base(logs[len(logs)-1]), "remove the file "+
 		filepath.Join(config.Path, directory.NotesFile))
 	for _, log := range logs {
 		require.NoError(t, os.Rename(log+".aside", log))
@@ -206,5 +207,5 @@ func TestFilesGoneWhileOpen(t *testing.T) {
 	testkit.Eventually(t, func() bool { return s.Health(context.Background()).State == "down" })
 	requireDown(t, s, "removed or replaced while it was open")
 	_ = s.Close() // of a broken database: what it says does not matter
-	refused(t, config, "no store is there")
+	refused(t, config, "the store is missing")
 }

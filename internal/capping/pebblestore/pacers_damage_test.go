@@ -64,7 +64,7 @@ func TestDamagedPacerBlocks(t *testing.T) {
 	}
 	require.Greater(t, len(damaged), flips)
 	require.Less(t, len(damaged), all/2)
-	require.Contains(t, s.Health(context.Background()).Error, fmt.Sprintf("logs of pacers that cannot be read: %d",
+	require.Contains(t, s.Health(context.Background()).Error, fmt.Sprintf("%d logs of pacers cannot be read",
 		len(damaged)))
 	for _, i := range damaged {
 		pacer := asks[i].Targets[0].Pacer
@@ -76,7 +76,7 @@ func TestDamagedPacerBlocks(t *testing.T) {
 	require.Equal(t, "ok", s.Health(context.Background()).State)
 	clock.Advance(25 * time.Hour)
 	sweepPacers(t, s, 1000)
-	require.Contains(t, s.Health(context.Background()).Error, "block of logs of pacers")
+	require.Contains(t, s.Health(context.Background()).Error, "block of pacer logs")
 	clock.Advance(-25 * time.Hour)
 	for _, i := range damaged {
 		require.Equal(t, 100, take(t, s, asks[i]).Granted, "what was placed since is swept")

@@ -167,10 +167,10 @@ func putOlderCopy(r *torture) {
 		}
 	})
 	copyFile(r.T, r.disk, misplaced, "/db.id")
-	why := "it lacks its newest sends"
+	why := "the store lacks its newest sends"
 	if which == 2 {
 		require.NoError(r, misplaced.RemoveAll("/db"))
-		why = "no store is there"
+		why = "the store is missing"
 	}
 	r.refused(misplaced, why)
 }
@@ -181,7 +181,7 @@ func cutLog(r *torture) {
 	misplaced := copied(r.T, r.disk)
 	logs := logFiles(r.T, misplaced)
 	cutFile(r.T, misplaced, logs[len(logs)-1], r.rng)
-	r.refused(misplaced, "it lacks its newest sends")
+	r.refused(misplaced, "the store lacks its newest sends")
 }
 
 // loseLogs removes the log files that a power cut leaves: the store refuses it.
@@ -191,7 +191,7 @@ func loseLogs(r *torture) {
 	for _, log := range logFiles(r.T, misplaced) {
 		require.NoError(r, misplaced.Remove(log))
 	}
-	r.refused(misplaced, "newest sends are gone")
+	r.refused(misplaced, "newest sends of the store are missing")
 }
 
 // refused is that a store is not opened on the disk, for that reason.

@@ -257,7 +257,7 @@ func TestOldProgramsRefuseTheNewFormat(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(dir+".id", bytes.Replace(identity, []byte(`"mark":2`), []byte(`"mark":9`), 1),
 		0o600))
-	refused(t, oldConfig(dir), "it lacks its newest sends")
+	refused(t, oldConfig(dir), "the store lacks its newest sends")
 	require.Equal(t, old, marker())
 	require.NoError(t, os.WriteFile(dir+".id", identity, 0o600))
 	s := reopen(t, oldConfig(dir))

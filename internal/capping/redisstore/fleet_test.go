@@ -146,7 +146,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}, 30*time.Second, 5*time.Millisecond)
 	storetest.IsOK(t, first)
 	require.Equal(t, []string{"sends are kept for 168h0m2s, although the limits of this instance look back only " +
-		"168h: so long they looked back within that time, here or in another instance",
+		"168h, because longer limits were in force recently, here or in another instance",
 		"1 of 2 other instances differ from this one in channels",
 		"1 of 2 other instances differ from this one in clock_skew",
 		"1 of 2 other instances differ from this one in config_version",
@@ -184,10 +184,10 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	s := openShared(t, nil)
 	announce := func(s *Store, c channels) error { return s.Announce(t.Context(), policyOf("v", week, c)) }
 	require.NoError(t, announce(s, channels{"push": 1, "email": 2}))
-	require.ErrorContains(t, announce(s, channels{"push": 3}), "channels.push: is 3 here, but the sends that are "+
-		"stored have push as 1")
-	require.ErrorContains(t, announce(s, channels{"sms": 2}), "channels.sms: is 2 here, but the sends that are "+
-		"stored have email as 2")
+	require.ErrorContains(t, announce(s, channels{"push": 3}), "channels.push: is 3 here, but in "+
+		"stored sends push has number 1")
+	require.ErrorContains(t, announce(s, channels{"sms": 2}), "channels.sms: is 2 here, but in "+
+		"stored sends email has number 2")
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{1})), capping.Allowed), "the one before stays")
 
 	again := openShared(t, func(c *Config) { c.Namespace = s.config.Namespace })

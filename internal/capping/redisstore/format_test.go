@@ -156,7 +156,7 @@ func TestMarkersOfNewerFormats(t *testing.T) {
 	require.Equal(t, goes, client.Get(t.Context(), key).Val())
 	require.Greater(t, client.PTTL(t.Context(), key).Val(), time.Hour)
 	for marker, says := range map[string]string{
-		"capper log 3 least 3 " + space: "in format 3, which a newer version of capper wrote, and this " +
+		"capper log 3 least 3 " + space: "have format 3, which a newer version of capper wrote, but this " +
 			"version of capper reads the formats 1 to 2",
 		"capper log 2 least 2 " + space + "5": "the store belongs to another build",
 		"capper log 2 least 2 bucket 64":      "the store belongs to another build",

@@ -144,7 +144,7 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 			"answer"},
 		"TLS to a plain one": {Config{Addrs: server.Addrs, TLS: authority.Client(t)}, "speaks plain Redis and not TLS"},
 		"plain to TLS":       {Config{Addrs: []string{secured}}, "speaks TLS: set tls.enabled: true"},
-		"a cluster is down":  {Config{Addrs: down.Addrs[:1]}, "the cluster does not serve"},
+		"a cluster is down":  {Config{Addrs: down.Addrs[:1]}, "the cluster is down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.config.ReplicaAcks, test.config.Timeout = FixedAcks(0), 5*time.Second

@@ -117,7 +117,7 @@ func TestAcceptanceBeginsAnewWhereSignsWereEvicted(t *testing.T) {
 		f.drop(lost.keys...)
 		for _, one := range f.stores {
 			looked(t, one)
-			f.barred(one, "until an operator has looked at it") // whatever was seen first
+			f.barred(one, "until an operator accepts the loss") // whatever was seen first
 		}
 		f.acceptLoss()
 		for _, one := range f.stores {
@@ -182,7 +182,7 @@ func TestAcceptanceLeavesOtherLossesBarred(t *testing.T) {
 	f.acceptLoss()
 	f.stays("gone", own...)
 	for _, one := range f.stores {
-		require.Contains(t, one.Health(t.Context()).Error, "the store's records are gone")
+		require.Contains(t, one.Health(t.Context()).Error, "the records of the store are gone")
 	}
 	config := f.config
 	config.MustExist = true

@@ -32,8 +32,8 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 	for _, key := range []string{keys.Log("p", "0a"), keys.Forgotten("p"), keys.Request(ask.Request)} {
 		require.NoError(t, client.HSet(t.Context(), key, "a", "b").Err())
 		_, err := s.TakePermits(t.Context(), ask)
-		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the key of a pacer holds "+
-			"another type than a string", key)
+		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the Redis key of a pacer is "+
+			"not a string", key)
 		require.NotContains(t, err.Error(), "users")
 		require.NoError(t, client.Del(t.Context(), key).Err())
 	}

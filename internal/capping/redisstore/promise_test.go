@@ -167,7 +167,7 @@ func TestEvictionUnderBlastsBarsItsUsers(t *testing.T) {
 			}
 			f.evict(policy, 20)
 			for _, s := range f.stores {
-				f.barred(s, "until an operator has looked at it") // whatever was seen first
+				f.barred(s, "until an operator accepts the loss") // whatever was seen first
 			}
 			close(stop)
 			blasts.Wait()
@@ -178,7 +178,7 @@ func TestEvictionUnderBlastsBarsItsUsers(t *testing.T) {
 			_, err := f.stores[0].AcceptLoss(t.Context(), "hurry")
 			var refused *capping.LossError
 			require.ErrorAs(t, err, &refused)
-			require.ErrorContains(t, err, "maxmemory-policy is still "+policy+": set it to noeviction first")
+			require.ErrorContains(t, err, "maxmemory-policy is still "+policy+": first set it to noeviction")
 			f.set("maxmemory-policy", "noeviction")
 
 			f.stores = append(f.stores, openTest(t, f.config))
@@ -222,7 +222,7 @@ func TestTheRecordOfBrokenPromisesIsBroughtBack(t *testing.T) {
 	f := newPromiseTrial(t)
 	f.evict("allkeys-random", 20)
 	for _, s := range f.stores {
-		f.barred(s, "until an operator has looked at it") // whatever was seen first
+		f.barred(s, "until an operator accepts the loss") // whatever was seen first
 	}
 	s := f.stores[0]
 	copies := func(count func(*redis.Client, string) int64) (n int64) {

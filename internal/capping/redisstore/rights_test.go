@@ -255,8 +255,8 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), key, "no hash", time.Hour).Err())
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "what instances share (keys "+s.marker.Key+
-			":…) could not be renewed since") &&
+		return h.State == "degraded" && strings.Contains(h.Error, "the state shared by instances (keys "+s.marker.Key+
+			":…) has not been renewed since") &&
 			strings.Contains(h.Error, "WRONGTYPE")
 	}, time.Minute, 100*time.Millisecond)
 	require.NoError(t, client.Del(t.Context(), key).Err())

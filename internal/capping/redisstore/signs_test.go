@@ -78,7 +78,7 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	health := func() capping.Health { return s.Health(t.Context()) }
 	require.Eventually(t, func() bool {
 		return health().State == "down" && strings.Contains(health().Error,
-			"the store's records are gone, as after FLUSHALL") &&
+			"the records of the store are gone, as after FLUSHALL") &&
 			strings.Contains(health().Error, "64 of 64 partitions: the server was emptied")
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
@@ -162,10 +162,10 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 
 			config.MustExist = true
 			_, err := openInTime(t, config)
-			require.ErrorContains(t, err, "set store.redis.create: true to begin anew")
+			require.ErrorContains(t, err, "set store.redis.create: true to create")
 			config.MustExist = false
 			again := openTest(t, config)
-			require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "begun anew with what is left")
+			require.Contains(t, strings.Join(warningsOf(t, again), "\n"), "created again from the remaining data")
 			require.NotZero(t, count(filter(t, again, batchOf("third", own, rolling(1, week))), capping.Allowed))
 			require.Equal(t, len(others), count(filter(t, again, batchOf("third", others, rolling(1, week))),
 				capping.Denied))
@@ -202,7 +202,7 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		h := s.Health(t.Context())
 		require.Equal(c, "degraded", h.State)
-		require.Regexp(c, "1 of 64 partitions: "+aheadBy+", so that logs may have expired before their time", h.Error)
+		require.Regexp(c, "1 of 64 partitions: "+aheadBy+", so logs may have expired too early", h.Error)
 	}, 30*time.Second, 5*time.Millisecond)
 	require.Equal(t, []capping.Verdict{{}, {Outcome: capping.Allowed}}, ask("b"))
 

@@ -75,11 +75,11 @@ func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
 		want  string
 	}{
 		"two masters": {[]string{one.Addrs[0], other.Addrs[0]}, "node " + other.Addrs[0] +
-			": is a master of its own"},
+			": is a separate master"},
 		"a server and a cluster": {[]string{one.Addrs[0], clusters[0].Addrs[1]},
-			"do not belong together: one is a node of a cluster, the other is not"},
+			"must be of one kind: one is a cluster node and the other is not"},
 		"nodes of two clusters": {[]string{clusters[0].Addrs[1], clusters[1].Addrs[2]},
-			"do not belong together: they are nodes of different clusters"},
+			"must be nodes of one cluster, but belong to different clusters"},
 		"an address that is none": {[]string{"127.0.0.1:1"}, "redis 127.0.0.1:1: dial tcp"},
 	} {
 		for range 3 { // who answers first is chance
@@ -123,7 +123,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	restart(t, stranger, s, stranger.Addrs[0])
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "node "+stranger.Addrs[0]+": is a master of its own")
+		return h.State == "degraded" && strings.Contains(h.Error, "node "+stranger.Addrs[0]+": is a separate master")
 	}, 30*time.Second, 20*time.Millisecond)
 	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
 
@@ -178,7 +178,7 @@ func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	refreshes(t, s)
 	require.Equal(t, master, s.top.Route(0).Addr())
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(s.Health(t.Context()).Error, "node "+replica+": is a master of its own")
+		return strings.Contains(s.Health(t.Context()).Error, "node "+replica+": is a separate master")
 	})
 	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
 	require.NoError(t, c.Kill(master))

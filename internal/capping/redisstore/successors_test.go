@@ -57,7 +57,7 @@ func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 			require.EqualError(t, err, "replica "+replica+
 				": appendonly is no: a restarted master would be empty and empty its replicas: set "+
 				"appendonly yes"+inGroup+
-				", or allow_no_append_only: true where lost nodes are replaced and never restarted empty")
+				", or allow_no_append_only: true if lost nodes are replaced and never restart empty")
 			config.ReplicaAcks = FixedAcks(0)
 			require.Contains(t, openTest(t, config).warnings,
 				"replica "+replica+": appendonly is no: a restart loses every send since the last snapshot")

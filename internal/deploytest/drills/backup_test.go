@@ -51,7 +51,7 @@ func TestRedisIsRestoredFromABackup(t *testing.T) {
 	require.Contains(t, refusal(t, "restore", place.addrs[0], copied), "is not what was saved",
 		"a shard's copy is missing")
 	require.NoError(t, os.WriteFile(filepath.Join(copied, "SHA256SUMS"), whole, 0o644))
-	require.Contains(t, place.refused(audit), "set store.redis.create: true to begin anew", "an empty cluster")
+	require.Contains(t, place.refused(audit), "set store.redis.create: true to create", "an empty cluster")
 	t.Logf("%s", backup(t, "restore", place.addrs[0], copied))
 	require.Contains(t, refusal(t, "restore", place.addrs[0], copied), "is not empty")
 	place.start(at, "", audit)

@@ -158,11 +158,11 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 			check: "segments.generation", seen: "sha256"},
 		"a cache in a file": {config: embedded(""), prepare: func(t *testing.T, dir string, _ *Subject) {
 			touch(t, filepath.Join(dir, "cache"))
-		}, result: doctor.Failed, check: "segments.cache", seen: "not a directory"},
+		}, result: doctor.Failed, check: "segments.cache", seen: "must be a directory"},
 		"an audit in a file": {config: embedded("audit: {to: audit}\n"), prepare: func(t *testing.T, dir string,
 			_ *Subject) {
 			touch(t, filepath.Join(dir, "audit"))
-		}, result: doctor.Failed, check: "audit", seen: "not a directory"},
+		}, result: doctor.Failed, check: "audit", seen: "must be a directory"},
 		"no room for the users": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) {
 			s.Users,
 				s.Sends = 4_000_000_000, 1000
@@ -171,7 +171,7 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 			1), result: doctor.Failed, check: "embedded.directory", seen: "create is false"},
 		"a volume not mounted": {config: embedded(""), prepare: func(t *testing.T, dir string, _ *Subject) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "log.db.id"), []byte(`{"id":"a","mark":1}`), 0o600))
-		}, result: doctor.Failed, check: "embedded.directory", seen: "tells of one"},
+		}, result: doctor.Failed, check: "embedded.directory", seen: "belongs to one"},
 		"a process that is gone": {config: embedded(""), prepare: func(t *testing.T, _ string, s *Subject) {
 			s.Process,
 				s.Proc = 999_999, proc(t, "limits", "")
@@ -277,7 +277,7 @@ func TestS3(t *testing.T) {
 		seen   string
 	}{
 		"all rights": {bucket, good, doctor.OK, "segments.publisher", "wrote doctor-"},
-		"no bucket":  {"absent-" + bucket, good, doctor.Failed, "segments.generation", "no such bucket"},
+		"no bucket":  {"absent-" + bucket, good, doctor.Failed, "segments.generation", "the bucket does not exist"},
 		"read only": {bucket, func(w http.ResponseWriter, r *http.Request, server http.Handler) {
 			if r.Method == http.MethodPut || r.Method == http.MethodDelete || r.Method == http.MethodPost {
 				deny(w)
@@ -482,7 +482,7 @@ func TestWhyAClusterDoesNotServe(t *testing.T) {
 		"no": {"cluster_state is ok, and 10922 of 16384 slots have a working master",
 			"users of slots without a working master are unavailable"},
 		"yes": {"cluster_state is fail, and 10922 of 16384 slots have a working master",
-			"cluster-require-full-coverage is yes: while one slot has no master, every server refuses all calls"},
+			"cluster-require-full-coverage is yes: while one slot has no master, every server rejects all calls"},
 	} {
 		t.Run(coverage, func(t *testing.T) {
 			t.Parallel()

@@ -110,8 +110,8 @@ func TestFailedPersistence(t *testing.T) {
 func TestGoMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		"":                     "warning GOMEMLIMIT not set, and the control group /capper.service has a bound",
-		"GOMEMLIMIT=off":       "warning GOMEMLIMIT not set, and the control group /capper.service has a bound",
+		"":                     "warning GOMEMLIMIT not set, and the control group /capper.service has a memory limit",
+		"GOMEMLIMIT=off":       "warning GOMEMLIMIT not set, and the control group /capper.service has a memory limit",
 		"GOMEMLIMIT=600MiB":    "warning GOMEMLIMIT 600MiB exceeds the available memory",
 		"GOMEMLIMIT=1GiB":      "warning GOMEMLIMIT 1GiB exceeds the available memory",
 		"GOMEMLIMIT=460MiB":    "ok GOMEMLIMIT 460MiB",
@@ -238,7 +238,7 @@ func TestAdviceAboutTheAuditInS3(t *testing.T) {
 	for endpoint, advice := range map[string]string{
 		refusing("AccessDenied"):       "grant s3:PutObject",
 		refusing("InvalidAccessKeyId"): "valid credentials",
-		"http://127.0.0.1:1":           "reaches the endpoint",
+		"http://127.0.0.1:1":           "can reach the endpoint",
 	} {
 		t.Run(advice, func(t *testing.T) {
 			t.Parallel()

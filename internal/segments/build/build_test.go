@@ -173,7 +173,7 @@ func TestPlansThatMakeNoSense(t *testing.T) {
 		"256 segments: at most 255": {Segments: many},
 		`segment name "-x"`:         {Segments: []Definition{{Name: "-x", Inputs: in}}},
 		"a table needs the list":    {Tables: in},
-		"must name every segment once": {Segments: []Definition{{Name: "a", Inputs: in}},
+		"must name every segment exactly once": {Segments: []Definition{{Name: "a", Inputs: in}},
 			Order: []string{"a", "a"}},
 		`segment name "` + strings.Repeat("y", 65): {Segments: []Definition{{Name: strings.Repeat("y", 65),
 			Inputs: in}}},

@@ -87,8 +87,8 @@ func TestSetsThatCannotBe(t *testing.T) {
 		many = append(many, set(fmt.Sprintf("g/%d", i)))
 	}
 	for want, p := range map[string]*Plan{
-		"a generation of sets alone": {Sets: []Definition{set("a")}},
-		`"Mars" is no time zone`: {Segments: []Definition{vip},
+		"publishing sets alone": {Sets: []Definition{set("a")}},
+		`"Mars": must be a time zone`: {Segments: []Definition{vip},
 			Sets: []Definition{set("tz/Mars")}},
 		`set name "default": reserved`: {Segments: []Definition{vip},
 			Sets: []Definition{set("default")}},

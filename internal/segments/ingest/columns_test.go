@@ -53,7 +53,7 @@ func TestIdsOfOtherThingsAreNotTaken(t *testing.T) {
 			_, err := read(t, Input{Path: path})
 			var fault *InputError
 			require.ErrorAs(t, err, &fault, header)
-			require.ErrorContains(t, err, "there are other ids ("+named+"): say which column it is with --id-column")
+			require.ErrorContains(t, err, "other id columns exist ("+named+"): select one with --id-column")
 			for _, asked := range []string{"1", strings.Split(header, ",")[0]} {
 				ids, err := read(t, Input{Path: path, IDColumn: asked, Header: delimited.HeaderYes})
 				require.NoError(t, err, header)

@@ -334,7 +334,7 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 		"the ETag is gone": {answer: onlyContinued(func(h http.Header) { h.Del("ETag") }),
 			want: "the object was replaced while it was read: ETag , it was "},
 		"nothing tells the version": {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") },
-			want: "neither ETag nor Last-Modified"},
+			want: "without ETag and Last-Modified"},
 		"ranges are lost": {pass: withoutRange, want: "the S3 server sent another range than requested: \"\""},
 		"another range": {answer: rangeOf(fmt.Sprintf("bytes 0-%d/%d", size-broken-1, size)),
 			want: "the S3 server sent another range than requested: \"bytes 0-"},

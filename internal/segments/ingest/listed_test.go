@@ -61,9 +61,9 @@ func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 		for _, name := range []string{"pat/" + kind + "/*." + kind, "pat/" + kind + "/b." + kind, "pat/**/*." + kind} {
 			in := []Input{{Path: "s3://" + bucket + "/" + name}}
 			_, err := NewReader(Config{S3: objects.S3Config{Endpoint: cut}}).ReadIDs(t.Context(), in)
-			require.ErrorContains(t, err, "/b."+kind+": the server sends ", name)
+			require.ErrorContains(t, err, "/b."+kind+": the S3 server sends ", name)
 			require.ErrorContains(t, err, " said "+strconv.Itoa(5000*len(line))+
-				": the object was replaced meanwhile, or is cut off on the way")
+				": the object was replaced meanwhile, or a proxy truncates it")
 			require.ErrorAs(t, err, new(*InputError))
 			require.False(t, errors.As(err, new(*objects.StorageError)))
 			_, err = NewReader(Config{S3: objects.S3Config{Endpoint: whole}}).ReadIDs(t.Context(), in)
@@ -79,5 +79,5 @@ func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 	require.NoError(t, err)
 	put("pat/txt/a.txt", []byte("1\n"))
 	_, _, err = files.Open(t.Context(), found.Names[0])
-	require.ErrorContains(t, err, "the server sends 2 bytes, and the listing said 40000: ")
+	require.ErrorContains(t, err, "the S3 server sends 2 bytes but the listing announced 40000: ")
 }

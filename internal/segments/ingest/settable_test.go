@@ -52,7 +52,7 @@ func TestRowsOfSetsThatAreBad(t *testing.T) {
 	require.Equal(t, []uint32{1}, sets["tz/Asia/Singapore"].IDs())
 	bad := reader.Check()
 	require.ErrorContains(t, bad, "4 bad rows")
-	require.ErrorContains(t, bad, `:3: "Local": set name "tz/Local": "Local" is no time zone`)
+	require.ErrorContains(t, bad, `:3: "Local": set name "tz/Local": "Local": must be a time zone`)
 	_, err = reader.ReadSets(t.Context(), []Input{{Path: write(t, "a.txt", []byte("1\n"))}}, "tz/")
 	require.Error(t, err, "ids alone are no table")
 }

@@ -58,7 +58,7 @@ func TestAPublishIsDoneWhenTheStoreHasIt(t *testing.T) {
 					require.Equal(t, doomedCandidate(1).Describe(), state.Generation.Manifest.Segments)
 					return
 				}
-				require.ErrorContains(t, err, "the store took ")
+				require.ErrorContains(t, err, "the store accepted ")
 				require.ErrorAs(t, err, new(*objects.StorageError))
 				require.Equal(t, first.Manifest.Generation, state.Name)
 			})
@@ -79,7 +79,7 @@ func TestDocumentsThatAreNotKeptAreErrors(t *testing.T) {
 		tag, err := swap(t.Context(), kept, key, []byte("{}"), "")
 		require.NoError(t, err)
 		_, err = swap(t.Context(), at, key, []byte("{ }"), tag)
-		require.ErrorContains(t, err, "and did not keep it")
+		require.ErrorContains(t, err, "but did not keep it")
 	}
 }
 

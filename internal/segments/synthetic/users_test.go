@@ -58,7 +58,7 @@ func TestUsersThatCannotBe(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, (&Users{First: 1<<32 - 1, Count: 1}).Check())
 	require.ErrorContains(t, (&Users{First: 1<<32 - 1, Count: 2}).Check(), "exceed the highest id 4294967295")
-	require.ErrorContains(t, (&Users{Shares: []Share{{"a", 60}, {"b", 50}}}).Check(), "more than 100 %")
+	require.ErrorContains(t, (&Users{Shares: []Share{{"a", 60}, {"b", 50}}}).Check(), "must not exceed 100 %")
 	require.ErrorContains(t, (&Users{Shares: []Share{{"not a name", 6}}}).Check(), "not a name")
 }
 

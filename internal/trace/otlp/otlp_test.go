@@ -280,7 +280,10 @@ func TestACollectorThatComesBack(t *testing.T) {
 	mu.Unlock()
 	tracer.Begin(trace.Remote{}, time.Now()).End()
 	testkit.Eventually(t, func() bool { return counted(t, registry)["sent"] == 1 })
-	testkit.Eventually(t, func() bool { return strings.Contains(log.String(), "takes spans again") })
+	testkit.Eventually(t, func() bool {
+		return strings.Contains(log.String(), "the collector accepts trace spans "+
+			"again")
+	})
 }
 
 // The library prints what it cannot read of these, and goes on without.

@@ -74,7 +74,7 @@ func TestArchiveOfOtherFiles(t *testing.T) {
 		"twice": {func(e []entry) []entry { return append(e, e[0]) }, `contains entry "000001.log" twice`},
 		"another size": {func(e []entry) []entry { e[1].content += "more"; return e },
 			`file "000002.sst" has 17 bytes, and 13 by manifest.json`},
-		"no manifest": {func(e []entry) []entry { return e[:3] }, "it has no manifest.json"},
+		"no manifest": {func(e []entry) []entry { return e[:3] }, "manifest.json is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +111,7 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },
 			`entry "../000002.sst": must be a regular file`},
 		"a named way out":   {manifest("000002.sst", "../2.sst"), `file name "../2.sst"`},
-		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "names no store"},
+		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "the store or its files are not named"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -145,7 +145,7 @@ func TestDamagedEnd(t *testing.T) {
 		flip(t, config.Path, "last of all")
 		d, err := Open(context.Background(), config)
 		if rested {
-			require.ErrorContains(t, err, "it lacks its newest sends")
+			require.ErrorContains(t, err, "the store lacks its newest sends")
 			require.ErrorContains(t, err, config.Path+".id")
 			continue
 		}
@@ -181,7 +181,7 @@ func TestReadable(t *testing.T) {
 	require.NoError(t, checkReadable(Marker(2), &Upgrade{From: 1}, 1, 3))
 	require.ErrorContains(t, checkReadable(Marker(3), &Upgrade{From: 2}, 1, 2),
 		"have format 3, which a newer version of capper wrote")
-	require.ErrorContains(t, checkReadable(Marker(1), nil, 2, 3), "start a version that reads both and let it "+
+	require.ErrorContains(t, checkReadable(Marker(1), nil, 2, 3), "start a version that supports both and let it "+
 		"finish the upgrade")
 	require.ErrorContains(t, checkReadable(Marker(2), &Upgrade{From: 1}, 2, 3),
 		"the logs have format 1, but this version of capper reads the formats 2 to 3")

@@ -45,7 +45,7 @@ func TestAClusterOfTLSAlone(t *testing.T) {
 	foreign := secure.Clone()
 	foreign.Certificates = other.Client(t).Certificates
 	_, hint = refused(t, redisstore.Config{Addrs: c.Addrs[:1], TLS: foreign})
-	require.Contains(t, hint, "does not take the certificate of cert_file")
+	require.Contains(t, hint, "rejects the one in cert_file")
 }
 
 // What is wrong with a server's certificate is told, with the way out.

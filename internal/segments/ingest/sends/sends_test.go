@@ -232,9 +232,9 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"may be truncated":       {"x.csv", long + "7,17951"},
 		"says gzip, the content": {"x.csv.gz", long},
 		"not Parquet":            {"x.parquet", long},
-		"line 1: \"message_id\\r7\" holds a carriage return": {"x.csv",
+		"line 1: \"message_id\\r7\" contains a carriage return": {"x.csv",
 			"user_id,at,message_id\r7,1795175998,a\r"},
-		"no column \"msg\" in any line, among [\"at\" \"message\" \"user_id\"]": {"x.ndjson",
+		"column \"msg\" does not exist in any line: the columns are [\"at\" \"message\" \"user_id\"]": {"x.ndjson",
 			strings.Repeat("{\"user_id\":7,\"at\":1795175998,\"message\":\"a\"}\n", 2)},
 		"no column \"msg\" among":  {"x.csv", "user_id,at,message\n7,1795175998,a\n"},
 		"extraneous or missing \"": {"x.csv", "user_id,at\n\"1,2\n"},
@@ -381,5 +381,5 @@ func TestNamespacesThatNoColumnNames(t *testing.T) {
 	require.Empty(t, bad)
 	require.Equal(t, []string{"", growth}, []string{rows[0].Namespace, rows[1].Namespace})
 	_, _, err = read(t, "x.ndjson", some, sends.Options{Namespace: &growth})
-	require.ErrorContains(t, err, "line 1 has no namespace, and other lines have one")
+	require.ErrorContains(t, err, "line 1 has no namespace but other lines have one")
 }
