@@ -59,7 +59,7 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	run("rollback", without, "--at", place)
 	require.Equal(t, without, live(t, place))
 	require.Eventually(t, func() bool { return status(p)["error"] != nil }, time.Minute, 10*time.Millisecond)
-	require.Equal(t, "generation "+without+" is rejected: set opted-out, which the configuration requires, is missing",
+	require.Equal(t, "generation "+without+" is rejected: sets that the configuration requires are missing: opted-out",
 		status(p)["error"])
 	require.Equal(t, with, status(p)["generation"])
 	require.True(t, p.ready())

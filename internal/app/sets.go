@@ -28,7 +28,7 @@ func (s *Service) require(m *segments.Manifest) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("set %s, which the configuration requires, is missing", strings.Join(missing, ", "))
+	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
 }
 
 // needs is the policy in force, or while there is no capper yet the one that will be.
@@ -90,8 +90,7 @@ func butSegment(current *segments.Snapshot, name string) string {
 func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
-		Help: "Number of sets that the configuration requires and the segments in use lack; the service is not " +
-			"ready until it is 0.",
+		Help: "Number of required sets that the segments in use lack; the service is ready only at 0.",
 	}, func() float64 {
 		return float64(len(s.capper.Policy().Missing(generation{Snapshot: s.segments.Current()})))
 	})

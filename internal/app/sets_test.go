@@ -144,7 +144,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 			require.False(t, status.Ready)
 			require.Equal(t, []string{"de", "opted-out"}, status.Segments.Missing)
 			require.Contains(t, status.Segments.Error, "generation "+first+
-				" is refused: set de, opted-out, which the configuration requires, is missing")
+				" is rejected: sets that the configuration requires are missing: de, opted-out")
 			require.Contains(t, w.metrics(), "\ncapper_segments_missing_sets 2\n")
 			require.Regexp(t, `level=ERROR msg="not ready: .* generation=`+first+` missing="de, opted-out"`,
 				w.log.String())
@@ -206,7 +206,7 @@ func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 	status := w.status()
 	require.True(t, status.Ready)
 	require.Equal(t, first, status.Generation)
-	require.Equal(t, "generation "+second+" is rejected: set opted-out, which the configuration requires, is missing",
+	require.Equal(t, "generation "+second+" is rejected: sets that the configuration requires are missing: opted-out",
 		status.Segments.Error)
 	require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1)
 
@@ -301,16 +301,17 @@ func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 	}
 	for sections, why := range map[string]string{
 		"suppress: {bounced: {channels: [push, sms], even_exempt: true}}\n": "suppress.opted-out: must not be " +
-			"dropped by a reload: its users would be sent to; if that is meant, say no_longer_suppressed: [opted-out]",
+			"removed by a reload: its users would receive messages; if this is intended, add no_longer_suppressed: " +
+			"[opted-out]",
 		"suppress: {opted-out: all, bounced: {channels: [push], even_exempt: true}}\n": "suppress.bounced: must not " +
-			"let sends on sms through by a reload: its users would be sent to; " +
-			"if that is meant, say less_suppressed: [bounced]",
-		"suppress: {opted-out: all, bounced: {channels: [push, sms]}}\n": "must not let exempt sends through",
+			"allow sends on sms after a reload: its users would receive messages; " +
+			"if this is intended, add less_suppressed: [bounced]",
+		"suppress: {opted-out: all, bounced: {channels: [push, sms]}}\n": "must not allow exempt sends after a reload",
 		"suppress: {opted-out: [push, sms], bounced: all}\n" +
-			"less_suppressed: [bounced]\n": "suppress.opted-out: must not let sends without a channel through",
+			"less_suppressed: [bounced]\n": "suppress.opted-out: must not allow sends without a channel after a reload",
 		"suppress: {opted-out: all, bounced: {channels: [push, sms], even_exempt: true}}\nno_longer_suppressed: " +
 			"[bounced]\n": "must not name a set of suppress, but suppress names bounced",
-		"": "suppress.bounced: must not be dropped by a reload",
+		"": "suppress.bounced: must not be removed by a reload",
 	} {
 		w.configure(sections)
 		testkit.Eventually(t, func() bool { return strings.Contains(w.status().Config.Error, why) })

@@ -98,7 +98,7 @@ func TestEveryDamagedBitmapIsRefused(t *testing.T) {
 		require.Error(t, err, "cut off after %d of %d bytes", n, len(whole))
 	}
 	_, err := Read(append(bytes.Clone(whole), 0))
-	require.ErrorContains(t, err, "1 bytes after the end")
+	require.ErrorContains(t, err, "1 extra bytes after the end")
 }
 
 // A bitmap with run containers has a bit per container, in whole bytes: the

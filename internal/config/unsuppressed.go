@@ -98,13 +98,13 @@ func LostSuppression(was, is *capping.Policy) (list []Lost) {
 func (c *Config) unsuppressed(next *Config) (found []yamltree.Fault) {
 	for _, lost := range LostSuppression(c.Policy, next.Policy) {
 		key, said, what := "less_suppressed", next.Acknowledged.Narrowed,
-			"must not let "+lost.Sends+" through by a reload"
+			"must not allow "+lost.Sends+" after a reload"
 		if lost.Whole {
-			key, said, what = "no_longer_suppressed", next.Acknowledged.Dropped, "must not be dropped by a reload"
+			key, said, what = "no_longer_suppressed", next.Acknowledged.Dropped, "must not be removed by a reload"
 		}
 		if !slices.Contains(said, lost.Set) {
 			found = append(found, yamltree.Fault{Path: "suppress." + lost.Set,
-				Rule: fmt.Sprintf("%s: its users would be sent to; if that is meant, say %s: [%s]", what, key,
+				Rule: fmt.Sprintf("%s: its users would receive messages; if this is intended, add %s: [%s]", what, key,
 					lost.Set)})
 		}
 	}

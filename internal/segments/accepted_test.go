@@ -74,7 +74,7 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 		`to_sha256 "x" is neither`:      func(a *segments.Accepted) { a.ToSHA256 = "x" },
 		"must differ from from_sha256":  func(a *segments.Accepted) { a.ToSHA256 = a.FromSHA256 },
 		"removed 1001: must be at most": func(a *segments.Accepted) { a.Removed = 1001 },
-		"of a set that vanished":        func(a *segments.Accepted) { a.ToSHA256 = "" },
+		"for a set that vanished":       func(a *segments.Accepted) { a.ToSHA256 = "" },
 		"change of 0 bytes":             func(a *segments.Accepted) { a.Change = "" },
 		"change of 65 bytes":            func(a *segments.Accepted) { a.Change = strings.Repeat("x", 65) },
 		"reason of 0 bytes":             func(a *segments.Accepted) { a.Reason = "" },

@@ -79,7 +79,7 @@ func TestAStartWithoutACacheComparesWithTheSource(t *testing.T) {
 
 		lost := goLiveWith(t, store, 3, sets{"opted-out": span(0, 2_999)})
 		r = g.start(t)
-		requireKept(t, r, good, "no set tz/Asia/Tokyo with its 10 users")
+		requireKept(t, r, good, "set tz/Asia/Tokyo with its 10 users")
 		g.guarded.Zones = false
 		requireTaken(t, r, lost)
 

@@ -98,7 +98,7 @@ func (e *LossError) Error() string {
 		texts = append(texts, fmt.Sprintf("%d of %d users with a time zone lose it, but at most %v %% may lose it",
 			e.ZoneLeft, e.ZoneUsers, zonesMayLose))
 	}
-	return fmt.Sprintf("%s. If this is a mistake, publish a correct build. If it is meant, roll back to %s, "+
+	return fmt.Sprintf("%s. If this is a mistake, publish a correct build. If it is intended, roll back to %s, "+
 		"then build with --accept and --force",
 		strings.Join(texts, "; "), e.Before)
 }

@@ -188,7 +188,7 @@ func TestARestartIsNoWayRound(t *testing.T) {
 			r := g.start(t)
 			require.Equal(t, first.Generation, r.Current().Generation())
 			require.Equal(t, segments.OriginCache, r.Status().Origin)
-			require.Contains(t, r.Status().Error, "its set opted-out is empty")
+			require.Contains(t, r.Status().Error, "set opted-out is empty")
 			requireKept(t, r, first)
 			require.EqualValues(t, 100, r.Guards()[0].Users)
 		}
@@ -200,7 +200,7 @@ func TestARestartIsNoWayRound(t *testing.T) {
 		require.Equal(t, first.Generation, r.Current().Generation())
 		src.broken.Store(false)
 		segmentstest.MakeLive(t, store, segments.PointerTo(empty).Encode())
-		requireKept(t, r, first, "its set opted-out is empty")
+		requireKept(t, r, first, "set opted-out is empty")
 
 	})
 }
@@ -470,7 +470,7 @@ func TestJudgeComparesWithTheCache(t *testing.T) {
 	_, err = judge(goLiveWith(t, store, 2, sets{"opted-out": span(0, 98), "tz/Asia/Tokyo": span(0, 9)}))
 	require.ErrorContains(t, err, "1 of 100 users (1 %) left set opted-out")
 	_, err = judge(goLiveWith(t, store, 3, sets{"opted-out": span(0, 99)}))
-	require.ErrorContains(t, err, "no set tz/Asia/Tokyo")
+	require.ErrorContains(t, err, "set tz/Asia/Tokyo with its 10 users is missing")
 	require.Equal(t, first.Generation, g.start(t).Current().Generation(), "the cache is as it was")
 }
 

@@ -178,7 +178,7 @@ var faults = []struct {
 		`segment "new": checksum mismatch`},
 	{"a flipped bit that the manifest vouches for",
 		func(m *segments.Manifest, b [][]byte) { b[0][len(b[0])-2] = 99; relabel(m, b, 0) },
-		`segment "vip": ids from 10 to 99`},
+		`segment "vip": bitmap has ids from 10 to 99`},
 	{"truncated", func(_ *segments.Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2] }, "the manifest says"},
 	{"truncated, vouched for", func(m *segments.Manifest, b [][]byte) { b[1] = b[1][:len(b[1])-2]; relabel(m, b, 1) },
 		"truncated"},
@@ -187,7 +187,7 @@ var faults = []struct {
 		b[1] = append(b[1], 0)
 		relabel(m, b,
 			1)
-	}, "1 bytes after the end"},
+	}, "1 extra bytes after the end"},
 	{"swapped", func(_ *segments.Manifest, b [][]byte) { b[0], b[1] = b[1], b[0] }, "segment "},
 	{"swapped, vouched for", func(m *segments.Manifest, b [][]byte) {
 		b[0] = bitmap.Of(20, 21, 22).Bytes()
@@ -225,7 +225,7 @@ var faults = []struct {
 	{"segment twice", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "vip" },
 		`name "vip" is given twice`},
 	{"segment with the name of none", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "default" },
-		`segment name "default": reserved`},
+		`segment name "default": is reserved`},
 	{"segment without name", func(m *segments.Manifest, _ [][]byte) { m.Segments[1].Name = "" }, `segment name ""`},
 	{"a set's flipped bit", func(_ *segments.Manifest, b [][]byte) { b[2][len(b[2])-1] ^= 1 },
 		`set "opted-out": checksum mismatch`},
@@ -263,7 +263,7 @@ var faults = []struct {
 	{"a set named like a segment", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "vip" },
 		`name "vip" is given twice`},
 	{"a set of a zone that is none", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "tz/Mars/Olympus" },
-		"no time zone of the IANA database"},
+		"must be a time zone of the IANA database"},
 	{"a set whose name is a path", func(m *segments.Manifest, _ [][]byte) { m.Sets[1].Name = "../x" },
 		`set name "../x"`},
 	{"a set that loses all", func(m *segments.Manifest, _ [][]byte) {
@@ -318,7 +318,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:              "but should be",
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`: `sha256 "1": must be 64`,
 			fmt.Sprintf(`{"format_version":1,"generation":%q,"sha256":%q}`, good.Generation,
-				segments.Sum(nil)): "current.json: sha256 e3b0c44",
+				segments.Sum(nil)): "current.json: sha256 is e3b0c44",
 		} {
 			segmentstest.MakeLive(t, store, []byte(body))
 			stays(t, want)
@@ -352,7 +352,7 @@ func TestAFaultIsLoggedWhenItChangesAndNowAndThen(t *testing.T) {
 		require.Equal(t, want, strings.Count(log.String(), "level=ERROR"), log.String())
 	}
 	look(1)
-	require.Contains(t, log.String(), "no generation of segments is loaded yet")
+	require.Contains(t, log.String(), "no generation is loaded yet")
 	look(1) // after five minutes
 	f.next()
 	look(0)

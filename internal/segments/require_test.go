@@ -74,7 +74,7 @@ func TestAStartPrefersWhatIsNotRefused(t *testing.T) {
 	r := start("vip")
 	require.Equal(t, cached.Generation, r.Current().Generation(), "the cache's fulfils it")
 	require.Equal(t, segments.OriginCache, r.Status().Origin)
-	require.Contains(t, r.Status().Error, live.Generation+" is refused")
+	require.Contains(t, r.Status().Error, live.Generation+" is rejected")
 	require.ErrorIs(t, r.Refresh(t.Context()), errLacking)
 
 	src.broken.Store(true)
@@ -89,7 +89,7 @@ func TestAStartPrefersWhatIsNotRefused(t *testing.T) {
 	require.Equal(t, cached.Generation, start("vip").Current().Generation(),
 		"and it has not taken the place of the good copy")
 	for range 3 {
-		require.Contains(t, r.Status().Error, live.Generation+" is refused", "said for as long as it is so")
+		require.Contains(t, r.Status().Error, live.Generation+" is rejected", "said for as long as it is so")
 		require.NoError(t, r.Refresh(t.Context()))
 	}
 	other := goLive(t, store, clock, []string{"new", "nobody"}, bitmap.Of(2), bitmap.Of(3))

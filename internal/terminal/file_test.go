@@ -75,7 +75,8 @@ func TestRightsAndLinksStay(t *testing.T) {
 	require.EqualValues(t, 0o640, info.Mode().Perm())
 
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(folder, "dangling")))
-	require.ErrorContains(t, WriteFile(filepath.Join(folder, "dangling"), text("x")), "leads nowhere")
+	require.ErrorContains(t, WriteFile(filepath.Join(folder, "dangling"), text("x")), "points to a file that does "+
+		"not exist")
 	require.Error(t, WriteFile(folder, text("x")))
 	require.Error(t, WriteFile(filepath.Join(folder, "no", "a.txt"), text("x")))
 }

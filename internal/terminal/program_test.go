@@ -150,6 +150,6 @@ func TestNobodyIsAskedWithoutATerminal(t *testing.T) {
 	err := on.Confirm(t.Context(), "Erase all?", "--yes")
 	require.ErrorContains(t, err, "standard input is not a terminal")
 	require.Equal(t, Usage, StatusOf(err))
-	require.Equal(t, "--yes answers yes", Hint(err))
+	require.Equal(t, "--yes confirms the command", Hint(err))
 	require.Empty(t, talk.String())
 }

@@ -160,11 +160,12 @@ func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) err
 	}
 	switch {
 	case wrong > 0 || s.Unavailable > 0 || len(s.Segments) != len(want.segments):
-		return fmt.Errorf("%d segments differ from what limits and sets imply, %d users are unavailable", wrong,
+		return fmt.Errorf("results of %d segments are wrong, and %d users are unavailable", wrong,
 			s.Unavailable)
 	case s.Denied["daily"] != want.daily || s.Denied["suppressed"] != want.suppressed ||
 		s.Suppressed[suppressed] != want.suppressed:
-		return fmt.Errorf("%d denied by daily, want %d; %d suppressed, want %d", s.Denied["daily"], want.daily,
+		return fmt.Errorf("wrong results: %d users denied by daily, want %d; %d suppressed, want "+
+			"%d", s.Denied["daily"], want.daily,
 			s.Denied["suppressed"], want.suppressed)
 	}
 	return nil

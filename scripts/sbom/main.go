@@ -82,12 +82,12 @@ func run(args []string, out io.Writer) error {
 	for _, program := range flags.Args() {
 		info, err := buildinfo.ReadFile(program)
 		if err != nil {
-			return fmt.Errorf("read what is in %s: %w", filepath.Base(program), err)
+			return fmt.Errorf("read the modules of %s: %w", filepath.Base(program), err)
 		}
 		add(modules, info, *version)
 	}
 	if len(modules) == 0 {
-		return fmt.Errorf("no programs: name those to describe")
+		return fmt.Errorf("usage: name at least one program to describe")
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

@@ -327,19 +327,21 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 		"not replaced":        {},
 		"conditions are kept": {replaced: true, want: "status 412, PreconditionFailed: "},
 		"conditions are lost": {replaced: true, pass: withoutCondition,
-			want: "the object was replaced while it was read: ETag "},
+			want: "the object was replaced while it was read: ETag is "},
 		"not replaced, without ETag": {answer: func(h http.Header, _ bool) { h.Del("ETag") }},
 		"replaced, without ETag": {replaced: true, answer: laterWithoutTag,
-			want: "the object was replaced while it was read: Last-Modified "},
+			want: "the object was replaced while it was read: Last-Modified is "},
 		"the ETag is gone": {answer: onlyContinued(func(h http.Header) { h.Del("ETag") }),
-			want: "the object was replaced while it was read: ETag , it was "},
+			want: "the object was replaced while it was read: ETag is , but was "},
 		"nothing tells the version": {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") },
 			want: "without ETag and Last-Modified"},
-		"ranges are lost": {pass: withoutRange, want: "the S3 server sent another range than requested: \"\""},
+		"ranges are lost": {pass: withoutRange, want: "the S3 server sent another range than requested: " +
+			"Content-Range is \"\""},
 		"another range": {answer: rangeOf(fmt.Sprintf("bytes 0-%d/%d", size-broken-1, size)),
-			want: "the S3 server sent another range than requested: \"bytes 0-"},
+			want: "the S3 server sent another range than requested: Content-Range is \"bytes 0-"},
 		"the range of another " +
-			"object": {answer: rangeOf(otherRange), want: "the S3 server sent another range than requested: \"" +
+			"object": {answer: rangeOf(otherRange), want: "the S3 server sent another range than requested: " +
+			"Content-Range is \"" +
 			otherRange},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -197,7 +197,7 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 		{name: "NDJSON, null", file: "a.ndjson", content: `{"user_id":null}`, row: 1, value: "null",
 			reason: reasonNotID},
 		{name: "NDJSON, absent", file: "a.ndjson", content: `{"USER_ID":1}`, row: 1, value: `{"USER_ID":1}`,
-			reason: `no field "user_id"`},
+			reason: `field "user_id" is missing`},
 		{name: "NDJSON, twice", file: "a.ndjson", content: `{"user_id":1,"user_id":2}`, row: 1,
 			value: `{"user_id":1,"user_id":2}`, reason: `field "user_id" is given twice`},
 		{name: "NDJSON, an array", file: "a.ndjson", content: `[1]`, row: 1, value: "[1]", reason: "line is not a JSON object"},
@@ -304,7 +304,7 @@ func TestReadsBitmaps(t *testing.T) {
 		require.Equal(t, []uint32{7, 1 << 31}, got, name)
 	}
 	_, err := read(t, Input{Path: write(t, "a.roaring", append(bytes.Clone(raw), 0))})
-	require.ErrorContains(t, err, "1 bytes after the end")
+	require.ErrorContains(t, err, "1 extra bytes after the end")
 }
 
 func TestReadsLargeFilesInParallel(t *testing.T) {
@@ -359,7 +359,7 @@ func TestReadsTables(t *testing.T) {
 	bad := map[string]string{
 		"3,new\n1,odd\n":      `b.csv:2: "odd": segment "odd": must be one of the segments to build`,
 		"3,new\n1,a b\n":      `b.csv:2: "a b": segment name "a b": must be`,
-		"3,new\n1,\n":         `b.csv:2: "": no name`,
+		"3,new\n1,\n":         `b.csv:2: "": segment or set name is empty`,
 		"3,new\nx,new\n":      `b.csv:2: "x": not a user id`,
 		"3,new\n1,new,9\n":    `b.csv:2: "1,new,9": row has 3 columns, but the first row has 2`,
 		"3,new\n1,\"new\" \n": `a quote is neither at the beginning nor at the end of a field`,

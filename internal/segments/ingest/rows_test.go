@@ -349,7 +349,7 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 				var fault *InputError
 				require.ErrorAs(t, err, &fault, "%q in %s", magic, file)
 				require.ErrorContains(t, err, want)
-				require.ErrorContains(t, err, path+": this is")
+				require.ErrorContains(t, err, path+": the file is")
 			}
 		}
 	}

@@ -212,6 +212,6 @@ func TestAStartPassesOverWhatWasRolledBackFrom(t *testing.T) {
 		requireInUse(done, "")
 
 		publishOver(t, at, with(bitmap.Of(), bitmap.Of(5, 6)))
-		requireInUse(done, "its set stop is empty: all 11 users left")
+		requireInUse(done, "set stop is empty: all 11 users left")
 	})
 }

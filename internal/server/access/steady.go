@@ -44,8 +44,7 @@ func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *s
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,
 		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capper_rate_fallbacks_total",
-			Help: "Calls whose client's rate limit was checked by this instance alone because the shared limits " +
-				"were unreachable.",
+			Help: "Calls whose rate limit was checked by this instance alone, because the shared limits failed.",
 		})}
 	return l, registerer.Register(l.fallbacks)
 }

@@ -9,11 +9,9 @@ import (
 // ofBudgets show what is held of each budget, and whom it has turned away.
 func ofBudgets(budgets *admission.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
-		"users": {Name: "capper_in_flight_users", Help: "Number of users in the calls that are being decided now."},
-		"bodies": {Name: "capper_in_flight_body_bytes", Help: "Memory held by request bodies that are being " +
-			"received or decoded."},
-		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory held by responses that are being built or " +
-			"sent."},
+		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that are being decided now."},
+		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Memory of request bodies being received."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Memory of responses being built or sent."},
 	}
 	for name, b := range map[string]*admission.Budget{"users": budgets.Users, "bodies": budgets.Bodies,
 		"answers": budgets.Answers} {
@@ -26,8 +24,8 @@ func ofBudgets(budgets *admission.Budgets) (list []prometheus.Collector) {
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "capper_budget_cut_total",
-				Help: "Calls aborted to free a budget for other clients, because their client held most of " +
-					"it.", ConstLabels: labels,
+				Help: "Calls aborted because their client held most of a budget that others " +
+					"needed.", ConstLabels: labels,
 			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
 	}
 	return list

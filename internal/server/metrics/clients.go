@@ -26,13 +26,11 @@ func newClients() *Clients {
 	return &Clients{
 		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_users_total",
-			Help: "Users in recording filter calls by client (anonymous without API keys), channel (empty: none) " +
-				"and outcome.",
+			Help: "Users in recording filter calls, by client, channel (empty: none) and outcome.",
 		}, []string{"client", "channel", "outcome"}),
 		exempt: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_exempt_calls_total",
-			Help: "Filter calls with enforce: false, by client and result: accepted, or refused because the key " +
-				"lacks the scope exempt.",
+			Help: "Filter calls with enforce false, by client and result: accepted, or refused without permission.",
 		}, []string{"client", "result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_permit_records_refused_total",

@@ -30,8 +30,7 @@ func newDecided(policy func() *capping.Policy) *decided {
 		policy: policy,
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_users_total",
-			Help: "Users in recording filter calls by outcome (allowed, replayed, denied, unavailable), segment " +
-				"and, if denied, limit (or suppressed, holdout, quiet).",
+			Help: "Users in recording filter calls, by outcome, segment and (if denied) limit or other reason.",
 		}, []string{"outcome", "segment", "limit"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_suppressed_users_total",
@@ -39,8 +38,7 @@ func newDecided(policy func() *capping.Policy) *decided {
 		}, []string{"set"}),
 		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_shadow_denied_users_total",
-			Help: "Users allowed in recording filter calls whom a shadow limit would have denied, by segment and " +
-				"limit.",
+			Help: "Users allowed in recording filter calls whom a shadow limit would deny, by segment and limit.",
 		}, []string{"segment", "limit"}),
 	}
 }

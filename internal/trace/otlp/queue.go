@@ -43,8 +43,7 @@ var _ sdk.SpanProcessor = (*queue)(nil)
 func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_trace_spans_total",
-		Help: "Recorded trace spans by result: sent to the collector, or dropped because the queue was full or the " +
-			"collector failed.",
+		Help: "Recorded trace spans by result: sent to the collector, or dropped.",
 	}, []string{"result"})
 	q := &queue{
 		exporter: exporter, logger: cfg.Logger, every: cfg.every, spans: make(chan sdk.ReadOnlySpan, queueSpans),

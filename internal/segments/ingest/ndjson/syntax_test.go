@@ -20,11 +20,11 @@ func TestRepeatedNames(t *testing.T) {
 		`{"x":{"user_id":1,"user_id":2},"user_id":3}`:                "",
 		`{"user_id":3,"x":"user_id","user_ids":["user_id","\"",{}]}`: "",
 		`{"user_id":3,"":1,"":[]}`:                                   "",
-		`{"x":{"user_id":1}}`:                                        `no field "user_id"`,
+		`{"x":{"user_id":1}}`:                                        `field "user_id" is missing`,
 		`{"user_id":3,"x":[}`:                                        "line is not a JSON object",
 		`{"user_id":3}{"user_id":4}`:                                 "line is not a JSON object",
 		`[{"user_id":3}]`:                                            "line is not a JSON object",
-		`{"USER_ID":3}`:                                              `no field "user_id"`,
+		`{"USER_ID":3}`:                                              `field "user_id" is missing`,
 	} {
 		got := rowstest.Parse(row, Syntax("user_id", ""))
 		if reason == "" {

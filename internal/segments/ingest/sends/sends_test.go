@@ -167,7 +167,7 @@ func TestParquetTimes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []sends.Row{{User: 7, At: at}}, rows)
 	require.Len(t, bad, 2)
-	require.Contains(t, bad[0], `2: at: "1970-01-01T00:00:00Z" would be`)
+	require.Contains(t, bad[0], `2: at: "1970-01-01T00:00:00Z" means`)
 
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
@@ -236,8 +236,8 @@ func TestFilesThatAreRefused(t *testing.T) {
 			"user_id,at,message_id\r7,1795175998,a\r"},
 		"column \"msg\" does not exist in any line: the columns are [\"at\" \"message\" \"user_id\"]": {"x.ndjson",
 			strings.Repeat("{\"user_id\":7,\"at\":1795175998,\"message\":\"a\"}\n", 2)},
-		"no column \"msg\" among":  {"x.csv", "user_id,at,message\n7,1795175998,a\n"},
-		"extraneous or missing \"": {"x.csv", "user_id,at\n\"1,2\n"},
+		"column \"msg\" does not exist": {"x.csv", "user_id,at,message\n7,1795175998,a\n"},
+		"extraneous or missing \"":      {"x.csv", "user_id,at\n\"1,2\n"},
 	} {
 		columns := sends.Columns{}
 		if strings.Contains(want, "msg") {

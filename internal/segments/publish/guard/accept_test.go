@@ -37,7 +37,7 @@ func TestParseAcceptance(t *testing.T) {
 	}
 	for _, reason := range []string{"", " ", strings.Repeat("x", 1025)} {
 		_, err := ParseAcceptance("a: -5%", reason)
-		require.ErrorContains(t, err, "reason of ")
+		require.ErrorContains(t, err, "reason has ")
 	}
 }
 
@@ -167,7 +167,7 @@ func TestAnAcceptanceLetsOneChangePassAndNoOther(t *testing.T) {
 		"out: -56%":              `the acceptance "out: -56%" does not match the change: set "out" changes by -57%: 57 of 100 users leave, 0 join (--accept "out: -57%")`,
 		"out: vanishes":          `set "out" changes by -57%`,
 		"other: -57%":            `segment or set "other" is neither live nor in this build`,
-		"tz/UTC: -57%":           `no segment or set "tz/UTC"`,
+		"tz/UTC: -57%":           `segment or set "tz/UTC"`,
 		"tz/Asia/Jakarta: -100%": `set "tz/Asia/Jakarta" vanishes, with 30 users (--accept "tz/Asia/Jakarta: vanishes")`,
 	} {
 		bounds.Accept = of(t, accept)

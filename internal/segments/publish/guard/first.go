@@ -24,8 +24,8 @@ var Flaws = []Flaw{EmptySegments, EmptySets, EmptyFiles, BadRows}
 func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
 	refuse := func(flaw Flaw, format string, args ...any) {
 		if !slices.Contains(b.AllowFirst, flaw) {
-			refusals = append(refusals, "in a first publish "+fmt.Sprintf(format, args...)+": --allow-first "+
-				string(flaw)+" if that is meant")
+			refusals = append(refusals, "in a first publish "+fmt.Sprintf(format, args...)+": use --allow-first "+
+				string(flaw)+" if this is intended")
 		}
 	}
 	for i, name := range p.Candidate.Names {

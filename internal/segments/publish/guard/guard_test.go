@@ -44,9 +44,9 @@ func TestJudge(t *testing.T) {
 	found := judge(first)
 	require.Equal(t, []string{
 		"a.txt is old",
-		`in a first publish segment "vip" has no users: --allow-first empty-segments if that is meant`,
-		"in a first publish a.txt has no valid row: --allow-first empty-files if that is meant",
-		"in a first publish 3 rows are bad: --allow-first bad-rows if that is meant",
+		`in a first publish segment "vip" has no users: use --allow-first empty-segments if this is intended`,
+		"in a first publish a.txt has no valid row: use --allow-first empty-files if this is intended",
+		"in a first publish 3 rows are bad: use --allow-first bad-rows if this is intended",
 	}, found.Refusals)
 	require.Nil(t, found.NoSegment, "there is nothing to compare with")
 	require.EqualError(t, &RefusedError{Refusals: found.Refusals}, "not published, for 4 reasons:\n  "+

@@ -45,7 +45,7 @@ func TestGuardJudgesSets(t *testing.T) {
 		now = now.Add(24 * time.Hour)
 	}
 	silent := publish.Growth{}
-	require.Equal(t, []string{`in a first publish set "out" has no users: --allow-first empty-sets if that is meant`},
+	require.Equal(t, []string{`in a first publish set "out" has no users: use --allow-first empty-sets if this is intended`},
 		judge(night("out", bitmap.Of(), silent)))
 	goLive(night("out", bitmap.Range(0, 1000), grows(true, 1)))
 
@@ -107,7 +107,7 @@ func TestGuardLeavesSmallSetsOfAFolderAlone(t *testing.T) {
 	require.Len(t, judge(night("tz/Asia/Jakarta", bitmap.Range(0, 100), publish.Growth{})), 1)
 	require.Equal(t, []string{vanishes}, judge(night("tz/Europe/Berlin", bitmap.Of(1), publish.Growth{})),
 		"a zone comes, but none goes")
-	require.Equal(t, []string{`set "tz/UTC" is new, with 1 users: --allow-new tz/UTC if it is meant`, vanishes},
+	require.Equal(t, []string{`set "tz/UTC" is new, with 1 users: use --allow-new tz/UTC if this is intended`, vanishes},
 		judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})), "its own bounds go over those of the folder")
 	bounds.New = []string{"tz/*"}
 	require.Equal(t, []string{vanishes}, judge(night("tz/UTC", bitmap.Of(1), publish.Growth{})))
