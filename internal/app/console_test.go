@@ -30,7 +30,7 @@ func TestTheConsoleFollowsTheService(t *testing.T) {
 	for endpoint := range s.endpoints {
 		status, page := see(t, s, endpoint, "/console/")
 		require.Equal(t, http.StatusOK, status)
-		require.Contains(t, page, "it takes calls.")
+		require.Contains(t, page, "the service is ready for calls.")
 	}
 	for _, message := range []string{"a", "b"} {
 		_, err := filter(t.Context(), s, message, 1, 2, 3)
@@ -38,9 +38,8 @@ func TestTheConsoleFollowsTheService(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool {
 		_, csv := see(t, s, 0, "/console/?format=csv&table=decided")
-		return csv == "Outcome,Means,Last hour,Last day,Of the day\r\n"+
-			"allowed,may receive the message; the send is recorded,3,3,50\r\nheld back by daily,have had as many as "+
-			"this limit lets them,3,3,50\r\n"
+		return csv == "Outcome,Means,Last hour,Last day,Of the day\r\nallowed,may receive the message; the send is "+
+			"recorded,3,3,50\r\nheld back by daily,have reached this limit,3,3,50\r\n"
 	}, "the decisions are not seen")
 }
 

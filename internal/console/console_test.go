@@ -105,7 +105,7 @@ func TestTheOverviewSaysWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	s := newService(t, access.Rules{})
 	empty := s.get("/console/").body
-	require.Contains(t, empty, "Nobody was decided within the last day")
+	require.Contains(t, empty, "This instance decided no user in the last day")
 	require.NotContains(t, empty, "<img")
 	s.recent.Observe(startOfTest.Add(time.Second), recent.Totals{
 		{Kind: recent.Allowed}: 1_200_000, {Kind: recent.Denied, Of: "daily"}: 3000,

@@ -157,7 +157,7 @@ func TestAWrongKeyIsSaidOnceAndAudited(t *testing.T) {
 	}
 	forbidden := s.signIn(filterer, "")
 	require.Equal(t, http.StatusForbidden, forbidden.status)
-	require.Contains(t, forbidden.body, "the console needs the scope read")
+	require.Contains(t, forbidden.body, "lacks the scope read, which the console requires")
 	log := s.log.String()
 	require.Contains(t, log, `action=key result=refused client="" key=reader`)
 	require.Contains(t, log, `action=key result=refused client=client-filterer key=filterer`)

@@ -55,9 +55,9 @@ func showOne(v *frame.Visit, outlooks *outlook.Outlooks) (*frame.View, error) {
 	}
 	found, err := v.API.Message(v.Context(), id, namespace)
 	if client.HasCode(err, client.CodeNotFound) {
-		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "No campaign of this message id is counted.",
-			Do: "Counts are kept as long as the logs, 31 days at most, and from the first call on. Look at the list " +
-				"of campaigns, or check the id."}
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message has no counts.",
+			Do: "Counts begin with the first call and are kept for at most 31 days. Check the message id, or open " +
+				"the list of campaigns."}
 	}
 	if err != nil {
 		return nil, err
@@ -65,12 +65,12 @@ func showOne(v *frame.Visit, outlooks *outlook.Outlooks) (*frame.View, error) {
 	m, links := choose(found, channel)
 	if m == nil {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.",
-			Do: "Open it without a channel to see those it was sent on."}
+			Do: "Open the campaign without a channel to see all its channels."}
 	}
 	data := &one{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied}
 	view := &frame.View{
-		Title: "Campaign " + id, Question: "What became of this campaign, who was held back by what, and when do " +
-			"they become eligible?", Data: data,
+		Title: "Campaign " + id, Question: "Who received this campaign, who was held back and why, and when may " +
+			"they receive it?", Data: data,
 		Tables: []*frame.Table{funnelTable(data.Funnel), sendsTable(m), limitsTable(m), partsTable(m),
 			segmentsTable(m)},
 		Pictures: []*frame.Picture{funnelPicture(data.Funnel)},
@@ -111,10 +111,10 @@ func funnel(m *api.Message) []step {
 	open := m.Asked - withheld(m)
 	within := open - (denied(m) - withheld(m))
 	return []step{
-		{"asked", m.Asked, "users in answers, each in each call"},
-		{"not withheld", open, "answers without those suppressed, held out or in quiet hours"},
-		{"within limits", within, "answers without those whom a limit held back"},
-		{"allowed", within - m.Unavailable, "answers without those not decided; those of retries count again"},
+		{"asked", m.Asked, "users in calls, counted in each call"},
+		{"not withheld", open, "results without users who were suppressed, held out or in quiet hours"},
+		{"within limits", within, "results without users whom a limit held back"},
+		{"allowed", within - m.Unavailable, "results without undecided users; retries count again"},
 	}
 }
 
@@ -124,17 +124,17 @@ func sendsTable(m *api.Message) *frame.Table {
 		Name: "sends", Caption: "Sends, each exactly once",
 		Columns: []frame.Column{{Title: "Sends"}, {Title: "Users", Number: true}, {Title: "What it counts"}},
 		Rows: [][]frame.Cell{
-			{frame.Text("recorded"), sends(m, m.Allowed), frame.Text("users who were allowed, however often they " +
-				"were asked for")},
-			{frame.Text("given back"), sends(m, m.Released), frame.Text("by releases, as they did not go out")},
+			{frame.Text("recorded"), sends(m, m.Allowed), frame.Text("users who were allowed, each counted once")},
+			{frame.Text("given back"), sends(m, m.Released), frame.Text("sends given back because they were not " +
+				"delivered")},
 		},
 	}
 	if m.AtLeast { // the difference of two lower bounds is none
-		t.Caption = "Sends, at least so many"
+		t.Caption = "Sends: lower bounds, because Redis Cluster moved a slot"
 		return t
 	}
 	t.Rows = append(t.Rows, []frame.Cell{frame.Text("still counted"), frame.Count(m.Allowed - m.Released),
-		frame.Text("recorded, and not given back")})
+		frame.Text("recorded and not given back")})
 	return t
 }
 
@@ -180,10 +180,10 @@ func funnelPicture(steps []step) *frame.Picture {
 
 func limitsTable(m *api.Message) *frame.Table {
 	t := &frame.Table{
-		Name: "limits", Caption: "Held back, by what",
+		Name: "limits", Caption: "Held back, by reason",
 		Columns: []frame.Column{{Title: "Held back by"}, {Title: "Users", Means: "in answers", Number: true},
 			{Title: "Of asked", Means: "%", Number: true}},
-		Empty: "Nobody was held back.",
+		Empty: "No user was held back.",
 	}
 	add := func(name string, users int64) {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(users), share(users, m.Asked)})
@@ -198,7 +198,7 @@ func limitsTable(m *api.Message) *frame.Table {
 // limits in the shadow would have held back.
 func partsTable(m *api.Message) *frame.Table {
 	t := &frame.Table{
-		Name: "parts", Caption: "Of these, by set; and what limits in the shadow would have held back",
+		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
 		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "in answers", Number: true}},
 	}
 	for _, set := range mostFirst(m.Suppressed) {
@@ -228,7 +228,7 @@ func segmentsTable(m *api.Message) *frame.Table {
 			{Title: "Held back", Means: "users, in answers", Number: true}, {Title: "Allowed, of asked", Means: "%",
 				Number: true},
 		},
-		Empty: "No answers are counted yet: they are written once a second.",
+		Empty: "No results are counted yet: counts are updated once per second.",
 	}
 	asked := map[string]int64{}
 	for name, s := range m.Segments {
@@ -264,22 +264,23 @@ func addWaves(v *frame.Visit, outlooks *outlook.Outlooks, data *one, view *frame
 		})
 	switch {
 	case client.HasCode(err, client.CodeConflict):
-		data.Waves.Why = "The audit is off, so it is not known who was held back. The key audit of the " +
-			"configuration says where decisions are recorded: from then on this is shown here."
+		data.Waves.Why = "The audit is off, so it is unknown who was held back. Set the key audit in the " +
+			"configuration to record decisions; this page then shows them."
 		return nil
 	case client.HasCode(err, client.CodeRateLimited), client.HasCode(err, client.CodeUnavailable),
 		client.HasCode(err, client.CodeOverloaded), client.HasCode(err, client.CodeTooLarge):
-		data.Waves.Why = "This could not be found out now; all else on this page is complete. Load the page again " +
-			"in a moment. In the service's words: " + err.Error()
+		data.Waves.Why = "These numbers could not be read now; the rest of the page is complete. Load the page " +
+			"again in a moment. Error of the service: " + err.Error()
 		return nil
 	case data.Channel == "" && client.HasCode(err, client.CodeInvalidRequest):
-		data.Waves.Why = "This message was sent without a channel, and the configuration requires one now: nothing " +
-			"can be forecast of it."
+		data.Waves.Why = "This message was sent without a channel, but the configuration now requires one, so no " +
+			"forecast is possible."
 		return nil
 	case err != nil:
 		return err
 	case found.Users == 0:
-		data.Waves.Why = "By the audit nobody is held back: whoever was asked for has a send, or had one given back."
+		data.Waves.Why = "According to the audit no user is held back: every user in a call has a send, or had one " +
+			"given back."
 		return nil
 	}
 	data.Waves.Outlook = found

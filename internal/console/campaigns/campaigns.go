@@ -101,7 +101,7 @@ func showList(v *frame.Visit) (*frame.View, error) {
 	}
 	if _, known := policy.Channels[channel]; channel != "" && !known {
 		return nil, &frame.Refusal{Status: http.StatusBadRequest, What: "The configuration has no channel of " +
-			"this name.", Do: "Choose one of those that the list offers."}
+			"this name.", Do: "Choose a channel from the list."}
 	}
 	from := v.Now.Add(-back).UTC().Truncate(time.Minute)
 	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: from, Channel: channel, Max: mostListed})
@@ -114,7 +114,7 @@ func showList(v *frame.Visit) (*frame.View, error) {
 		call += "&channel=" + url.QueryEscape(channel)
 	}
 	return &frame.View{
-		Title: "Campaigns", Question: "What was asked for lately, and what became of it?",
+		Title: "Campaigns", Question: "Which messages were sent recently, and to how many users?",
 		Data: &list{
 			Since: since, Sinces: chosen(sinces, since), Channels: chosen(channelChoices(policy), channel),
 			Sorts: sorts(since, channel, order),
@@ -178,8 +178,8 @@ func listTable(messages []api.Message) *frame.Table {
 			{Title: "Held back", Means: "users, in answers", Number: true},
 			{Title: "Not decided", Means: "users, in answers", Number: true}, {Title: "Latest call"},
 		},
-		Empty: "No campaign in this time. Whoever calls POST /v1/filter with a message id, or capper filter, makes " +
-			"one; it is listed here with its first call.",
+		Empty: "No campaigns in this period. A campaign is listed here after its first call to POST /v1/filter with " +
+			"a message id, or after capper filter.",
 	}
 	for i := range messages {
 		m := &messages[i]

@@ -59,7 +59,7 @@ func (f *Frame) asset(name string) string { return f.assets[name].at }
 func (f *Frame) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := f.assets[r.PathValue("name")]
 	if !ok || r.URL.Path != a.at {
-		http.Error(w, "There is no such file.", http.StatusNotFound)
+		http.Error(w, "The file does not exist.", http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")

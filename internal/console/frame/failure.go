@@ -50,15 +50,15 @@ func (f *Frame) tell(w http.ResponseWriter, c *Content, status int, title string
 func titles(status int) string {
 	switch status {
 	case http.StatusNotFound:
-		return "This was not found"
+		return "Not found"
 	case http.StatusForbidden:
-		return "This was refused"
+		return "Rejected"
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		return "The service cannot answer now"
 	case http.StatusInternalServerError:
 		return "The service has a fault"
 	}
-	return "This cannot be shown"
+	return "The page cannot be shown"
 }
 
 // explain is an error in plain words, and what to do.
@@ -70,30 +70,31 @@ func explain(err error) (int, notice) {
 	var e *client.Error
 	if !errors.As(err, &e) {
 		return http.StatusServiceUnavailable, notice{What: "The service did not answer in time.",
-			Do: "Try again; if it stays so, the Overview says what is wrong."}
+			Do: "Try again. If the problem continues, the Overview shows the reason."}
 	}
 	said := notice{Detail: e.Error()}
 	switch e.Code {
 	case client.CodeForbidden:
-		said.What, said.Do = "The key that you signed in with may not do this.",
-			"Sign in with a key that has the scope named below, or ask whoever looks after the configuration to add it."
+		said.What, said.Do = "Your API key may not do this.",
+			"Sign in with a key that has the scope named below, or ask the operator to add the scope to your key."
 	case client.CodeUnavailable, client.CodeOverloaded, client.CodeTimeout:
-		said.What, said.Do = "The service could not find the answer now.",
-			"Try again in a moment; the Overview says whether the store is away."
+		said.What, said.Do = "The service could not read the data now.",
+			"Try again in a moment. The Overview shows the state of the store."
 	case client.CodeRateLimited:
-		said.What, said.Do = "Your client has used up the users per second that it may ask for.",
+		said.What, said.Do = "Your API key has used its limit of users per second.",
 			fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
 	case client.CodeTooManyRecords:
-		said.What, said.Do = "Calls for permits have left as many records as the service keeps.",
+		said.What, said.Do = "Calls for permits have reached the limit of stored records.",
 			fmt.Sprintf("Try again in %s.", Span(max(e.RetryAfter, 1e9)))
 	case client.CodeNotFound, client.CodeGone:
-		said.What, said.Do = "The service does not have this (any more).",
-			"Check the address, or begin at the Overview."
+		said.What, said.Do = "The requested item does not exist or was removed.",
+			"Check the address, or start at the Overview."
 	case client.CodeInvalidRequest, client.CodeTooLarge:
-		said.What, said.Do = "What was asked for is not something the service can answer.",
-			"Correct what is named below and ask again."
+		said.What, said.Do = "The service cannot answer this request.",
+			"Correct the field named below and try again."
 	default:
-		said.What, said.Do = "The service has a fault of its own.", "Its log says why; tell whoever looks after it."
+		said.What, said.Do = "The service has an internal error.", "Tell the operator: the log of the service "+
+			"shows the reason."
 		return http.StatusInternalServerError, said
 	}
 	return e.Status, said

@@ -206,7 +206,7 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("What was sent is larger than %s bytes.",
+		return refused(http.StatusRequestEntityTooLarge, fmt.Sprintf("The request is larger than %s bytes.",
 			number(most)), "Send less data at once.")
 	case err != nil:
 		return refused(http.StatusBadRequest, "The form could not be read.", "Open the page and send the form again.")
@@ -260,7 +260,8 @@ func (f *Frame) render(w http.ResponseWriter, c *Content, t *template.Template, 
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {
 		f.cfg.Logger.ErrorContext(c.Visit.Context(), "page not shown", "path", c.page.Path, "error", err)
-		http.Error(w, "The page could not be shown; the log says why.", http.StatusInternalServerError)
+		http.Error(w, "The page could not be shown; the log of the service shows the reason.",
+			http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

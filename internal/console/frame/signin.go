@@ -82,8 +82,8 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 	c := f.blank(r)
 	to := c.with(againParameter, "1")
 	w.Header().Set("Refresh", "0; url="+to)
-	f.tell(w, c, http.StatusOK, "One moment", notice{What: "A page of elsewhere led here.",
-		Do: "Go on to what it names.", To: to, Go: "Go on"})
+	f.tell(w, c, http.StatusOK, "One moment", notice{What: "Another website sent you here.",
+		Do: "Check the address below before you continue.", To: to, Go: "Go on"})
 }
 
 // blank is the content of a page of the frame's own.
@@ -133,10 +133,10 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	who, err := f.cfg.SignIn(r, strings.TrimSpace(r.PostFormValue("key")))
 	if err != nil {
 		refusal := failure.Of(err)
-		said := "This key is not valid. A key is the text ID.SECRET, whole."
+		said := "This key is not valid. Enter the whole text ID.SECRET."
 		if refusal.Code == client.CodeForbidden {
-			said = "This key may not read, and the console needs the scope read. Take another key, or have the " +
-				"scope added."
+			said = "This key lacks the scope read, which the console requires. Use another key, or have the scope " +
+				"added."
 		}
 		f.offerSignIn(w, r, refusal.Code.Status(), signIn{Next: next, Refused: said})
 		return
@@ -167,13 +167,13 @@ func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		f.tell(w, c, http.StatusMethodNotAllowed, titles(http.StatusForbidden), notice{
-			What: "Nothing can be sent to this address.", Do: "Begin at the Overview.", To: session.Path + "/",
+			What: "This address accepts no data.", Do: "Start at the Overview.", To: session.Path + "/",
 			Go: "To the Overview",
 		})
 		return
 	}
 	f.tell(w, c, http.StatusNotFound, titles(http.StatusNotFound), notice{
-		What: "The console has no page at this address.", Do: "Begin at the Overview.", To: session.Path + "/",
+		What: "The console has no page at this address.", Do: "Start at the Overview.", To: session.Path + "/",
 		Go: "To the Overview",
 	})
 }

@@ -32,7 +32,7 @@ func showChanges(v *frame.Visit) (*frame.View, error) {
 	if len(data.Listed) > 1 && data.From == "" && data.To == "" {
 		data.From, data.To = data.Listed[1].Generation, data.Listed[0].Generation
 	}
-	view := &frame.View{Title: "Changes of segments", Question: "Who came, who left and who moved between two " +
+	view := &frame.View{Title: "Changes of segments", Question: "Which users joined, left or moved between two " +
 		"generations?", Data: data}
 	if data.From == "" || data.To == "" {
 		return view, nil
@@ -57,13 +57,14 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 		Name: name, Caption: caption + ", before and after",
 		Columns: []frame.Column{{Title: "Name"}, {Title: "What happened"}, {Title: "Before", Means: "users",
 			Number: true}, {Title: "After", Means: "users", Number: true}},
-		Empty: "Neither generation has any.",
+		Empty: "Neither generation has any of these.",
 	}
 	if exact {
-		t.Columns = append(t.Columns, frame.Column{Title: "Came", Means: "users, in it now and not before",
-			Number: true}, frame.Column{Title: "Left", Means: "users, in it before and not now", Number: true})
+		t.Columns = append(t.Columns, frame.Column{Title: "Came", Means: "users who are in it now but were not before",
+			Number: true}, frame.Column{Title: "Left", Means: "users who were in it before but are not now",
+			Number: true})
 		if name == "segments" {
-			t.Columns = append(t.Columns, frame.Column{Title: "Came from", Means: "the rest was in no segment"})
+			t.Columns = append(t.Columns, frame.Column{Title: "Came from", Means: "other users were in no segment"})
 		}
 	}
 	for _, c := range list {
@@ -83,7 +84,7 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
 		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",
-		"empties": "has no users any more", "fills": "has users now",
+		"empties": "became empty", "fills": "has users now",
 	}[c.State]
 	if !ok {
 		return c.State

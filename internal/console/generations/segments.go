@@ -63,8 +63,8 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 	list, err := v.API.Generations(v.Context())
 	switch {
 	case client.HasCode(err, client.CodeUnavailable):
-		data.Unknown = "The segments' source could not be read now, so the generations there are not listed. What " +
-			"is in use stays in use; the Overview says how the source is."
+		data.Unknown = "The location of the segments could not be read now, so its generations are not listed. The " +
+			"segments in use stay in use; the Overview shows the state of the location."
 		list = &api.Generations{}
 	case err != nil:
 		return nil, err
@@ -79,7 +79,8 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 		history.Empty = data.Unknown
 	}
 	return &frame.View{
-		Title: "Segments", Question: "Who is in which segment and set, since when, and what was published before?",
+		Title: "Segments", Question: "How many users are in each segment and set, since when, and what was " +
+			"published before?",
 		Data:   data,
 		Tables: []*frame.Table{segmentsTable(status, policy), setsTable(status, policy), history},
 		Calls:  []string{"GET /v1/segments", "GET /v1/generations", "GET /v1/status"},
@@ -88,10 +89,10 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 
 func segmentsTable(s *api.Status, p *api.Policy) *frame.Table {
 	t := &frame.Table{
-		Name: "segments", Caption: "Segments, in order of precedence: a user is in one at most",
+		Name: "segments", Caption: "Segments, in order of precedence: a user is in at most one",
 		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Number: true}, {Title: "Of all in segments",
 			Means: "%", Number: true}, {Title: "Limits"}},
-		Empty: "No generation is in use. segmentbuild build publishes one, and the service takes it over within " +
+		Empty: "No segments are in use. Publish a generation with segmentbuild build; the service loads it within " +
 			"segments.refresh.",
 	}
 	var all uint64
@@ -99,7 +100,7 @@ func segmentsTable(s *api.Status, p *api.Policy) *frame.Table {
 		all += one.Users
 	}
 	for _, one := range s.Segments.Segments {
-		limits := "the default ones: it has none of its own"
+		limits := "the default limits: the segment has none"
 		if own, ok := p.Segments[one.Name]; ok {
 			limits = namesOf(own)
 		}
@@ -127,7 +128,7 @@ func setsTable(s *api.Status, p *api.Policy) *frame.Table {
 	t := &frame.Table{
 		Name: "sets", Caption: "Sets, which may overlap",
 		Columns: []frame.Column{{Title: "Set"}, {Title: "Users", Number: true}, {Title: "Used by the limits for"}},
-		Empty:   "The generation has no sets. segmentbuild build --set NAME=FILE publishes them beside the segments.",
+		Empty:   "The generation has no sets. Publish sets with segmentbuild build --set NAME=FILE.",
 	}
 	for _, one := range s.Segments.Sets {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(one.Name), frame.Count(one.Users),
@@ -154,14 +155,14 @@ func usesOf(set string, p *api.Policy) (uses []string) {
 
 func historyTable(list *api.Generations, inUse string) *frame.Table {
 	t := &frame.Table{
-		Name: "generations", Caption: "Generations at the source, the newest first",
+		Name: "generations", Caption: "Published generations, newest first",
 		Columns: []frame.Column{
 			{Title: "Generation"}, {Title: "State"}, {Title: "Made"}, {Title: "Made with"},
 			{Title: "Users", Means: "in segments", Number: true},
 			{Title: "Segments", Number: true}, {Title: "Sets", Number: true},
-			{Title: "Reason", Means: "why a check was overruled"}, {Title: "Changes"},
+			{Title: "Reason", Means: "reason for overriding a check"}, {Title: "Changes"},
 		},
-		Empty: "The source has no generation. segmentbuild build publishes one.",
+		Empty: "No generation is published yet. Publish one with segmentbuild build.",
 	}
 	if list.More {
 		t.Caption += ", as many as are listed"
@@ -169,7 +170,8 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 	for i, g := range list.Generations {
 		changes := frame.Text("the first one listed")
 		if i+1 < len(list.Generations) {
-			changes = frame.Link("since the one before", changesAddress(list.Generations[i+1].Generation, g.Generation))
+			changes = frame.Link("compared with the previous one",
+				changesAddress(list.Generations[i+1].Generation, g.Generation))
 		}
 		state := stateOf(&g, inUse)
 		if g.Fault != "" {
@@ -194,10 +196,10 @@ func stateOf(g *api.GenerationInfo, inUse string) string {
 		is = append(is, "in use here")
 	}
 	if g.Live {
-		is = append(is, "live at the source")
+		is = append(is, "live")
 	}
 	if !g.WithdrawnAt.IsZero() {
-		is = append(is, "rolled back from")
+		is = append(is, "rolled back")
 	}
 	if !g.HeldSince.IsZero() {
 		is = append(is, "publishing is on hold: "+g.HeldFor)
@@ -214,6 +216,6 @@ func changesAddress(from, to string) string {
 
 // notThere is what is said of a generation that the source does not have.
 func notThere() error {
-	return &frame.Refusal{Status: http.StatusNotFound, What: "The source does not have one of these generations " +
-		"(any more).", Do: "Choose two of those that the page Segments lists."}
+	return &frame.Refusal{Status: http.StatusNotFound, What: "One of these generations does not exist or was removed.",
+		Do: "Choose two generations from the page Segments."}
 }

@@ -136,11 +136,11 @@ func (o *Outlook) Scaled(n int) uint64 {
 
 // Says is what was counted, in sentences.
 func (o *Outlook) Says() string {
-	text := fmt.Sprintf("Each of the %s was decided at %d instants, as a send then would be, if nobody were sent "+
-		"anything before.", people(o.Users), points)
+	text := fmt.Sprintf("The forecast decides each of the %s for %d times, as if no user received anything before.",
+		people(o.Users), points)
 	if o.Sampled() {
-		text = fmt.Sprintf("A sample of %s of the %s was decided at %d instants, as a send then would be, if nobody "+
-			"were sent anything before. Numbers are scaled to all, and right to about ±%.1f %% of all.",
+		text = fmt.Sprintf("The forecast decides a sample of %s of the %s for %d times, as if no user received "+
+			"anything before. The numbers are scaled to all users, with an error of about ±%.1f %% of all.",
 			people(uint64(o.Decided)), people(o.Users), points, 100/math.Sqrt(float64(o.Decided)))
 	}
 	return text + " Nothing was recorded."
@@ -159,7 +159,7 @@ func (o *Outlook) Alt() string {
 		return "No instants."
 	}
 	first, last := o.Points[0], o.Points[len(o.Points)-1]
-	return fmt.Sprintf("%s may receive now, and %s in %d days. %s",
+	return fmt.Sprintf("%s may receive a message now, and %s in %d days. %s",
 		people(o.Scaled(first.Summary.Allowed)), people(o.Scaled(last.Summary.Allowed)), Days, o.half())
 }
 
@@ -171,15 +171,15 @@ func (o *Outlook) half() string {
 		switch {
 		case o.Decided == 0 || 2*p.Summary.Allowed < o.Decided:
 		case i == 0:
-			return "At least half of them may now."
+			return "At least half of them may receive one now."
 		default:
-			return "Half of them may from " + p.At.UTC().Format(instant) + " on."
+			return "Half of them may receive one from " + p.At.UTC().Format(instant) + " on."
 		}
 	}
 	if most == 0 {
-		return fmt.Sprintf("Nobody of them may within %d days.", Days)
+		return fmt.Sprintf("None of them may receive one within %d days.", Days)
 	}
-	return fmt.Sprintf("Fewer than half of them may within %d days.", Days)
+	return fmt.Sprintf("Fewer than half of them may receive one within %d days.", Days)
 }
 
 // instant is how instants that stand side by side are told apart.

@@ -17,14 +17,14 @@ func TestWhatIsSaidOfACurve(t *testing.T) {
 		allowed []int
 		want    string
 	}{
-		"half may already": {[]int{79, 90, 100}, "79 users may receive now, and 100 users in 7 days. At least half " +
-			"of them may now."},
-		"half may later": {[]int{10, 49, 50}, "10 users may receive now, and 50 users in 7 days. Half of them may " +
-			"from Mon 23 Nov, 04:00 UTC on."},
-		"few may": {[]int{0, 1, 1}, "0 users may receive now, and 1 user in 7 days. Fewer than half of them may " +
-			"within 7 days."},
-		"nobody may": {[]int{0, 0, 0}, "0 users may receive now, and 0 users in 7 days. Nobody of them may within " +
-			"7 days."},
+		"half may already": {[]int{79, 90, 100}, "79 users may receive a message now, and 100 users in 7 days. At " +
+			"least half of them may receive one now."},
+		"half may later": {[]int{10, 49, 50}, "10 users may receive a message now, and 50 users in 7 days. Half of " +
+			"them may receive one from Mon 23 Nov, 04:00 UTC on."},
+		"few may": {[]int{0, 1, 1}, "0 users may receive a message now, and 1 user in 7 days. Fewer than half of " +
+			"them may receive one within 7 days."},
+		"nobody may": {[]int{0, 0, 0}, "0 users may receive a message now, and 0 users in 7 days. None of them may " +
+			"receive one within 7 days."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &Outlook{Users: 100, Decided: 100}

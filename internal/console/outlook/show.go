@@ -53,7 +53,7 @@ func (o *Outlook) Table(name, caption string) *frame.Table {
 	t := &frame.Table{
 		Name: name, Caption: caption,
 		Columns: []frame.Column{{Title: "At"}, {Title: "May receive", Means: counted, Number: true}},
-		Empty:   "There are no users to decide.",
+		Empty:   "The audience has no users.",
 	}
 	limits := map[string]bool{}
 	for _, p := range o.Points {

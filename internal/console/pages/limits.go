@@ -48,7 +48,7 @@ func showLimits(v *frame.Visit, counts *recent.Series, policies *recent.Policies
 	}
 	return &frame.View{
 		Title:    "Limits",
-		Question: "How many messages may somebody get, who gets none, and when?",
+		Question: "How many messages may each user receive, and when?",
 		Data:     limitsView{policy, withheld(policy), versions(known), unknown},
 		Tables:   tables,
 		Calls:    []string{"GET /v1/limits", "GET /v1/messages"},
@@ -63,18 +63,19 @@ func limitsTable(p *api.Policy) *frame.Table {
 			{Title: "At most", Means: "sends in the window", Number: true}, {Title: "Window"},
 			{Title: "Channels", Means: "whose sends count"}, {Title: "In force"},
 		},
-		Empty: "The configuration has no limits: everybody may receive everything. Add them under limits.",
+		Empty: "The configuration has no limits, so every user may receive every message. Add limits under the key " +
+			"limits.",
 	}
 	add := func(segment string, limits []api.Limit) {
 		if len(limits) == 0 {
 			t.Rows = append(t.Rows, []frame.Cell{frame.Text(segment), frame.Text("none"),
-				frame.Text("no limit: may receive everything"),
+				frame.Text("no limit: may receive every message"),
 				frame.Text(""), frame.Text(""), frame.Text(""), frame.Text("")})
 		}
 		for _, l := range limits {
 			force := "yes"
 			if l.Shadow {
-				force = "no: shadow, only counted"
+				force = "no: shadow limit, only counted"
 			}
 			t.Rows = append(t.Rows, []frame.Cell{
 				frame.Text(segment), frame.Text(l.Name), frame.Text(Sentence(l)), frame.Count(l.Max),
@@ -145,7 +146,8 @@ func channelsTable(p *api.Policy) *frame.Table {
 	t := &frame.Table{
 		Name: "channels", Caption: "Channels that messages may be sent on",
 		Columns: []frame.Column{{Title: "Channel"}, {Title: "Number", Means: "as logs keep it", Number: true}},
-		Empty:   "The configuration names no channels: messages are sent without one. Add them under channels.",
+		Empty: "The configuration names no channels, so messages are sent without one. Add channels under the key " +
+			"channels.",
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Channels)) {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(int(p.Channels[name]))})
@@ -156,18 +158,19 @@ func channelsTable(p *api.Policy) *frame.Table {
 // withheld is who gets nothing, whatever the limits say, in sentences.
 func withheld(p *api.Policy) (said []string) {
 	for _, s := range p.Suppress {
-		text := fmt.Sprintf("Suppressed: users of the set %s get nothing, %s", s.Set, channels(s.Channels))
+		text := fmt.Sprintf("Suppressed: users in the set %s receive nothing, %s", s.Set, channels(s.Channels))
 		if s.EvenExempt {
 			text += ", transactional messages included"
 		}
 		said = append(said, text+".")
 	}
 	if h := p.Holdout; h != nil {
-		said = append(said, fmt.Sprintf("Holdout: %g %% of all users get nothing, %s, to compare with (salt %q).",
+		said = append(said, fmt.Sprintf("Holdout: %g %% of all users receive nothing, %s, as a control group (salt "+
+			"%q).",
 			h.Percent, channels(h.Channels), h.Salt))
 	}
 	for _, q := range p.Quiet {
-		zone, who := q.Zone+" time", "nobody gets anything"
+		zone, who := q.Zone+" time", "no user receives messages"
 		if q.Zone == "user" {
 			zone = "in the user's time zone"
 		}

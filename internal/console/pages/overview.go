@@ -48,7 +48,7 @@ func showOverview(v *frame.Visit, counts *recent.Series) (*frame.View, error) {
 	names := decided(day, hour)
 	return &frame.View{
 		Title:    "Overview",
-		Question: "Is everything in order, and what was decided lately?",
+		Question: "Is everything working, and what was decided recently?",
 		Data: overview{
 			States: states(status, v.Now), Figures: figures(hour, day), Since: day.Since, Any: len(names) > 0,
 		},
@@ -121,19 +121,19 @@ func means(name recent.Name) string {
 	case recent.Allowed:
 		return "may receive the message; the send is recorded"
 	case recent.Replayed:
-		return "asked again after they were allowed; counted once"
+		return "retried after they were allowed; counted once"
 	case recent.Unavailable:
-		return "could not be decided: to be asked again"
+		return "could not be decided: try again"
 	}
 	switch name.Of {
 	case api.LimitSuppressed:
-		return "are in a set that gets nothing"
+		return "are in a suppressed set"
 	case api.LimitHoldout:
-		return "get nothing, to compare with"
+		return "are in the control group that receives nothing"
 	case api.LimitQuiet:
-		return "it is night for them"
+		return "are in quiet hours"
 	}
-	return "have had as many as this limit lets them"
+	return "have reached this limit"
 }
 
 // nowSeconds is how many seconds are now.
@@ -158,12 +158,12 @@ func figures(hour, day *recent.Window) []figure {
 		return frame.Whole(total)
 	}
 	return []figure{
-		{frame.PerSecond(rate), fmt.Sprintf("users decided a second, in the last %d seconds", nowSeconds)},
+		{frame.PerSecond(rate), fmt.Sprintf("users decided per second, in the last %d seconds", nowSeconds)},
 		{sum(hour, recent.Allowed), "sends allowed in the last hour"},
-		{sum(hour, recent.Denied), "users held back in the last hour, each time they were asked for"},
+		{sum(hour, recent.Denied), "users held back in the last hour, counted in each call"},
 		{sum(hour, recent.Unavailable), "users who could not be decided in the last hour"},
 		{sum(day, recent.Allowed), "sends allowed in the last day"},
-		{sum(day, recent.Denied), "users held back in the last day, each time they were asked for"},
+		{sum(day, recent.Denied), "users held back in the last day, counted in each call"},
 	}
 }
 
@@ -233,22 +233,22 @@ func summary(w *recent.Window, names []recent.Name) string {
 		}
 	}
 	if parts == nil {
-		return "Nobody was decided."
+		return "No user was decided."
 	}
 	return frame.List(parts) + "."
 }
 
 func decidedTable(hour, day *recent.Window, names []recent.Name) *frame.Table {
 	t := &frame.Table{
-		Name: "decided", Caption: "Users by what was decided of them, of calls that record",
+		Name: "decided", Caption: "Users by decision, in calls that record",
 		Columns: []frame.Column{
-			{Title: "Outcome"}, {Title: "Means"}, {Title: "Last hour", Means: "users, each time they were asked for",
+			{Title: "Outcome"}, {Title: "Means"}, {Title: "Last hour", Means: "users, counted in each call",
 				Number: true},
-			{Title: "Last day", Means: "users, each time they were asked for", Number: true},
+			{Title: "Last day", Means: "users, counted in each call", Number: true},
 			{Title: "Of the day", Means: "percent of all decisions", Number: true},
 		},
-		Empty: "Nobody was decided within the last day, by this instance. POST /v1/filter decides; capper filter " +
-			"does it from a file.",
+		Empty: "This instance decided no user in the last day. Users are decided by POST /v1/filter and capper " +
+			"filter.",
 	}
 	all := 0.0
 	for _, name := range names {

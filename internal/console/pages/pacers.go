@@ -27,7 +27,7 @@ func showPacers(v *frame.Visit, counts *recent.Series) (*frame.View, error) {
 	hour, day := counts.Hour(1), counts.Day(dayStep)
 	view := &frame.View{
 		Title:    "Pacers",
-		Question: "How fast may providers be called, how much of that is used, and who waits?",
+		Question: "How fast may messages be handed to providers, and who is waiting?",
 		Data:     day,
 		Tables: []*frame.Table{pacersTable(pacers.Pacers), pacerLimits(pacers.Pacers), permits(pacers.Pacers, hour,
 			day)},
@@ -41,15 +41,16 @@ func showPacers(v *frame.Visit, counts *recent.Series) (*frame.View, error) {
 
 func pacersTable(pacers []api.PacerState) *frame.Table {
 	t := &frame.Table{
-		Name: "pacers", Caption: "Pacers as they stand",
+		Name: "pacers", Caption: "State of the pacers",
 		Columns: []frame.Column{
 			{Title: "Pacer"}, {Title: "State"}, {Title: "Rate", Means: "permits, as configured"},
-			{Title: "Queue", Means: "seconds until the newest slot", Number: true},
-			{Title: "Next", Means: "seconds until the next permit's slot", Number: true},
+			{Title: "Queue", Means: "seconds until the last granted permit", Number: true},
+			{Title: "Next", Means: "seconds until a new permit may be used", Number: true},
 			{Title: "Fullest limit", Means: "percent in use", Number: true},
-			{Title: "Longest wait", Means: "beyond it permits are refused"},
+			{Title: "Longest wait", Means: "permits with a longer wait are refused"},
 		},
-		Empty: "The configuration has no pacers. Add them under pacers to share a provider's rate among all who send.",
+		Empty: "The configuration has no pacers. Add pacers under the key pacers to share the rate of a provider " +
+			"among all senders.",
 	}
 	for _, p := range pacers {
 		used := frame.Text("")
@@ -70,9 +71,9 @@ func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {
 	case p.Per == api.PerMessage:
-		return "one queue for each message: ask for it by the message's id"
+		return "one queue per message: look it up by message id"
 	case next <= 0 && p.QueueMS <= 0:
-		return "free: the next permit waits for nothing"
+		return "free: the next permit needs no wait"
 	case next < time.Second:
 		return "in use"
 	}
@@ -97,10 +98,11 @@ func pacerLimits(pacers []api.PacerState) *frame.Table {
 	t := &frame.Table{
 		Name: "limits", Caption: "Limits of the pacers",
 		Columns: []frame.Column{
-			{Title: "Pacer"}, {Title: "Window"}, {Title: "In use", Means: "slots of the window, those to come included",
+			{Title: "Pacer"}, {Title: "Window"}, {Title: "In use", Means: "permits in the window, including future " +
+				"ones",
 				Number: true}, {Title: "At most", Means: "permits in any window", Number: true},
 		},
-		Empty: "No pacer has limits beside its rate.",
+		Empty: "No pacer has limits in addition to its rate.",
 	}
 	for _, p := range pacers {
 		for _, l := range p.Limits {
@@ -116,7 +118,7 @@ func pacerLimits(pacers []api.PacerState) *frame.Table {
 
 func permits(pacers []api.PacerState, hour, day *recent.Window) *frame.Table {
 	t := &frame.Table{
-		Name: "permits", Caption: "Permits that were asked for",
+		Name: "permits", Caption: "Requested permits",
 		Columns: []frame.Column{
 			{Title: "Pacer"}, {Title: "Granted, last hour", Means: "permits", Number: true},
 			{Title: "Refused, last hour", Means: "permits that would have waited too long", Number: true},
@@ -124,7 +126,7 @@ func permits(pacers []api.PacerState, hour, day *recent.Window) *frame.Table {
 				Means: "permits that would have waited too long", Number: true},
 			{Title: "Failed, last day", Means: "calls that the store did not answer", Number: true},
 		},
-		Empty: "There are no pacers that could be asked.",
+		Empty: "No pacers are configured.",
 	}
 	for _, p := range pacers {
 		count := func(w *recent.Window, kind recent.Kind) frame.Cell {
@@ -156,9 +158,9 @@ func granted(pacers []api.PacerState, hour *recent.Window) *frame.Picture {
 	}
 	slices.Sort(said)
 	return &frame.Picture{
-		Name: "granted", Caption: "Permits granted and refused a second, by pacer; times are in UTC. The last table " +
-			"has the numbers.",
-		Alt: "Permits a second over the last hour, granted and refused. " + frame.List(said) + ".",
+		Name: "granted", Caption: "Permits granted and refused per second, by pacer; times are in UTC. The last " +
+			"table has the numbers.",
+		Alt: "Permits per second over the last hour, granted and refused. " + frame.List(said) + ".",
 		Draw: func(dark bool) ([]byte, error) {
 			return chart.Lines(chart.Picture{Labels: clockLabels(hour), Dark: dark, Unit: "permits a second"}, series)
 		},

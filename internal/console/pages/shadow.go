@@ -16,15 +16,15 @@ import (
 // shadowTable is the limits in the shadow, and whom they would have held back.
 func shadowTable(p *api.Policy, hour, day *recent.Window) *frame.Table {
 	t := &frame.Table{
-		Name: "shadow", Caption: "Limits in the shadow: what they would do",
+		Name: "shadow", Caption: "Shadow limits: what they would do",
 		Columns: []frame.Column{
 			{Title: "Limit"}, {Title: "Of"}, {Title: "What it says"},
-			{Title: "Last hour", Means: "users allowed whom it would have held back, all segments", Number: true},
-			{Title: "Last day", Means: "users allowed whom it would have held back, all segments", Number: true},
+			{Title: "Last hour", Means: "allowed users whom it would have held back, all segments", Number: true},
+			{Title: "Last day", Means: "allowed users whom it would have held back, all segments", Number: true},
 			{Title: "Of the day", Means: "percent of all allowed", Number: true},
 		},
-		Empty: "No limit is in the shadow. With shadow: true a stricter limit is tried on live traffic: it counts " +
-			"and holds nobody back.",
+		Empty: "No shadow limits are configured. A limit with shadow: true is tested on live traffic: it counts " +
+			"users but holds no user back.",
 	}
 	allowed := day.Sum(recent.Name{Kind: recent.Allowed})
 	add := func(segment string, limits []api.Limit) {
@@ -64,14 +64,13 @@ func shadowed(v *frame.Visit) (*frame.Table, error) {
 		return nil, err
 	}
 	t := &frame.Table{
-		Name: "shadow-campaigns", Caption: "Campaigns of the last 7 days, and what limits in the shadow would " +
-			"have done",
+		Name: "shadow-campaigns", Caption: "Campaigns of the last 7 days, and what shadow limits would have done",
 		Columns: []frame.Column{
 			{Title: "Campaign"}, {Title: "Channel"}, {Title: "Limit"}, {Title: "Would have held back",
 				Means: "users who were allowed", Number: true},
-			{Title: "Allowed", Means: "sends recorded, each once", Number: true}, {Title: "Last call"},
+			{Title: "Allowed", Means: "recorded sends, each counted once", Number: true}, {Title: "Last call"},
 		},
-		Empty: "No limit in the shadow would have held anybody back in the last 7 days.",
+		Empty: "Shadow limits would not have held back any user in the last 7 days.",
 	}
 	for _, m := range found.Messages {
 		for _, limit := range slices.Sorted(maps.Keys(m.ShadowDenied)) {

@@ -43,10 +43,10 @@ func states(s *api.Status, now time.Time) []state {
 
 func ready(s *api.Status) state {
 	if s.Ready {
-		return good("Service", "it takes calls.")
+		return good("Service", "the service is ready for calls.")
 	}
-	return state{"bad", "Service", "it asks for no calls now: load balancers send none.",
-		"The parts below say why; while it starts or stops this passes by itself.", ""}
+	return state{"bad", "Service", "the service is not ready now: load balancers send no calls.",
+		"The parts below show the reason; a start or stop ends by itself.", ""}
 }
 
 // store says how the store is.
@@ -57,14 +57,14 @@ func store(s api.StoreStatus) state {
 	}
 	switch s.State {
 	case "ok":
-		return good("Store", "%s answers: sends are decided and recorded.", kind)
+		return good("Store", "%s works: sends are decided and recorded.", kind)
 	case "down":
-		return state{"bad", "Store", kind + " does not answer: nobody is allowed, users come back as unavailable.",
-			"See to it that it runs and has room on its disk; campaigns that ask again later continue where " +
-				"they were. " + chapter(s) + ".", s.Error}
+		return state{"bad", "Store", kind + " does not answer: no user is allowed, and all results are unavailable.",
+			"Check that it runs and has free disk space. Campaigns can be retried later without counting any user " +
+				"twice. " + chapter(s) + ".", s.Error}
 	}
-	return state{"warn", "Store", kind + " answers in part: some users may come back as unavailable.",
-		"Ask again for those later, which counts nobody twice. " + chapter(s) + ".", s.Error}
+	return state{"warn", "Store", kind + " works in part: some users may be unavailable.",
+		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
 }
 
 // chapter is where the documents tell of the store.
@@ -82,22 +82,22 @@ const createdEmpty = "the store was created empty at this start"
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
 		if strings.HasPrefix(warning, createdEmpty) {
-			list = append(list, state{"note", "Store", "it was created empty at this start, as on every first one: " +
-				"sends before it are not known.",
-				"If sends were recorded before, this is another place than theirs: see that store.embedded.path " +
-					"names the one that was used.", ""})
+			list = append(list, state{"note", "Store", "the store was created empty at this start, as at every " +
+				"first start: earlier sends are unknown.",
+				"If sends were recorded before, the service uses another directory now: check that " +
+					"store.embedded.path names the old one.", ""})
 			continue
 		}
-		list = append(list, state{"warn", "Store", "its start noted something that you should know.",
-			"If it is not meant, change what it names and start again.", warning})
+		list = append(list, state{"warn", "Store", "the store reported a warning at its start.",
+			"If this is not intended, change the setting and restart.", warning})
 	}
 	if s.Fleet == nil {
 		return list
 	}
 	for _, what := range slices.Sorted(maps.Keys(s.Fleet.Differing)) {
-		list = append(list, state{"warn", "Instances", fmt.Sprintf("%d of the %d others differ from this one in "+
-			"their %s.", s.Fleet.Differing[what], s.Fleet.Instances-1, what),
-			"While a change is rolled out this passes; else give all of them the same configuration. docs/redis.md, " +
+		list = append(list, state{"warn", "Instances", fmt.Sprintf("%d of the %d other instances differ from this "+
+			"one in their %s.", s.Fleet.Differing[what], s.Fleet.Instances-1, what),
+			"During a rollout this is normal; otherwise give all instances the same configuration. docs/redis.md, " +
 				"“Instances of one fleet”.", ""})
 	}
 	return list
@@ -107,22 +107,22 @@ func storeNotes(s api.StoreStatus) (list []state) {
 func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {
-		return state{"bad", "Segments", "the generation in use lacks sets that the configuration needs: " +
+		return state{"bad", "Segments", "the segments in use lack sets that the configuration requires: " +
 			strings.Join(at.Missing, ", ") + ".",
-			"Publish them with segmentbuild, or take them out of the configuration (of suppress with " +
+			"Publish the sets with segmentbuild, or remove them from the configuration (from suppress with " +
 				"no_longer_suppressed). docs/operating.md, “Sets that must be there”.", ""}
 	}
 	if old := tooOld(at.Guarded); len(old) > 0 {
-		return state{"bad", "Segments", "these suppressed sets are older than their max_age, and sends that they " +
-			"concern are answered unavailable: " + strings.Join(old, ", ") + ".",
-			"See why no build confirms them. docs/operating.md, “Lists that are too old”.", ""}
+		return state{"bad", "Segments", "these suppressed sets are older than their max_age, so affected sends are " +
+			"unavailable: " + strings.Join(old, ", ") + ".",
+			"Find out why no build confirms them. docs/operating.md, “Lists that are too old”.", ""}
 	}
 	if at.Refused != nil {
-		return state{"bad", "Segments", fmt.Sprintf("generation %s is published and refused; generation %s stays "+
+		return state{"bad", "Segments", fmt.Sprintf("generation %s is published but rejected; generation %s stays "+
 			"in use.", at.Refused.Generation, at.Generation),
-			"Find out whether the change is meant. docs/operating.md, “A generation is refused”.", at.Refused.Error}
+			"Find out whether the change is intended. docs/operating.md, “A generation is refused”.", at.Refused.Error}
 	}
-	since := "it is not known since when"
+	since := "since an unknown time"
 	if !at.CreatedAt.IsZero() {
 		since = "made " + frame.Relative(now, at.CreatedAt)
 	}
@@ -130,12 +130,12 @@ func segments(s *api.Status, now time.Time) state {
 	case at.Error != "":
 		return state{"warn", "Segments", fmt.Sprintf("the last refresh failed; generation %s (%s) stays in use.",
 			at.Generation, since),
-			"See to it that the source can be reached and that what was published there is whole: segmentbuild " +
-				"inspect says so. docs/operating.md, “Segments from S3”.", at.Error}
+			"Check that the location of the segments can be reached, and check its content with segmentbuild " +
+				"inspect. docs/operating.md, “Segments from S3”.", at.Error}
 	case at.Origin == "cache":
-		return state{"warn", "Segments", fmt.Sprintf("generation %s (%s) comes from the local cache, as the source "+
-			"could not be asked.", at.Generation, since),
-			"See to it that the source can be reached.", ""}
+		return state{"warn", "Segments", fmt.Sprintf("generation %s (%s) comes from the local cache, because the "+
+			"location of the segments could not be reached.", at.Generation, since),
+			"Check that the location of the segments can be reached.", ""}
 	}
 	return good("Segments", "generation %s is in use, %s.", at.Generation, since)
 }
@@ -154,13 +154,14 @@ func configuration(c api.ConfigStatus, now time.Time) []state {
 	list := []state{good("Configuration", "version %s is in force, loaded %s.", c.Version,
 		frame.Relative(now, c.LoadedAt))}
 	if c.Error != "" {
-		list[0] = state{"warn", "Configuration", fmt.Sprintf("the file was changed and the change was refused %s; "+
-			"version %s stays in force.", frame.Relative(now, c.ErrorAt), c.Version),
-			"Correct what is named below: capper check-config says the same before a change.", c.Error}
+		list[0] = state{"warn", "Configuration", fmt.Sprintf("the configuration file was changed, but the change "+
+			"was rejected %s; version %s stays in force.", frame.Relative(now, c.ErrorAt), c.Version),
+			"Correct the fault below. capper check-config finds such faults before a change.", c.Error}
 	}
 	for _, problem := range c.Problems {
-		list = append(list, state{"warn", "Configuration", "it says something that is allowed and hardly meant.",
-			"Change it, if it is not what you want.", problem})
+		list = append(list, state{"warn", "Configuration", "the configuration has a setting that is allowed but " +
+			"probably a mistake.",
+			"Change the setting if it is not intended.", problem})
 	}
 	return list
 }
@@ -168,15 +169,16 @@ func configuration(c api.ConfigStatus, now time.Time) []state {
 func audit(a *api.AuditStatus, now time.Time) state {
 	switch {
 	case a == nil:
-		return good("Audit", "it is off: why somebody was not sent to last week cannot be looked up. The key audit "+
-			"turns it on.")
+		return good("Audit", "the audit is off, so past decisions cannot be looked up. The key audit in the "+
+			"configuration turns it on.")
 	case a.State == "ok":
 		return good("Audit", "every decision is recorded to %s, %d since the start.", a.To, a.Records)
 	case a.State == "behind":
-		return state{"warn", "Audit", fmt.Sprintf("%d files wait to be written to %s. Decisions go on and nothing "+
-			"is lost so far.", a.WaitingFiles, a.To),
-			"See to it that the place can be reached and has room.", a.Error}
+		return state{"warn", "Audit", fmt.Sprintf("%d files wait for upload to %s. Decisions continue, and no "+
+			"record is lost so far.", a.WaitingFiles, a.To),
+			"Check that the location can be reached and has free space.", a.Error}
 	}
-	return state{"bad", "Audit", fmt.Sprintf("records are being lost, %d since the start. Decisions go on.", a.Lost),
-		"See to it that the place and the local disk can be written and have room. docs/audit.md.", a.Error}
+	return state{"bad", "Audit", fmt.Sprintf("the audit is losing records, %d since the start. Decisions continue.",
+		a.Lost),
+		"Check that the location and the local disk are writable and have free space. docs/audit.md.", a.Error}
 }

@@ -55,7 +55,7 @@ func sentences(p *api.Policy) (said []string) {
 		said = append(said, fmt.Sprintf("Channel %s is number %d.", name, p.Channels[name]))
 	}
 	if p.Timezone != "" {
-		said = append(said, "Users whose time zone is not known are taken to live in "+p.Timezone+".")
+		said = append(said, "Users without a known time zone get the time zone "+p.Timezone+".")
 	}
 	return said
 }

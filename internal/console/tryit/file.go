@@ -29,7 +29,7 @@ func readFile(from io.Reader) (found *given, fault string) {
 			return found, found.tooMany()
 		}
 		if err != nil {
-			return found, fmt.Sprintf("The file is no list of ids and no CSV: %v.", err)
+			return found, fmt.Sprintf("The file is neither a list of ids nor a CSV: %v.", err)
 		}
 		line, _ := rows.FieldPos(0)
 		if columns == 0 {
@@ -43,7 +43,7 @@ func readFile(from io.Reader) (found *given, fault string) {
 			}
 		}
 		if len(row) != columns {
-			return found, fmt.Sprintf("Line %d has %s, where line 1 has %d: each line needs the same columns.", line,
+			return found, fmt.Sprintf("Line %d has %s, but line 1 has %d: every line needs the same columns.", line,
 				values(len(row)), columns)
 		}
 		if id := strings.TrimSpace(row[column]); id != "" || columns > 1 {
@@ -81,8 +81,8 @@ func columnOf(row []string, line int) (column int, header bool, fault string) {
 	if len(row) == 1 {
 		return 0, false, ""
 	}
-	return 0, false, fmt.Sprintf("Line %d has %s, and none is named user_id or id, so it is not known which column "+
-		"holds the ids. Give the file a header with user_id, or only the ids, one on each line.", line,
+	return 0, false, fmt.Sprintf("Line %d has %s, and none is named user_id or id. Add a header with user_id, or "+
+		"use one id per line.", line,
 		values(len(row)))
 }
 

@@ -46,8 +46,7 @@ func (ps pages) tryIDs(v *frame.Visit, p *page) error {
 	case fault != "":
 		p.Wrong = &wrong{Field: field, Text: fault}
 	case found.users.IsEmpty():
-		p.Wrong = &wrong{Field: field, Text: "There is no id in it. Paste ids, or choose a file of ids, one on " +
-			"each line."}
+		p.Wrong = &wrong{Field: field, Text: "No user id was given. Paste ids, or choose a file with one id per line."}
 	}
 	if p.Wrong != nil {
 		return nil
@@ -72,7 +71,7 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 		return file, "the ids of " + header.Filename, nil
 	case err != nil && !errors.Is(err, http.ErrMissingFile) && !errors.Is(err, http.ErrNotMultipart):
 		return nil, "", &frame.Refusal{Status: http.StatusBadRequest, What: "The file could not be read.",
-			Do: "Choose it again."}
+			Do: "Choose the file again."}
 	}
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
@@ -109,8 +108,8 @@ func (g *given) tooMany() string {
 	if n <= mostNow {
 		return ""
 	}
-	return fmt.Sprintf("It has %s ids, and at most %s are tried at once. Take a part of them, or publish them as a "+
-		"set and try its name.", frame.Count(n).Text, frame.Count(mostNow).Text)
+	return fmt.Sprintf("The list has %s ids, but at most %s can be tried at once. Use a part of the list, or "+
+		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(mostNow).Text)
 }
 
 // readWords reads ids that stand between blanks, commas, semicolons or ends of lines. fault

@@ -64,9 +64,9 @@ func (ps pages) again(v *frame.Visit, name string) (*frame.View, error) {
 	p := ps.results.of(v, name)
 	if p == nil {
 		return nil, &frame.Refusal{
-			Status: http.StatusGone, What: "The result of these ids is not here: it is kept for a quarter of an " +
-				"hour, by one instance, for the key that gave the ids.",
-			Do: "Open Try it and give the ids again.",
+			Status: http.StatusGone, What: "The result has expired: it is kept for 15 minutes, by one instance, for " +
+				"the key that sent the ids.",
+			Do: "Open Try it and send the ids again.",
 		}
 	}
 	view := &frame.View{Title: "Try it", Question: question, Data: p, Calls: []string{"POST /v1/forecast"}}

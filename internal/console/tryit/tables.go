@@ -24,10 +24,10 @@ func (t *tried) scaled(n int) uint64 {
 // Counted is how the numbers of now came about, in a sentence.
 func (t *tried) Counted() string {
 	if t.Sampled == 0 {
-		return "Every one of them was decided as a send now would be."
+		return "Every user was decided as for a send now."
 	}
-	return fmt.Sprintf("They are more than the service decides at once: a sample of %s was decided as a send now "+
-		"would be, and numbers are scaled to all.", frame.Count(t.Sampled).Text)
+	return fmt.Sprintf("The audience is too large to decide at once: a sample of %s was decided as for a send now, "+
+		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
 }
 
 // Undecided is users of whom the service could not tell, scaled.
@@ -43,8 +43,7 @@ func segmentsTable(t *tried) *frame.Table {
 		Name: "segments", Caption: "By segment, now",
 		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Means: "of the audience", Number: true},
 			{Title: "May receive", Means: "users, now", Number: true}, {Title: "Of them", Means: "%", Number: true}},
-		Empty: "The audience has no users, so there is nothing to count. Check the expression against the page " +
-			"Segments.",
+		Empty: "The audience has no users. Compare the expression with the page Segments.",
 	}
 	names := slices.Sorted(maps.Keys(t.Summary.Segments))
 	slices.SortStableFunc(names,
@@ -72,7 +71,7 @@ func limitsTable(t *tried) *frame.Table {
 		Name: "limits", Caption: "Held back, now",
 		Columns: []frame.Column{{Title: "By"}, {Title: "Users", Means: "now", Number: true},
 			{Title: "Of all", Means: "%", Number: true}},
-		Empty: "Nobody is held back.",
+		Empty: "No user is held back.",
 	}
 	add := func(name string, users int) {
 		table.Rows = append(table.Rows, []frame.Cell{frame.Text(name), frame.Count(t.scaled(users)),
@@ -88,7 +87,7 @@ func limitsTable(t *tried) *frame.Table {
 // whom limits in the shadow would hold back.
 func partsTable(t *tried) *frame.Table {
 	table := &frame.Table{
-		Name: "parts", Caption: "Of these, by set; and what limits in the shadow would hold back",
+		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",
 		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "now", Number: true}},
 	}
 	add := func(of, by string, users int) {

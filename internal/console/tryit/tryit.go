@@ -92,7 +92,7 @@ type tried struct {
 	Sendable string
 }
 
-const question = "How many could be sent to now, and over the next seven days? Nothing is recorded."
+const question = "How many users could receive a message now, and in the next seven days? Nothing is recorded."
 
 // show tries the expression of the address, if there is one.
 func (ps pages) show(v *frame.Visit) (*frame.View, error) {
@@ -137,8 +137,8 @@ func checkChannel(p *page) *wrong {
 	if p.Channel == "" || slices.Contains(p.Channels, p.Channel) {
 		return nil
 	}
-	return &wrong{Field: "channel", Text: "The configuration has no channel of this name. Choose one of those that " +
-		"are offered."}
+	return &wrong{Field: "channel", Text: "The configuration has no channel of this name. Choose a channel from the " +
+		"list."}
 }
 
 // refusedBy is the view with what the service says is wrong with what was asked; other
@@ -232,7 +232,7 @@ func atOnce(ask func() (now, later outlook.Basis, err error)) error {
 	}
 	return &frame.Refusal{
 		Status: http.StatusServiceUnavailable,
-		What:   "The configuration or the segments changed while the page was made, so its numbers would be of two.",
+		What:   "The configuration or the segments changed while the numbers were computed.",
 		Do:     "Try again in a moment.",
 	}
 }

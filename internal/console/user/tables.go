@@ -13,15 +13,15 @@ import (
 
 func limitsTable(k *known) *frame.Table {
 	t := &frame.Table{
-		Name: "limits", Caption: "Limits of segment " + segmentWords(k.Segment) + ", as the user stands with them now",
+		Name: "limits", Caption: "Limits of segment " + segmentWords(k.Segment) + ", and how much of them the user " +
+			"has used",
 		Columns: []frame.Column{
 			{Title: "Limit"}, {Title: "Used", Means: "sends in its window", Number: true},
 			{Title: "At most", Means: "sends in its window", Number: true},
 			{Title: "Window"}, {Title: "Channels", Means: "whose sends count"},
 			{Title: "A slot frees", Means: "when it is full"},
 		},
-		Empty: "No limit applies to this user: nothing is held back by one. They are in the configuration, under " +
-			"limits.",
+		Empty: "No limit applies to this user. Limits are configured under the key limits.",
 	}
 	for _, l := range k.Limits {
 		name, frees := frame.Text(l.Name), frame.Text("there is room")
@@ -32,7 +32,7 @@ func limitsTable(k *known) *frame.Table {
 		case l.RetryAt != nil:
 			frees = frame.Time(*l.RetryAt)
 		case l.Max == 0:
-			frees = frame.Text("never: it is 0")
+			frees = frame.Text("never: the limit is 0")
 		}
 		t.Rows = append(t.Rows, []frame.Cell{name, frame.Count(l.Used), frame.Count(l.Max),
 			frame.Text(windowWords(l.Limit)), frame.Text(onChannels(l.Channels)), frees})
@@ -49,11 +49,10 @@ func segmentWords(name string) string {
 
 func sendsTable(k *known) *frame.Table {
 	t := &frame.Table{
-		Name: "sends", Caption: "Recorded sends, the latest first: these count against limits",
+		Name: "sends", Caption: "Recorded sends that count against limits, latest first",
 		Columns: []frame.Column{{Title: "Sent"}, {Title: "Channel"}, {Title: "Message"},
 			{Title: "Team", Means: "namespace of the key"}},
-		Empty: "No send of this user is recorded: none was allowed in the time that logs are kept, or all were " +
-			"released or erased.",
+		Empty: "No send of this user is recorded: none was allowed recently, or all were given back or erased.",
 	}
 	for i := len(k.Sends) - 1; i >= 0; i-- {
 		s := k.Sends[i]
@@ -87,7 +86,7 @@ func messageCell(id, namespace *string) frame.Cell {
 
 func deniedTable(k *known) *frame.Table {
 	t := &frame.Table{
-		Name: "decisions", Caption: "What was decided of the user, the latest first",
+		Name: "decisions", Caption: "Decisions about the user, latest first",
 		Columns: []frame.Column{
 			{Title: "Decided"}, {Title: "Channel"}, {Title: "Message"}, {Title: "Outcome"}, {Title: "Held back by"},
 			{Title: "Asked by", Means: "client and key"},
@@ -122,9 +121,9 @@ func channelWords(d api.Decision) string {
 // outcomes are the outcomes of the audit as people say them.
 var outcomes = map[string]string{
 	"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
-	"unavailable": "not decided: to be asked again",
-	"released":    "slot given back", "absent": "nothing to give back",
-	"release_unavailable": "not known whether the slot was given back",
+	"unavailable": "not decided: try again",
+	"released":    "send given back", "absent": "no send to give back",
+	"release_unavailable": "unknown whether the send was given back",
 }
 
 // outcomeWords is an outcome as people say it.
@@ -150,7 +149,7 @@ type past struct {
 func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
 
 func nothingIn(days int) string {
-	return fmt.Sprintf("The audit holds nothing of this user from the last %s: nobody asked for them then, or those "+
+	return fmt.Sprintf("The audit has no decision about this user in the last %s: no call named the user, or the "+
 		"records are not written yet.", pastDays(days))
 }
 
@@ -159,20 +158,20 @@ func pastOf(v *frame.Visit, id uint32, days int) past {
 	found, err := v.API.Decisions(v.Context(), id, v.Now.AddDate(0, 0, -days))
 	switch {
 	case client.HasCode(err, client.CodeConflict):
-		return past{Empty: "The audit is off, so denials leave no trace. The key audit of the configuration says " +
-			"where decisions are recorded: from then on they are shown here."}
+		return past{Empty: "The audit is off, so denials are not recorded. Set the key audit in the configuration " +
+			"to record decisions; this page then shows them."}
 	case err != nil:
-		return past{Empty: "The audit could not be read now, so denials are not shown; all else on this page is " +
-			"complete. The Overview says how the audit is."}
+		return past{Empty: "The audit could not be read now, so denials are not shown; the rest of the page is " +
+			"complete. The Overview shows the state of the audit."}
 	}
 	p := past{Decisions: found.Decisions, Empty: nothingIn(days)}
 	if found.More {
-		p.Notes = append(p.Notes, "Older decisions are left out: the audit was read back to "+
-			found.Since.UTC().Format("2 Jan 2006, 15:04 UTC")+", which is as much as this page takes.")
+		p.Notes = append(p.Notes, "Older decisions are not shown: the audit was read back to "+
+			found.Since.UTC().Format("2 Jan 2006, 15:04 UTC")+", the limit of this page.")
 	}
 	if len(found.Faults) > 0 {
-		p.Notes = append(p.Notes, "Some files of the audit cannot be read, and what they hold is missing here: "+
-			frame.List(found.Faults)+". capper audit verify says more.")
+		p.Notes = append(p.Notes, "Some audit files cannot be read, so their decisions are missing here: "+
+			frame.List(found.Faults)+". capper audit verify shows details.")
 	}
 	return p
 }

@@ -56,7 +56,7 @@ type known struct {
 	Past     past
 }
 
-const question = "Why did this customer not get it, and when may they receive something again?"
+const question = "Why did this user not receive a message, and when may they receive one again?"
 
 func show(v *frame.Visit) (*frame.View, error) { return view(v, nil) }
 
@@ -71,7 +71,7 @@ func view(v *frame.Visit, said *message) (*frame.View, error) {
 	}
 	id, err := strconv.ParseUint(p.Asked, 10, 32)
 	if err != nil {
-		p.Wrong = "A user id is a whole number from 0 to 4294967295, in digits alone."
+		p.Wrong = "A user id is a whole number from 0 to 4294967295."
 		shown.Status = http.StatusBadRequest
 		return shown, nil
 	}
@@ -158,8 +158,8 @@ func erase(v *frame.Visit) (*frame.View, string, error) {
 		return shown, "", err
 	}
 	if strings.TrimSpace(v.PostFormValue("again")) != asked {
-		shown, err := view(v, &message{"bad", fmt.Sprintf("Nothing was erased: what was typed is not %s. Type the "+
-			"id again to erase this user.", asked)})
+		shown, err := view(v, &message{"bad", fmt.Sprintf("Nothing was erased: the typed id is not %s. Type the id "+
+			"again to erase this user.", asked)})
 		if shown != nil {
 			shown.Status = http.StatusBadRequest
 		}
@@ -167,16 +167,14 @@ func erase(v *frame.Visit) (*frame.View, string, error) {
 	}
 	if err := v.API.Erase(v.Context(), uint32(id)); err != nil {
 		if client.HasCode(err, client.CodeForbidden) {
-			err = &frame.Refusal{Status: http.StatusForbidden, What: "Nothing was erased: the key that you signed " +
-				"in with lacks the scope admin.", Do: "Sign in with a key that has it, or ask whoever looks after " +
-				"the service."}
+			err = &frame.Refusal{Status: http.StatusForbidden, What: "Nothing was erased: your API key lacks the " +
+				"scope admin.", Do: "Sign in with a key that has the scope, or ask the operator."}
 		}
 		return nil, "", err
 	}
-	done := fmt.Sprintf("User %d was erased: every recorded send and all else that the store kept. Limits count "+
-		"from nothing now. "+
-		"Where the audit is on, its readers show nothing of this user from before. Segments and sets are published "+
-		"elsewhere and stay as they are.", id)
+	done := fmt.Sprintf("User %d was erased: all recorded sends and other data in the store are gone, and limits "+
+		"start from zero. The audit no longer shows earlier records of this user. Segments and sets are published "+
+		"separately and stay as they are.", id)
 	shown, err := view(v, &message{"good", done})
 	return shown, "", err
 }

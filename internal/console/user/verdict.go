@@ -32,21 +32,21 @@ func (v verdict) On() string {
 func judge(v *frame.Visit, k *known, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
-			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the set %s, which is suppressed: "+
-				"no waiting helps, only leaving the set.", s.Set), time.Time{}}
+			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the suppressed set %s and "+
+				"receives nothing until removed from the set.", s.Set), time.Time{}}
 		}
 	}
 	if h := k.Holdout; h != nil && counts(h.Channels, channel) {
-		return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the holdout of %g %% who get nothing, "+
-			"to compare with.", h.Percent), time.Time{}}
+		return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the holdout, the control group of %g "+
+			"%% who receive nothing.", h.Percent), time.Time{}}
 	}
 	if len(k.Missing) > 0 {
-		return verdict{channel, "warn", "not known", "the generation in use lacks " + frame.List(k.Missing) +
-			": sends that need it are answered unavailable until it is published.", time.Time{}}
+		return verdict{channel, "warn", "not known", "the segments in use lack " + frame.List(k.Missing) +
+			": sends that need the set are unavailable until it is published.", time.Time{}}
 	}
 	if len(k.TooOld) > 0 {
 		return verdict{channel, "warn", "not known", "the list " + frame.List(k.TooOld) +
-			" is older than its max_age: sends that need it are answered unavailable until a build confirms it.",
+			" is older than its max_age: sends that need the set are unavailable until a build confirms it.",
 			time.Time{}}
 	}
 	held := holding(k, channel)
@@ -82,7 +82,7 @@ func holding(k *known, channel string) held {
 		switch {
 		case l.Shadow || !counts(l.Channels, channel) || l.Used < l.Max:
 		case l.Max == 0:
-			h.never = fmt.Sprintf("the limit %s lets nothing through, whenever it is.", l.Name)
+			h.never = fmt.Sprintf("the limit %s never allows a send.", l.Name)
 		case l.RetryAt != nil:
 			h.because = append(h.because, fmt.Sprintf("%s has %d of %s used in %s", l.Name, l.Used, sends(l.Max),
 				windowWords(l.Limit)))
@@ -91,7 +91,7 @@ func holding(k *known, channel string) held {
 	}
 	for _, q := range k.Quiet {
 		if q.Now && counts(q.Channels, channel) && q.Until != nil {
-			h.because = append(h.because, "quiet hours are on where the user is ("+q.From+" to "+q.To+")")
+			h.because = append(h.because, "quiet hours are active for the user ("+q.From+" to "+q.To+")")
 			h.until = later(h.until, *q.Until)
 		}
 	}
@@ -115,7 +115,7 @@ func free(k *known, channel string) string {
 		}
 	}
 	if len(left) == 0 {
-		return "no limit counts this channel for the user."
+		return "no limit applies to this channel for the user."
 	}
 	return strings.Join(left, "; ") + "."
 }
@@ -131,7 +131,7 @@ func quietThen(v *frame.Visit, k *known, channel string, at time.Time) string {
 	if err != nil || len(f.Forecasts) == 0 || f.Forecasts[0].Summary.Denied[api.LimitQuiet] == 0 {
 		return ""
 	}
-	return "Quiet hours are on then, so a send goes out only when they end."
+	return "Quiet hours are active then, so the send must wait until they end."
 }
 
 // notes are what applies to the user beside limits, in sentences.
@@ -145,7 +145,7 @@ func notes(e *api.Explanation) (list []string) {
 		list = append(list, text)
 	}
 	if h := e.Holdout; h != nil {
-		list = append(list, fmt.Sprintf("Held out: one of the %g %% who get nothing, %s, to compare with.", h.Percent,
+		list = append(list, fmt.Sprintf("Held out: in the control group of %g %% who receive nothing, %s.", h.Percent,
 			onChannels(h.Channels)))
 	}
 	for _, q := range e.Quiet {
@@ -157,11 +157,12 @@ func notes(e *api.Explanation) (list []string) {
 			zoneWords(q.Zone, e.Timezone), onChannels(q.Channels), now))
 	}
 	if len(e.Missing) > 0 {
-		list = append(list, "Not published: "+frame.List(e.Missing)+". What needs these sets is told as if the user "+
-			"were in none of them.")
+		list = append(list, "Not published: "+frame.List(e.Missing)+". Results that need these sets assume that the "+
+			"user "+
+			"is in none of them.")
 	}
 	if len(e.WouldBeDeniedBy) > 0 {
-		list = append(list, "Shadow limits without a free slot, which deny nobody: "+frame.List(e.WouldBeDeniedBy)+".")
+		list = append(list, "Shadow limits that are full, which deny no user: "+frame.List(e.WouldBeDeniedBy)+".")
 	}
 	return list
 }
