@@ -67,7 +67,7 @@ func TestNarrowed(t *testing.T) {
 	t.Parallel()
 	for _, n := range []remote.Narrowed{{Sample: remote.Percent{To: 10}}, {Salt: "a"}} {
 		_, err := n.Audience("vip")
-		require.ErrorContains(t, err, "go together")
+		require.ErrorContains(t, err, "must be given together")
 	}
 	n := remote.Narrowed{Sample: remote.Percent{To: 10}, Salt: "a", Generation: "g1"}
 	got, err := n.Audience("vip")
