@@ -206,7 +206,7 @@ func (r *Reader) readHeader(payload []byte) error {
 	h.Widening = c.millis()
 	r.at, r.next = h.Begun, h.First
 	if c.err == nil && (!IsInstance(h.Instance) || h.Number == 0 || h.First == 0) {
-		c.fail(fmt.Errorf("header has invalid file number %d, instance %q or record number %d",
+		c.fail(fmt.Errorf("audit file header has invalid file number %d, instance %q or record number %d",
 			h.Number, h.Instance, h.First))
 	}
 	return c.end()

@@ -89,7 +89,7 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		c.card = int(binary.LittleEndian.Uint16(rest[4*i+2:])) + 1
 		c.kind = kindOf(isRun, i, c.card)
 		if i > 0 && c.key <= list[i-1].key {
-			return nil, nil, nil, fmt.Errorf("container %d: key %d is out of order after key %d",
+			return nil, nil, nil, fmt.Errorf("bitmap container %d: key %d is out of order after key %d",
 				i, c.key, list[i-1].key)
 		}
 	}

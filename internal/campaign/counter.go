@@ -43,7 +43,7 @@ const (
 // NewCounter is a counter over the store. logger may be nil, and registerer too.
 func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Registerer) (*Counter, error) {
 	if store == nil {
-		return nil, errors.New("campaign: a counter needs a store")
+		return nil, errors.New("campaign: a counter must have a store")
 	}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)

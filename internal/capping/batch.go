@@ -58,7 +58,7 @@ const MaxShadow = 32
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
-		return fmt.Errorf("batch of %d users must have equally many groups and verdicts, got %d and %d",
+		return fmt.Errorf("batch of %d users must have one group and one verdict per user, got %d and %d",
 			len(b.Users), len(b.Groups), len(verdicts))
 	case b.Retention < MinRetention || b.Retention > MaxRetention:
 		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, b.Retention)
@@ -138,7 +138,7 @@ const (
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
-		return fmt.Errorf("release of %d users must have equally many results, got %d", len(users), len(released))
+		return fmt.Errorf("release of %d users must have one result per user, got %d", len(users), len(released))
 	case token == (Token{}):
 		return errors.New("release must have a message id")
 	}

@@ -46,7 +46,7 @@ type Merged struct {
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
-		return fmt.Errorf("merge of %d users must have equally many logs and results, got %d and %d",
+		return fmt.Errorf("merge of %d users must have one log and one result per user, got %d and %d",
 			len(m.Users), len(m.Logs), len(merged))
 	case m.Retention < MinRetention || m.Retention > MaxRetention:
 		return fmt.Errorf("retention: must be %v to %v, got %v", MinRetention, MaxRetention, m.Retention)

@@ -176,11 +176,12 @@ func TestMalformedMerge(t *testing.T) {
 			Logs: []capping.Log{logWith(capping.Entry{At: 1}, capping.Entry{At: 1})}, Retention: time.Hour}
 	}
 	require.NoError(t, good().Check(make([]capping.Merged, 1)))
-	require.ErrorContains(t, good().Check(nil), "merge of 1 users must have equally many logs and results, got 1 and 0")
+	require.ErrorContains(t, good().Check(nil), "merge of 1 users must have one log and one result per user, got 1 "+
+		"and 0")
 	for want, spoil := range map[string]func(m *capping.Merge){
-		"merge of 2 users must have equally many": func(m *capping.Merge) { m.Users = append(m.Users, 8) },
-		"retention: must be":                      func(m *capping.Merge) { m.Retention = 0 },
-		"user 7: log of 25 bytes":                 func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
+		"merge of 2 users must have one log": func(m *capping.Merge) { m.Users = append(m.Users, 8) },
+		"retention: must be":                 func(m *capping.Merge) { m.Retention = 0 },
+		"user 7: log of 25 bytes":            func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
 		"user 7: log entry 1: earlier than": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: 2},
 				capping.Entry{At: 1})

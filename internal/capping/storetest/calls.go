@@ -122,7 +122,7 @@ func (f *fixture) take(message string, users []capping.UserID, holders []atomic.
 		}
 		held = append(held, users[i])
 		if n := holders[i].Add(1); n != 1 {
-			return held, fmt.Errorf("user %d: %d sends hold the one slot", users[i], n)
+			return held, fmt.Errorf("user %d has %d sends, but the limit is one", users[i], n)
 		}
 	}
 	for i, v := range verdicts {

@@ -13,9 +13,9 @@ import (
 // malformations are what a batch can be that no store can decide, each made of
 // one that it can, with what is said about it.
 var malformations = map[string]func(b *capping.Batch){
-	"verdicts, got 0 and 3":                     func(b *capping.Batch) { b.Groups = nil },
-	"verdicts, got 4 and 3":                     func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
-	"batch of 2 users must have equally many":   func(b *capping.Batch) { b.Users = b.Users[:2] },
+	"verdict per user, got 0 and 3":             func(b *capping.Batch) { b.Groups = nil },
+	"verdict per user, got 4 and 3":             func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
+	"batch of 2 users must have one group":      func(b *capping.Batch) { b.Users = b.Users[:2] },
 	"batch has 0 groups of rules and must have": func(b *capping.Batch) { b.Rules = nil },
 	"batch has 257 groups of " +
 		"rules": func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
@@ -65,7 +65,7 @@ func malformedBatch(f *fixture) {
 		require.Equal(f, make([]capping.Verdict, 3), verdicts, want)
 	}
 	b := f.batch(f.message(), users)
-	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "groups and verdicts, got 3 and 0")
+	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "verdict per user, got 3 and 0")
 	require.ErrorContains(f, f.store.Filter(context.Background(), &capping.Batch{}, nil), "retention")
 	for _, user := range users {
 		require.Zero(f, f.log(user).Len())
@@ -81,9 +81,9 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"release of 3 users must have equally many results, got 0": {capping.Message{ID: message}.Token(), 0},
-		"release of 3 users must have equally many results, got 4": {capping.Message{ID: message}.Token(), 4},
-		"release must have a message id":                           {capping.Token{}, 3},
+		"release of 3 users must have 3 results, got 0": {capping.Message{ID: message}.Token(), 0},
+		"release of 3 users must have 3 results, got 4": {capping.Message{ID: message}.Token(), 4},
+		"release must have a message id":                {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

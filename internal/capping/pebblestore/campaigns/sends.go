@@ -113,7 +113,8 @@ func encodeSends(s campaign.Sends) []byte {
 
 func decodeSends(value []byte) (campaign.Sends, error) {
 	if len(value) != sendsSize || value[0] != sendsVersion {
-		return campaign.Sends{}, fmt.Errorf("campaign sends %x: must have %d bytes and version %d", value, sendsSize,
+		return campaign.Sends{}, fmt.Errorf("stored sends of a campaign %x: must have %d bytes and version %d",
+			value, sendsSize,
 			sendsVersion)
 	}
 	return campaign.Sends{

@@ -208,7 +208,7 @@ func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Colum
 
 func checkLength(n int, page parquet.Page) error {
 	if n != int(page.NumValues()) {
-		return fmt.Errorf("parquet: %d values in a page of %d values", n, page.NumValues())
+		return fmt.Errorf("parquet: a page has %d values but declares %d", n, page.NumValues())
 	}
 	return nil
 }
