@@ -56,7 +56,7 @@ func TestClockAtStart(t *testing.T) {
 	}
 	used(t, at(3*day), "ahead") // by a clock that was wrong from the start on
 	config.ClockBound = day
-	refused(t, at(0), "it was last used at", "sends may have expired too early", config.Path+".id")
+	refused(t, at(0), "was last used at", "sends may have expired too early", config.Path+".id")
 	used(t, at(2*day+hour), "near")
 	config.ClockBound = 3 * year
 	used(t, at(2*year), "later")

@@ -147,7 +147,7 @@ func TestDamagedLogs(t *testing.T) {
 		require.Equal(t, want, v.Outcome, "user %d", users[i])
 	}
 	_, err = s.Log(context.Background(), 11)
-	require.ErrorContains(t, err, "log of 11 bytes")
+	require.ErrorContains(t, err, "log has 11 bytes")
 	released := make([]capping.Released, len(users))
 	require.Error(t, s.Release(context.Background(), capping.Message{ID: "m"}.Token(), 0, users, released))
 	require.Equal(t, capping.ReleaseDone, released[0])

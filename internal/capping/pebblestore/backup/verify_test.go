@@ -73,7 +73,7 @@ func TestArchiveOfOtherFiles(t *testing.T) {
 			`file "000009.sst" is not named in manifest.json`},
 		"twice": {func(e []entry) []entry { return append(e, e[0]) }, `contains entry "000001.log" twice`},
 		"another size": {func(e []entry) []entry { e[1].content += "more"; return e },
-			`file "000002.sst" has 17 bytes, and 13 by manifest.json`},
+			`file "000002.sst" has 17 bytes, but should have 13 according to manifest.json`},
 		"no manifest": {func(e []entry) []entry { return e[:3] }, "manifest.json is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
