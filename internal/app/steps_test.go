@@ -64,8 +64,8 @@ func TestStepsAreBounded(t *testing.T) {
 
 	err = s.stop()
 	require.ErrorIs(t, err, errRunning)
-	require.ErrorContains(t, err, "stop calls: context deadline exceeded: step did not finish within 1ms, and it "+
-		"still runs")
+	require.ErrorContains(t, err, "stop calls: context deadline exceeded: step did not finish within 1ms, and step is "+
+		"still running")
 	require.ErrorContains(t, err, "stop store: stays open until the process ends, because a step that uses it did "+
 		"not finish: stop calls")
 	require.Equal(t, []string{"start segments", "start store", "start calls", "stop segments"}, h.did)

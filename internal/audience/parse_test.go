@@ -193,8 +193,8 @@ func TestFaultsOfNamedExpressions(t *testing.T) {
 		"a circle behind another": {map[string]string{"a": "b", "b": "c", "c": "b"},
 			"b: b refers to itself: b → c → b"},
 		"syntax":  {map[string]string{"a": "b &", "c": "a"}, `a: column 4: expected a name or "(", got the end`},
-		"all":     {map[string]string{"all": "b"}, `all: "all" is a reserved name of expressions`},
-		"default": {map[string]string{"default": "b"}, `default: "default" is a reserved name of expressions`},
+		"all":     {map[string]string{"all": "b"}, `all: name "all" is reserved for expressions`},
+		"default": {map[string]string{"default": "b"}, `default: name "default" is reserved for expressions`},
 		"bad names": {map[string]string{"a b": "c", "": "c", "-a": "c", "(": "c"}, badName("") + "\n" + badName("(") +
 			"\n" + badName("-a") + "\n" + badName("a b")},
 		"several": {map[string]string{"b": "b", "a": ""}, "a: column 1: expected a name or \"(\", got the end\nb: b " +

@@ -288,7 +288,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"audience null":    {someLimits + "audiences: {a: }\n", "audiences.a: must be a string, got nothing"},
 		"audience twice":   {someLimits + "audiences: {a: b, a: c}\n", "audiences.a: is given twice"},
 		"audience of everybody": {someLimits + "audiences: {all: b}\n",
-			`audiences.all: "all" is a reserved name of expressions`},
+			`audiences.all: name "all" is reserved for expressions`},
 		"audience name":        {someLimits + "audiences: {a b: b}\n", "audiences.a b: must be 1 to 128 letters"},
 		"audience syntax":      {someLimits + "audiences: {b: vip, a: vip & | new}\n", "f:4:24: audiences.a: column 7"},
 		"audience long syntax": {someLimits + "audiences:\n  a: |\n    vip &\n    ! new\n", "audiences.a: column 7"},

@@ -161,7 +161,7 @@ func TestSegmentsAndWhatChanged(t *testing.T) {
 		require.Contains(t, page, said)
 	}
 	page = v.get(http.StatusOK, "segments/changes")
-	require.Contains(t, page, "7 users who were in no segment came into one")
+	require.Contains(t, page, "7 users joined a segment for the first time")
 	require.Contains(t, v.get(http.StatusOK, "segments/changes?format=csv&table=segments"),
 		"active,changed,900,907,7,0")
 	require.Contains(t, v.get(http.StatusNotFound, "segments/changes?from=a&to=b"),

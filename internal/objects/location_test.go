@@ -174,9 +174,9 @@ func TestLocationsStopWithTheirContext(t *testing.T) {
 func TestOpenRefusesWhatIsNoLocation(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{
-		"":              "no location",
-		"s3://":         "no bucket",
-		"s3:///prefix":  "no bucket",
+		"":              "location is empty",
+		"s3://":         "the bucket is missing",
+		"s3:///prefix":  "the bucket is missing",
 		"gs://bucket/x": `unknown scheme "gs"`,
 	} {
 		_, err := objects.Open(t.Context(), location, objects.S3Config{})

@@ -110,7 +110,7 @@ func TestLookupsAreOfOneGeneration(t *testing.T) {
 		if path != "/v1/filter" {
 			body = strings.Replace(body, `,"message_id":"m"`, "", 1)
 		}
-		requireRefused(t, s.post(path, body), http.StatusGone, "gone", badBody{field: "generation", message: "is gone"})
+		requireRefused(t, s.post(path, body), http.StatusGone, "gone", badBody{field: "generation", message: "does not exist"})
 	}
 }
 
@@ -214,7 +214,7 @@ func TestQueriesAreChecked(t *testing.T) {
 		"/v1/segments/vip/members?after=1;max=2":               {message: "is not valid in a URL"},
 		"/v1/segments/vip/members?%zz":                         {message: "is not valid in a URL"},
 		"/v1/status?generation=a":                              {message: "no query parameters"},
-		"/v1/segments/vip/members?Max=1":                       {field: "Max", message: "takes after, max, generation"},
+		"/v1/segments/vip/members?Max=1":                       {field: "Max", message: "has after, max, generation"},
 		"/v1/segments?generation=" + strings.Repeat("g", 1025): {field: "generation", message: "1025 bytes"},
 	} {
 		requireRefused(t, s.get(path), http.StatusBadRequest, "invalid_request", want)

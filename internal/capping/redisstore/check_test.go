@@ -111,7 +111,7 @@ func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
 		require.Len(t, found, warnings, acks)
 		if warnings > 0 {
 			require.Contains(t, found[0], "has 2 replicas, but replica_acks: 1 waits for 1: a send is lost if a "+
-				"replica that lacks it is promoted")
+				"replica without it is promoted")
 		}
 	}
 }

@@ -495,7 +495,7 @@ func TestWhyAClusterDoesNotServe(t *testing.T) {
 					"redis.cluster", doctor.Failed))
 				return strings.Contains(found, want[0])
 			}, want[0])
-			require.Contains(t, found, "takes "+c.Addrs[1]+" for lost")
+			require.Contains(t, found, "considers "+c.Addrs[1]+" lost")
 			require.Contains(t, found, want[1])
 		})
 	}

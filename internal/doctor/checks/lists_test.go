@@ -47,6 +47,6 @@ func TestAListThatLosesUsersIsTold(t *testing.T) {
 	require.Empty(t, only(list(bitmap.Range(0, 101)), "segments.generation", doctor.Failed))
 	report = list(bitmap.Of())
 	require.Contains(t, only(report, "segments.generation", doctor.Failed)[0].Seen,
-		"its set opted-out is empty: all 100 users left")
+		"set opted-out is empty: all 100 users left")
 	require.Contains(t, only(report, "segments.generation", doctor.Warning)[0].Seen, "the set is empty in generation")
 }
