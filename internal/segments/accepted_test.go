@@ -75,11 +75,11 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 		"must differ from from_sha256":  func(a *segments.Accepted) { a.ToSHA256 = a.FromSHA256 },
 		"removed 1001: must be at most": func(a *segments.Accepted) { a.Removed = 1001 },
 		"for a set that vanished":       func(a *segments.Accepted) { a.ToSHA256 = "" },
-		"change has 0 bytes":             func(a *segments.Accepted) { a.Change = "" },
-		"change has 65 bytes":            func(a *segments.Accepted) { a.Change = strings.Repeat("x", 65) },
-		"reason has 0 bytes":             func(a *segments.Accepted) { a.Reason = "" },
-		"reason has 1025 bytes":          func(a *segments.Accepted) { a.Reason = strings.Repeat("x", 1025) },
-		"reason has 1 bytes":             func(a *segments.Accepted) { a.Reason = "\xff" },
+		"change has 0 bytes":            func(a *segments.Accepted) { a.Change = "" },
+		"change has 65 bytes":           func(a *segments.Accepted) { a.Change = strings.Repeat("x", 65) },
+		"reason has 0 bytes":            func(a *segments.Accepted) { a.Reason = "" },
+		"reason has 1025 bytes":         func(a *segments.Accepted) { a.Reason = strings.Repeat("x", 1025) },
+		"reason has 1 bytes":            func(a *segments.Accepted) { a.Reason = "\xff" },
 		"accepted[0]: at: must be set":  func(a *segments.Accepted) { a.At = time.Time{} },
 	} {
 		a := accepted(segmentstest.Epoch)

@@ -110,7 +110,8 @@ func TestLookupsAreOfOneGeneration(t *testing.T) {
 		if path != "/v1/filter" {
 			body = strings.Replace(body, `,"message_id":"m"`, "", 1)
 		}
-		requireRefused(t, s.post(path, body), http.StatusGone, "gone", badBody{field: "generation", message: "does not exist"})
+		requireRefused(t, s.post(path, body), http.StatusGone, "gone", badBody{field: "generation",
+			message: "does not exist"})
 	}
 }
 
