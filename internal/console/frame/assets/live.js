@@ -67,7 +67,7 @@
       tell("");
     } catch {
       failures++;
-      tell("The service cannot be reached: what you see is as of the time below. Trying again.");
+      tell("The service cannot be reached. This page shows its state at the time below. Trying again.");
     }
     plan();
   };
