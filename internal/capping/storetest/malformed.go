@@ -81,8 +81,8 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"release of 3 users must have 3 results, got 0": {capping.Message{ID: message}.Token(), 0},
-		"release of 3 users must have 3 results, got 4": {capping.Message{ID: message}.Token(), 4},
+		"release of 3 users must have one result per user, got 0": {capping.Message{ID: message}.Token(), 0},
+		"release of 3 users must have one result per user, got 4": {capping.Message{ID: message}.Token(), 4},
 		"release must have a message id":                {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
