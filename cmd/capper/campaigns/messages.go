@@ -100,7 +100,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 }
 
 // sends returns a count of sends of the message for a table.
-func sends(m *client.Message, n int64) string {
+func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
 	}

@@ -215,26 +215,26 @@ func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	require.Equal(t, 100, count(verdicts, capping.Replayed))
 	require.Equal(t, campaign.Sends{Recorded: 100, AtLeast: true}, sends("both"))
 	merge := capping.MergeOf([]capping.Sent{
-		{User: users[0], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.TokenOf("import")}},
-		{User: users[50], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.TokenOf("import")}},
+		{User: users[0], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.Message{ID: "import"}.Token()}},
+		{User: users[50], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.Message{ID: "import"}.Token()}},
 	})
 	merge.Messages, merge.Counted, merge.Retention = []capping.Message{{ID: "import"}}, true, time.Hour
 	require.NoError(t, s.Merge(t.Context(), merge, make([]capping.Merged, 2)))
 	require.Equal(t, campaign.Sends{AtLeast: true}, sends("import"))
 	release := func(id string) {
 		t.Helper()
-		require.NoError(t, s.Release(t.Context(), capping.TokenOf(id), 0, users, make([]capping.Released, len(users))))
+		require.NoError(t, s.Release(t.Context(), capping.Message{ID: id}.Token(), 0, users, make([]capping.Released, len(users))))
 	}
 	release("before")
 	require.Equal(t, campaign.Sends{Recorded: 120, AtLeast: true}, sends("before"))
 	release("never sent")
 	m.end()
 	require.False(t, f.admins[to].Exists(t.Context(), string(script.AppendCountsKey(nil, s.prefixes[0],
-		capping.TokenOf("never sent")))).Val() > 0, "a release makes no counts")
+		capping.Message{ID: "never sent"}.Token()))).Val() > 0, "a release makes no counts")
 	filter(t, s, batchOf("after", users))
 	require.Equal(t, campaign.Sends{Recorded: 120}, sends("after"))
 	require.Positive(t, f.admins[to].PTTL(t.Context(), string(script.AppendCountsKey(nil, s.prefixes[0],
-		capping.TokenOf("import")))).Val(), "marked counts expire")
+		capping.Message{ID: "import"}.Token()))).Val(), "marked counts expire")
 	for _, log := range readLogs(t, s) {
 		require.NotEmpty(t, log)
 	}

@@ -83,7 +83,7 @@ func malformedRelease(f *fixture) {
 	}{
 		"release of 3 users must have one result per user, got 0": {capping.Message{ID: message}.Token(), 0},
 		"release of 3 users must have one result per user, got 4": {capping.Message{ID: message}.Token(), 4},
-		"release must have a message id":                {capping.Token{}, 3},
+		"release must have a message id":                          {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

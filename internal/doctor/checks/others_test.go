@@ -20,6 +20,7 @@ import (
 
 	"capper/internal/capping/redisstore/inspect"
 	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/capping/redisstore/topology/examine"
 	"capper/internal/doctor"
 )
 
@@ -263,7 +264,7 @@ func TestOneVerdictOfEachServer(t *testing.T) {
 		return &inspect.Report{Nodes: []*inspect.Node{{
 			Addr: "10.0.0.1:6379", Master: master, Facts: connect.ParseInfo("# Persistence\r\n" + info),
 			Settings: map[string]string{"appendonly": configured},
-			Refusals: []error{off}, Warnings: []string{role},
+			Survey: examine.Survey{Findings: examine.Findings{Refusals: []error{off}, Warnings: []string{role}}},
 		}}}
 	}
 	const failed, master = "failed replica 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty",
