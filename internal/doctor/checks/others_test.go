@@ -264,7 +264,7 @@ func TestOneVerdictOfEachServer(t *testing.T) {
 		return &inspect.Report{Nodes: []*inspect.Node{{
 			Addr: "10.0.0.1:6379", Master: master, Facts: connect.ParseInfo("# Persistence\r\n" + info),
 			Settings: map[string]string{"appendonly": configured},
-			Survey: examine.Survey{Findings: examine.Findings{Refusals: []error{off}, Warnings: []string{role}}},
+			Survey:   examine.Survey{Findings: examine.Findings{Refusals: []error{off}, Warnings: []string{role}}},
 		}}}
 	}
 	const failed, master = "failed replica 10.0.0.1:6379: appendonly is no: a master that restarts comes back empty",
