@@ -26,7 +26,7 @@ import (
 type servers struct{ m *testing.M }
 
 func (s servers) Run() int {
-	defer os.RemoveAll(toolDir)
+	defer testkit.RemovePrograms()
 	return s3test.Main(func() int { return testcluster.Run(s.m) })
 }
 

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -179,27 +178,9 @@ func publish(t *testing.T, place string, ranges ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// toolDir holds the built segmentbuild; TestMain removes it.
-var toolDir string
-
-var builtSegmentbuild = sync.OnceValues(func() (string, error) {
-	var err error
-	if toolDir, err = os.MkdirTemp("", "segmentbuild"); err != nil {
-		return "", err
-	}
-	file := filepath.Join(toolDir, "segmentbuild")
-	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, "../segmentbuild").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return file, nil
-})
-
 func segmentbuild(t *testing.T) string {
 	t.Helper()
-	file, err := builtSegmentbuild()
-	require.NoError(t, err)
-	return file
+	return testkit.Program(t, "segmentbuild")
 }
 
 // configure writes a configuration for a directory of segments and the
@@ -245,4 +226,11 @@ func counter(t *testing.T, p *process, sample string) int64 {
 	}
 	require.NoError(t, lines.Err())
 	return 0
+}
+
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(data)
 }

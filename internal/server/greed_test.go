@@ -1,7 +1,8 @@
+//go:build storms
+
 package server_test
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -15,28 +16,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/capping"
-	"capper/internal/capping/pebblestore"
-	"capper/internal/server"
-	"capper/internal/server/admission"
-	"capper/internal/server/listen"
+	"capper/internal/testkit"
 )
 
-// victimVariable makes the test binary a service over a store in the directory
-// in it: a process of its own, whose memory can be measured. It is built anew,
-// since the race detector takes several times the memory and the time.
-const victimVariable = "CAPPER_TEST_VICTIM"
-
-// The bounds of the victim, and what is documented of its memory: twice the
-// budgets (the garbage collector lets as much be garbage), and what the
-// process takes without a call, the store's cache with it.
+// The victim is the program with these bounds. The documented memory is twice the budgets, because
+// the garbage collector allows as much garbage, and 150 MiB for the process and its small cache.
 const (
 	victimBodies  = 128 << 20
 	victimAnswers = 128 << 20
@@ -44,30 +34,6 @@ const (
 	victimBase    = 150 << 20
 	victimMemory  = 2*(victimBodies+victimAnswers+victimUsers*64) + victimBase
 )
-
-// everybodyBlocked denies all users, so that answers are large.
-func everybodyBlocked(capping.UserID) uint8 { return 4 }
-
-func runVictim(dir string) error {
-	ctx := context.Background()
-	store, err := pebblestore.Open(ctx, pebblestore.Config{Path: dir, Clock: time.Now, CacheBytes: 16 << 20})
-	if err != nil {
-		return err
-	}
-	generation := &testSegments{names: []string{"new", "active", "vip", "blocked", "free"}, lookup: everybodyBlocked}
-	decider := capping.New(store, func() capping.Segments { return generation }, testPolicy(), time.Now)
-	s, err := server.New(server.Config{Capper: decider, Bounds: admission.Bounds{InFlightBytes: victimBodies,
-		AnswerBytes: victimAnswers, CallTimeout: time.Minute}})
-	if err != nil {
-		return err
-	}
-	l, err := s.Listen("127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println(l.Addr())
-	return listen.Serve(s.HTTPServer(s.Public(), nil), l)
-}
 
 // victim is the service in a process of its own.
 type victim struct {
@@ -78,22 +44,48 @@ type victim struct {
 
 func startVictim(t *testing.T) *victim {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "victim")
-	out, err := exec.Command("go", "test", "-c", "-race=false", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	command := exec.Command(binary)
-	command.Env = append(os.Environ(), victimVariable+"="+t.TempDir())
-	command.Stderr = os.Stderr
-	output, err := command.StdoutPipe()
-	require.NoError(t, err)
+	dir := t.TempDir()
+	ids, config := filepath.Join(dir, "ids.txt"), filepath.Join(dir, "capper.yaml")
+	require.NoError(t, os.WriteFile(ids, []byte("1\n"), 0o600))
+	out, err := exec.Command(testkit.Program(t, "segmentbuild"), "build", "--to", dir+"/segments", "--segment",
+		"new="+ids).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `server:
+  listen: "127.0.0.1:0"
+  call_timeout: 1m
+  max_in_flight_users: %d
+  bounds: {body_bytes: %d, answer_bytes: %d}
+segments: {source: %[4]s/segments, cache_dir: %[4]s/cache}
+store: {embedded: {path: %[4]s/log.db, cache_size: 16MiB}}
+limits: {default: [{name: never, max: 0, window: 24h}]} # answers that deny everybody are large
+`, victimUsers, victimBodies, victimAnswers, dir), 0o600))
+	command := exec.Command(testkit.Program(t, "capper"), "serve", "--config", config)
+	log := new(testkit.Log)
+	command.Stderr = log
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	addr, err := bufio.NewReader(output).ReadString('\n')
-	require.NoError(t, err)
-	return &victim{t, strings.TrimSpace(addr), command.Process.Pid}
+	v := &victim{t: t, pid: command.Process.Pid}
+	testkit.Eventually(t, func() bool { return v.ready(log.String()) }, "%s", log)
+	return v
+}
+
+var victimAddress = regexp.MustCompile(`what=api address=(\S+)\s`)
+
+func (v *victim) ready(log string) bool {
+	found := victimAddress.FindStringSubmatch(log)
+	if found == nil {
+		return false
+	}
+	v.addr = found[1]
+	response, err := http.Get("http://" + v.addr + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 var peakMemory = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
@@ -158,14 +150,6 @@ func (v *victim) strike(ctx context.Context, from, header string, body []byte, s
 			_, err = c.Write([]byte("\r\n"))
 		}
 	}
-}
-
-func idList(from, n int) []byte {
-	body := []byte(`{"message_id":"greed","user_ids":[`)
-	for i := range n {
-		body = strconv.AppendInt(append(body, ','), int64(from+i), 10)
-	}
-	return append(bytes.Replace(body, []byte("[,"), []byte("["), 1), "]}"...)
 }
 
 // squeezed is the gzip of 16 MiB in 16 KiB, whole.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -115,4 +116,12 @@ func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 	require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, time.Minute,
 		10*time.Millisecond,
 		"nobody reads them")
+}
+
+func idList(from, n int) []byte {
+	body := []byte(`{"message_id":"greed","user_ids":[`)
+	for i := range n {
+		body = strconv.AppendInt(append(body, ','), int64(from+i), 10)
+	}
+	return append(bytes.Replace(body, []byte("[,"), []byte("["), 1), "]}"...)
 }

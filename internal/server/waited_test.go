@@ -20,6 +20,9 @@ func (l *changingLimiter) Take(context.Context, string, capping.Rate, int) (capp
 	return capping.RateState{Allowed: true, Remaining: 1}, nil
 }
 
+// everybodyBlocked puts all users into the segment blocked.
+func everybodyBlocked(capping.UserID) uint8 { return 4 }
+
 // A call that waits for its turn is decided by the lists and limits of when it has it, and not of when it came:
 // whoever unsubscribed meanwhile is not allowed.
 func TestACallThatWaitedIsDecidedByThePresentGeneration(t *testing.T) {

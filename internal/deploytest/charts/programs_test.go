@@ -1,47 +1,26 @@
 package charts
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
-
-// bin is the folder of both programs, built once.
-var bin = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "capper-charts-")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/capper", "./cmd/segmentbuild")
-	build.Dir = Root()
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return dir, nil
-})
-
-var built string // what TestMain removes
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(built)
-	}
+	testkit.RemovePrograms()
 	os.Exit(status)
 }
 
 func program(t *testing.T, name string) string {
 	t.Helper()
-	dir, err := bin()
-	require.NoError(t, err)
-	return filepath.Join(dir, name)
+	return testkit.Program(t, name)
 }
 
 // The real capper accepts the configuration that each pod gets.

@@ -1,3 +1,5 @@
+//go:build storms
+
 package drills
 
 import (
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // Every node is lost with its data. A new cluster, of other shards, gets the copy that was made under load, and
@@ -130,7 +133,7 @@ func scriptBy(t testing.TB, cli string, args ...string) (string, error) {
 func (p *place) refused(more string) string {
 	p.Helper()
 	file := p.configure(freeAddr(p), more)
-	out, err := exec.Command(filepath.Join(programs, "capper"), "serve", "--config", file).CombinedOutput()
+	out, err := exec.Command(testkit.Program(p, "capper"), "serve", "--config", file).CombinedOutput()
 	require.Error(p, err, "%s", out)
 	return string(out)
 }
@@ -144,8 +147,8 @@ capper audit export --audit "$AUDIT" --since "$SINCE" --out since.ndjson &&
   capper import - --format ndjson --at-column time --verify`
 	cmd := exec.Command("bash", "-c", line)
 	cmd.Dir = p.TempDir()
-	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "CAPPER_URL=http://"+addr, "SINCE="+since,
-		"AUDIT="+filepath.Join(p.dir, "audit"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(testkit.Program(p, "capper"))+":"+os.Getenv("PATH"),
+		"CAPPER_URL=http://"+addr, "SINCE="+since, "AUDIT="+filepath.Join(p.dir, "audit"))
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()

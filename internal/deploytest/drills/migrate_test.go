@@ -1,3 +1,5 @@
+//go:build storms
+
 package drills
 
 import (
@@ -6,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -81,7 +82,7 @@ type passed struct {
 }
 
 func (p *place) command(config, addr string, more ...string) *exec.Cmd {
-	return exec.Command(filepath.Join(programs, "capper"), append([]string{"migrate", "--json", "--url", "http://" +
+	return exec.Command(testkit.Program(p, "capper"), append([]string{"migrate", "--json", "--url", "http://" +
 		addr, "--config", config, "--work", p.dir + "/moving"}, more...)...)
 }
 

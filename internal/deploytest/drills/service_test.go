@@ -1,3 +1,5 @@
+//go:build storms
+
 package drills
 
 import (
@@ -21,26 +23,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// programs is the directory that the programs are built into.
-var programs string
-
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "capper-drills-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	programs = dir
-	if out, err := exec.Command("go", "build", "-o", dir+"/", "capper/cmd/...").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)
-		return 1
-	}
-	return testcluster.Run(m)
+	status := testcluster.Run(m)
+	testkit.RemovePrograms()
+	os.Exit(status)
 }
 
 // place is what instances of one fleet share.
@@ -57,7 +43,7 @@ func newPlace(t testing.TB, addrs []string) *place {
 	p := &place{TB: t, dir: t.TempDir(), addrs: addrs}
 	ids := filepath.Join(p.dir, "new.txt")
 	require.NoError(t, os.WriteFile(ids, []byte("1\n2\n3\n"), 0o644))
-	out, err := exec.Command(filepath.Join(programs, "segmentbuild"), "build", "--to", filepath.Join(p.dir, "segments"),
+	out, err := exec.Command(testkit.Program(t, "segmentbuild"), "build", "--to", filepath.Join(p.dir, "segments"),
 		"--segment", "new="+ids).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return p
@@ -102,7 +88,7 @@ func (p *place) launch(addr, program, more string) *instance {
 	p.Helper()
 	file := p.configure(addr, more)
 	i := &instance{TB: p.TB, place: p, addr: addr, log: new(testkit.Log), done: make(chan struct{})}
-	i.cmd = exec.Command(cmp.Or(program, filepath.Join(programs, "capper")), "serve", "--config", file)
+	i.cmd = exec.Command(cmp.Or(program, testkit.Program(p, "capper")), "serve", "--config", file)
 	stderr, err := i.cmd.StderrPipe()
 	require.NoError(p, err)
 	require.NoError(p, i.cmd.Start())

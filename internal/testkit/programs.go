@@ -1,0 +1,49 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// ProgramsVariable names the environment variable with the directory of capper and segmentbuild,
+// built once for a whole run by scripts/test.sh.
+const ProgramsVariable = "CAPPER_TEST_BIN"
+
+// ownPrograms is the directory that this process built the programs into; "" before the first build.
+var ownPrograms string
+
+var buildPrograms = sync.OnceValues(func() (dir string, err error) {
+	if ownPrograms, err = os.MkdirTemp("", "capper-programs-"); err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", ownPrograms+"/", "capper/cmd/...")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return ownPrograms, nil
+})
+
+// Program returns the path of capper or segmentbuild. The program comes from the directory in
+// CAPPER_TEST_BIN. Where the variable is unset, the first call in a process builds both.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv(ProgramsVariable)
+	if dir == "" {
+		var err error
+		if dir, err = buildPrograms(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, name)
+}
+
+// RemovePrograms removes the programs that this process built. TestMain calls it after the tests.
+func RemovePrograms() {
+	if ownPrograms != "" {
+		_ = os.RemoveAll(ownPrograms)
+	}
+}
