@@ -6,7 +6,7 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run test demo bench torture engines lint openapi screenshots chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
+.PHONY: build run quick test storms demo bench torture engines lint openapi screenshots chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
 
 build: ## both programs, into build/bin, stamped with what git says they are
 	go build -trimpath -buildvcs=false -ldflags "$$(scripts/version.sh ldflags)" -o build/bin/ ./cmd/...
@@ -14,8 +14,15 @@ build: ## both programs, into build/bin, stamped with what git says they are
 run: build ## a service on the embedded store with sample segments, and a first campaign
 	LISTEN=$(LISTEN) scripts/run.sh
 
-test: ## every test, with the race detector, on a real cluster and a real S3 server
+quick: ## the tests of the domain and the leaves: no server, no program; about a minute
+	scripts/test.sh quick
+
+test: ## every test but the storms, on a real cluster and a real S3 server; about ten minutes
 	scripts/test.sh
+
+storms: ## storms, kills, drills, alerts and rented servers, and the image; needs root for the image
+	scripts/test.sh storms
+	scripts/image-test.sh
 
 demo: build ## the whole system: S3, a 3+3 cluster, segmentbuild, capper, blasts of a million users
 	scripts/demo.sh
@@ -50,7 +57,7 @@ release-check: ## goreleaser's check, and two builds of all archives with the sa
 engines: ## the tests of the Redis store on Valkey, newer and older Redis: make engines ENGINES="valkey-9.1 redis-8.0"
 	scripts/engines.sh test $(ENGINES)
 
-lint: ## gofmt, vet, staticcheck
+lint: ## gofmt, vet, staticcheck, over the storms too
 	scripts/lint.sh
 
 openapi: ## the API's description: a linter, and its types under tsc --strict

@@ -7,5 +7,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CAPPER_BENCH_FACTOR
 CAPPER_BENCH_FACTOR=$(awk -v f="${FACTOR:-1}" 'BEGIN {print 1 / f}')
 show() { sed -n 's/^ *\(|.*\)/\1/p; /bench_test.go.*factor/p; /bench_pacing_test.go.*factor/p; /^--- FAIL/p; /Error/p'; }
-go test -count=1 -timeout 60m -run '^TestPacingComparedWithOthers$' -v ./internal/capping/redisstore | show
-go test -count=1 -timeout 60m -run '^TestPermitsPerSecond$' -v ./cmd/capper | show
+go test -tags storms -count=1 -timeout 60m -run '^TestPacingComparedWithOthers$' -v ./internal/capping/redisstore | show
+go test -tags storms -count=1 -timeout 60m -run '^TestPermitsPerSecond$' -v ./cmd/capper | show

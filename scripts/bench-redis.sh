@@ -5,5 +5,5 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 CAPPER_BENCH_FACTOR=$(awk -v f="${FACTOR:-1}" 'BEGIN {print 1 / f}') \
-  go test -count=1 -timeout 60m -run '^TestComparedWithTheUsualDesign$' -v ./internal/capping/redisstore |
+  go test -tags storms -count=1 -timeout 60m -run '^TestComparedWithTheUsualDesign$' -v ./internal/capping/redisstore |
   sed -n 's/^ *\(|.*\)/\1/p; /bench_test.go.*factor/p; /^--- FAIL/p; /Error/p'

@@ -1,8 +1,43 @@
 #!/usr/bin/env bash
-# Every test with the race detector, on a 3+3 Redis Cluster and an S3 server started for this run and
-# stopped at its end, and in a Chromium. Arguments go to `go test`; the default is every package.
+# The tests, on a 3+3 Redis Cluster, an S3 server and a Chromium that are started for the run and stopped at its end.
+#
+#   scripts/test.sh quick     the domain and the leaves: no server, no program, no race detector
+#   scripts/test.sh           every test but the storms: what a change needs before it is submitted
+#   scripts/test.sh storms    the storms: tests of files with the build tag storms, and no others
+#   scripts/test.sh list      the storms by name: package, space, test
+#   scripts/test.sh ARGS…     go test with the race detector and these arguments, storms included
+#
+# CAPPER_TEST_BIN holds capper and segmentbuild for all packages of a run; a test that runs alone builds its own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# As programs are shipped: tests without the race detector share the compiled packages of the programs.
+plain() { CGO_ENABLED=0 GOFLAGS=-trimpath "$@"; }
+
+# The packages whose tests start no server and build no program, but for the slow ones beside a store, a service
+# or a program: the domain and the leaves.
+quick_packages() {
+  local module builders
+  module=$(go list -m)
+  builders=$(grep -rlE --include='*_test.go' 'exec\.Command\("go", "(build|run)"|scripts/[a-z-]+\.sh' internal | xargs -n1 dirname | sort -u)
+  plain go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' ./internal/... |
+    grep '\.test ' | grep -vE "$module/internal/(testcluster|objects/s3test) " | sed "s|^$module/||; s|\.test .*||" |
+    grep -vE '/(pebblestore|redisstore|deploytest)(/|$)|^internal/(clienttest|console|testkit|whatif)$' |
+    grep -vxF "$builders" | sed 's|^|./|'
+}
+
+# Files with storms, from which make storms, make test and their own test take which tests are which.
+storm_files() { grep -rlE --include='*_test.go' '^//go:build .*\bstorms\b' cmd internal lookup scripts | sort; }
+storms() {
+  storm_files | while read -r file; do
+    sed -nE "s|^func ((Test\|Fuzz)[A-Z0-9_][A-Za-z0-9_]*)\(.*|${file%/*} \1|p" "$file"
+  done | grep -v ' TestMain$'
+}
+
+case ${1:-} in
+  list) storms; exit ;;
+  quick) plain go test -vet=off -ldflags='-s -w' $(quick_packages); exit ;;
+esac
 
 dir=$(mktemp -d)
 stop() {
@@ -19,22 +54,28 @@ scripts/s3.sh up "$dir/s3"
 scripts/cluster.sh up "$dir/cluster" --node-timeout 15000 # nobody breaks it, and a busy machine is no reason to fail over
 . "$dir/s3/env"
 . "$dir/cluster/env"
-export CAPPER_TEST_S3="$dir/s3/env" CAPPER_TEST_REDIS
+export CAPPER_TEST_S3="$dir/s3/env" CAPPER_TEST_REDIS CAPPER_TEST_BIN="$dir/bin"
+plain go build -ldflags='-s -w' -o "$dir/bin/" ./cmd/...
 # The race detector wants cgo; programs that tests compile are as they are shipped. vet is lint's, and
 # nobody debugs these binaries: without their tables a hundred of them are linked in less time.
 # GOGC, where it is set, is meant for the compiler.
 race() {
   CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 30m "$@"
 }
-if [ $# -gt 0 ]; then
-  race "$@"
-  exit
-fi
-# Several packages compile the programs that they try, at the same time: what these are made of is compiled here, once.
-GOFLAGS=-trimpath CGO_ENABLED=0 go build -o "$dir/bin/" ./cmd/...
-(cd client && race ./...) # a module of its own
-# Alerts that must not fire need a machine that is not busy with something else: they come last and alone.
-quiet=internal/deploytest/alerts
-# What takes longest comes first.
-race -p 3 ./internal/capping/redisstore ./cmd/capper $(go list ./... | grep -v "$quiet\$")
-race "./$quiet"
+
+case ${1:-} in
+  storms)
+    # Alerts that must not fire need a machine that is not busy with something else: they come last and alone.
+    quiet=internal/deploytest/alerts
+    names="^($(storms | cut -d' ' -f2 | sort -u | paste -sd'|'))\$"
+    race -tags storms -p 3 -run "$names" $(storms | cut -d' ' -f1 | sort -u | grep -vxF "$quiet" | sed 's|^|./|')
+    race -tags storms -run "$names" "./$quiet"
+    ;;
+  '')
+    # A package without a goroutine of its own has nothing for the race detector.
+    (cd client && race ./...) # a module of its own
+    # The longest come first.
+    race -p 3 ./internal/capping/redisstore ./cmd/capper $(go list ./...)
+    ;;
+  *) race -tags storms "$@" ;;
+esac

@@ -14,5 +14,5 @@ case $store in
   *) echo "torture.sh: error: STORE must be redis or embedded, got $store" >&2; exit 2 ;;
 esac
 CAPPER_TORTURE_MINUTES=$minutes CAPPER_TORTURE_SEED=$seed \
-  go test -count=1 -timeout "$(awk -v m="$minutes" 'BEGIN {print int(m * 2 + 10)}')m" -run '^TestTorture$' -v "./internal/capping/$package" |
+  go test -tags storms -count=1 -timeout "$(awk -v m="$minutes" 'BEGIN {print int(m * 2 + 10)}')m" -run '^TestTorture$' -v "./internal/capping/$package" |
   grep -v '^=== '

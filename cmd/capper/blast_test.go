@@ -1,3 +1,5 @@
+//go:build storms
+
 package main
 
 import (
@@ -105,13 +107,6 @@ func TestABlastWhoseServiceDies(t *testing.T) {
 	text, err = run(p.url)
 	require.NoError(t, err, text)
 	require.Equal(t, "20000000\n20000001\n", readFile(t, out))
-}
-
-func readFile(t *testing.T, file string) string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	return string(data)
 }
 
 // A service that is killed and comes back in the middle of a blast delays it,

@@ -4,20 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // serveSteady is a service with a slow and a quick pacer.
@@ -86,81 +82,4 @@ func TestPacedLinesComeAtTheRate(t *testing.T) {
 	require.Greater(t, time.Since(start), time.Duration(all-n)*4*time.Millisecond)
 	require.Contains(t, talk.String(), fmt.Sprintf("capper: %d lines were copied, %d of them in this run: ", all,
 		all-n))
-}
-
-// A reader that does not read and a writer that does not write hold nothing up: a
-// signal ends the command, and the count is exact.
-func TestAPaceThatHangsIsStopped(t *testing.T) {
-	t.Parallel()
-	p := serveSteady(t)
-	file, text := numbers(t, 100_000)
-	var talk bytes.Buffer
-	full := exec.Command("capper", "pace", "quick", file, "--url", p.url)
-	full.Stderr = &talk
-	out, err := full.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, full.Start())
-	begun := make([]byte, 1)
-	_, err = io.ReadFull(out, begun)
-	require.NoError(t, err)
-	<-time.After(time.Second) // until the pipe takes no more; the count is to be exact whenever it ends
-	require.NoError(t, full.Process.Signal(os.Interrupt))
-	state, err := full.Process.Wait()
-	require.NoError(t, err)
-	require.Equal(t, 1, state.ExitCode())
-	got, err := io.ReadAll(out)
-	require.NoError(t, err)
-	full.Wait()
-	got = append(begun, got...)
-	require.True(t, strings.HasPrefix(text, string(got)))
-	require.Equal(t, bytes.Count(got, []byte{'\n'}), through(t, &talk))
-
-	var silent bytes.Buffer
-	empty := exec.Command("capper", "pace", "quick", "--url", p.url)
-	in, err := empty.StdinPipe()
-	require.NoError(t, err)
-	defer in.Close()
-	empty.Stderr = &silent
-	out, err = empty.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, empty.Start())
-	_, err = io.WriteString(in, "one\nhalf of ano")
-	require.NoError(t, err)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "one\n", line)
-	require.NoError(t, empty.Process.Signal(syscall.SIGTERM))
-	require.EqualError(t, empty.Wait(), "exit status 1")
-	require.Equal(t, 1, through(t, &silent))
-}
-
-// A service that is killed under way, and comes back, costs no line.
-func TestAPaceOutlivesTheService(t *testing.T) {
-	t.Parallel()
-	config := configure(t, "{default: {daily: 1}}\npacers: {steady: {rate: 200/s}}")
-	p := serve(t, config)
-	text, err := os.ReadFile(config)
-	require.NoError(t, err)
-	write(t, config, strings.Replace(string(text), "127.0.0.1:0", strings.TrimPrefix(p.url, "http://"), 1))
-	file, want := numbers(t, 1300)
-	talk := new(testkit.Log)
-	pace := exec.Command("capper", "pace", "steady", file, "--url", p.url)
-	pace.Stderr = talk
-	out, err := pace.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, pace.Start())
-	var got bytes.Buffer
-	lines := bufio.NewScanner(out)
-	for n := 0; lines.Scan(); n++ {
-		fmt.Fprintln(&got, lines.Text())
-		if n == 100 {
-			p.signal(syscall.SIGKILL)
-			testkit.Eventually(t, func() bool { return strings.Contains(talk.String(), "no permits yet") }, talk)
-			launch(t, config)
-		}
-	}
-	require.NoError(t, pace.Wait(), "%s", talk)
-	require.Equal(t, want, got.String())
-	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, retrying: "), "%s", talk)
-	require.Equal(t, 1, strings.Count(talk.String(), "capper: permits are available again\n"), "%s", talk)
 }

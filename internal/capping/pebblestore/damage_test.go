@@ -2,126 +2,15 @@ package pebblestore
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/pebblestore/logcache"
 )
-
-// damagedStore is a closed store with a send to each of n users, in whose
-// tables a byte is flipped about every so many.
-func damagedStore(t *testing.T, n, every int) (dir string, flips int) {
-	dir = t.TempDir()
-	s := reopen(t, Config{Path: dir})
-	users := manyUsers(n)
-	for first := 0; first < n; first += 100_000 {
-		_, err := filterAll(s, "m", users[first:min(n, first+100_000)]...)
-		require.NoError(t, err)
-	}
-	require.NoError(t, s.db.Flush())
-	require.NoError(t, s.db.Compact(context.Background(), []byte{database.KeyLog}, []byte{database.KeyEnd}, true))
-	require.NoError(t, s.Close())
-	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
-	require.NoError(t, err)
-	for _, table := range tables {
-		content, err := os.ReadFile(table)
-		require.NoError(t, err)
-		for at := every / 2; at < len(content)-60_000; at += every {
-			content[at] ^= 1
-			flips++
-		}
-		require.NoError(t, os.WriteFile(table, content, 0o600))
-	}
-	return dir, flips
-}
-
-// usersOfBlock is more than the logs of one send that a block has room for.
-const usersOfBlock = 400
-
-// TestDamagedBlocks flips bytes all over the tables of a store: the users of
-// those blocks are unavailable, nobody else, and at once when they are asked
-// again. Nobody is allowed as if new. Erasing them is the remedy, which lasts.
-func TestDamagedBlocks(t *testing.T) {
-	t.Parallel()
-	const all = 150_000
-	dir, flips := damagedStore(t, all, 150_000)
-	require.Greater(t, flips, 15)
-	s := reopen(t, Config{Path: dir, SweepInterval: time.Hour})
-	users := manyUsers(all)
-	lost := filterParts(t, s, "m", users, capping.Replayed)
-	require.GreaterOrEqual(t, len(lost), flips)
-	require.LessOrEqual(t, len(lost), flips*usersOfBlock)
-	began := time.Now()
-	require.False(t, s.db.Damage().Unfiltered)
-	require.Equal(t, lost, filterParts(t, s, "m", users, capping.Replayed))
-	require.Less(t, time.Since(began), time.Minute, "each damaged log costs tens of milliseconds to look at")
-	health := s.Health(context.Background())
-	require.Equal(t, "degraded", health.State)
-	require.Contains(t, health.Error, fmt.Sprintf("%d blocks of logs are damaged", s.db.Damage().Blocks))
-	_, err := s.Log(context.Background(), lost[0])
-	require.ErrorContains(t, err, "checksum mismatch")
-	sweepAll(t, s)
-
-	// What is in the cache is known, and stays known when it has been written.
-	eraseAll(t, s, lost)
-	verdicts, err := filterAll(s, "n", lost...)
-	require.NoError(t, err)
-	requireAll(t, capping.Allowed, verdicts)
-	require.Empty(t, filterParts(t, s, "n", users[:100_000], capping.Allowed, capping.Replayed))
-	require.NoError(t, s.Close())
-
-	s = reopen(t, Config{Path: dir, SweepInterval: time.Hour})
-	verdicts, err = filterAll(s, "n", lost...)
-	require.NoError(t, err)
-	requireAll(t, capping.Replayed, verdicts)
-	for _, user := range lost {
-		require.Len(t, logOf(t, s, user), 1, "the erased send is gone, that after it is not")
-	}
-	require.NoError(t, s.Close())
-}
-
-func eraseAll(t *testing.T, s *Store, users []capping.UserID) {
-	t.Helper()
-	var all sync.WaitGroup
-	for part := range slices.Chunk(users, len(users)/16+1) {
-		all.Go(func() {
-			for _, user := range part {
-				if err := s.Erase(context.Background(), user); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
-// filterParts filters users in calls of 100,000, demands one of the outcomes of
-// all but the unavailable ones, and returns those.
-func filterParts(t *testing.T, s *Store, message string, users []capping.UserID,
-	want ...capping.Outcome) (unavailable []capping.UserID) {
-	t.Helper()
-	for part := range slices.Chunk(users, 100_000) {
-		verdicts, _ := filterAll(s, message, part...)
-		for i, v := range verdicts {
-			if v.Outcome == capping.Unavailable {
-				unavailable = append(unavailable, part[i])
-				continue
-			}
-			require.Contains(t, want, v.Outcome)
-		}
-	}
-	return unavailable
-}
 
 // TestDamagedFilter damages the filter of a table, without which its logs can
 // be read.

@@ -1,3 +1,5 @@
+//go:build storms
+
 package redisstore
 
 import (
@@ -227,12 +229,4 @@ func (b *bench) usual(r redis.UniversalClient) usual {
 	client, err := baseline.New(b.Context(), r, b.clock.now, baseline.Source)
 	require.NoError(b, err)
 	return usual{client, r}
-}
-
-func everyNth(n, nth int) []capping.UserID {
-	users := make([]capping.UserID, n)
-	for i := range users {
-		users[i] = capping.UserID(i * nth)
-	}
-	return users
 }

@@ -109,38 +109,6 @@ func TestIdleUsersOfBusyBucketsArePruned(t *testing.T) {
 	require.LessOrEqual(t, log.Len(), 7, "and a busy user's own old sends")
 }
 
-// Where a bucket is too long to be swept at once, its sweeps begin at different
-// places: nobody idle stays, after as many sweeps as it takes to come by everywhere.
-func TestIdleUsersOfLongBucketsArePruned(t *testing.T) {
-	t.Parallel()
-	c := newClock()
-	s := openShared(t, func(config *Config) { config.Clock = c.now })
-	users := everyNth(int(script.Standard.BucketSize), 1)
-	busy, idle := users[:100], users[100:]
-	var long capping.Log
-	for i := range 300 {
-		long = long.Record(nil, capping.Entry{At: c.instant(), Channel: 1,
-			Token: capping.Message{ID: fmt.Sprint(i)}.Token()}, 0)
-	}
-	b := batchOf("first", idle)
-	b.Retention = 24 * time.Hour
-	filter(t, s, b)
-	for day := 0; day < 20 || len(readLogs(t, s)) > len(busy); day++ {
-		require.Less(t, day, 200)
-		c.advance(24 * time.Hour)
-		for i := range long.Len() {
-			copy(long[i*capping.EntrySize:], capping.Log(nil).Record(nil, capping.Entry{At: c.instant()}, 0)[:5])
-		}
-		for _, user := range busy {
-			put(t, s, user, long)
-		}
-		b := batchOf(fmt.Sprint("day ", day), busy[:10])
-		b.Retention = 24 * time.Hour
-		filter(t, s, b)
-	}
-	require.Equal(t, len(busy), len(readLogs(t, s)))
-}
-
 // What the field "" holds is only an aid: damaged, it costs nobody anything and
 // is written anew.
 func TestDamagedTTLFieldIsWrittenAnew(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology/connect"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -117,10 +119,13 @@ type clock struct{ *testkit.Clock }
 
 func newClock() *clock { return &clock{testkit.NewClock()} }
 
-func (c *clock) now() time.Time           { return c.Now() }
-func (c *clock) advance(d time.Duration)  { c.Advance(d) }
+func (c *clock) now() time.Time { return c.Now() }
+
+func (c *clock) advance(d time.Duration) { c.Advance(d) }
+
 func (c *clock) instant() capping.Instant { return capping.InstantOf(c.Now()) }
-func (c *clock) set(at capping.Instant)   { c.Set(at.Time()) }
+
+func (c *clock) set(at capping.Instant) { c.Set(at.Time()) }
 
 func rolling(max int, d time.Duration) capping.Rule {
 	return capping.Rule{Max: max, Hold: d.Milliseconds()}
@@ -186,4 +191,93 @@ func count(verdicts []capping.Verdict, o capping.Outcome) (n int) {
 		}
 	}
 	return n
+}
+
+// identity is which send a call is about.
+type identity struct {
+	message capping.Message
+	channel capping.Channel
+}
+
+// batch is a recording batch of the send.
+func (i identity) batch(users []capping.UserID, rules ...capping.Rule) *capping.Batch {
+	b := batchOf(i.message.ID, users, rules...)
+	b.Message, b.Token, b.Channel = i.message, i.message.Token(), i.channel
+	return b
+}
+
+// readLogs is every log of the store's namespace.
+func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
+	t.Helper()
+	logs := map[capping.UserID]capping.Log{}
+	for _, n := range store.top.Nodes() {
+		client := admin(t, n.Addr())
+		// The nodes know who is a master now, the store only who was at its last refresh.
+		text, err := client.Info(t.Context(), "replication").Result()
+		require.NoError(t, err)
+		if connect.ParseInfo(text)["role"] != "master" {
+			continue
+		}
+		for keys := range slices.Chunk(keysOfLogs(t, client, store.config.Namespace), 500) {
+			buckets, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+				for _, key := range keys {
+					p.HGetAll(t.Context(), key)
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			for i, bucket := range buckets {
+				addLogs(logs, capping.UserID(bucketOf(keys[i]))*store.keyspace.BucketSize,
+					bucket.(*redis.MapStringStringCmd).Val())
+			}
+		}
+	}
+	return logs
+}
+
+func everyNth(n, nth int) []capping.UserID {
+	users := make([]capping.UserID, n)
+	for i := range users {
+		users[i] = capping.UserID(i * nth)
+	}
+	return users
+}
+
+// looked waits until a look at the signs has begun and ended.
+func looked(t testing.TB, s *Store) {
+	t.Helper()
+	s.fleet.beat(t.Context())
+}
+
+// keysOfLogs are those of the namespace's buckets on the node.
+func keysOfLogs(t testing.TB, node *redis.Client, namespace string) (keys []string) {
+	t.Helper()
+	scan := node.Scan(t.Context(), 0, namespace+":*", 1000).Iterator()
+	for scan.Next(t.Context()) {
+		key := scan.Val()
+		if bucketOf(key) >= 0 && !strings.Contains(key, ":m:") && !strings.Contains(key, ":c:") &&
+			!strings.Contains(key, ":a:") {
+			keys = append(keys, key)
+		}
+	}
+	require.NoError(t, scan.Err())
+	return keys
+}
+
+// bucketOf is the bucket whose key it is; -1 when it is none's.
+func bucketOf(key string) int64 {
+	n, err := strconv.ParseUint(key[strings.LastIndexByte(key, ':')+1:], 36, 32)
+	if err != nil {
+		return -1
+	}
+	return int64(n)
+}
+
+// addLogs adds those of a bucket, whose first user is named; the others are its fields.
+func addLogs(logs map[capping.UserID]capping.Log, first capping.UserID, fields map[string]string) {
+	for field, log := range fields {
+		if n, err := strconv.Atoi(field); err == nil {
+			logs[first+capping.UserID(n)] = capping.Log(log)
+		}
+	}
 }

@@ -1,3 +1,5 @@
+//go:build storms
+
 package redisstore
 
 import (

@@ -6,20 +6,11 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/cappertest"
-	"capper/internal/testcluster"
 )
 
 func TestPoliciesOnCluster(t *testing.T) {
 	t.Parallel()
 	cappertest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openShared(t, func(c *Config) { c.Clock = clock })
-	})
-}
-
-func TestPoliciesOnSingleServer(t *testing.T) {
-	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
-	cappertest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
-		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})
 }

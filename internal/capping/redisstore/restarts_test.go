@@ -1,3 +1,5 @@
+//go:build storms
+
 package redisstore
 
 import (
@@ -96,12 +98,6 @@ func (o *oracle) send(t testing.TB, message string, users []capping.UserID) {
 	t.Helper()
 	require.Equal(t, len(users), count(filter(t, o.store, batchOf(message, users, rolling(1, week))), capping.Allowed))
 	o.allowed = append(o.allowed, users...)
-}
-
-// looked waits until a look at the signs has begun and ended.
-func looked(t testing.TB, s *Store) {
-	t.Helper()
-	s.fleet.beat(t.Context())
 }
 
 // restarted ends servers and starts them again while users are asked for, and says how these

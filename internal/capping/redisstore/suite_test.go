@@ -7,7 +7,6 @@ import (
 	"capper/internal/campaign/campaigntest"
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
-	"capper/internal/testcluster"
 )
 
 func TestStoreOnCluster(t *testing.T) {
@@ -17,25 +16,9 @@ func TestStoreOnCluster(t *testing.T) {
 	})
 }
 
-func TestStoreOnSingleServer(t *testing.T) {
-	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
-	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
-		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
-	})
-}
-
 func TestCampaignsOnCluster(t *testing.T) {
 	t.Parallel()
 	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
 		return openShared(t, func(c *Config) { c.Clock = clock })
-	})
-}
-
-func TestCampaignsOnSingleServer(t *testing.T) {
-	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
-	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
-		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})
 }

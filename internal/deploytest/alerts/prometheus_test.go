@@ -1,3 +1,5 @@
+//go:build storms
+
 package alerts
 
 import (
@@ -37,16 +39,6 @@ const prometheusYAML = `global: {scrape_interval: 500ms, scrape_timeout: 500ms, 
 rule_files: [capper.rules.yaml]
 scrape_configs:
 `
-
-// installed finds a program of Prometheus, and installs them when they are missing.
-func installed(t testing.TB, program string) string {
-	t.Helper()
-	out, err := exec.Command("bash", filepath.Join("..", "..", "..", "scripts", "prometheus.sh")).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	path, err := exec.LookPath(program)
-	require.NoError(t, err)
-	return path
-}
 
 // scrape starts a Prometheus, which ends with the test.
 func scrape(t testing.TB, targets ...target) *prometheus {

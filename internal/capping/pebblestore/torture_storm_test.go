@@ -1,0 +1,47 @@
+//go:build storms
+
+package pebblestore
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
+)
+
+// TestTorture breaks what a store stands on at random under load, round by round, and has the oracle read
+// everything back after each round. CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED set its length (0.1) and its
+// course.
+func TestTorture(t *testing.T) {
+	t.Parallel()
+	rng, rounds := testkit.Torture(t, 0.1)
+	r := &torture{T: t, rng: rng, faults: testkit.Faults{}}
+	t.Cleanup(func() { t.Log(r.report()) }) // a failing round ends the test
+	for round := range rounds {
+		r.round(round)
+	}
+}
+
+// The oracle would see a disk that lies: where what was answered was not synced, a power cut takes it.
+func TestTortureBitesALyingDisk(t *testing.T) {
+	t.Parallel()
+	r := &torture{T: t, rng: rand.New(rand.NewPCG(1, 0)), disk: vfs.NewCrashableMem(), storm: newStorm(100_000_000, 1)}
+	lying := &lyingDisk{FS: r.disk}
+	var cut *vfs.MemFS
+	r.serve(lying, func(*Store) {
+		lying.begin()
+		r.storm.answered(t, 200)
+		cut = r.cut(r.disk, 0)
+	})
+	require.NoError(t, cut.Remove("/db.id"), "which may tell that the newest sends are gone, and refuse the store")
+	r.serve(cut, func(*Store) { r.storm.answered(t, 200) }) // users whose sends are lost get others
+	store := reopen(t, Config{Path: "/db", fs: cut})
+	r.storm.settle(t, store)
+	found := r.storm.verify(t, store)
+	require.NotZero(t, found.missing)
+	require.NotZero(t, found.over)
+	require.NoError(t, store.Close())
+}

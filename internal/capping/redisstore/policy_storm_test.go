@@ -1,0 +1,20 @@
+//go:build storms
+
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/capping/cappertest"
+	"capper/internal/testcluster"
+)
+
+func TestPoliciesOnSingleServer(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{})
+	cappertest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
+		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
+	})
+}

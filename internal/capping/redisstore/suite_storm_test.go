@@ -1,0 +1,29 @@
+//go:build storms
+
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"capper/internal/campaign/campaigntest"
+	"capper/internal/capping"
+	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
+)
+
+func TestStoreOnSingleServer(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{})
+	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
+		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
+	})
+}
+
+func TestCampaignsOnSingleServer(t *testing.T) {
+	t.Parallel()
+	server := testcluster.Single(t, testcluster.Options{})
+	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
+		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
+	})
+}
