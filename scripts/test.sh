@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The tests, on a 3+3 Redis Cluster, an S3 server and a Chromium that are started for the run and stopped at its end.
 #
-#   scripts/test.sh quick     the domain and the leaves: no server, no program, no race detector
+#   scripts/test.sh quick     the domain and the leaves: no server, no program, no race detector; with more arguments
+#                             for go test, such as -count=1
 #   scripts/test.sh           every test but the storms: what a change needs before it is submitted
 #   scripts/test.sh storms    the storms: tests of files with the build tag storms, and no others
 #   scripts/test.sh list      the storms by name: package, space, test
@@ -19,11 +20,20 @@ plain() { CGO_ENABLED=0 GOFLAGS=-trimpath "$@"; }
 quick_packages() {
   local module builders
   module=$(go list -m)
-  builders=$(grep -rlE --include='*_test.go' 'exec\.Command\("go", "(build|run)"|scripts/[a-z-]+\.sh' internal | xargs -n1 dirname | sort -u)
+  builders=$(grep -rlE --include='*_test.go' 'exec\.Command\("go", "(build|run)"|scripts/[a-z-]+\.sh' internal |
+    grep -vxF "$(storm_files)" | xargs -n1 dirname | sort -u)
   plain go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' ./internal/... |
     grep '\.test ' | grep -vE "$module/internal/(testcluster|objects/s3test) " | sed "s|^$module/||; s|\.test .*||" |
     grep -vE '/(pebblestore|redisstore|deploytest)(/|$)|^internal/(clienttest|console|testkit|whatif)$' |
     grep -vxF "$builders" | sed 's|^|./|'
+}
+
+# The quick packages that use one goroutine: the race detector has nothing to find in them.
+sequential_packages() {
+  local package
+  for package in $(quick_packages); do
+    grep -qE '^\s*go |\.Go\(|"sync|/parallel"' "$package"/*.go || echo "$package"
+  done
 }
 
 # Files with storms, from which make storms, make test and their own test take which tests are which.
@@ -36,7 +46,11 @@ storms() {
 
 case ${1:-} in
   list) storms; exit ;;
-  quick) plain go test -vet=off -ldflags='-s -w' $(quick_packages); exit ;;
+  quick)
+    shift
+    plain go test -vet=off -ldflags='-s -w' "$@" $(quick_packages)
+    exit
+    ;;
 esac
 
 dir=$(mktemp -d)
@@ -72,10 +86,12 @@ case ${1:-} in
     race -tags storms -run "$names" "./$quiet"
     ;;
   '')
-    # A package without a goroutine of its own has nothing for the race detector.
+    sequential=$(sequential_packages)
+    plain go test -vet=off -ldflags='-s -w' $sequential
     (cd client && race ./...) # a module of its own
     # The longest come first.
-    race -p 3 ./internal/capping/redisstore ./cmd/capper $(go list ./...)
+    module=$(go list -m)
+    race -p 3 ./internal/capping/redisstore ./cmd/capper $(go list ./... | sed "s|^$module|.|" | grep -vxF "$sequential")
     ;;
   *) race -tags storms "$@" ;;
 esac

@@ -109,13 +109,18 @@ func requireRefused(t *testing.T, store *objects.Directory, generation string) {
 
 func TestNoBitOfTheDocumentsCanChange(t *testing.T) {
 	t.Parallel()
+	noBitOfTheDocumentsCanChange(t, func(i int) []int { return []int{i % 8} })
+}
+
+// noBitOfTheDocumentsCanChange turns each of the bits over that bits returns for a byte.
+func noBitOfTheDocumentsCanChange(t *testing.T, bits func(i int) []int) {
 	root, store, m := published(t)
 	path := filepath.Join(root, segments.ManifestKey(m.Generation))
 	for _, path := range []string{path, filepath.Join(root, segments.CurrentKey)} {
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for i := range whole {
-			for bit := range 8 {
+			for _, bit := range bits(i) {
 				raw := bytes.Clone(whole)
 				raw[i] ^= 1 << bit
 				require.NoError(t, os.WriteFile(path, raw, 0o644))

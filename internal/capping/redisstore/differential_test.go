@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -23,9 +24,14 @@ func near(r *rapid.T, low, high int64, name string) int64 {
 	return rapid.Int64Range(low, high).Draw(r, name)*unit + rapid.Int64Range(-1, 1).Draw(r, name+" beside")
 }
 
-// The judge in Go and the script are two texts of one rule.
+// The judge in Go and the script are two texts of one rule. TestScriptAgreesWithJudgeForLong has more rounds.
 func TestScriptAgreesWithJudge(t *testing.T) {
 	t.Parallel()
+	scriptAgreesWithJudge(t, 1)
+}
+
+// scriptAgreesWithJudge compares both in rounds of 100 random cases.
+func scriptAgreesWithJudge(t *testing.T, rounds int) {
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
 	s.fleet.close() // the retention in force is the test's own
@@ -50,12 +56,11 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 		b.Channel = channelGen.Draw(r, "channel")
 		b.Retention = time.Duration(retention) * time.Millisecond
 		b.Record = rapid.Bool().Draw(r, "record")
-		for i, log := range logs {
-			user := base + capping.UserID(i)
-			b.Users = append(b.Users, user)
+		for i := range logs {
+			b.Users = append(b.Users, base+capping.UserID(i))
 			b.Groups = append(b.Groups, uint8(rapid.IntRange(0, len(groups)-1).Draw(r, "group")))
-			put(t, s, user, log)
 		}
+		putAll(t, s, b.Users, logs)
 		verdicts := filter(t, s, b)
 		forgotten := now - capping.Instant(max(inForce, retention))
 		for i, log := range logs {
@@ -73,19 +78,31 @@ func TestScriptAgreesWithJudge(t *testing.T) {
 			require.Equal(r, after.Entries(), stored.Entries())
 		}
 	}
-	for range judgeRounds {
+	for range rounds {
 		rapid.Check(t, check)
 	}
 }
 
 func put(t *testing.T, s *Store, user capping.UserID, log capping.Log) {
-	if len(log) == 0 {
-		return
-	}
-	partition, key, field := s.key(user)
-	client := s.top.Route(partition).Client()
-	require.NoError(t, client.HSet(t.Context(), key, field, []byte(log)).Err())
-	require.NoError(t, client.PExpire(t.Context(), key, time.Hour).Err())
+	putAll(t, s, []capping.UserID{user}, []capping.Log{log})
+}
+
+// putAll stores the logs of users of one partition, in one round trip.
+func putAll(t *testing.T, s *Store, users []capping.UserID, logs []capping.Log) {
+	first, _, _ := s.key(users[0])
+	_, err := s.top.Route(first).Client().Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i, user := range users {
+			if len(logs[i]) == 0 {
+				continue
+			}
+			partition, key, field := s.key(user)
+			require.Equal(t, first, partition)
+			p.HSet(t.Context(), key, field, []byte(logs[i]))
+			p.PExpire(t.Context(), key, time.Hour)
+		}
+		return nil
+	})
+	require.NoError(t, err)
 }
 
 // channelGen has few channels, from both ends of a byte of bits and of all.

@@ -13,9 +13,14 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// The union in Go and the script are two texts of one rule.
+// The union in Go and the script are two texts of one rule. TestScriptAgreesWithUnionForLong has more rounds.
 func TestScriptAgreesWithUnion(t *testing.T) {
 	t.Parallel()
+	scriptAgreesWithUnion(t, 1)
+}
+
+// scriptAgreesWithUnion compares both in rounds of 100 random cases.
+func scriptAgreesWithUnion(t *testing.T, rounds int) {
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
 	s.fleet.close() // the retention in force is the test's own
@@ -38,8 +43,8 @@ func TestScriptAgreesWithUnion(t *testing.T) {
 			m.Users = append(m.Users, next+capping.UserID(i))
 			m.Logs = append(m.Logs, draw("other"))
 			logs = append(logs, draw("log"))
-			put(t, s, m.Users[i], logs[i])
 		}
+		putAll(t, s, m.Users, logs)
 		next += script.Standard.BucketSize
 		merged := make([]capping.Merged, len(m.Users))
 		require.NoError(r, s.Merge(t.Context(), m, merged))
@@ -56,7 +61,7 @@ func TestScriptAgreesWithUnion(t *testing.T) {
 			require.Equal(r, capping.MergedOf(added), merged[i])
 		}
 	}
-	for range 8 {
+	for range rounds {
 		rapid.Check(t, check)
 	}
 }

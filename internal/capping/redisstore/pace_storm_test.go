@@ -95,3 +95,8 @@ func storedLogOrNone(t testing.TB, s *Store, pacer string) *pacing.Log {
 	}
 	return storedLog(t, s, pacer)
 }
+
+func TestPaceScriptAgreesWithPlaceOften(t *testing.T) {
+	t.Parallel()
+	paceScriptAgreesWithPlace(t, placeHistories/5, placeHistories)
+}
