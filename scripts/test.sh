@@ -20,7 +20,7 @@ plain() { CGO_ENABLED=0 GOFLAGS=-trimpath "$@"; }
 quick_packages() {
   local module builders
   module=$(go list -m)
-  builders=$(grep -rlE --include='*_test.go' 'exec\.Command\("go", "(build|run)"|scripts/[a-z-]+\.sh' internal |
+  builders=$(grep -rlE --include='*_test.go' 'exec\.Command(Context)?\(.*("go", "(build|run)"|scripts/)' internal |
     grep -vxF "$(storm_files)" | xargs -n1 dirname | sort -u)
   plain go list -test -f '{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}} {{end}}' ./internal/... |
     grep '\.test ' | grep -vE "$module/internal/(testcluster|objects/s3test) " | sed "s|^$module/||; s|\.test .*||" |
