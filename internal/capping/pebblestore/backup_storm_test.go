@@ -49,9 +49,9 @@ func TestBackupUnderLoad(t *testing.T) {
 		callers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				message, users := fmt.Sprintf("m-%d-%d", caller, i), manyUsers(2000)[rand.IntN(1000):][:1000]
-				told.ask(users, capping.TokenOf(message))
+				told.ask(users, capping.Message{ID: message}.Token())
 				verdicts, _ := filterAll(s, message, users...)
-				unavailable.Add(int64(told.tell(users, capping.TokenOf(message), verdicts)))
+				unavailable.Add(int64(told.tell(users, capping.Message{ID: message}.Token(), verdicts)))
 				calls.Add(1)
 			}
 		})

@@ -58,7 +58,7 @@ func requireAnswers(t *testing.T, s *Store, answered map[told]bool) {
 			require.Equal(t, log.Len(), len(recorded), "user %d: a send was recorded twice", told.user)
 			logs[told.user] = recorded
 		}
-		if recorded[capping.TokenOf(crashMessage(told.message))] != allowed {
+		if recorded[capping.Message{ID: crashMessage(told.message)}.Token()] != allowed {
 			t.Fatalf("message %d to user %d: answered %t", told.message, told.user, allowed)
 		}
 	}
@@ -117,7 +117,7 @@ func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 		answer(told{n, user}, true)
 	}
 	released := make([]capping.Released, len(back))
-	if err := s.Release(context.Background(), capping.TokenOf(crashMessage(n)), 0, back, released); err != nil {
+	if err := s.Release(context.Background(), capping.Message{ID: crashMessage(n)}.Token(), 0, back, released); err != nil {
 		t.Error(err)
 		return
 	}

@@ -24,7 +24,7 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	user := capping.UserID(5)
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	partition, key, field := s.key(user)
-	release := &releaseOperation{store: s, token: capping.TokenOf("a")}
+	release := &releaseOperation{store: s, token: capping.Message{ID: "a"}.Token()}
 	erase := &eraseOperation{script: s.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
 	for _, op := range []dispatch.Operation{release, erase} {
 		c := &dispatch.Command{Partition: partition, Items: []uint64{script.Item(user, 0)}}
