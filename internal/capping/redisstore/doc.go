@@ -307,6 +307,6 @@
 //
 // # Measured
 //
-// scripts/bench-redis.sh compares with the usual design (baseline/). The table, and
-// what was tried on the way to it, are in docs/benchmarks.md.
+// scripts/bench-redis.sh compares with the usual design (baseline/). docs/benchmarks.md has the
+// table, and docs/design/benchmarks.md the rejected designs.
 package redisstore
