@@ -2,7 +2,7 @@
 // capper does, and answers in the process itself: which segment is a user in, is the
 // user in a set, and who is in an audience by expression.
 //
-//	follower, err := lookup.Follow(ctx, lookup.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
+//	follower, err := wire.Follow(ctx, wire.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
 //	…
 //	defer follower.Close()
 //	now := follower.Current()

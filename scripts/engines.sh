@@ -86,7 +86,7 @@ run_tests() { # NAME
   server=$(get "$1")
   echo "== $1: $("$server" --version | cut -d' ' -f1-3)"
   (cd "$root" && env -u CAPPER_TEST_REDIS CAPPER_TEST_REDIS_SERVER="$server" \
-    go test -tags storms -count=1 -timeout 40m -run "${RUN:-.}" ./internal/capping/redisstore/... ./internal/testcluster/ | grep -v 'no test files')
+    go test -tags storms -count=1 -timeout 40m -run "${RUN:-.}" ./internal/capping/redisstore/... ./internal/testkit/ | grep -v 'no test files')
 }
 
 case ${1:-} in

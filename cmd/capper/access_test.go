@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
@@ -63,7 +63,7 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	require.Equal(t, 401, call("http://"+admin[1], "DELETE", "/v1/users/1", "", "").StatusCode)
 	erase := func(url string) string {
 		cmd := exec.Command("capper", "erase", "1", "--yes", "--url", url)
-		cmd.Env = append(os.Environ(), remote.KeyVariable+"="+key)
+		cmd.Env = append(os.Environ(), cli.KeyVariable+"="+key)
 		out, err := cmd.CombinedOutput()
 		require.EqualError(t, err, "exit status 1", "%s", out)
 		return string(out)
@@ -75,7 +75,7 @@ func TestKeysRatesAndAdminListener(t *testing.T) {
 	write(t, sends, "user_id,at\n1,"+time.Now().UTC().Format(time.RFC3339)+"\n")
 	imported := func(url string) string {
 		cmd := exec.Command("capper", "import", sends, "--url", url)
-		cmd.Env = append(os.Environ(), remote.KeyVariable+"="+ops)
+		cmd.Env = append(os.Environ(), cli.KeyVariable+"="+ops)
 		out, _ := cmd.CombinedOutput()
 		return string(out)
 	}

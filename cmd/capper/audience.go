@@ -8,9 +8,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/segments/ingest"
-	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/ingest/format"
 	"capper/internal/terminal"
 )
 
@@ -19,7 +19,7 @@ import (
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
 	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
-	remote.Narrowed
+	cli.Narrowed
 	idFile
 }
 
@@ -52,7 +52,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	parts, err := api.Parts(ctx, whole)
 	switch {
 	case err != nil:
-		return nil, remote.Pointed(err, a.Expression)
+		return nil, cli.Pointed(err, a.Expression)
 	case parts.Users == 0:
 		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %q: no users in generation %s",
 			a.Expression, parts.Generation))
@@ -100,8 +100,8 @@ type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the audience file: ${formats}. Default: detected from file name and content."`
 	Column string `placeholder:"NAME|N" help:"Column that holds the user id, by name or by number starting at 1."`
 
-	Quote  delimited.Mark `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
-	Escape delimited.Mark `placeholder:"C" help:"Escape character in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
+	Quote  format.Mark `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
+	Escape format.Mark `placeholder:"C" help:"Escape character in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
 
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end in a line break (required, optional). Default: required for files above 16 KiB, where a missing line break is the only sign of a truncated file."`
 }

@@ -24,16 +24,16 @@ import (
 )
 
 // gate is the way to a service, which lets so many filter calls through.
-type gate struct {
+type gateServer struct {
 	*httptest.Server
 	came, open atomic.Int64
 }
 
-func newGate(t *testing.T, to string) *gate {
+func newGate(t *testing.T, to string) *gateServer {
 	t.Helper()
 	at, err := url.Parse(to)
 	require.NoError(t, err)
-	g, through := new(gate), httputil.NewSingleHostReverseProxy(at)
+	g, through := new(gateServer), httputil.NewSingleHostReverseProxy(at)
 	through.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // else it is not seen that the caller goes

@@ -15,7 +15,7 @@ import (
 	"capper/internal/config"
 	"capper/internal/pacing"
 	"capper/internal/segments"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 	"capper/internal/terminal"
 	"capper/internal/yamltree"
 )
@@ -196,7 +196,7 @@ func describeExempt(cfg *config.Config) string {
 	const of = "exempt sends (enforce: false): "
 	var from []string
 	for _, key := range cfg.Server.Access.Keys {
-		if slices.Contains(key.Scopes, access.ScopeExempt) {
+		if slices.Contains(key.Scopes, gate.ScopeExempt) {
 			from = append(from, key.ID)
 		}
 	}
@@ -303,7 +303,7 @@ func describeServer(s config.Server) (lines []string) {
 	return lines
 }
 
-func joined(scopes []access.Scope) string {
+func joined(scopes []gate.Scope) string {
 	texts := make([]string, len(scopes))
 	for i, scope := range scopes {
 		texts[i] = string(scope)

@@ -8,13 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"capper/client"
-	"capper/cmd/capper/campaigns"
-	"capper/cmd/capper/doctor"
-	"capper/cmd/capper/history"
-	"capper/cmd/capper/imports"
-	"capper/cmd/capper/paced"
-	"capper/cmd/capper/probe"
-	"capper/cmd/capper/storage"
+	"capper/internal/cli"
+	"capper/internal/cli/ops"
 	"capper/internal/segments/ingest"
 	"capper/internal/terminal"
 )
@@ -23,31 +18,31 @@ import (
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
-	Serve       serveCommand              `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
-	CheckConfig checkCommand              `cmd:"" name:"check-config" help:"Check a configuration file and report every fault in it."`
-	Doctor      doctor.Command            `cmd:"" help:"Check the configuration, store, segments and machine of a service, and suggest fixes."`
-	Size        doctor.SizeCommand        `cmd:"" help:"Estimate the memory, processors, network and disks that a load needs."`
-	Filter      filterCommand             `cmd:"" help:"Decide which users of an audience may receive a message, and record the sends."`
-	Release     releaseCommand            `cmd:"" help:"Give back recorded sends that were not delivered, so that they no longer count."`
-	Import      imports.Command           `cmd:"" help:"Record sends that another system made, at their original times."`
-	Messages    campaigns.MessagesCommand `cmd:"" help:"List recent messages, or show the counts of one message."`
-	Count       countCommand              `cmd:"" help:"Count an audience by segment and set; with --channel, also count users who could receive a message now."`
-	Segments    segmentsCommand           `cmd:"" help:"List the segments and sets of the generation in use."`
-	Lookup      lookupCommand             `cmd:"" help:"Show the segment and sets that users belong to."`
-	Explain     explainCommand            `cmd:"" help:"Explain why a user is allowed or capped."`
-	Limits      limitsCommand             `cmd:"" help:"Show the limits in force."`
-	Pace        paced.PaceCommand         `cmd:"" help:"Copy lines to standard output at the rate that a pacer permits."`
-	Pacers      paced.PacersCommand       `cmd:"" help:"Show the permits that pacers have granted, or reset a pacer."`
-	Erase       eraseCommand              `cmd:"" help:"Erase the recorded sends of users."`
-	Backup      storage.BackupCommand     `cmd:"" help:"Write an archive of the embedded store of a running service."`
-	Restore     storage.RestoreCommand    `cmd:"" help:"Check an archive, and restore the embedded store from it."`
-	Migrate     storage.MigrateCommand    `cmd:"" help:"Copy the records of an embedded store to Redis while the service runs."`
-	Store       storeCommands             `cmd:"" help:"Accept the loss of records by the store of a running service."`
-	Status      statusCommand             `cmd:"" help:"Show the state of a running service."`
-	Healthcheck probe.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine; its configuration names the address."`
-	Audit       history.Commands          `cmd:"" help:"Read the audit, the record of all decisions."`
-	Whatif      history.WhatIfCommand     `cmd:"" help:"Replay recorded calls to show the effect of other limits or other segments."`
-	Version     terminal.VersionCommand   `cmd:"" help:"Print the version, the commit, its date and the Go version of the program."`
+	Serve       serveCommand            `cmd:"" help:"Serve the API until SIGTERM or Ctrl-C."`
+	CheckConfig checkCommand            `cmd:"" name:"check-config" help:"Check a configuration file and report every fault in it."`
+	Doctor      ops.DoctorCommand       `cmd:"" help:"Check the configuration, store, segments and machine of a service, and suggest fixes."`
+	Size        ops.SizeCommand         `cmd:"" help:"Estimate the memory, processors, network and disks that a load needs."`
+	Filter      filterCommand           `cmd:"" help:"Decide which users of an audience may receive a message, and record the sends."`
+	Release     releaseCommand          `cmd:"" help:"Give back recorded sends that were not delivered, so that they no longer count."`
+	Import      ops.ImportCommand       `cmd:"" help:"Record sends that another system made, at their original times."`
+	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show the counts of one message."`
+	Count       countCommand            `cmd:"" help:"Count an audience by segment and set; with --channel, also count users who could receive a message now."`
+	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets of the generation in use."`
+	Lookup      lookupCommand           `cmd:"" help:"Show the segment and sets that users belong to."`
+	Explain     explainCommand          `cmd:"" help:"Explain why a user is allowed or capped."`
+	Limits      limitsCommand           `cmd:"" help:"Show the limits in force."`
+	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines to standard output at the rate that a pacer permits."`
+	Pacers      cli.PacersCommand       `cmd:"" help:"Show the permits that pacers have granted, or reset a pacer."`
+	Erase       eraseCommand            `cmd:"" help:"Erase the recorded sends of users."`
+	Backup      ops.BackupCommand       `cmd:"" help:"Write an archive of the embedded store of a running service."`
+	Restore     ops.RestoreCommand      `cmd:"" help:"Check an archive, and restore the embedded store from it."`
+	Migrate     ops.MigrateCommand      `cmd:"" help:"Copy the records of an embedded store to Redis while the service runs."`
+	Store       storeCommands           `cmd:"" help:"Accept the loss of records by the store of a running service."`
+	Status      statusCommand           `cmd:"" help:"Show the state of a running service."`
+	Healthcheck ops.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine; its configuration names the address."`
+	Audit       cli.AuditCommands       `cmd:"" help:"Read the audit, the record of all decisions."`
+	Whatif      cli.WhatIfCommand       `cmd:"" help:"Replay recorded calls to show the effect of other limits or other segments."`
+	Version     terminal.VersionCommand `cmd:"" help:"Print the version, the commit, its date and the Go version of the program."`
 }
 
 const description = `Frequency capping: decides, before a send, who may still receive a message.

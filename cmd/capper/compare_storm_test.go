@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // The same over Redis, where keys are deleted.
 func TestTheStoreOfRedisIsComparedWithTheAudit(t *testing.T) {
 	t.Parallel()
-	addr := testcluster.Single(t, testcluster.Options{}).Addrs[0]
+	addr := testkit.Single(t, testkit.Options{}).Addrs[0]
 	c := newCompared(t, "{kind: redis, redis: {addrs: ['"+addr+"'], replica_acks: 0}}", 12, time.Now)
 	for n := range 200 {
 		c.step(n)

@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
-	"capper/cmd/capper/remote"
 	"capper/internal/app"
 	"capper/internal/audit/verify"
+	"capper/internal/cli"
 	"capper/internal/config"
 	"capper/internal/testkit"
 )
@@ -196,7 +196,7 @@ func (c *compared) verify(status int, args ...string) (report *verify.Report, mi
 		"--users-per-second", "1000000",
 	}, args...)
 	cmd := exec.Command("capper", args...)
-	cmd.Env = append(os.Environ(), remote.KeyVariable+"=all.secret")
+	cmd.Env = append(os.Environ(), cli.KeyVariable+"=all.secret")
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	_ = cmd.Run()

@@ -9,15 +9,15 @@ import (
 
 	"capper/client"
 	"capper/client/api"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // countCommand is `capper count EXPRESSION`.
 type countCommand struct {
-	remote.Service
+	cli.Service
 	Expression string `arg:"" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
-	remote.Narrowed
+	cli.Narrowed
 	Detail  string  `enum:"sets,total" default:"sets" help:"Level of detail: sets (the total, and counts by segment and by set) or total (only the total, much faster)."`
 	Channel *string `help:"Also count users who could receive a message on this channel now (an empty name: sends that have no channel). Records no sends."`
 }
@@ -35,7 +35,7 @@ func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	count, err := service.Count(ctx, &client.CountRequest{Audience: audience, Total: c.Detail == "total",
 		Channel: c.Channel})
 	if err != nil {
-		return c.Hinted(remote.Pointed(err, c.Expression))
+		return c.Hinted(cli.Pointed(err, c.Expression))
 	}
 	if c.JSON {
 		return terminal.JSON(on.Out, count)

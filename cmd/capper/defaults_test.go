@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/config"
 )
 
@@ -23,6 +23,6 @@ func TestFlagsHaveTheDefaultsOfTheService(t *testing.T) {
 	}
 	cfg, err := config.Parse("capper.yaml", []byte("segments: {source: segments}\nlimits: {default: {daily: 1}}\n"))
 	require.NoError(t, err)
-	require.Equal(t, "http://"+cfg.Server.Listen, flagDefault(remote.Service{}, "URL"))
+	require.Equal(t, "http://"+cfg.Server.Listen, flagDefault(cli.Service{}, "URL"))
 	require.Equal(t, strconv.Itoa(api.MaxUserIDs), flagDefault(filterCommand{}, "Batch"))
 }

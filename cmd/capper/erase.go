@@ -6,15 +6,15 @@ import (
 	"fmt"
 
 	"capper/client"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // eraseCommand is `capper erase USER…`.
 type eraseCommand struct {
-	remote.Service
-	Users []remote.UserID `arg:"" name:"user" help:"User ids to erase, from 0 to 4294967295."`
-	Yes   bool            `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
+	cli.Service
+	Users []cli.UserID `arg:"" name:"user" help:"User ids to erase, from 0 to 4294967295."`
+	Yes   bool         `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
 // erasure is what became of one user, as --json prints it.
@@ -64,7 +64,7 @@ func (c *eraseCommand) question() string {
 // other call would fare better.
 func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []erasure, err error) {
 	unavailable := 0
-	for _, user := range remote.UserIDs(c.Users) {
+	for _, user := range cli.UserIDs(c.Users) {
 		if err != nil {
 			list = append(list, erasure{UserID: user, Result: "not tried"})
 			continue
@@ -83,7 +83,7 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 	}
 	if err == nil && unavailable > 0 {
 		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be erased",
-			unavailable)), remote.StatusSays+"; then run the same command again; repeating an erasure is safe")
+			unavailable)), cli.StatusSays+"; then run the same command again; repeating an erasure is safe")
 	}
 	return list, err
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"capper/client/api"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
@@ -15,8 +15,8 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // explainCommand is `capper explain USER`.
 type explainCommand struct {
-	remote.Service
-	User remote.UserID `arg:"" help:"User id, from 0 to 4294967295."`
+	cli.Service
+	User cli.UserID `arg:"" help:"User id, from 0 to 4294967295."`
 }
 
 // Run prints why the user is allowed or capped.

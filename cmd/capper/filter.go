@@ -11,16 +11,15 @@ import (
 
 	"capper/client"
 	"capper/client/api"
-	"capper/cmd/capper/blast"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // filterCommand is `capper filter AUDIENCE`.
 type filterCommand struct {
-	remote.Service
+	cli.Service
 	audience
-	blast.Outputs
+	cli.Outputs
 	MessageID string        `placeholder:"ID" help:"Message id of the send. After an interruption, run the command again with the same id: recorded sends are not counted twice. Required unless --preview is set."`
 	Channel   string        `help:"Configured channel of the message, such as email."`
 	Exempt    bool          `help:"Record the sends without denying any user, for transactional messages."`
@@ -43,7 +42,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	service, err := client.New(client.Config{
 		// until the others were asked
-		URL: c.URL, Key: remote.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true,
+		URL: c.URL, Key: cli.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true,
 	})
 	if err != nil {
 		return terminal.Misuse(err)
@@ -67,7 +66,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		err = c.printResults(to, r, time.Since(start))
 	}
 	if n := r.Summary.Unavailable; err == nil && n > 0 {
-		err = terminal.Hinted(undecided(n), "do not send to these users yet; "+remote.StatusSays+
+		err = terminal.Hinted(undecided(n), "do not send to these users yet; "+cli.StatusSays+
 			"; then run the same command again")
 	}
 	return err
@@ -91,16 +90,16 @@ func (c *filterCommand) check() error {
 }
 
 // todo is whom to ask for.
-func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*blast.Todo, error) {
+func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
 	if c.Expression == "" {
 		users, err := c.read(ctx, on)
-		return blast.TodoUsers(users), err
+		return cli.TodoUsers(users), err
 	}
 	parts, err := c.parts(ctx, service)
 	if err != nil {
 		return nil, c.interrupted(ctx, err)
 	}
-	return blast.TodoParts(parts), nil
+	return cli.TodoParts(parts), nil
 }
 
 // unwritten says what to do when the results could not be written: they can be had again.
@@ -144,11 +143,11 @@ func (c *filterCommand) nobodyTwice() string {
 // unavailable, and goes on where it was when a service that has answered is
 // away for a while.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
-	todo *blast.Todo) (*blast.Results, error) {
+	todo *cli.Todo) (*cli.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
 	defer shown.Stop()
 	shown.Step("filter", todo.Users())
-	r := blast.NewResults()
+	r := cli.NewResults()
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		decided := decidedOf(&r.Summary)
@@ -169,7 +168,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 			return r, nil
 		default:
 			shown.Note(c.waiting(ctx, service, r.Summary.Unavailable, pause))
-			todo = blast.TodoUsers(r.Retry())
+			todo = cli.TodoUsers(r.Retry())
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
@@ -195,7 +194,7 @@ func whyUnavailable(ctx context.Context, service *client.Client) string {
 	if status, err := service.Status(ctx); err == nil && status.Store.Error != "" {
 		return "the store is " + status.Store.State + ": " + status.Store.Error
 	}
-	return remote.StatusSays
+	return cli.StatusSays
 }
 
 // request is what is asked, whoever it is about.
@@ -241,14 +240,14 @@ type filterReport struct {
 	Generation    string  `json:"generation"`
 	ConfigVersion string  `json:"config_version"`
 
-	Waves []blast.WaveReport `json:"waves,omitempty"` // with --waves-dir
+	Waves []cli.WaveReport `json:"waves,omitempty"` // with --waves-dir
 }
 
-func (c *filterCommand) report(r *blast.Results, took time.Duration) filterReport {
+func (c *filterCommand) report(r *cli.Results, took time.Duration) filterReport {
 	return filterReport{c.MessageID, c.whom(), r.Summary, took.Seconds(), r.Generation, r.ConfigVersion, c.Waves(r)}
 }
 
-func (c *filterCommand) printResults(to io.Writer, r *blast.Results, took time.Duration) error {
+func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Duration) error {
 	s := r.Summary
 	if c.Expression != "" {
 		fmt.Fprintf(to, "audience %s of generation %s\n", c.Expression, c.Generation)

@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // Four sends in seconds under a maximum of two a week, by a mistaken reload of
 // one instance: the other's sends are counted all the same.
 func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	t.Parallel()
-	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
+	redis := testkit.Single(t, testkit.Options{}).Addrs[0]
 	const right, wrong = "{default: {daily: 9, weekly: 2}}", "{default: [{name: blink, max: 9, window: 1s}]}"
 	file := onServer(t, redis, "{push: 1}", right)
 	first, second := serve(t, file), serve(t, onServer(t, redis, "{push: 1}", right))

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"capper/client/api"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // limitsCommand is `capper limits`.
-type limitsCommand struct{ remote.Service }
+type limitsCommand struct{ cli.Service }
 
 // Run prints the policy in force.
 func (c *limitsCommand) Run(ctx context.Context, on *terminal.Streams) error {

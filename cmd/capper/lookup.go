@@ -11,15 +11,15 @@ import (
 
 	"capper/client"
 	"capper/client/api"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // lookupCommand is `capper lookup USER…`.
 type lookupCommand struct {
-	remote.Service
-	Users []remote.UserID `arg:"" optional:"" name:"user" help:"User ids to look up, from 0 to 4294967295. Give either these ids or --file."`
-	File  string          `placeholder:"FILE" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once, in ascending order."`
+	cli.Service
+	Users []cli.UserID `arg:"" optional:"" name:"user" help:"User ids to look up, from 0 to 4294967295. Give either these ids or --file."`
+	File  string       `placeholder:"FILE" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once, in ascending order."`
 	idFile
 	Set []string `placeholder:"NAME" help:"Name of a set to check for each user; may be repeated."`
 	CSV bool     `name:"csv" help:"Print the result as CSV, with one column for each --set, while answers arrive."`
@@ -55,7 +55,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	users := remote.UserIDs(c.Users)
+	users := cli.UserIDs(c.Users)
 	if c.File != "" {
 		read, err := c.read(ctx, on, c.File)
 		if err != nil {

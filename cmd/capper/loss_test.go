@@ -12,15 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testkit"
 )
 
 // A server that evicts has its users wait for an operator: status, doctor and metrics say so, and the command
 // has them decided again.
 func TestALossIsAccepted(t *testing.T) {
 	t.Parallel()
-	cluster := testcluster.Single(t, testcluster.Options{})
+	cluster := testkit.Single(t, testkit.Options{})
 	dir := t.TempDir()
 	publish(t, dir+"/segments", "new=1-10")
 	file := filepath.Join(dir, "capper.yaml")
@@ -47,7 +47,7 @@ limits: {default: {daily: 1}}
 	info, err := node.Info(t.Context()).Result()
 	require.NoError(t, err)
 	set("maxmemory-policy", "allkeys-random")
-	set("maxmemory", fmt.Sprint(connect.ParseInfo(info).Number("used_memory")-32<<10))
+	set("maxmemory", fmt.Sprint(topology.ParseInfo(info).Number("used_memory")-32<<10))
 	require.NoError(t, node.Set(t.Context(), "room", "", time.Minute).Err())
 	set("maxmemory", "0")
 	require.Eventually(t, func() bool {

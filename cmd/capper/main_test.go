@@ -18,7 +18,6 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/objects/s3test"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -27,7 +26,7 @@ type servers struct{ m *testing.M }
 
 func (s servers) Run() int {
 	defer testkit.RemovePrograms()
-	return s3test.Main(func() int { return testcluster.Run(s.m) })
+	return s3test.Main(func() int { return testkit.Run(s.m) })
 }
 
 // TestMain lets tests run the real program as the command `capper`.

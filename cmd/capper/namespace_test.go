@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"github.com/stretchr/testify/require"
 )
 
@@ -43,7 +43,7 @@ func TestTeamsShareAMessageID(t *testing.T) {
 	as := func(key string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command("capper", append(args, "--url", p.url)...)
-		cmd.Env = append(os.Environ(), remote.KeyVariable+"="+key+".secret")
+		cmd.Env = append(os.Environ(), cli.KeyVariable+"="+key+".secret")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)

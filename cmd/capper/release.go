@@ -8,14 +8,13 @@ import (
 
 	"capper/client"
 	"capper/client/api"
-	"capper/cmd/capper/campaigns"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // releaseCommand is `capper release AUDIENCE`, or with --all of everybody.
 type releaseCommand struct {
-	remote.Service
+	cli.Service
 	audience
 	MessageID string `required:"" placeholder:"ID" help:"Message id of the sends to give back, in the namespace of the API key."`
 	Channel   string `help:"Channel whose sends are given back. Default: all channels of the message."`
@@ -64,7 +63,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 			[]any{"unavailable", sum.Unavailable})
 	}
 	if err == nil && sum.Unavailable > 0 {
-		err = terminal.Hinted(undecided(sum.Unavailable), remote.StatusSays+
+		err = terminal.Hinted(undecided(sum.Unavailable), cli.StatusSays+
 			"; then run the same command again; repeating a release is safe")
 	}
 	return err
@@ -75,7 +74,7 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 	if c.audience != (audience{}) {
 		return terminal.Misuse(errors.New("--all: releases the whole message, so no audience may be given"))
 	}
-	return campaigns.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel,
+	return cli.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel,
 		Namespace: c.Namespace})
 }
 

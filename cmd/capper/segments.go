@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // segmentsCommand is `capper segments`.
-type segmentsCommand struct{ remote.Service }
+type segmentsCommand struct{ cli.Service }
 
 // Run lists the segments and sets that calls and limits are about.
 func (c *segmentsCommand) Run(ctx context.Context, on *terminal.Streams) error {

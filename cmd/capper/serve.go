@@ -11,7 +11,6 @@ import (
 
 	"capper/internal/app"
 	"capper/internal/config"
-	"capper/internal/systemd"
 	"capper/internal/terminal"
 	"capper/internal/yamltree"
 )
@@ -38,5 +37,5 @@ func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	return app.Run(ctx, app.Config{Watcher: watcher, Log: on.Err, Clock: time.Now, Reload: reload,
-		NotifySocket: os.Getenv(systemd.Socket)})
+		NotifySocket: os.Getenv(app.Socket)})
 }

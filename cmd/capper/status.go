@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"capper/client/api"
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
 // statusCommand is `capper status`.
-type statusCommand struct{ remote.Service }
+type statusCommand struct{ cli.Service }
 
 // Run prints the state of the service. It fails when the service is not ready.
 func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"capper/cmd/capper/remote"
+	"capper/internal/cli"
 	"capper/internal/terminal"
 )
 
@@ -15,7 +15,7 @@ type storeCommands struct {
 
 // acceptCommand is `capper store accept`.
 type acceptCommand struct {
-	remote.Service
+	cli.Service
 	Reason string `required:"" placeholder:"TEXT" help:"Reason for accepting the loss, such as what was checked; the service stores it."`
 }
 

@@ -8,7 +8,7 @@ import (
 	"io"
 	"sync"
 
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 	"capper/internal/terminal"
 )
 
@@ -34,7 +34,7 @@ func newBadRowList(path string) (*badRowList, error) {
 }
 
 // add is called from several goroutines.
-func (l *badRowList) add(bad []rows.Bad) {
+func (l *badRowList) add(bad []format.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range bad {

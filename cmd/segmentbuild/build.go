@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"capper/internal/objects"
-	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
-	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/ingest/format"
 	"capper/internal/segments/publish"
-	"capper/internal/segments/publish/guard"
 	"capper/internal/terminal"
 )
 
@@ -29,9 +27,9 @@ type buildCommand struct {
 	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Column that holds the user id, by name or by number starting at 1."`
 	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Column of a table that holds the segment name, by name or by number starting at 1."`
 	Delimiter     string              `placeholder:"C" help:"Delimiter between columns: one byte."`
-	Header        delimited.Header    `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header (yes, no). Default: yes if a column is selected by name, or if the row holds no number but a name such as user_id."`
-	Quote         delimited.Mark      `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
-	Escape        delimited.Mark      `placeholder:"C" help:"Escape character before delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
+	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header (yes, no). Default: yes if a column is selected by name, or if the row holds no number but a name such as user_id."`
+	Quote         format.Mark         `placeholder:"C" help:"Quote character around fields of CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
+	Escape        format.Mark         `placeholder:"C" help:"Escape character before delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
 	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end in a line break (required, optional). Default: required for files above 16 KiB, where a missing line break is the only sign of a truncated file."`
 
 	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Maximum number of bad rows in all files together (N), or in each file as a share of its rows (N%); they are skipped and counted. A file without a valid row is always an error."`
@@ -84,7 +82,7 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *build.Plan, location objects.Location,
+func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ingest.Plan, location objects.Location,
 	report *buildReport) error {
 	session := &publish.Session{}
 	var held, err error
@@ -146,7 +144,7 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *bui
 // publishSets publishes the sets that only grew of a build that is stopped otherwise, and
 // returns why it is.
 func (c *buildCommand) publishSets(ctx context.Context, publisher *publish.Publisher, built *publish.Candidate,
-	base *publish.LiveState, found *guard.Findings, report *buildReport, why error) error {
+	base *publish.LiveState, found *publish.Findings, report *buildReport, why error) error {
 	report.noteFailure(why)
 	report.Accepted = nil
 	if base.Generation == nil {
@@ -192,8 +190,8 @@ func (c *buildCommand) forcedBy() string {
 }
 
 // read reads and builds, and lists the bad rows, whether or not they are tolerated.
-func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Config,
-	show *terminal.Progress) (*build.Result, error) {
+func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
+	show *terminal.Progress) (*ingest.Result, error) {
 	closeList := func() error { return nil }
 	if c.BadRowsTo != "" {
 		list, err := newBadRowList(c.BadRowsTo)
@@ -202,8 +200,8 @@ func (c *buildCommand) read(ctx context.Context, plan *build.Plan, cfg ingest.Co
 		}
 		cfg.BadRows, closeList = list.add, list.close
 	}
-	result, err := build.Run(ctx, plan, cfg, func(step string) { show.Step(step, 0) })
-	if wrong := new(build.PlanError); errors.As(err, &wrong) {
+	result, err := ingest.Run(ctx, plan, cfg, func(step string) { show.Step(step, 0) })
+	if wrong := new(ingest.PlanError); errors.As(err, &wrong) {
 		err = c.planFault(err)
 	}
 	if closeErr := closeList(); closeErr != nil {
@@ -221,15 +219,15 @@ func (c *buildCommand) planFault(err error) error {
 }
 
 // plan turns the flags, or the build file, into a plan.
-func (c *buildCommand) plan() (*build.Plan, error) {
+func (c *buildCommand) plan() (*ingest.Plan, error) {
 	base, err := c.input()
 	if err != nil {
 		return nil, terminal.Misuse(err)
 	}
-	plan := &build.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows,
-		Bounds: guard.Bounds{MaxChange: guard.UsualMaxChange}}
+	plan := &ingest.Plan{Order: c.Precedence, MaxBadRows: c.MaxBadRows,
+		Bounds: publish.Bounds{MaxChange: publish.UsualMaxChange}}
 	if c.File != "" {
-		if _, err := build.Load(c.File, base, plan); err != nil {
+		if _, err := ingest.Load(c.File, base, plan); err != nil {
 			return nil, terminal.WithStatus(terminal.BadInput, err)
 		}
 		return plan, terminal.Misuse(errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan), c.accept(plan)))
@@ -268,7 +266,7 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 }
 
 // addDefinitions adds what a flag says: each NAME once, with all its files.
-func addDefinitions(to *[]build.Definition, flag string, args []string, base ingest.Input) error {
+func addDefinitions(to *[]ingest.Definition, flag string, args []string, base ingest.Input) error {
 	index := map[string]int{}
 	for _, arg := range args {
 		name, path, ok := strings.Cut(arg, "=")
@@ -279,7 +277,7 @@ func addDefinitions(to *[]build.Definition, flag string, args []string, base ing
 		if !seen {
 			i = len(*to)
 			index[name] = i
-			*to = append(*to, build.Definition{Name: name, Publish: flag == setFlag})
+			*to = append(*to, ingest.Definition{Name: name, Publish: flag == setFlag})
 		}
 		base.Path = path
 		(*to)[i].Inputs = append((*to)[i].Inputs, base)
@@ -289,7 +287,7 @@ func addDefinitions(to *[]build.Definition, flag string, args []string, base ing
 
 const setFlag = "--set"
 
-func (c *buildCommand) addSets(plan *build.Plan, base ingest.Input) error {
+func (c *buildCommand) addSets(plan *ingest.Plan, base ingest.Input) error {
 	for _, arg := range c.SetTable {
 		prefix, path, ok := strings.Cut(arg, "=")
 		if !ok || prefix == "" || path == "" {

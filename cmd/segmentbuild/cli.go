@@ -11,10 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"capper/internal/objects"
-	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
-	"capper/internal/segments/publish/guard"
 	"capper/internal/terminal"
 	"capper/internal/version"
 )
@@ -109,11 +107,11 @@ func judge(err error) (terminal.Status, string) {
 	var (
 		bad     *ingest.BadRowsError
 		input   *ingest.InputError
-		overlap *build.OverlapError
+		overlap *ingest.OverlapError
 		hold    *publish.HoldError
 		back    *publish.WithdrawnError
 		lease   *publish.LeaseError
-		accept  *guard.AcceptError
+		accept  *publish.AcceptError
 	)
 	switch {
 	case errors.As(err, &bad):
@@ -143,7 +141,7 @@ func judge(err error) (terminal.Status, string) {
 }
 
 // acceptHint says what can be done about acceptances of other changes than the build makes.
-func acceptHint(wrong *guard.AcceptError) string {
+func acceptHint(wrong *publish.AcceptError) string {
 	if wrong.Live != "" {
 		return fmt.Sprintf("if %s was published with --force and services reject it, roll back to the generation "+
 			"before it, then build with --accept and --force; otherwise build without the acceptance", wrong.Live)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"capper/internal/segments/synthetic"
 	"capper/internal/terminal"
 )
 
@@ -31,7 +30,7 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	var files []*terminal.File
-	var writers []synthetic.Writer
+	var writers []writer
 	defer func() {
 		for _, f := range files {
 			f.Abort()
@@ -43,7 +42,7 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 			return err
 		}
 		files = append(files, f)
-		w, err := synthetic.NewWriter(f, c.As, s.Segment)
+		w, err := newWriter(f, c.As, s.Segment)
 		if err != nil {
 			return err
 		}
@@ -62,21 +61,21 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 // users are those that the flags ask for.
-func (c *generateCommand) users() (*synthetic.Users, error) {
-	users := &synthetic.Users{First: c.First, Count: c.Users, Contiguous: c.Layout == "contiguous", Seed: c.Seed}
+func (c *generateCommand) users() (*Users, error) {
+	users := &Users{First: c.First, Count: c.Users, Contiguous: c.Layout == "contiguous", Seed: c.Seed}
 	for _, arg := range c.Segments {
 		name, text, ok := strings.Cut(arg, "=")
 		var part percentage
 		if err := part.UnmarshalText([]byte(text)); !ok || err != nil {
 			return nil, fmt.Errorf("--segments %q: must have the form NAME=PERCENT", arg)
 		}
-		users.Shares = append(users.Shares, synthetic.Share{Segment: name, Percent: float64(part)})
+		users.Shares = append(users.Shares, share{Segment: name, Percent: float64(part)})
 	}
 	return users, users.Check()
 }
 
 // write hands every user to the writer of its segment.
-func write(ctx context.Context, users *synthetic.Users, writers []synthetic.Writer) error {
+func write(ctx context.Context, users *Users, writers []writer) error {
 	for share, id := range users.All(ctx) {
 		if err := writers[share].Add(id); err != nil {
 			return err
@@ -93,6 +92,6 @@ func write(ctx context.Context, users *synthetic.Users, writers []synthetic.Writ
 	return nil
 }
 
-func (c *generateCommand) path(s synthetic.Share) string {
-	return filepath.Join(c.Out, synthetic.FileName(s.Segment, c.As))
+func (c *generateCommand) path(s share) string {
+	return filepath.Join(c.Out, fileName(s.Segment, c.As))
 }

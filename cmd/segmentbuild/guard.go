@@ -9,38 +9,38 @@ import (
 	"time"
 
 	"capper/internal/objects"
-	"capper/internal/segments/build"
-	"capper/internal/segments/publish/guard"
+	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish"
 	"capper/internal/terminal"
 )
 
 // boundFlags are the guard's bounds on the command line; they go over those of the
 // build file, but for the ones that it gives to single segments.
 type boundFlags struct {
-	AllowNew      []string     `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
-	AllowFirst    []guard.Flaw `name:"allow-first" placeholder:"FLAW" help:"Flaw that the first publish to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows; may be repeated."`
-	MaxChange     *percentage  `name:"max-change" placeholder:"20%" help:"Largest share of the users of a segment or set that may join or leave in one publish; a larger change is rejected."`
-	MaxWeekChange *percentage  `name:"max-week-change" placeholder:"50%" help:"Largest share of the users of a segment or set that may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the segment's own max_change."`
-	MaxUnassigned *percentage  `name:"max-unassigned" placeholder:"20%" help:"Largest share of all users that may lose their segment without joining another one, in one publish or within a week. Default: the value of --max-change."`
+	AllowNew      []string       `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
+	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Flaw that the first publish to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows; may be repeated."`
+	MaxChange     *percentage    `name:"max-change" placeholder:"20%" help:"Largest share of the users of a segment or set that may join or leave in one publish; a larger change is rejected."`
+	MaxWeekChange *percentage    `name:"max-week-change" placeholder:"50%" help:"Largest share of the users of a segment or set that may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the segment's own max_change."`
+	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Largest share of all users that may lose their segment without joining another one, in one publish or within a week. Default: the value of --max-change."`
 }
 
 // percentage is a number with or without a per cent sign.
 type percentage float64
 
 func (p *percentage) UnmarshalText(text []byte) error {
-	v, err := guard.ParsePercent(string(text))
+	v, err := publish.ParsePercent(string(text))
 	*p = percentage(v)
 	return err
 }
 
 // onlyGrow are sets that only grow, with how many users may leave.
-func onlyGrow(plan *build.Plan, list []string) error {
+func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")
 		if !given {
 			text = "true"
 		}
-		growth, err := build.ParseGrowth(text)
+		growth, err := ingest.ParseGrowth(text)
 		if err != nil {
 			return fmt.Errorf("--only-grows %q: %w", arg, err)
 		}
@@ -52,7 +52,7 @@ func onlyGrow(plan *build.Plan, list []string) error {
 }
 
 // override puts the flags over what the plan has from its build file.
-func (f *boundFlags) override(plan *build.Plan) error {
+func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
 	if f.MaxChange != nil {
 		b.MaxChange = float64(*f.MaxChange)
@@ -70,8 +70,8 @@ func (f *boundFlags) override(plan *build.Plan) error {
 	}
 	b.New = append(b.New, f.AllowNew...)
 	for _, flaw := range f.AllowFirst {
-		if !slices.Contains(guard.Flaws, flaw) {
-			return fmt.Errorf("--allow-first %q: must be one of %v", flaw, guard.Flaws)
+		if !slices.Contains(publish.Flaws, flaw) {
+			return fmt.Errorf("--allow-first %q: must be one of %v", flaw, publish.Flaws)
 		}
 	}
 	b.AllowFirst = append(b.AllowFirst, f.AllowFirst...)
@@ -79,9 +79,9 @@ func (f *boundFlags) override(plan *build.Plan) error {
 }
 
 // accept adds the changes that pass by name.
-func (c *buildCommand) accept(plan *build.Plan) error {
+func (c *buildCommand) accept(plan *ingest.Plan) error {
 	for _, text := range c.Accept {
-		a, err := guard.ParseAcceptance(text, c.Reason)
+		a, err := publish.ParseAcceptance(text, c.Reason)
 		if err != nil {
 			return fmt.Errorf("--accept %w", err)
 		}
@@ -92,11 +92,11 @@ func (c *buildCommand) accept(plan *build.Plan) error {
 
 // guard has the bounds look at what is to go live. The error is of what is refused, and of
 // a location that cannot be read.
-func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *guard.Bounds, p *guard.Proposal,
-	report *buildReport) (*guard.Findings, error) {
+func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *publish.Bounds, p *publish.Proposal,
+	report *buildReport) (*publish.Findings, error) {
 	report.Before = p.Base.Name
 	found, err := bounds.Judge(ctx, at, p, time.Now())
-	if wrong := new(guard.AcceptError); errors.As(err, &wrong) {
+	if wrong := new(publish.AcceptError); errors.As(err, &wrong) {
 		report.Status = "refused"
 	}
 	if err != nil {
@@ -116,8 +116,8 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *gua
 
 // refused adds how to publish all the same, unless every reason names a flag of
 // its own: that one lets less through than --force.
-func refused(found *guard.Findings) error {
-	ended := terminal.WithStatus(terminal.Refused, &guard.RefusedError{Refusals: found.Refusals})
+func refused(found *publish.Findings) error {
+	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {
 		return !strings.Contains(reason,
 			": --allow-")
@@ -130,10 +130,10 @@ func refused(found *guard.Findings) error {
 			"change; %s",
 			found.Acceptable[0], hint)
 	}
-	if slices.ContainsFunc(found.Refusals, guard.IsWithdrawn) {
+	if slices.ContainsFunc(found.Refusals, publish.IsWithdrawn) {
 		hint += "; users who were rolled back require --force, even with --accept"
 	}
-	if slices.ContainsFunc(found.Refusals, guard.IsBound) {
+	if slices.ContainsFunc(found.Refusals, publish.IsBound) {
 		hint += "; the limits are --max-change and the other --max flags, and those of the build file"
 	}
 	return terminal.Hinted(ended, hint)

@@ -8,22 +8,21 @@ import (
 
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
-	"capper/internal/segments/publish/guard"
 )
 
 // noteLosses warns of the users who leave sets, however few: a service sends to each of
 // them who was suppressed.
-func (r *buildReport) noteLosses(p *guard.Proposal, found *guard.Findings) {
+func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
 		losses.live = p.Base.Name
 	}
 	losses.remedy = func(c *publish.Change) string {
 		if r.dryRun {
-			return fmt.Sprintf("build with --accept %q so that they accept the loss", guard.Suggest(c))
+			return fmt.Sprintf("build with --accept %q so that they accept the loss", publish.Suggest(c))
 		}
 		return fmt.Sprintf("to make them accept the loss, roll back to %s, then build with --accept %q and --force",
-			losses.live, guard.Suggest(c))
+			losses.live, publish.Suggest(c))
 	}
 	r.Warnings = append(r.Warnings, losses.of(found.Sets)...)
 	r.Warnings = append(r.Warnings, losses.zones(p.Candidate, p.Base.Generation)...)

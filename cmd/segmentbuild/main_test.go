@@ -19,10 +19,8 @@ import (
 
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
-	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
-	"capper/internal/segments/publish/guard"
 	"capper/internal/terminal"
 	"capper/internal/testkit"
 )
@@ -183,9 +181,9 @@ func TestStatusesOfErrors(t *testing.T) {
 		{terminal.BadInput, &ingest.BadRowsError{}},
 		{terminal.BadInput, ingest.ErrNoFinalNewline},
 		{terminal.BadInput, notThere(objects.ErrNotFound)},
-		{terminal.Undecided, &build.OverlapError{}},
-		{terminal.Refused, refused(&guard.Findings{})},
-		{terminal.Refused, &guard.AcceptError{Faults: []string{"x"}}},
+		{terminal.Undecided, &ingest.OverlapError{}},
+		{terminal.Refused, refused(&publish.Findings{})},
+		{terminal.Refused, &publish.AcceptError{Faults: []string{"x"}}},
 		{terminal.Refused, &publish.WithdrawnError{}},
 		{terminal.LostRace, objects.ErrLostRace},
 		{terminal.OnHold, &publish.HoldError{}},

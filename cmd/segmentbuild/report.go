@@ -9,11 +9,9 @@ import (
 	"strings"
 
 	"capper/internal/segments"
-	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 	"capper/internal/segments/publish"
-	"capper/internal/segments/publish/guard"
 	"capper/internal/terminal"
 )
 
@@ -36,7 +34,7 @@ type buildReport struct {
 	SetChanges   []publish.Change `json:"set_changes,omitempty"`
 	// NoSegment is who falls to no segment, and so to the default limits.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
-	Week      *guard.Drift       `json:"week,omitempty"`
+	Week      *publish.Drift     `json:"week,omitempty"`
 	Refusals  []string           `json:"refusals,omitempty"`
 	Forced    bool               `json:"forced,omitempty"`
 	// Accepted are the changes that passed by name.
@@ -49,9 +47,9 @@ type buildReport struct {
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
 	// LeftOut match a pattern but are not data by their names: _SUCCESS, .crc, hidden files.
-	LeftOut       []string   `json:"left_out,omitempty"`
-	BadRows       int64      `json:"bad_rows"`
-	BadRowSamples []rows.Bad `json:"bad_row_samples,omitempty"`
+	LeftOut       []string     `json:"left_out,omitempty"`
+	BadRows       int64        `json:"bad_rows"`
+	BadRowSamples []format.Bad `json:"bad_row_samples,omitempty"`
 
 	forcing bool // refusals are overruled
 	dryRun  bool // nothing is published
@@ -79,7 +77,7 @@ func newBuiltSegment(s *segments.Segment) builtSegment {
 		Max: s.Max}
 }
 
-func (r *buildReport) noteResult(result *build.Result) {
+func (r *buildReport) noteResult(result *ingest.Result) {
 	if result == nil {
 		return
 	}
@@ -105,7 +103,7 @@ func (r *buildReport) noteSets(c *publish.Candidate) {
 }
 
 // noteFindings notes what the guard has found.
-func (r *buildReport) noteFindings(found *guard.Findings) {
+func (r *buildReport) noteFindings(found *publish.Findings) {
 	r.ComparedWith = found.ComparedWith
 	r.Changes, r.NoSegment, r.SetChanges, r.Week = found.Changes, found.NoSegment, found.Sets, found.Drift
 	r.Refusals = found.Refusals
@@ -299,7 +297,7 @@ func ids(list []uint32) string {
 }
 
 // printDrift writes the table of the drift; nothing where none was judged.
-func printDrift(w io.Writer, r *guard.Drift) error {
+func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"capper/client/api"
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/server"
@@ -47,8 +47,8 @@ func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx
 
 // countAnswers makes the counter of what is answered, over a store that keeps counts.
 func (s *Service) countAnswers() (err error) {
-	if store, ok := capping.As[campaign.Store](s.store); ok {
-		s.answers, err = campaign.NewCounter(store, s.logger, s.registry)
+	if store, ok := capping.As[messages.Store](s.store); ok {
+		s.answers, err = messages.NewCounter(store, s.logger, s.registry)
 	}
 	return err
 }

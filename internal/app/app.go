@@ -16,16 +16,15 @@ import (
 
 	"capper/internal/audit/archive"
 	"capper/internal/audit/journal"
-	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/config"
-	"capper/internal/console/recent"
+	"capper/internal/console"
+	"capper/internal/messages"
 	"capper/internal/pacing"
 	"capper/internal/segments"
-	past "capper/internal/segments/history"
+	"capper/internal/segments/publish"
 	"capper/internal/server"
-	"capper/internal/server/loglevel"
-	"capper/internal/trace/otlp"
+	"capper/internal/trace"
 )
 
 // Config is what a service is made of.
@@ -39,7 +38,7 @@ type Config struct {
 	// Reload has the configuration looked at now, and what came of it logged, for each
 	// signal. Nil: nobody asks.
 	Reload <-chan os.Signal
-	// NotifySocket is where the service manager wants to be told, of systemd.Socket. "": nowhere.
+	// NotifySocket is where the service manager wants to be told, of Socket. "": nowhere.
 	NotifySocket string
 
 	wrapStore func(capping.Store) capping.Store // of tests
@@ -51,8 +50,8 @@ type Service struct {
 	watcher   *config.Watcher
 	clock     func() time.Time
 	logger    *slog.Logger
-	level     *loglevel.Level // of the logger
-	tracer    *otlp.Tracer    // nil: nothing is traced
+	level     *level          // of the logger
+	tracer    *trace.Exporter // nil: nothing is traced
 	registry  *prometheus.Registry
 	reloads   *prometheus.CounterVec
 	wrapStore func(capping.Store) capping.Store
@@ -60,14 +59,14 @@ type Service struct {
 	manager   string // the socket of the service manager
 
 	segments  *segments.Refresher
-	history   *past.History
+	history   *publish.History
 	store     capping.Store
 	permits   pacing.Store       // the same
 	kept      pacing.RecordStore // the same
 	journal   *journal.Journal   // nil: nothing is recorded
 	recorded  *archive.Archive   // where it writes; nil without it
 	capper    *capping.Capper
-	answers   *campaign.Counter // nil: the store counts nothing
+	answers   *messages.Counter // nil: the store counts nothing
 	pacers    *pacing.Pacers
 	api       *server.Server
 	endpoints []*endpoint
@@ -78,8 +77,8 @@ type Service struct {
 	unsuppressed unsuppressed
 	audiences    audiences
 	silences     atomic.Pointer[[]string] // days without an open minute by the policy in force
-	recent       *recent.Series           // of the console
-	policies     recent.Policies
+	recent       *console.Series          // of the console
+	policies     console.Policies
 
 	done     stack
 	stopping sync.Once
@@ -116,9 +115,9 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	s := &Service{
 		config: cfg.Watcher.Current(), watcher: cfg.Watcher, clock: cfg.Clock, wrapStore: cfg.wrapStore,
 		asked: cfg.Reload, manager: cfg.NotifySocket,
-		registry: prometheus.NewRegistry(), reloads: newReloads(), recent: recent.New(cfg.Clock()),
+		registry: prometheus.NewRegistry(), reloads: newReloads(), recent: console.NewSeries(cfg.Clock()),
 	}
-	s.level = loglevel.New(s.config.Log.Level)
+	s.level = New(s.config.Log.Level)
 	s.logger = newLogger(cfg.Log, s.config.Log, s.level)
 	s.registry.MustRegister(s.reloads, s.refusedConfig(), configuredMemory(s.config), buildInfo(), zoneRules(),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -6,13 +6,12 @@ import (
 
 	"capper/internal/audit/archive"
 	"capper/internal/audit/journal"
-	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/config"
-	"capper/internal/console/recent"
-	"capper/internal/server/answer"
-	"capper/internal/server/messages"
-	"capper/internal/server/past"
+	"capper/internal/console"
+	"capper/internal/messages"
+	"capper/internal/server"
+	"capper/internal/server/wire"
 )
 
 // beginAudit begins to record calls, where the configuration says to.
@@ -41,11 +40,11 @@ type grants struct {
 	journal *journal.Journal
 }
 
-// Flush implements messages.Audit.
+// Flush implements server.Audit.
 func (g grants) Flush(ctx context.Context) error { return g.journal.Flush(ctx) }
 
 // auditOfMessages is the audit for releases of all sends of a message; nil without an audit.
-func (s *Service) auditOfMessages() messages.Audit {
+func (s *Service) auditOfMessages() server.Audit {
 	if s.journal == nil {
 		return nil
 	}
@@ -55,9 +54,9 @@ func (s *Service) auditOfMessages() messages.Audit {
 // recordedPolicies are the policies that decisions of the last month were recorded under,
 // by the first file that names each; for the console. Versions that are not in the audit's
 // location, and files that are damaged, are left out: capper audit verify tells of these.
-func (s *Service) recordedPolicies(ctx context.Context) (versions []recent.Version, err error) {
+func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
-		archive.Query{Since: capping.InstantOf(s.clock().Add(-campaign.MaxKeep))})
+		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []recent.Versi
 			if err != nil {
 				return nil, err
 			}
-			versions = append(versions, recent.Version{Policy: answer.Policy(policy, s.capper.Widening()),
+			versions = append(versions, console.Version{Policy: wire.Policy(policy, s.capper.Widening()),
 				Since: e.First})
 		}
 	}
@@ -83,7 +82,7 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []recent.Versi
 }
 
 // records is what was decided before; nil: nothing is recorded.
-func (s *Service) records() past.Records {
+func (s *Service) records() server.AuditRecords {
 	if s.journal == nil {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -94,7 +93,7 @@ func TestADrainThatTimesOutWaitsForTheStore(t *testing.T) {
 // Redis nodes that hang keep calls until the time of the call is over.
 func TestADrainThatTimesOutWhileRedisHangs(t *testing.T) {
 	t.Parallel()
-	redis := testcluster.Single(t, testcluster.Options{})
+	redis := testkit.Single(t, testkit.Options{})
 	cfg, log := configure(t, onRedis(redis.Addrs...), impatient)
 	g := guard(&cfg, nil)
 	s, err := Start(t.Context(), cfg)

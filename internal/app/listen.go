@@ -12,9 +12,7 @@ import (
 
 	"capper/internal/config"
 	"capper/internal/console"
-	"capper/internal/console/recent"
-	"capper/internal/server/listen"
-	"capper/internal/systemd"
+	"capper/internal/server/gate"
 	"capper/internal/terminal"
 )
 
@@ -33,10 +31,10 @@ func (s *Service) listen(context.Context) (err error) {
 	cfg := s.config.Server
 	var secure *tls.Config
 	if cfg.TLS.CertFile != "" {
-		if secure, err = listen.TLSConfig(cfg.TLS.CertFile, cfg.TLS.KeyFile, s.logger); err != nil {
+		if secure, err = gate.TLSConfig(cfg.TLS.CertFile, cfg.TLS.KeyFile, s.logger); err != nil {
 			return named("load server.tls", err)
 		}
-		s.registry.MustRegister(listen.CertificateExpiry(secure))
+		s.registry.MustRegister(gate.CertificateExpiry(secure))
 	}
 	public, err := s.open(cfg.Listen)
 	if err != nil {
@@ -90,10 +88,10 @@ func (s *Service) keepRecent(ctx context.Context) {
 		return
 	}
 	s.policies.Note(s.clock(), s.api.Limits())
-	s.recent.Run(ctx, s.clock, func() recent.Totals {
+	s.recent.Run(ctx, s.clock, func() console.Totals {
 		s.policies.Note(s.clock(), s.api.Limits())
-		totals := recent.Totals{}
-		s.api.Counted(func(what, of string, n float64) { totals[recent.Name{Kind: recent.Kind(what), Of: of}] += n })
+		totals := console.Totals{}
+		s.api.Counted(func(what, of string, n float64) { totals[console.Name{Kind: console.Kind(what), Of: of}] += n })
 		return totals
 	})
 }
@@ -101,7 +99,7 @@ func (s *Service) keepRecent(ctx context.Context) {
 func (s *Service) serve(e *endpoint, secure *tls.Config) {
 	e.server = s.api.HTTPServer(s.calls.counted(e.handler), secure)
 	e.serving.Go(func() {
-		if err := listen.Serve(e.server, e.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := gate.Serve(e.server, e.listener); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- named("serve "+e.what, err)
 		}
 	})
@@ -111,7 +109,7 @@ func (s *Service) serve(e *endpoint, secure *tls.Config) {
 // askForCalls makes the service ready.
 func (s *Service) askForCalls(context.Context) error {
 	s.api.SetReady(true)
-	s.tell(systemd.Ready)
+	s.tell(ready)
 	return nil
 }
 
@@ -120,7 +118,7 @@ func (s *Service) askForCalls(context.Context) error {
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
 		s.config.Server.StopTimeout.String())
-	s.tell(systemd.Stopping)
+	s.tell(stopping)
 	s.api.BeginStop()
 	time.Sleep(s.config.Server.StopDelay)
 	return nil
@@ -157,7 +155,7 @@ func (s *Service) drain(ctx context.Context) error {
 // that cannot be read here.
 func MissingFiles(cfg *config.Config) (missing []error) {
 	if files := cfg.Server.TLS; files.CertFile != "" {
-		if _, err := listen.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {
+		if _, err := gate.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {
 			missing = append(missing, named("load server.tls", err))
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"capper/internal/config"
 	"capper/internal/trace"
-	"capper/internal/trace/otlp"
 	"capper/internal/version"
 	"capper/internal/zones"
 )
@@ -42,7 +41,7 @@ func (s *Service) beginTracing(ctx context.Context) (err error) {
 	cfg := s.config.Tracing
 	cfg.Logger, cfg.Registerer = s.logger, s.registry
 	cfg.Version = version.Current().Version
-	s.tracer, err = otlp.Open(ctx, cfg)
+	s.tracer, err = trace.OpenExporter(ctx, cfg)
 	return err
 }
 

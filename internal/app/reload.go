@@ -10,7 +10,6 @@ import (
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/server"
-	"capper/internal/systemd"
 )
 
 // reloadInterval is how often the configuration file is looked at.
@@ -65,13 +64,13 @@ func (s *Service) answerReload(changed bool) {
 	default:
 		s.logger.Info("configuration unchanged", "version", status.Version)
 	}
-	s.tell(systemd.Reloading, systemd.Ready)
+	s.tell(reloading, ready)
 }
 
 // tell tells the service manager, if there is one, how the service does.
 func (s *Service) tell(states ...string) {
 	for _, state := range states {
-		if err := systemd.Notify(s.manager, state); err != nil {
+		if err := notify(s.manager, state); err != nil {
 			s.logger.Warn("systemd could not be notified", "state", state, "error", err)
 		}
 	}

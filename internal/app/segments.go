@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/segments"
-	past "capper/internal/segments/history"
+	"capper/internal/segments/publish"
 	"capper/internal/server"
 	"capper/internal/terminal"
 )
@@ -21,7 +21,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	if err != nil {
 		return named("open segments.source", err)
 	}
-	s.history = past.New(source, s.clock)
+	s.history = publish.New(source, s.clock)
 	refresher := cfg.Refresher
 	refresher.Source, refresher.Require, refresher.Guarded, refresher.OnSwap = source, s.require, s.guarded,
 		s.reportSwap

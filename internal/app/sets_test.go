@@ -20,7 +20,6 @@ import (
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -128,7 +127,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
 		config.Embedded: onEmbedded(t.TempDir()),
-		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
+		config.Redis:    onRedis(testkit.Single(t, testkit.Options{}).Addrs...),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +221,7 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
 		config.Embedded: onEmbedded(t.TempDir()),
-		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
+		config.Redis:    onRedis(testkit.Single(t, testkit.Options{}).Addrs...),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/capping"
-	"capper/internal/capping/measure"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/config"
@@ -41,7 +40,7 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 	if s.wrapStore != nil {
 		s.store = s.wrapStore(s.store)
 	}
-	if s.store, err = measure.Store(s.store, s.config.Store.Kind, s.registry); err != nil {
+	if s.store, err = Store(s.store, s.config.Store.Kind, s.registry); err != nil {
 		return errors.Join(err, opened.Close())
 	}
 	return nil

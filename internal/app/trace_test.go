@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -164,7 +163,7 @@ func TestACallIsTracedOverTheEmbeddedStore(t *testing.T) {
 func TestEachNodesPipelineIsASpan(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	cluster := testcluster.Start(t, testcluster.Options{})
+	cluster := testkit.Start(t, testkit.Options{})
 	cfg, _ := configure(t, onRedis(cluster.Addrs...)+tracedTo(to.URL, ", message_ids: true"), "")
 	s := begin(t, cfg)
 	ask(t, s, "")

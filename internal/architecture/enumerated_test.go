@@ -14,7 +14,7 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/capping"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // The tests below compare each enumeration of the code with schemas and documents, which cannot range over it.
@@ -47,7 +47,7 @@ func TestOutcomesAreInSchemasAndDocuments(t *testing.T) {
 
 func TestScopesAreInSchemasAndDocuments(t *testing.T) {
 	t.Parallel()
-	want := texts(access.Scopes())
+	want := texts(gate.Scopes())
 	requireEnum(t, want, chartSchema(t), "chart", "properties", "config", "properties", "server", "properties",
 		"api_keys", "items", "properties", "scopes", "items", "enum")
 	requireWords(t, want, "`%s`", "docs/configuration.md", "| `api_keys` |")

@@ -21,7 +21,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 func TestClientCalls(t *testing.T) {
@@ -223,9 +223,9 @@ func TestRateLimitsAreWaitedOut(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("k.secret"))
 	url := newCapper(t, nil, func(cfg *server.Config) {
-		cfg.Access = access.Rules{
-			Keys: []access.Key{{ID: "k", Client: "engine", SHA256: hex.EncodeToString(sum[:]),
-				Scopes: []access.Scope{access.ScopeFilter}}},
+		cfg.Access = gate.Rules{
+			Keys: []gate.Key{{ID: "k", Client: "engine", SHA256: hex.EncodeToString(sum[:]),
+				Scopes: []gate.Scope{gate.ScopeFilter}}},
 			Rate: capping.Rate{UsersPerSecond: 1000, Burst: 1000},
 		}
 	})

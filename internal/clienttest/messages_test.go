@@ -13,8 +13,8 @@ import (
 	"capper/client/api"
 	"capper/internal/audit/archive"
 	"capper/internal/bitmap"
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 	"capper/internal/server"
 )
 
@@ -34,9 +34,9 @@ func (a *audited) Grants(context.Context, capping.Message, capping.Channel) ([]a
 // withMessages makes the service count messages, and read an audit.
 func withMessages(t testing.TB, audit *audited) func(*server.Config) {
 	return func(cfg *server.Config) {
-		store, _ := capping.As[campaign.Store](cfg.Capper.Store())
+		store, _ := capping.As[messages.Store](cfg.Capper.Store())
 		var err error
-		cfg.Campaigns, err = campaign.NewCounter(store, nil, nil)
+		cfg.Campaigns, err = messages.NewCounter(store, nil, nil)
 		require.NoError(t, err)
 		if audit != nil {
 			cfg.Audit = audit

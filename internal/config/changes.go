@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"capper/internal/capping"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 	"capper/internal/yamltree"
 )
 
@@ -73,7 +73,7 @@ var reloaded = []string{
 
 // fixed is what of s a reload does not change.
 func (s Server) fixed() Server {
-	s.Access, s.WithoutKeys = access.Rules{}, false
+	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s
 }
 

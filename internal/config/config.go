@@ -10,9 +10,8 @@ import (
 	"capper/internal/objects"
 	"capper/internal/pacing"
 	"capper/internal/segments"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
-	"capper/internal/trace/otlp"
+	"capper/internal/server/gate"
+	"capper/internal/trace"
 )
 
 // Config is a whole configuration, every default filled in that is not the
@@ -29,7 +28,7 @@ type Config struct {
 	Audit   Audit
 	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; its type
 	// says what each means. Not given, nothing is traced.
-	Tracing otlp.Config
+	Tracing trace.Config
 	// Policy is channels, require_channel, limits, suppress, holdout, quiet and timezone; its Version is that
 	// of the file. Its type says what each means.
 	Policy *capping.Policy
@@ -63,11 +62,11 @@ type Server struct {
 	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and
 	// call_timeout (10ms to 5m), and of bounds: body_bytes (at least max_body), answer_bytes,
 	// gzip_ratio, min_rate and connections. Their type says what each means, and its default.
-	Bounds admission.Bounds
+	Bounds gate.Bounds
 	// Access is api_keys, a list of client, namespace, id, sha256 and scopes
-	// (of access.Scopes), and rate_limits: default, and clients by name, each of users_per_second and burst
+	// (of gate.Scopes), and rate_limits: default, and clients by name, each of users_per_second and burst
 	// (default users_per_second). Their types say what each means.
-	Access access.Rules
+	Access gate.Rules
 }
 
 // TLS names the files of a certificate chain and its key; both or neither.

@@ -12,7 +12,7 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/pacing"
 	"capper/internal/segments"
-	"capper/internal/trace/otlp"
+	"capper/internal/trace"
 	"capper/internal/yamltree"
 )
 
@@ -219,17 +219,17 @@ func (r *reader) log(v yamltree.Value) {
 // alone switches nothing on.
 func (r *reader) tracing(v yamltree.Value) {
 	t := &r.Tracing
-	t.Ratio, t.Timeout = otlp.DefaultRatio, otlp.DefaultTimeout
+	t.Ratio, t.Timeout = trace.DefaultRatio, trace.DefaultTimeout
 	given := v.Object(map[string]yamltree.Field{
 		"endpoint": func(v yamltree.Value) {
 			yamltree.Text(&t.Endpoint)(v)
-			if _, err := otlp.ParseEndpoint(t.Endpoint); t.Endpoint != "" && err != nil {
+			if _, err := trace.ParseEndpoint(t.Endpoint); t.Endpoint != "" && err != nil {
 				v.Fault("%s", err)
 			}
 		},
 		"sample_ratio": func(v yamltree.Value) { t.Ratio = readRatio(v) },
 		"service_name": yamltree.Text(&t.ServiceName),
-		"timeout":      duration(&t.Timeout, otlp.MinTimeout, otlp.MaxTimeout),
+		"timeout":      duration(&t.Timeout, trace.MinTimeout, trace.MaxTimeout),
 		"message_ids":  yamltree.Bool(&t.MessageIDs),
 	})
 	if !given["endpoint"] {

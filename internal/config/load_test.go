@@ -15,8 +15,7 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/pacing"
 	"capper/internal/segments"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 	"capper/internal/yamltree"
 )
 
@@ -84,7 +83,7 @@ func TestParseFillsDefaults(t *testing.T) {
 	c, err := Parse("capper.yaml", []byte(minimal))
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:8080", c.Server.Listen)
-	require.Equal(t, admission.Bounds{
+	require.Equal(t, gate.Bounds{
 		JSONUsers: 100_000, BitmapUsers: 1_000_000, BodyBytes: 16 << 20, InFlightUsers: 4_000_000,
 		CallTimeout:   5 * time.Second,
 		InFlightBytes: 512 << 20, AnswerBytes: 512 << 20, GzipRatio: 100, MinRate: 64 << 10, Connections: 16_384,
@@ -114,7 +113,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, "127.0.0.1:9090", c.Server.AdminListen)
 	require.Equal(t, 3*time.Second, c.Server.StopDelay)
 	require.Equal(t, []string{"capper.internal", "capper"}, c.Server.HostNames)
-	require.Equal(t, admission.Bounds{
+	require.Equal(t, gate.Bounds{
 		JSONUsers: 10, BitmapUsers: 20, BodyBytes: 1 << 20, InFlightUsers: 30, CallTimeout: 2 * time.Second,
 		InFlightBytes: 2 << 20, AnswerBytes: 3 << 20, GzipRatio: 50, MinRate: 1 << 20, Connections: 70,
 		PermitRecords: pacing.RecordBounds{Client: 7, All: 8},
@@ -122,7 +121,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, 1000, c.Server.Access.Rate.UsersPerSecond)
 	require.Equal(t, 1000, c.Server.Access.Rate.Largest())
 	require.Equal(t, capping.Rate{UsersPerSecond: 5000, Burst: 90000}, c.Server.Access.Rates["crm"])
-	require.Equal(t, []access.Scope{access.ScopeFilter, access.ScopeRead}, c.Server.Access.Keys[0].Scopes)
+	require.Equal(t, []gate.Scope{gate.ScopeFilter, gate.ScopeRead}, c.Server.Access.Keys[0].Scopes)
 	require.Equal(t, "growth", c.Server.Access.Keys[0].Namespace)
 	require.False(t, *c.Segments.S3.PathStyle)
 	require.Equal(t, redisstore.FixedAcks(1), c.Store.Redis.Options.ReplicaAcks)

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
-	"capper/internal/server/listen"
+	"capper/internal/server/gate"
 	"capper/internal/yamltree"
 )
 
@@ -50,17 +48,17 @@ func (r *reader) checkAccess(v yamltree.Value) {
 	}
 	for _, at := range r.clients {
 		client := at.Token()
-		if !slices.ContainsFunc(s.Access.Keys, func(k access.Key) bool { return k.Client == client }) {
+		if !slices.ContainsFunc(s.Access.Keys, func(k gate.Key) bool { return k.Client == client }) {
 			at.Fault("must be the client of a key in server.api_keys, got %q", client)
 		}
 	}
 	if _, port, _ := net.SplitHostPort(s.Listen); s.Listen == s.AdminListen && port != "0" {
 		v.FaultOf("admin_listen", "must differ from the address of listen, %s", s.Listen)
 	}
-	if len(s.Access.Keys) == 0 && !listen.IsLoopback(s.Listen) {
+	if len(s.Access.Keys) == 0 && !gate.IsLoopback(s.Listen) {
 		v.FaultOf("api_keys", "is required if listen is not a loopback address: %s is none", s.Listen)
 	}
-	if len(s.Access.Keys) == 0 && s.AdminListen != "" && !listen.IsLoopback(s.AdminListen) {
+	if len(s.Access.Keys) == 0 && s.AdminListen != "" && !gate.IsLoopback(s.AdminListen) {
 		v.FaultOf("api_keys", "is required if admin_listen is not a loopback address: %s is none", s.AdminListen)
 	}
 }
@@ -76,7 +74,7 @@ func readHostNames(v yamltree.Value) (names []string) {
 	return names
 }
 
-func readBounds(v yamltree.Value, b *admission.Bounds) {
+func readBounds(v yamltree.Value, b *gate.Bounds) {
 	v.Object(map[string]yamltree.Field{
 		"body_bytes":   yamltree.Size(&b.InFlightBytes, 1<<20, 1<<40),
 		"answer_bytes": yamltree.Size(&b.AnswerBytes, 1<<20, 1<<40),
@@ -99,13 +97,13 @@ func (r *reader) tls(v yamltree.Value) {
 }
 
 // readKeys reads the keys; what makes one is for their owner to say.
-func readKeys(v yamltree.Value) (keys []access.Key) {
+func readKeys(v yamltree.Value) (keys []gate.Key) {
 	var places []yamltree.Value
 	v.List(func(v yamltree.Value) {
 		keys = append(keys, readKey(v))
 		places = append(places, v)
 	})
-	for _, fault := range access.Conflicts(keys) {
+	for _, fault := range gate.Conflicts(keys) {
 		if at := places[fault.Key]; fault.Field != "" {
 			at.FaultOf(fault.Field, "%s", fault.Rule)
 		} else {
@@ -115,7 +113,7 @@ func readKeys(v yamltree.Value) (keys []access.Key) {
 	return keys
 }
 
-func readKey(v yamltree.Value) (key access.Key) {
+func readKey(v yamltree.Value) (key gate.Key) {
 	before := len(v.Faults())
 	fields := map[string]yamltree.Value{}
 	text := func(field string, to *string) yamltree.Field {
@@ -134,7 +132,7 @@ func readKey(v yamltree.Value) (key access.Key) {
 			v.List(func(v yamltree.Value) {
 				fields[v.Path()[strings.LastIndex(v.Path(), ".")+1:]] = v
 				scope, _ := v.Text()
-				key.Scopes = append(key.Scopes, access.Scope(scope))
+				key.Scopes = append(key.Scopes, gate.Scope(scope))
 			})
 		},
 	})

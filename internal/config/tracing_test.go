@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/trace/otlp"
+	"capper/internal/trace"
 	"capper/internal/yamltree"
 )
 
@@ -15,7 +15,7 @@ func TestParseReadsWhatIsTraced(t *testing.T) {
 	c, err := Parse("f", []byte(minimal))
 	require.NoError(t, err)
 	require.Empty(t, c.Tracing.Endpoint, "nothing is traced")
-	for text, want := range map[string]otlp.Config{
+	for text, want := range map[string]trace.Config{
 		"{endpoint: 'http://127.0.0.1:4318'}": {Endpoint: "http://127.0.0.1:4318", Ratio: 1, Timeout: 10 * time.Second},
 		"{endpoint: 'https://c.example/otlp', sample_ratio: 0, service_name: capping, timeout: 100ms, " +
 			"message_ids: true}": {

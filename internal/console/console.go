@@ -6,32 +6,25 @@ import (
 	"net/http"
 	"time"
 
-	"capper/internal/console/campaigns"
 	"capper/internal/console/frame"
-	"capper/internal/console/generations"
-	"capper/internal/console/pages"
-	"capper/internal/console/recent"
-	"capper/internal/console/session"
-	"capper/internal/console/tryit"
-	"capper/internal/console/user"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // Path is where the console is.
-const Path = session.Path
+const Path = frame.Path
 
 // Config is what a console is made of.
 type Config struct {
 	// API answers every call; it is asked in the process. Required.
 	API http.Handler
 	// Access is the keys in force. Required.
-	Access func() *access.Control
+	Access func() *gate.Control
 	// SignIn is who shows a key, which must have the scope read. Required.
-	SignIn func(r *http.Request, key string) (access.Caller, error)
+	SignIn func(r *http.Request, key string) (gate.Caller, error)
 	// Recent is what was counted within the last day, Policies those that were in force. Nil:
 	// nothing is known.
-	Recent   *recent.Series
-	Policies *recent.Policies
+	Recent   *Series
+	Policies *Policies
 	// Logger takes what visitors are not told. Nil: it is discarded.
 	Logger *slog.Logger
 	// Clock is that of the API. Nil: time.Now.
@@ -50,10 +43,10 @@ func New(cfg Config) (http.Handler, error) {
 		cfg.Clock = time.Now
 	}
 	if cfg.Recent == nil {
-		cfg.Recent = recent.New(cfg.Clock())
+		cfg.Recent = NewSeries(cfg.Clock())
 	}
 	if cfg.Policies == nil {
-		cfg.Policies = &recent.Policies{}
+		cfg.Policies = &Policies{}
 	}
 	return frame.New(frame.Config{
 		API: cfg.API, Access: cfg.Access, SignIn: cfg.SignIn, Logger: cfg.Logger, Clock: cfg.Clock,
@@ -64,12 +57,12 @@ func New(cfg Config) (http.Handler, error) {
 // all are the pages, those of the navigation in their order.
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
-		pages.Overview(cfg.Recent),
-		campaigns.List(), campaigns.One(),
-		user.Page(),
-		generations.Segments(), generations.Changes(),
-		pages.Limits(cfg.Recent, cfg.Policies),
-		tryit.Page(),
-		pages.Pacers(cfg.Recent),
+		overviewPage(cfg.Recent),
+		messagesPage(), messagePage(),
+		userPage(),
+		segmentsPage(), changesPage(),
+		limitsPage(cfg.Recent, cfg.Policies),
+		tryPage(),
+		pacersPage(cfg.Recent),
 	}
 }

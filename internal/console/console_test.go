@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/console"
-	"capper/internal/console/recent"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 func TestEveryAnswerIsProtected(t *testing.T) {
@@ -103,15 +102,15 @@ func TestTheDoorInsideIsClosedToTheNetwork(t *testing.T) {
 
 func TestTheOverviewSaysWhatWasDecided(t *testing.T) {
 	t.Parallel()
-	s := newService(t, access.Rules{})
+	s := newService(t, gate.Rules{})
 	empty := s.get("/console/").body
 	require.Contains(t, empty, "This instance decided no user in the last day")
 	require.NotContains(t, empty, "<img")
-	s.recent.Observe(startOfTest.Add(time.Second), recent.Totals{
-		{Kind: recent.Allowed}: 1_200_000, {Kind: recent.Denied, Of: "daily"}: 3000,
-		{Kind: recent.Denied, Of: "suppressed"}: 20, {Kind: recent.Shadow, Of: "strict"}: 600_000,
+	s.recent.Observe(startOfTest.Add(time.Second), console.Totals{
+		{Kind: console.Allowed}: 1_200_000, {Kind: console.Denied, Of: "daily"}: 3000,
+		{Kind: console.Denied, Of: "suppressed"}: 20, {Kind: console.Shadow, Of: "strict"}: 600_000,
 	})
-	s.recent.Observe(startOfTest.Add(12*time.Second), recent.Totals{})
+	s.recent.Observe(startOfTest.Add(12*time.Second), console.Totals{})
 	page := s.get("/console/")
 	require.Contains(t, page.body, "<dd>1,200,000</dd>")
 	require.Contains(t, page.body,

@@ -11,4 +11,13 @@
 //
 // Pages are rendered on the server, whole without script. Assets and templates are embedded,
 // at most 400 kB in all; nothing comes from elsewhere.
+//
+// # Outlook
+//
+// Package outlook says on pages of the console how many of some users may receive something
+// on a channel, now and over the next days, if nobody were sent anything before.
+//
+// The service decides each instant as a filter call would and records nothing, which costs
+// as much as the call. So of more than MostUsers a sample is decided, which the page says,
+// and what was found is told again for Age, to whom it was found for.
 package console

@@ -21,10 +21,9 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/console"
-	"capper/internal/console/recent"
 	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
@@ -35,15 +34,15 @@ const (
 	filterer = "filterer.secret-of-the-filterer"
 )
 
-func key(text string, scopes ...access.Scope) access.Key {
+func key(text string, scopes ...gate.Scope) gate.Key {
 	sum, id := sha256.Sum256([]byte(text)), strings.Split(text, ".")[0]
-	return access.Key{ID: id, Client: "client-" + id, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
+	return gate.Key{ID: id, Client: "client-" + id, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
 }
 
-func keys() access.Rules {
-	return access.Rules{Keys: []access.Key{
-		key(reader, access.ScopeRead), key(admin, access.ScopeRead, access.ScopeAdmin),
-		key(filterer, access.ScopeFilter),
+func keys() gate.Rules {
+	return gate.Rules{Keys: []gate.Key{
+		key(reader, gate.ScopeRead), key(admin, gate.ScopeRead, gate.ScopeAdmin),
+		key(filterer, gate.ScopeFilter),
 	}}
 }
 
@@ -63,7 +62,7 @@ type service struct {
 	t      *testing.T
 	clock  *testkit.Clock
 	server *server.Server
-	recent *recent.Series
+	recent *console.Series
 	url    string
 	log    *lines
 	jar    map[string]*http.Cookie // what a browser has
@@ -73,9 +72,9 @@ type service struct {
 var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 0, time.UTC)
 
 // newService serves with the keys; none: open.
-func newService(t *testing.T, rules access.Rules) *service {
+func newService(t *testing.T, rules gate.Rules) *service {
 	t.Helper()
-	s := &service{t: t, clock: testkit.NewClockAt(startOfTest), recent: recent.New(startOfTest), log: &lines{},
+	s := &service{t: t, clock: testkit.NewClockAt(startOfTest), recent: console.NewSeries(startOfTest), log: &lines{},
 		jar: map[string]*http.Cookie{}, header: http.Header{}}
 	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: s.clock.Now,
 		ClockBound: math.MaxInt64, CacheBytes: 8 << 20})
@@ -186,7 +185,7 @@ func (s *service) signIn(key, next string) reply {
 // A page that the service could not answer says when to ask again, too: do requires it of all.
 func TestAPageThatCannotBeAnsweredSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
-	s := newService(t, access.Rules{})
+	s := newService(t, gate.Rules{})
 	r := s.get("/console/segments/changes?from=a&to=b")
 	require.Equal(t, http.StatusServiceUnavailable, r.status, r.body)
 	require.Equal(t, "1", r.header.Get("Retry-After"))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // addresses are those of pages that need no more than the key, silent those of them that
@@ -22,7 +22,7 @@ var (
 
 func TestWithoutKeysTheConsoleIsOpen(t *testing.T) {
 	t.Parallel()
-	s := newService(t, access.Rules{})
+	s := newService(t, gate.Rules{})
 	for _, path := range addresses {
 		require.Equal(t, http.StatusOK, s.get(path).status, path)
 	}
@@ -77,10 +77,10 @@ func TestASessionEnds(t *testing.T) {
 		"its time is over": func(s *service) { s.clock.Advance(8 * time.Hour) },
 		"its key is removed": func(s *service) {
 			require.NoError(s.t,
-				s.server.SetAccess(access.Rules{Keys: keys().Keys[1:]}))
+				s.server.SetAccess(gate.Rules{Keys: keys().Keys[1:]}))
 		},
-		"its key has a new secret": func(s *service) { replace(s, key("reader.another", access.ScopeRead)) },
-		"its key may not read":     func(s *service) { replace(s, key(reader, access.ScopeFilter)) },
+		"its key has a new secret": func(s *service) { replace(s, key("reader.another", gate.ScopeRead)) },
+		"its key may not read":     func(s *service) { replace(s, key(reader, gate.ScopeFilter)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,16 +98,16 @@ func TestASessionEnds(t *testing.T) {
 	}
 }
 
-func replace(s *service, first access.Key) {
-	require.NoError(s.t, s.server.SetAccess(access.Rules{Keys: append([]access.Key{first}, keys().Keys[1:]...)}))
+func replace(s *service, first gate.Key) {
+	require.NoError(s.t, s.server.SetAccess(gate.Rules{Keys: append([]gate.Key{first}, keys().Keys[1:]...)}))
 }
 
 func TestOtherKeysComingAndGoingEndNoSession(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
 	s.signIn(reader, "")
-	require.NoError(t, s.server.SetAccess(access.Rules{Keys: []access.Key{key("fresh.secret", access.ScopeRead),
-		key(reader, access.ScopeRead)}}))
+	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: []gate.Key{key("fresh.secret", gate.ScopeRead),
+		key(reader, gate.ScopeRead)}}))
 	require.Equal(t, http.StatusOK, s.get("/console/").status)
 }
 

@@ -14,17 +14,17 @@ func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
 	t.Parallel()
 	forever := make(chan struct{})
 	t.Cleanup(func() { close(forever) })
-	checks := []Check{
-		{Name: "stuck", Within: 50 * time.Millisecond, Look: func(_ context.Context, n *Notes) {
+	checks := []check{
+		{Name: "stuck", Within: 50 * time.Millisecond, Look: func(_ context.Context, n *notes) {
 			n.OK("first", "was quick")
 			<-forever
 			n.OK("second", "comes too late")
 		}},
-		{Name: "polite", Within: 50 * time.Millisecond, Look: func(ctx context.Context, n *Notes) {
+		{Name: "polite", Within: 50 * time.Millisecond, Look: func(ctx context.Context, n *notes) {
 			<-ctx.Done()
 			n.Warn("", "waited", "wait less", "it takes time")
 		}},
-		{Name: "fine", Look: func(_ context.Context, n *Notes) { n.OK("", "%d of %d", 1, 1) }},
+		{Name: "fine", Look: func(_ context.Context, n *notes) { n.OK("", "%d of %d", 1, 1) }},
 	}
 	var report *Report
 	testkit.Eventually(t, func() bool { // on a machine that stands still the others are late as well
@@ -38,13 +38,13 @@ func TestACheckThatHangsCostsOnlyItself(t *testing.T) {
 		{Check: "polite", Result: Warning, Seen: "waited", Change: "wait less", Why: "it takes time"},
 		{Check: "fine", Result: OK, Seen: "1 of 1"},
 	}, report.Findings)
-	require.Equal(t, map[Result]int{OK: 2, Failed: 1, Warning: 1}, report.Counts)
+	require.Equal(t, map[result]int{OK: 2, Failed: 1, Warning: 1}, report.Counts)
 	require.Equal(t, Failed, report.Worst())
 }
 
 func TestWorst(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, OK, (&Report{Counts: map[Result]int{OK: 3}}).Worst())
-	require.Equal(t, Skipped, (&Report{Counts: map[Result]int{OK: 3, Skipped: 1}}).Worst())
-	require.Equal(t, Warning, (&Report{Counts: map[Result]int{Skipped: 1, Warning: 1}}).Worst())
+	require.Equal(t, OK, (&Report{Counts: map[result]int{OK: 3}}).Worst())
+	require.Equal(t, Skipped, (&Report{Counts: map[result]int{OK: 3, Skipped: 1}}).Worst())
+	require.Equal(t, Warning, (&Report{Counts: map[result]int{Skipped: 1, Warning: 1}}).Worst())
 }

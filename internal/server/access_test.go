@@ -18,55 +18,54 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/server"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
 // key is the configured form of the key text.
-func key(text, client string, scopes ...access.Scope) access.Key {
+func key(text, client string, scopes ...gate.Scope) gate.Key {
 	sum := sha256.Sum256([]byte(text))
 	id, _, _ := strings.Cut(text, ".")
-	return access.Key{ID: id, Client: client, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
+	return gate.Key{ID: id, Client: client, SHA256: hex.EncodeToString(sum[:]), Scopes: scopes}
 }
 
-func testKeys() []access.Key {
-	return []access.Key{
-		key("f1.secret-of-the-engine", "engine", access.ScopeFilter),
-		key("f2.next-secret-of-the-engine", "engine", access.ScopeFilter),
-		key("r1.secret-of-support", "support", access.ScopeRead),
-		key("a1.secret-of-the-admin", "admin", access.ScopeAdmin),
-		key("x1.all", "root", access.ScopeFilter, access.ScopeRead, access.ScopeAdmin),
+func testKeys() []gate.Key {
+	return []gate.Key{
+		key("f1.secret-of-the-engine", "engine", gate.ScopeFilter),
+		key("f2.next-secret-of-the-engine", "engine", gate.ScopeFilter),
+		key("r1.secret-of-support", "support", gate.ScopeRead),
+		key("a1.secret-of-the-admin", "admin", gate.ScopeAdmin),
+		key("x1.all", "root", gate.ScopeFilter, gate.ScopeRead, gate.ScopeAdmin),
 	}
 }
 
-func withKeys(cfg *server.Config) { cfg.Access = access.Rules{Keys: testKeys()} }
+func withKeys(cfg *server.Config) { cfg.Access = gate.Rules{Keys: testKeys()} }
 
 func TestEveryCallNeedsItsScope(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t, withKeys)
 	calls := []struct {
 		method, path, body string
-		scope              access.Scope
+		scope              gate.Scope
 	}{
-		{http.MethodPost, "/v1/permits", `{"pacers":["twilio"],"permits":1}`, access.ScopeFilter},
-		{http.MethodGet, "/v1/pacers", "", access.ScopeRead},
-		{http.MethodGet, "/v1/pacers/twilio", "", access.ScopeRead},
-		{http.MethodDelete, "/v1/pacers/twilio", "", access.ScopeAdmin},
-		{http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]}`, access.ScopeFilter},
-		{http.MethodPost, "/v1/release", `{"message_id":"m","user_ids":[1]}`, access.ScopeFilter},
-		{http.MethodGet, "/v1/users/1", "", access.ScopeRead},
-		{http.MethodGet, "/v1/limits", "", access.ScopeRead},
-		{http.MethodGet, "/v1/status", "", access.ScopeRead},
-		{http.MethodGet, "/metrics", "", access.ScopeRead},
-		{http.MethodDelete, "/v1/users/1", "", access.ScopeAdmin},
+		{http.MethodPost, "/v1/permits", `{"pacers":["twilio"],"permits":1}`, gate.ScopeFilter},
+		{http.MethodGet, "/v1/pacers", "", gate.ScopeRead},
+		{http.MethodGet, "/v1/pacers/twilio", "", gate.ScopeRead},
+		{http.MethodDelete, "/v1/pacers/twilio", "", gate.ScopeAdmin},
+		{http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]}`, gate.ScopeFilter},
+		{http.MethodPost, "/v1/release", `{"message_id":"m","user_ids":[1]}`, gate.ScopeFilter},
+		{http.MethodGet, "/v1/users/1", "", gate.ScopeRead},
+		{http.MethodGet, "/v1/limits", "", gate.ScopeRead},
+		{http.MethodGet, "/v1/status", "", gate.ScopeRead},
+		{http.MethodGet, "/metrics", "", gate.ScopeRead},
+		{http.MethodDelete, "/v1/users/1", "", gate.ScopeAdmin},
 		{http.MethodGet, "/healthz", "", ""},
 		{http.MethodGet, "/readyz", "", ""},
 		{http.MethodGet, "/openapi.yaml", "", ""},
 	}
-	scopeOf := map[string]access.Scope{
-		"f1.secret-of-the-engine": access.ScopeFilter, "f2.next-secret-of-the-engine": access.ScopeFilter,
-		"r1.secret-of-support": access.ScopeRead, "a1.secret-of-the-admin": access.ScopeAdmin,
+	scopeOf := map[string]gate.Scope{
+		"f1.secret-of-the-engine": gate.ScopeFilter, "f2.next-secret-of-the-engine": gate.ScopeFilter,
+		"r1.secret-of-support": gate.ScopeRead, "a1.secret-of-the-admin": gate.ScopeAdmin,
 	}
 	for _, c := range calls {
 		t.Run(c.method+c.path, func(t *testing.T) {
@@ -96,8 +95,8 @@ func TestEveryCallNeedsItsScope(t *testing.T) {
 func TestEnforceFalseNeedsTheScopeExempt(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Access = access.Rules{Keys: append(testKeys(),
-			key("t1.orders", "orders", access.ScopeFilter, access.ScopeExempt))}
+		cfg.Access = gate.Rules{Keys: append(testKeys(),
+			key("t1.orders", "orders", gate.ScopeFilter, gate.ScopeExempt))}
 	})
 	audience := []fields{{"user_ids": []uint32{7, 300}}, {"users_bitmap": bitmapText(t, 7, 300)}, {"audience": "all"}}
 	for i, users := range audience {
@@ -160,14 +159,14 @@ func TestKeysRotate(t *testing.T) {
 	s.key = "f2.next-secret-of-the-engine"
 	const body = `{"message_id":"m","user_ids":[1]}`
 	require.Equal(t, http.StatusOK, s.post("/v1/filter", body).status, "two keys of a client live at once")
-	require.NoError(t, s.server.SetAccess(access.Rules{Keys: testKeys()[:1]}))
+	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: testKeys()[:1]}))
 	require.Equal(t, http.StatusUnauthorized, s.post("/v1/filter", body).status)
 
-	bad := access.Rules{Keys: []access.Key{
-		key("k1.a", "c", access.ScopeRead), key("k1.b", "c", access.ScopeRead), key("k2.c", "c", access.ScopeRead),
-		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", access.ScopeRead),
-		{ID: "k6", Client: "e", SHA256: "00ff", Scopes: []access.Scope{access.ScopeRead}},
-		key("k7.c", "c", access.ScopeRead), key("k8.c", "f", access.ScopeRead, access.ScopeExempt),
+	bad := gate.Rules{Keys: []gate.Key{
+		key("k1.a", "c", gate.ScopeRead), key("k1.b", "c", gate.ScopeRead), key("k2.c", "c", gate.ScopeRead),
+		key("k3.c", "d"), key("k4.c", "d", "root"), key("k5.c", "", gate.ScopeRead),
+		{ID: "k6", Client: "e", SHA256: "00ff", Scopes: []gate.Scope{gate.ScopeRead}},
+		key("k7.c", "c", gate.ScopeRead), key("k8.c", "f", gate.ScopeRead, gate.ScopeExempt),
 	}, Rate: capping.Rate{Burst: 5}, Rates: map[string]capping.Rate{"c": {UsersPerSecond: -1}}}
 	err := s.server.SetAccess(bad)
 	for _, fault := range []string{
@@ -188,7 +187,7 @@ func TestKeysRotate(t *testing.T) {
 
 func withRate(perSecond, burst int) func(*server.Config) {
 	return func(cfg *server.Config) {
-		cfg.Access = access.Rules{
+		cfg.Access = gate.Rules{
 			Keys:  testKeys(),
 			Rates: map[string]capping.Rate{"engine": {UsersPerSecond: perSecond, Burst: burst}},
 		}
@@ -316,7 +315,7 @@ func (h *heldStore) Filter(ctx context.Context, b *capping.Batch, verdicts []cap
 	}
 }
 
-func newHeldService(t *testing.T, bounds admission.Bounds) (*service, *heldStore) {
+func newHeldService(t *testing.T, bounds gate.Bounds) (*service, *heldStore) {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
 	held := &heldStore{openStore(t, clock.Now), make(chan int, 100), make(chan struct{})}
@@ -325,7 +324,7 @@ func newHeldService(t *testing.T, bounds admission.Bounds) (*service, *heldStore
 
 func TestUsersInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, admission.Bounds{InFlightUsers: 100})
+	s, held := newHeldService(t, gate.Bounds{InFlightUsers: 100})
 	first := make(chan reply, 1)
 	go func() { first <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 90)}) }()
 	require.Equal(t, 90, <-held.entered)
@@ -344,7 +343,7 @@ func TestUsersInFlightAreBounded(t *testing.T) {
 // A body counts while it is read and decoded, and no longer.
 func TestBytesInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, admission.Bounds{InFlightBytes: 24 << 10, BodyBytes: 64 << 10})
+	s, held := newHeldService(t, gate.Bounds{InFlightBytes: 24 << 10, BodyBytes: 64 << 10})
 	answers := make(chan reply, 2)
 	for range 2 {
 		go func() { answers <- s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1300)}) }()
@@ -368,7 +367,7 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 // caller's rule is the same for one user and for all.
 func TestUndecidedUsersAreUnavailable(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, admission.Bounds{CallTimeout: time.Second})
+	s, held := newHeldService(t, gate.Bounds{CallTimeout: time.Second})
 	answer := s.filter(`{"message_id": "m", "user_ids": [9, 7, 300]}`)
 	require.Equal(t, []uint32{9, 7, 300}, answer.Unavailable)
 	require.Empty(t, answer.Allowed)
@@ -388,7 +387,7 @@ func TestUndecidedUsersAreUnavailable(t *testing.T) {
 // A caller that goes away does not stop what has begun.
 func TestACallOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
-	s, held := newHeldService(t, admission.Bounds{})
+	s, held := newHeldService(t, gate.Bounds{})
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	request := s.request(http.MethodPost, "/v1/filter", `{"message_id": "m", "user_ids": [7]}`).WithContext(ctx)

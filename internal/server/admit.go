@@ -10,15 +10,13 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/admission"
-	"capper/internal/server/body"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 )
 
 // enter admits a call of the audience: the bounds of all calls, and the
 // client's rate. answer is about the most bytes that the answer takes.
-func (s *Server) enter(c *call, a *decode.Audience, answer int64) (*admission.Place, error) {
+func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
 	part := c.span.Part("admit")
 	defer part.End()
 	users := max(len(a.Users), 1) // an audience may be empty
@@ -36,7 +34,7 @@ func (s *Server) enter(c *call, a *decode.Audience, answer int64) (*admission.Pl
 // findUsers finds the users of an audience that was given as an expression, and says in the
 // audience whom it took. Its names are those of the configuration that the policy is of. b holds
 // their memory.
-func (s *Server) findUsers(c *call, b *body.Body, a *decode.Audience, policy *capping.Policy) error {
+func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy) error {
 	if a.Query == nil {
 		return nil
 	}
@@ -58,15 +56,15 @@ func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
 }
 
 // decodeBounds are those of the request in a body.
-func (s *Server) decodeBounds(b *body.Body) decode.Bounds {
-	return decode.Bounds{
+func (s *Server) decodeBounds(b *Body) wire.Bounds {
+	return wire.Bounds{
 		IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve,
 		NeedsChannel: s.capper.Policy().RequireChannel,
 	}
 }
 
 // writeAnswer writes an answer that was made in the place's buffer.
-func (s *Server) writeAnswer(c *call, p *admission.Place, out []byte) {
+func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	part := c.span.Part("write answer")
 	defer part.End()
 	part.Int("http.response.body.size", len(out))
@@ -87,7 +85,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 		if field == "audience" {
 			split = "set max_users to at most %d, and follow audience.next of each response"
 		}
-		return failure.OfField(api.CodeTooLarge, field, "%d users exceed the burst of this client: "+split,
+		return wire.FieldFailure(api.CodeTooLarge, field, "%d users exceed the burst of this client: "+split,
 			users, rate.Largest())
 	}
 	result, err := s.limiter.Take(c.ctx, c.Client, rate, users)
@@ -96,7 +94,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 	}
 	writeRate(c.w.Header(), rate, result)
 	if !result.Allowed {
-		f := failure.New(api.CodeRateLimited, "%d users exceed the rate of this client (%d users per second, bursts "+
+		f := wire.NewFailure(api.CodeRateLimited, "%d users exceed the rate of this client (%d users per second, bursts "+
 			"of %d): %d would be accepted now",
 			users, rate.UsersPerSecond, rate.Largest(), result.Remaining)
 		f.RetryAfter = max(result.RetryAfter, time.Millisecond)

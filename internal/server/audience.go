@@ -6,11 +6,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/answer"
-	"capper/internal/server/body"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
-	"capper/internal/server/lookup"
+	"capper/internal/server/wire"
 )
 
 // countAudience serves POST /v1/audience/count.
@@ -20,7 +16,7 @@ func (s *Server) countAudience(c *call) error {
 		return err
 	}
 	defer body.Close()
-	r, err := decode.Count(body.Data, s.decodeBounds(body))
+	r, err := wire.DecodeCount(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err
 	}
@@ -31,7 +27,7 @@ func (s *Server) countAudience(c *call) error {
 	}
 	ctx, cancel := s.findContext(c)
 	defer cancel()
-	counts, err := s.finder.Count(ctx, c.holder, &lookup.Count{
+	counts, err := s.finder.Count(ctx, c.holder, &wire.Count{
 		Query: &r.Query, Named: s.audiences(basis.Policy()), Total: r.Total,
 		Pay: func(price int) error { return s.charge(c, "audience", price) },
 	})
@@ -49,11 +45,11 @@ func (s *Server) countAudience(c *call) error {
 }
 
 // previewChannel is the channel of a count's preview; without a preview there is none to name.
-func previewChannel(r *decode.CountRequest, policy *capping.Policy) (capping.Channel, error) {
+func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Channel, error) {
 	if !r.Preview {
 		return 0, nil
 	}
-	return decode.SendChannel(r.Channel, policy)
+	return wire.SendChannel(r.Channel, policy)
 }
 
 // previewBatch is how many users of a preview are decided at a time.
@@ -75,15 +71,15 @@ func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 // preview decides of those that were counted as a filter call like the send would now, and
 // records nothing.
 func (s *Server) preview(
-	c *call, b *body.Body, r *decode.CountRequest, counts *api.AudienceCount, send *capping.Send,
+	c *call, b *Body, r *wire.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
 	if most := uint64(s.bounds.BitmapUsers); counts.Users > most {
-		return nil, failure.OfField(api.CodeTooLarge, "audience", "%d users: one preview decides at most %d: "+
+		return nil, wire.FieldFailure(api.CodeTooLarge, "audience", "%d users: one preview decides at most %d: "+
 			"request a sample, or one of at least %d parts",
 			counts.Users, most, (counts.Users+most-1)/most)
 	}
 	r.Query.Generation = counts.Generation
-	a := &decode.Audience{Query: &r.Query, Bitmap: true}
+	a := &wire.Audience{Query: &r.Query, Bitmap: true}
 	if err := s.findUsers(c, b, a, send.Basis.Policy()); err != nil {
 		return nil, err
 	}
@@ -102,11 +98,11 @@ func (s *Server) preview(
 func (s *Server) decide(
 	ctx context.Context, send *capping.Send, users []capping.UserID, at capping.Instant,
 ) *api.Summary {
-	total := answer.NewSummary()
+	total := wire.NewSummary()
 	for batch := range slices.Chunk(users, previewBatch) {
 		d := s.capper.Filter(ctx, &capping.Send{Basis: send.Basis, Channel: send.Channel, Users: batch, Enforce: true,
 			At: at})
-		total.Add(answer.SummaryOf(answer.Summarize(d), d.Names))
+		total.Add(wire.SummaryOf(wire.Summarize(d), d.Names))
 	}
 	return total
 }
@@ -118,16 +114,16 @@ func (s *Server) forecast(c *call) error {
 		return err
 	}
 	defer body.Close()
-	r, err := decode.Forecast(body.Data, s.decodeBounds(body))
+	r, err := wire.DecodeForecast(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err
 	}
 	basis := s.basisOf(r.Query)
-	channel, err := decode.SendChannel(r.Channel, basis.Policy())
+	channel, err := wire.SendChannel(r.Channel, basis.Policy())
 	if err != nil {
 		return err
 	}
-	times, err := decode.ForecastTimes(r.At, s.clock())
+	times, err := wire.ForecastTimes(r.At, s.clock())
 	if err != nil {
 		return err
 	}
@@ -137,7 +133,7 @@ func (s *Server) forecast(c *call) error {
 	body.KeepUsers(len(r.Users))
 	decided := len(r.Users) * len(times)
 	if most := s.bounds.BitmapUsers; decided > most {
-		return failure.OfField(api.CodeTooLarge, r.Field(), "%d users at %d times: one call decides at most %d: "+
+		return wire.FieldFailure(api.CodeTooLarge, r.Field(), "%d users at %d times: one call decides at most %d: "+
 			"request fewer times, or a sample", len(r.Users), len(times), most)
 	}
 	p, err := s.budgets.Enter(c.holder, max(len(r.Users), 1), forecastBytes*int64(len(times)))
@@ -157,7 +153,7 @@ func (s *Server) forecast(c *call) error {
 const forecastBytes = 16 << 10
 
 func (s *Server) forecastOf(
-	ctx context.Context, send *capping.Send, r *decode.ForecastRequest, times []capping.Instant,
+	ctx context.Context, send *capping.Send, r *wire.ForecastRequest, times []capping.Instant,
 ) *api.Forecast {
 	told := &api.Forecast{
 		Users: len(r.Users), Audience: r.Taken,

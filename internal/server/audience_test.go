@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 	"capper/internal/bitmap"
 	"capper/internal/server"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 )
 
 func TestFilterTakesAnAudience(t *testing.T) {
@@ -92,7 +92,7 @@ func TestPagesAndPartsKeepTheirGeneration(t *testing.T) {
 
 func TestMoreUsersThanACallTakes(t *testing.T) {
 	t.Parallel()
-	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = admission.Bounds{BitmapUsers: 1000} })
+	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = gate.Bounds{BitmapUsers: 1000} })
 	r := s.post("/v1/filter", `{"message_id": "m", "audience": "active"}`)
 	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
 		badBody{field: "audience", message: "2092 users: one call covers at most 1000: set max_users to at " +

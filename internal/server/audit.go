@@ -7,21 +7,20 @@ import (
 	"time"
 
 	"capper/client/api"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
-	"capper/internal/server/failure"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 	"capper/internal/trace"
 )
 
 // audit logs who did what. All such lines have the message "audit".
 func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", c.Client, "key", c.Key,
-		"address", admission.AddressOf(c.r.RemoteAddr)}
+		"address", gate.AddressOf(c.r.RemoteAddr)}
 	s.log.InfoContext(c.ctx, "audit", append(line, attrs...)...)
 }
 
 // auditRefusal logs a refused key, as often as its bound lets it.
-func (s *Server) auditRefusal(c *call, f *failure.Failure) {
+func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	if f.Code != api.CodeUnauthorized && f.Code != api.CodeForbidden {
 		return
 	}
@@ -29,7 +28,7 @@ func (s *Server) auditRefusal(c *call, f *failure.Failure) {
 	if !ok {
 		return
 	}
-	line := []any{"code", f.Code, "method", c.r.Method, "path", failure.Clip([]byte(c.r.URL.Path)), "suppressed",
+	line := []any{"code", f.Code, "method", c.r.Method, "path", wire.Clip([]byte(c.r.URL.Path)), "suppressed",
 		suppressed}
 	if f.Field != "" {
 		line = append(line, "field", f.Field)
@@ -79,15 +78,15 @@ func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 
 // SignIn is who shows the key, which must have the scope read. Who does and who is
 // refused is logged as of calls.
-func (s *Server) SignIn(r *http.Request, key string) (access.Caller, error) {
+func (s *Server) SignIn(r *http.Request, key string) (gate.Caller, error) {
 	c := &call{r: r, ctx: r.Context()}
 	if trace.RequestID(c.ctx) == "" {
 		c.ctx = trace.WithID(c.ctx, trace.IDOf(r.Header, time.Now()))
 	}
 	var err error
-	if c.Caller, err = s.access.Load().Caller("Bearer "+key, access.ScopeRead); err != nil {
-		s.auditRefusal(c, failure.Of(err))
-		return access.Caller{}, err
+	if c.Caller, err = s.access.Load().Caller("Bearer "+key, gate.ScopeRead); err != nil {
+		s.auditRefusal(c, wire.FailureOf(err))
+		return gate.Caller{}, err
 	}
 	s.audit(c, "sign-in", "done")
 	return c.Caller, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
@@ -170,13 +170,13 @@ func TestCountersOfRemovedClientsGo(t *testing.T) {
 	<-held.entered
 	root := s.as("x1.all")
 	require.Contains(t, string(root.get("/metrics").body), `client="engine"`)
-	require.NoError(t, s.server.SetAccess(access.Rules{Keys: testKeys()[2:]}))
+	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: testKeys()[2:]}))
 	close(held.held)
 	require.Equal(t, http.StatusOK, (<-answered).status)
 	metrics := string(root.get("/metrics").body)
 	require.NotContains(t, metrics, `client="engine"`)
 	require.Contains(t, metrics, `client="root"`)
-	require.NoError(t, s.server.SetAccess(access.Rules{Keys: testKeys()}))
+	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: testKeys()}))
 	require.Contains(t, string(root.get("/metrics").body),
 		`capper_client_users_total{channel="push",client="engine",outcome="allowed"} 0`)
 }

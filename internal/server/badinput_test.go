@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 )
 
 // badBody is a body that must be refused, and what the refusal says.
@@ -239,7 +239,7 @@ func TestFilterTakesManyRunsInLinearTime(t *testing.T) {
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Bounds = admission.Bounds{JSONUsers: 10, BitmapUsers: 20, BodyBytes: 4096}
+		cfg.Bounds = gate.Bounds{JSONUsers: 10, BitmapUsers: 20, BodyBytes: 4096}
 	})
 	tooMany := s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(0, 11)})
 	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large",

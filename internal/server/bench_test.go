@@ -23,7 +23,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server"
-	"capper/internal/server/listen"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
@@ -59,7 +59,7 @@ func (s *service) serveFor(b *testing.B, h http.Handler) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	srv := s.server.HTTPServer(h, nil)
-	go func() { _ = listen.Serve(srv, l) }()
+	go func() { _ = gate.Serve(srv, l) }()
 	b.Cleanup(func() { require.NoError(b, srv.Close()) })
 	return l.Addr().String()
 }

@@ -2,10 +2,8 @@ package server
 
 import (
 	"capper/internal/capping"
-	"capper/internal/server/admission"
-	"capper/internal/server/answer"
-	"capper/internal/server/body"
-	"capper/internal/server/decode"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 )
 
 // checkSends serves POST /v1/sends/check.
@@ -15,7 +13,7 @@ func (s *Server) checkSends(c *call) error {
 		return err
 	}
 	defer body.Close()
-	r, err := decode.Check(body.Data, s.decodeBounds(body))
+	r, err := wire.DecodeCheck(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err
 	}
@@ -34,15 +32,15 @@ func (s *Server) checkSends(c *call) error {
 	if err != nil {
 		s.log.WarnContext(c.ctx, "sends not checked", "message_id", r.MessageID, "of", len(r.Users), "error", err)
 	}
-	return writeJSON(c.w, answer.Check(r, found, s.clock(), s.locate()))
+	return writeJSON(c.w, wire.CheckAnswer(r, found, s.clock(), s.locate()))
 }
 
 // enterMessage admits a call about users of a message, on a channel of the policy. It gives back what the body held.
 func (s *Server) enterMessage(
-	c *call, b *body.Body, r *decode.MessageRequest,
-) (capping.Channel, *admission.Place, error) {
+	c *call, b *Body, r *wire.MessageRequest,
+) (capping.Channel, *gate.Place, error) {
 	b.KeepUsers(len(r.Users))
-	channel, err := decode.ChannelOf(r.Channel, s.capper.Policy())
+	channel, err := wire.ChannelOf(r.Channel, s.capper.Policy())
 	if err != nil {
 		return 0, nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 func (s *service) check(path string, body any) *api.SendsCheck {
@@ -61,9 +61,9 @@ func TestCheckRefuses(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, r.status, body)
 		require.Equal(t, field, decodeAs[api.Error](t, r.body).Error.Field, body)
 	}
-	keys := []access.Key{key("g1.growth", "growth", access.ScopeRead), key("f1.filter", "filter", access.ScopeFilter)}
+	keys := []gate.Key{key("g1.growth", "growth", gate.ScopeRead), key("f1.filter", "filter", gate.ScopeFilter)}
 	keys[0].Namespace = "growth"
-	require.NoError(t, s.server.SetAccess(access.Rules{Keys: keys}))
+	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: keys}))
 	const body = `{"message_id":"m","user_ids":[1]}`
 	require.Equal(t, http.StatusForbidden, s.as("f1.filter").post("/v1/sends/check", body).status)
 	require.Equal(t, http.StatusForbidden, s.as("g1.growth").post("/v1/sends/check?namespace=other", body).status)

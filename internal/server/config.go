@@ -11,17 +11,13 @@ import (
 	"capper/client/api"
 	"capper/internal/audience"
 	"capper/internal/audit/journal"
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 	"capper/internal/pacing"
 	"capper/internal/segments"
-	"capper/internal/segments/history"
 	"capper/internal/segments/publish"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
-	"capper/internal/server/lookup"
-	"capper/internal/server/messages"
-	"capper/internal/server/past"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 	"capper/internal/trace"
 )
 
@@ -31,7 +27,7 @@ type Config struct {
 	Capper *capping.Capper
 	// Generations pins generations, for look-ups and audiences. Nil: there is none that
 	// could be asked.
-	Generations lookup.Pin
+	Generations wire.Pin
 	// Audiences are the expressions of the configuration that the policy is of, which was in
 	// force a moment ago. It is called by many goroutines. Nil: there are none.
 	Audiences func(*capping.Policy) *audience.Named
@@ -43,11 +39,11 @@ type Config struct {
 	// Pacers give permits. Nil: none are configured.
 	Pacers *pacing.Pacers
 	// Campaigns counts what is answered of each message. Nil: nothing is counted.
-	Campaigns *campaign.Counter
+	Campaigns *messages.Counter
 	// Audit says to whom a message was sent, for releases of all its sends. Nil: nothing does.
-	Audit messages.Audit
+	Audit Audit
 	// Records is what was decided before. Nil: nothing is recorded.
-	Records past.Records
+	Records AuditRecords
 	// Segments and ConfigStatus answer what /v1/status shows. They are called
 	// by many goroutines. Nil: nothing is shown.
 	Segments     func() api.SegmentsStatus
@@ -63,10 +59,10 @@ type Config struct {
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
 	// Bounds protect the service; zero fields have the defaults written there.
-	Bounds admission.Bounds
+	Bounds gate.Bounds
 	// Access says who may call and how fast. Zero: everybody, at any rate,
 	// which is for loopback listeners only. SetAccess changes it later.
-	Access access.Rules
+	Access gate.Rules
 	// Limiter keeps the callers' rates, for all instances; while it fails, and
 	// when it is nil, each process keeps its own.
 	Limiter capping.RateLimiter
@@ -86,10 +82,10 @@ type History interface {
 	// List is the newest generations, and the live one.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)
 	// Changes compares two generations.
-	Changes(ctx context.Context, from, to string) (*history.Changes, error)
+	Changes(ctx context.Context, from, to string) (*publish.Changes, error)
 }
 
-var _ History = (*history.History)(nil)
+var _ History = (*publish.History)(nil)
 
 // noHistory is the history of no source.
 type noHistory struct{}
@@ -100,7 +96,7 @@ func (noHistory) List(context.Context) ([]publish.Listing, bool, error) {
 	return nil, false, errNoHistory
 }
 
-func (noHistory) Changes(context.Context, string, string) (*history.Changes, error) {
+func (noHistory) Changes(context.Context, string, string) (*publish.Changes, error) {
 	return nil, errNoHistory
 }
 
@@ -142,10 +138,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Bounds = c.Bounds.WithDefaults()
 	if c.Limiter == nil {
-		c.Limiter = access.NewLimiter(c.Clock)
+		c.Limiter = gate.NewLimiter(c.Clock)
 		return c, nil
 	}
 	var err error
-	c.Limiter, err = access.NewSteadyLimiter(c.Limiter, c.Clock, c.Logger, c.Registerer)
+	c.Limiter, err = gate.NewSteadyLimiter(c.Limiter, c.Clock, c.Logger, c.Registerer)
 	return c, err
 }

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -35,7 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	status := testcluster.Run(m)
+	status := testkit.Run(m)
 	testkit.RemovePrograms()
 	os.Exit(status)
 }

@@ -12,7 +12,7 @@
 //	        → Filter       append the answer, free the users' part        answer
 //	        → Write        at the client's pace                           admission
 //
-// A look-up goes the same way, with lookup.MembershipOf in the place of Capper: it asks one
+// A look-up goes the same way, with wire.MembershipOf in the place of Capper: it asks one
 // generation, and neither policy nor store. Permits too: Read, Permits (decode), Enter, Pacers (package pacing)
 // in the place of Capper, Permits (answer), Write. They cost nothing of a client's
 // rate.
@@ -78,4 +78,26 @@
 //
 // Of the API: no sessions, no cookies, no cross-origin calls from browsers, no streaming:
 // a larger audience is several calls with one message id, see package client.
+//
+// # Body
+//
+// Package body receives the bodies of requests: refused by the header where that
+// can be, read once into a pooled buffer at the sender's pace, and inflated when
+// all of it is there. What a body holds of the budget of bodies grows with what
+// has come.
+//
+// # Messages
+//
+// Package messages answers what is asked about messages: what became of each, by
+// channel, and to give back all sends of one.
+//
+// A caller with a namespace sees its own messages only, whatever it asks for. One
+// without sees all of them, each with its namespace, and names the messages of another
+// one by the parameter namespace.
+//
+// # Past
+//
+// Package past answers from the audit: what was decided of a user, and what became of the
+// users of a message. It reads records as package archive gives them, and holds no more of
+// them than the answer does.
 package server

@@ -16,7 +16,6 @@ import (
 	"capper/internal/objects"
 	"capper/internal/pacing"
 	"capper/internal/segments"
-	"capper/internal/segments/history"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
@@ -49,7 +48,7 @@ func newEmpty(t *testing.T) *service {
 			&capping.Policy{Version: "nothing"}, cfg.Clock)
 		cfg.Generations, cfg.Records, cfg.Audit = g.pin, noRecords{}, noRecords{}
 		cfg.Pacers = pacing.New(nil, &pacing.Policy{})
-		cfg.History = history.New(objects.NewDirectory(t.TempDir()), time.Now)
+		cfg.History = publish.New(objects.NewDirectory(t.TempDir()), time.Now)
 	}, counted(t))
 }
 
@@ -111,7 +110,7 @@ func TestNoChangeIsNoNull(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, made.Manifest.Generation)
 	}
-	s := newService(t, func(cfg *server.Config) { cfg.History = history.New(dir, time.Now) })
+	s := newService(t, func(cfg *server.Config) { cfg.History = publish.New(dir, time.Now) })
 	s.requireAnswered("changes", s.get("/v1/generations/"+names[1]+"/changes?since="+names[0]), http.StatusOK)
 }
 

@@ -4,15 +4,10 @@ import (
 	"log/slog"
 
 	"capper/client/api"
-	"capper/internal/campaign"
 	"capper/internal/capping"
-	"capper/internal/server/access"
-	"capper/internal/server/answer"
-	"capper/internal/server/body"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
-	"capper/internal/server/record"
-	"capper/internal/server/tracing"
+	"capper/internal/messages"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 )
 
 // filter serves POST /v1/filter.
@@ -49,13 +44,13 @@ func (s *Server) filter(c *call) error {
 	body.Close()
 	ctx, cancel := s.callContext(c, len(r.Users))
 	defer cancel()
-	span := record.Span{From: s.clock()}
+	span := recordSpan{From: s.clock()}
 	d := s.capper.Filter(ctx, send)
 	span.To = s.clock()
-	sum := answer.Summarize(d)
+	sum := wire.Summarize(d)
 	s.reportFilter(c, r, send, d, sum)
 
-	out := answer.Filter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum)
+	out := wire.EncodeFilter(p.Buffer(expectedBytes(r, sum, size)), r, d, sum)
 	if s.journal != nil && send.Record {
 		s.journal.Filter(span.Filter(c.Caller, send, r, d, sum), d)
 	}
@@ -64,14 +59,14 @@ func (s *Server) filter(c *call) error {
 }
 
 // readFilter receives and reads the request; the caller closes the body.
-func (s *Server) readFilter(c *call) (*body.Body, *decode.FilterRequest, error) {
+func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	part := c.span.Part("decode")
 	defer part.End()
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := decode.Filter(body.Data, s.decodeBounds(body))
+	r, err := wire.DecodeFilter(body.Data, s.decodeBounds(body))
 	if err != nil {
 		body.Close()
 		return nil, nil, err
@@ -81,23 +76,23 @@ func (s *Server) readFilter(c *call) (*body.Body, *decode.FilterRequest, error) 
 }
 
 // mayExempt refuses a call with enforce false to a key that has no right to it, and counts such calls.
-func (s *Server) mayExempt(c *call, r *decode.FilterRequest) error {
+func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 	if r.Enforce {
 		return nil
 	}
-	may := s.access.Load().May(c.Key, access.ScopeExempt)
+	may := s.access.Load().May(c.Key, gate.ScopeExempt)
 	s.metrics.Clients.AddExempt(c.Client, may)
 	if may {
 		return nil
 	}
-	return failure.OfField(api.CodeForbidden, "enforce",
+	return wire.FieldFailure(api.CodeForbidden, "enforce",
 		"false requires the scope %q, which the API key %q lacks: an operator can add it to the scopes of the key "+
-			"under server.api_keys", access.ScopeExempt, c.Key)
+			"under server.api_keys", gate.ScopeExempt, c.Key)
 }
 
 // expectedBytes is about what the answer to a body of the size takes: the
 // bitmaps of answers are about as large as those of requests.
-func expectedBytes(r *decode.FilterRequest, sum *answer.Summary, size int) int64 {
+func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	if r.Query != nil {
 		return int64(1024 + 3*sum.Requested)
 	}
@@ -112,7 +107,7 @@ func expectedBytes(r *decode.FilterRequest, sum *answer.Summary, size int) int64
 }
 
 // answerBytes is about the most that the answer takes, with what it is made of.
-func answerBytes(r *decode.FilterRequest) int64 {
+func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
 	if !r.Bitmap && !r.Counts {
 		perUser = 128
@@ -121,13 +116,13 @@ func answerBytes(r *decode.FilterRequest) int64 {
 }
 
 // sendOf is the caller's request as the domain takes it, still without its users.
-func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error) {
+func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	basis := s.basisOf(r.Query)
-	channel, err := decode.SendChannel(r.Channel, basis.Policy())
+	channel, err := wire.SendChannel(r.Channel, basis.Policy())
 	if err != nil {
 		return nil, err
 	}
-	at, err := decode.ForecastAt(r.At, s.clock())
+	at, err := wire.ForecastAt(r.At, s.clock())
 	if err != nil {
 		return nil, err
 	}
@@ -137,21 +132,21 @@ func (s *Server) sendOf(c *call, r *decode.FilterRequest) (*capping.Send, error)
 	}, nil
 }
 
-func (s *Server) reportFilter(c *call, r *decode.FilterRequest, send *capping.Send, d *capping.Decisions,
-	sum *answer.Summary) {
+func (s *Server) reportFilter(c *call, r *wire.FilterRequest, send *capping.Send, d *capping.Decisions,
+	sum *wire.Summary) {
 	if r.Record {
 		if s.campaigns != nil {
 			at := capping.InstantOf(s.clock())
-			s.campaigns.Add(campaign.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested),
-				func(to *campaign.Answers) {
-					answer.AddAnswers(to, d, sum, at)
+			s.campaigns.Add(messages.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested),
+				func(to *messages.Answers) {
+					wire.AddAnswers(to, d, sum, at)
 				})
 		}
 		s.metrics.CountDecisions(sum, d.Names)
 		s.metrics.Clients.Add(c.Client, r.Channel, sum)
 	}
 	if c.span != nil {
-		tracing.Decided(c.span, d, sum)
+		spanDecided(c.span, d, sum)
 		if s.traceMessages {
 			c.span.Text("capper.message_id", r.MessageID)
 		}

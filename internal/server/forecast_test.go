@@ -11,7 +11,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/server"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 )
 
 // A forecast at several times is what filter calls at those times answer.
@@ -58,7 +58,7 @@ func TestForecastOfAnAudience(t *testing.T) {
 
 func TestForecastsAreRefused(t *testing.T) {
 	t.Parallel()
-	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = admission.Bounds{BitmapUsers: 100} })
+	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = gate.Bounds{BitmapUsers: 100} })
 	many := strings.TrimSuffix(strings.Repeat(`"2026-11-21T09:00:00Z",`, api.MaxForecasts+1), ",")
 	for body, want := range map[string]badBody{
 		`{"audience": "vip &", "channel": "push"}`: {field: "audience", message: "got the end"},

@@ -12,7 +12,6 @@ import (
 	"capper/client/api"
 	"capper/internal/bitmap"
 	"capper/internal/objects"
-	"capper/internal/segments/history"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
@@ -21,7 +20,7 @@ import (
 func TestGenerationsAndTheirChanges(t *testing.T) {
 	t.Parallel()
 	dir := objects.NewDirectory(t.TempDir())
-	s := newService(t, func(cfg *server.Config) { cfg.History = history.New(dir, time.Now) })
+	s := newService(t, func(cfg *server.Config) { cfg.History = publish.New(dir, time.Now) })
 	empty := decodeAs[api.Generations](t, s.get("/v1/generations").body)
 	require.Equal(t, &api.Generations{InUse: "2026-11-20T080000Z-1", Generations: []api.GenerationInfo{}}, empty)
 
@@ -35,7 +34,7 @@ func TestGenerationsAndTheirChanges(t *testing.T) {
 		require.NoError(t, err)
 		names = append(names, made.Manifest.Generation)
 	}
-	s = newService(t, func(cfg *server.Config) { cfg.History = history.New(dir, time.Now) })
+	s = newService(t, func(cfg *server.Config) { cfg.History = publish.New(dir, time.Now) })
 	list := decodeAs[api.Generations](t, s.get("/v1/generations").body).Generations
 	require.Len(t, list, 2)
 	require.Equal(t, names[1], list[0].Generation)
@@ -63,7 +62,7 @@ func (brokenHistory) List(context.Context) ([]publish.Listing, bool, error) {
 	return nil, false, errors.New("no such host")
 }
 
-func (brokenHistory) Changes(context.Context, string, string) (*history.Changes, error) {
+func (brokenHistory) Changes(context.Context, string, string) (*publish.Changes, error) {
 	return nil, errors.New("no such host")
 }
 

@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // teams are two teams with a namespace each, and one without.
 func teams(cfg *server.Config) {
-	keys := []access.Key{
-		key("g1.growth", "growth-engine", access.ScopeFilter, access.ScopeExempt),
-		key("c1.crm", "crm-engine", access.ScopeFilter, access.ScopeExempt),
-		key("o1.old", "old-engine", access.ScopeFilter, access.ScopeRead, access.ScopeExempt),
+	keys := []gate.Key{
+		key("g1.growth", "growth-engine", gate.ScopeFilter, gate.ScopeExempt),
+		key("c1.crm", "crm-engine", gate.ScopeFilter, gate.ScopeExempt),
+		key("o1.old", "old-engine", gate.ScopeFilter, gate.ScopeRead, gate.ScopeExempt),
 	}
 	keys[0].Namespace, keys[1].Namespace = "growth", "crm"
-	cfg.Access = access.Rules{Keys: keys}
+	cfg.Access = gate.Rules{Keys: keys}
 }
 
 // as is the service called with the key.

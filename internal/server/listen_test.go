@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/server/listen"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
@@ -62,7 +62,7 @@ func (s *service) start(tlsConfig *tls.Config) (addr string) {
 	require.NoError(s.t, err)
 	srv := s.server.HTTPServer(s.server.Public(), tlsConfig)
 	ended := make(chan error, 1)
-	go func() { ended <- listen.Serve(srv, l) }()
+	go func() { ended <- gate.Serve(srv, l) }()
 	s.t.Cleanup(func() {
 		require.NoError(s.t, srv.Close())
 		require.ErrorIs(s.t, <-ended, http.ErrServerClosed)
@@ -97,10 +97,10 @@ func TestTLSReloadsChangedFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	_, err := listen.TLSConfig(certFile, keyFile, nil)
+	_, err := gate.TLSConfig(certFile, keyFile, nil)
 	require.ErrorContains(t, err, "cert.pem")
 	first := issue(t, certFile, keyFile, "one.test")
-	config, err := listen.TLSConfig(certFile, keyFile, nil)
+	config, err := gate.TLSConfig(certFile, keyFile, nil)
 	require.NoError(t, err)
 	s := newService(t)
 	addr := s.start(config)
@@ -178,7 +178,7 @@ func TestTLSReloadsASwappedSecret(t *testing.T) {
 	files, _ := secret("0.test")
 	mount := testkit.NewMount(t, files)
 	log := new(testkit.Log)
-	config, err := listen.TLSConfig(mount.Path("tls.crt"), mount.Path("tls.key"),
+	config, err := gate.TLSConfig(mount.Path("tls.crt"), mount.Path("tls.key"),
 		slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	addr := newService(t).start(config)

@@ -15,8 +15,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/server"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 )
 
 func TestSegmentsAreListed(t *testing.T) {
@@ -290,10 +289,10 @@ func TestLookupRefusesBodies(t *testing.T) {
 // need the scope read.
 func TestLookupsAreBounded(t *testing.T) {
 	t.Parallel()
-	rates := access.Rules{Rate: capping.Rate{UsersPerSecond: 100, Burst: 100}}
+	rates := gate.Rules{Rate: capping.Rate{UsersPerSecond: 100, Burst: 100}}
 	s, _ := newSetService(t, func(cfg *server.Config) {
 		cfg.Access = rates
-		cfg.Bounds = admission.Bounds{JSONUsers: 1000, BitmapUsers: 1500}
+		cfg.Bounds = gate.Bounds{JSONUsers: 1000, BitmapUsers: 1500}
 	})
 	tooMany := s.post("/v1/segments/lookup", fields{"user_ids": span(0, 101)})
 	requireRefused(t, tooMany, http.StatusRequestEntityTooLarge, "too_large",

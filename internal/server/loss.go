@@ -6,8 +6,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
+	"capper/internal/server/wire"
 )
 
 // acceptLoss serves POST /v1/store/accept.
@@ -17,13 +16,13 @@ func (s *Server) acceptLoss(c *call) error {
 		return err
 	}
 	defer body.Close()
-	reason, err := decode.Accept(body.Data, s.decodeBounds(body))
+	reason, err := wire.DecodeAccept(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err
 	}
 	store, ok := capping.As[capping.Accepter](s.capper.Store())
 	if !ok {
-		return failure.New(api.CodeConflict, "the embedded store does not lose records this way: there is no loss "+
+		return wire.NewFailure(api.CodeConflict, "the embedded store does not lose records this way: there is no loss "+
 			"to accept")
 	}
 	ctx, cancel := s.callContext(c, 0)
@@ -33,10 +32,10 @@ func (s *Server) acceptLoss(c *call) error {
 	switch {
 	case errors.As(err, &refused):
 		s.audit(c, "accept", "refused", "reason", reason, "because", refused.Error())
-		return failure.New(api.CodeConflict, "%s", refused)
+		return wire.NewFailure(api.CodeConflict, "%s", refused)
 	case err != nil && losses == nil:
 		s.audit(c, "accept", "failed", "reason", reason)
-		f := failure.New(api.CodeUnavailable, "the loss was not accepted: %s", err)
+		f := wire.NewFailure(api.CodeUnavailable, "the loss was not accepted: %s", err)
 		f.Cause = err
 		return f
 	}

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"capper/internal/server"
-	"capper/internal/server/listen"
+	"capper/internal/server/gate"
 )
 
 // startTLS serves with a certificate of its own.
@@ -30,7 +30,7 @@ func (s *service) startTLS() (addr string, config *tls.Config, pool *x509.CertPo
 	dir := s.t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	pool = issue(s.t.(*testing.T), certFile, keyFile, "localhost")
-	config, err := listen.TLSConfig(certFile, keyFile, nil)
+	config, err := gate.TLSConfig(certFile, keyFile, nil)
 	require.NoError(s.t, err)
 	return s.start(config), config, pool
 }
@@ -121,7 +121,7 @@ func TestCertificateExpiryIsAMetric(t *testing.T) {
 	t.Parallel()
 	_, config, _ := newService(t).startTLS()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(listen.CertificateExpiry(config))
+	registry.MustRegister(gate.CertificateExpiry(config))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	require.Equal(t, "capper_tls_certificate_expiry_timestamp_seconds", families[0].GetName())

@@ -7,13 +7,8 @@ import (
 	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
-	"capper/internal/server/answer"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
-	"capper/internal/server/messages"
-	"capper/internal/server/record"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 )
 
 // listMessages serves GET /v1/messages.
@@ -45,23 +40,23 @@ func (s *Server) releaseMessage(c *call) error {
 		return err
 	}
 	defer body.Close()
-	channel, err := decode.ReleaseMessage(body.Data)
+	channel, err := wire.DecodeReleaseMessage(body.Data)
 	if err != nil {
 		return err
 	}
 	if err := s.mayReleaseAcross(c); err != nil {
 		return err
 	}
-	p, err := s.budgets.Enter(c.holder, messages.PartUsers, 1024)
+	p, err := s.budgets.Enter(c.holder, partUsers, 1024)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	ctx, cancel := s.callContext(c, s.bounds.BitmapUsers)
 	defer cancel()
-	given, err := s.messages.Release(ctx, callerOf(c), c.id, channel, func(part *messages.Part) {
-		span := record.Span{From: part.At, To: part.At.Add(part.Took)}
-		s.recordRelease(span.Release(c.Caller, part.Message, part.Channel, &decode.Audience{}), part.Users,
+	given, err := s.messages.Release(ctx, callerOf(c), c.id, channel, func(part *part) {
+		span := recordSpan{From: part.At, To: part.At.Add(part.Took)}
+		s.recordRelease(span.Release(c.Caller, part.Message, part.Channel, &wire.Audience{}), part.Users,
 			part.Results)
 		if part.Err != nil {
 			s.log.WarnContext(c.ctx, "sends not released", "message_id", c.id, "of", len(part.Users), "error", part.Err)
@@ -80,16 +75,16 @@ func (s *Server) releaseMessage(c *call) error {
 // campaigns of every team.
 func (s *Server) mayReleaseAcross(c *call) error {
 	namespace := c.parameters["namespace"]
-	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, access.ScopeAdmin) {
+	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {
 		return nil
 	}
-	return failure.New(api.CodeForbidden, "the API key %q has no namespace and lacks the scope %q, which releasing "+
+	return wire.NewFailure(api.CodeForbidden, "the API key %q has no namespace and lacks the scope %q, which releasing "+
 		"a message of the namespace %q requires in addition to %q",
-		c.Key, access.ScopeAdmin, failure.Clip([]byte(namespace)), access.ScopeFilter)
+		c.Key, gate.ScopeAdmin, wire.Clip([]byte(namespace)), gate.ScopeFilter)
 }
 
-func callerOf(c *call) messages.Caller {
-	return messages.Caller{Namespace: c.Namespace, Parameters: c.parameters}
+func callerOf(c *call) caller {
+	return caller{Namespace: c.Namespace, Parameters: c.parameters}
 }
 
 // release serves POST /v1/release.
@@ -99,7 +94,7 @@ func (s *Server) release(c *call) error {
 		return err
 	}
 	defer body.Close()
-	r, err := decode.Release(body.Data, s.decodeBounds(body))
+	r, err := wire.DecodeRelease(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err
 	}
@@ -113,11 +108,11 @@ func (s *Server) release(c *call) error {
 	defer p.Close()
 	ctx, cancel := s.callContext(c, len(r.Users))
 	defer cancel()
-	message, span := c.message(r.MessageID), record.Span{From: s.clock()}
+	message, span := c.message(r.MessageID), recordSpan{From: s.clock()}
 	results, err := s.capper.Release(ctx, message, channel, r.Users)
 	span.To = s.clock()
 
-	out, unavailable := answer.Release(p.Buffer(11*int64(len(r.Users))), r, results)
+	out, unavailable := wire.EncodeRelease(p.Buffer(11*int64(len(r.Users))), r, results)
 	if unavailable > 0 {
 		s.log.WarnContext(c.ctx, "sends not released", "message_id", r.MessageID, "users", unavailable, "of",
 			len(r.Users), "error", err)
@@ -153,7 +148,7 @@ func (s *Server) importSends(c *call) error {
 		return err
 	}
 	now := s.clock()
-	r, err := decode.Import(body.Data, s.decodeBounds(body), now,
+	r, err := wire.DecodeImport(body.Data, s.decodeBounds(body), now,
 		now.Add(max(s.capper.Store().ClockTolerance(), time.Second)))
 	if err != nil {
 		return err
@@ -175,7 +170,7 @@ func (s *Server) importSends(c *call) error {
 	sum := api.ImportSummary{Requested: len(r.Sends), Expired: len(r.Sends) - len(sent)}
 	merged, err := s.capper.Merge(ctx, merge)
 	if errors.Is(err, capping.ErrNoMerger) {
-		return failure.New(api.CodeConflict, "%s", err)
+		return wire.NewFailure(api.CodeConflict, "%s", err)
 	}
 	unavailable := summarizeImport(&sum, sent, merge, merged)
 	if sum.Unavailable > 0 {
@@ -188,7 +183,7 @@ func (s *Server) importSends(c *call) error {
 }
 
 // enterImport admits the call: its sends are what it takes, its users what it costs.
-func (s *Server) enterImport(c *call, sent []capping.Sent) (*admission.Place, error) {
+func (s *Server) enterImport(c *call, sent []capping.Sent) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {
 		users[sent[i].User] = struct{}{}
@@ -205,13 +200,13 @@ func (s *Server) enterImport(c *call, sent []capping.Sent) (*admission.Place, er
 }
 
 // sentOf is the sends that a limit can see, of users and channels of the policy.
-func (s *Server) sentOf(c *call, r *decode.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
+func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
 	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
 	if err := r.SendsHaveChannels(policy); err != nil {
 		return nil, err
 	}
 	for i, name := range r.Channels {
-		channel, err := decode.ChannelOf(name, policy)
+		channel, err := wire.ChannelOf(name, policy)
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +228,7 @@ func (s *Server) sentOf(c *call, r *decode.ImportRequest, horizon capping.Instan
 }
 
 // importedMessages are those to remember, as of calls that decide.
-func (s *Server) importedMessages(c *call, r *decode.ImportRequest) (messages []capping.Message) {
+func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []capping.Message) {
 	sends := make([]int, len(r.Messages))
 	for _, send := range r.Sends {
 		sends[send.Message]++

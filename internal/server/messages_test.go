@@ -14,19 +14,19 @@ import (
 	"capper/client/api"
 	"capper/internal/audit/archive"
 	"capper/internal/bitmap"
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // counted gives the service a counter over its store.
 func counted(t testing.TB) func(*server.Config) {
 	return func(cfg *server.Config) {
-		store, ok := capping.As[campaign.Store](cfg.Capper.Store())
+		store, ok := capping.As[messages.Store](cfg.Capper.Store())
 		require.True(t, ok)
 		var err error
-		cfg.Campaigns, err = campaign.NewCounter(store, nil, nil)
+		cfg.Campaigns, err = messages.NewCounter(store, nil, nil)
 		require.NoError(t, err)
 	}
 }
@@ -122,13 +122,13 @@ func TestMessagesOfAnyID(t *testing.T) {
 // One store, a key of no namespace and keys of two.
 func TestMessagesOfNamespaces(t *testing.T) {
 	t.Parallel()
-	rules := access.Rules{}
+	rules := gate.Rules{}
 	for _, namespace := range []string{"", "growth", "crm"} {
-		rules.Keys = append(rules.Keys, key("key"+namespace+".secret", "client"+namespace, access.ScopeFilter,
-			access.ScopeRead))
+		rules.Keys = append(rules.Keys, key("key"+namespace+".secret", "client"+namespace, gate.ScopeFilter,
+			gate.ScopeRead))
 		rules.Keys[len(rules.Keys)-1].Namespace = namespace
 	}
-	rules.Keys = append(rules.Keys, key("ops.secret", "ops", access.ScopeFilter, access.ScopeAdmin))
+	rules.Keys = append(rules.Keys, key("ops.secret", "ops", gate.ScopeFilter, gate.ScopeAdmin))
 	audit := &grants{}
 	s := newService(t, counted(t), func(cfg *server.Config) { cfg.Access, cfg.Audit = rules, audit })
 	as := func(namespace string) *service { return s.as("key" + namespace + ".secret") }

@@ -8,10 +8,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/pacing"
-	"capper/internal/server/answer"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
-	"capper/internal/server/record"
+	"capper/internal/server/wire"
 )
 
 // smallBody is the largest body of a call that names no users, about twenty times
@@ -29,7 +26,7 @@ func (s *Server) permits(c *call) error {
 		return err
 	}
 	defer body.Close()
-	r, err := decode.Permits(body.Data)
+	r, err := wire.DecodePermits(body.Data)
 	if err != nil {
 		return err
 	}
@@ -50,12 +47,12 @@ func (s *Server) permits(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.writeAnswer(c, p, answer.Permits(p.Buffer(expectedSlots(given)), r.MessageID, given))
+	s.writeAnswer(c, p, wire.EncodePermits(p.Buffer(expectedSlots(given)), r.MessageID, given))
 	return nil
 }
 
 // askOf is the request as the domain takes it.
-func (s *Server) askOf(c *call, r *decode.PermitsRequest) *pacing.Call {
+func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
 		RequestID: r.RequestID}
 	if r.MessageID != "" {
@@ -68,16 +65,16 @@ func (s *Server) askOf(c *call, r *decode.PermitsRequest) *pacing.Call {
 // ofPacers is an error of pacers as callers are told it.
 func ofPacers(err error) error {
 	if fault := (*pacing.FieldError)(nil); errors.As(err, &fault) {
-		return failure.Invalid(fault.Field, "%s", fault.Rule)
+		return wire.Invalid(fault.Field, "%s", fault.Rule)
 	}
 	return err
 }
 
 // take takes the permits that a request is for.
-func (s *Server) take(c *call, r *decode.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
+func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
-	span := record.Span{From: s.clock()}
+	span := recordSpan{From: s.clock()}
 	given, err := s.pacers.Take(ctx, ask)
 	span.To = s.clock()
 	if errors.As(err, new(*pacing.FieldError)) {
@@ -85,13 +82,13 @@ func (s *Server) take(c *call, r *decode.PermitsRequest, ask *pacing.Call) (*pac
 	}
 	if full := (*pacing.RecordsError)(nil); errors.As(err, &full) {
 		s.metrics.Clients.AddRecordless(c.Client)
-		f := failure.New(api.CodeTooManyRecords, "%v", full)
+		f := wire.NewFailure(api.CodeTooManyRecords, "%v", full)
 		f.RetryAfter = full.RetryAfter
 		return nil, f
 	}
 	if err != nil {
 		s.metrics.Pacers.CountFailure(r.Pacers)
-		return nil, failure.OfStore(ctx, err)
+		return nil, wire.StoreFailure(ctx, err)
 	}
 	s.metrics.Pacers.Count(given)
 	if s.journal != nil && r.Permits > 0 {
@@ -102,7 +99,7 @@ func (s *Server) take(c *call, r *decode.PermitsRequest, ask *pacing.Call) (*pac
 
 // permitsBytes is about the most that the answer takes, with what it is made of:
 // a slot for each permit, in the worst case.
-func permitsBytes(r *decode.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
+func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
 // expectedSlots is about what the answer takes.
 func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(given.Runs)) }
@@ -138,13 +135,13 @@ func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, 
 		return nil, nil, noSuchPacer(c)
 	}
 	if err != nil {
-		return nil, nil, failure.OfStore(ctx, err)
+		return nil, nil, wire.StoreFailure(ctx, err)
 	}
 	return standings, policy, nil
 }
 
 func noSuchPacer(c *call) error {
-	return failure.New(api.CodeNotFound, "pacer %q does not exist", failure.Clip([]byte(c.id)))
+	return wire.NewFailure(api.CodeNotFound, "pacer %q does not exist", wire.Clip([]byte(c.id)))
 }
 
 // standingOf is a pacer as answers about pacers tell it.
@@ -181,7 +178,7 @@ func (s *Server) forgetPacer(c *call) error {
 	}
 	if err != nil {
 		s.audit(c, "forget", "failed", "pacer", c.id)
-		return failure.OfStore(ctx, err)
+		return wire.StoreFailure(ctx, err)
 	}
 	s.metrics.Pacers.Forget(c.id)
 	s.audit(c, "forget", "done", "pacer", c.id)

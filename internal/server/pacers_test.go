@@ -17,8 +17,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
@@ -529,8 +528,8 @@ func TestPermitsAreBoundedAndCostOneUser(t *testing.T) {
 	t.Parallel()
 	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
 	s := newFailing(t, f, withKeys, func(cfg *server.Config) {
-		cfg.Bounds = admission.Bounds{InFlightUsers: 100}
-		cfg.Access = access.Rules{Keys: testKeys(),
+		cfg.Bounds = gate.Bounds{InFlightUsers: 100}
+		cfg.Access = gate.Rules{Keys: testKeys(),
 			Rates: map[string]capping.Rate{"engine": {UsersPerSecond: 1, Burst: 4}}}
 	})
 	engine := s.as("f1.secret-of-the-engine")

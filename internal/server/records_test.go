@@ -14,7 +14,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/pacing"
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
@@ -29,7 +29,7 @@ func bound(
 	records := pacing.NewRecords(kept, bounds, clock.Now, nil)
 	require.NoError(t, records.Sync(t.Context()))
 	s := newServiceOver(t, store, clock, withPacers(t, store), func(cfg *server.Config) {
-		cfg.Access = access.Rules{Keys: testKeys()}
+		cfg.Access = gate.Rules{Keys: testKeys()}
 		cfg.Pacers.Bound(records)
 	})
 	s.key = "f1.secret-of-the-engine"

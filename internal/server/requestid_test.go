@@ -16,7 +16,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 	"capper/internal/testkit"
 )
 
@@ -103,8 +103,8 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	configure := func(cfg *server.Config) {
-		cfg.Access = access.Rules{
-			Keys:  append(testKeys(), key("s1.slow", "slow", access.ScopeFilter)),
+		cfg.Access = gate.Rules{
+			Keys:  append(testKeys(), key("s1.slow", "slow", gate.ScopeFilter)),
 			Rates: map[string]capping.Rate{"slow": {UsersPerSecond: 1, Burst: 2}},
 		}
 		cfg.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"capper/client/api"
-	"capper/internal/server/failure"
+	"capper/internal/server/wire"
 )
 
 // writeFailure answers the request of an id with a failure.
-func writeFailure(w http.ResponseWriter, requestID string, f *failure.Failure) {
+func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(f.RetryAfter))
 	}

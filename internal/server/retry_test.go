@@ -17,7 +17,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/server"
-	"capper/internal/server/failure"
+	"capper/internal/server/wire"
 )
 
 // Every 503 says when to ask again: that of each code, and each that the API's description knows. requireContract
@@ -27,12 +27,12 @@ func TestEvery503SaysWhenToAskAgain(t *testing.T) {
 	found := 0
 	for _, code := range api.Codes() {
 		if code.Status() != http.StatusServiceUnavailable {
-			require.Zero(t, failure.New(code, "why").RetryAfter, code)
+			require.Zero(t, wire.NewFailure(code, "why").RetryAfter, code)
 			continue
 		}
 		found++
-		require.Equal(t, time.Second, failure.New(code, "why").RetryAfter, code)
-		require.Equal(t, time.Second, failure.OfField(code, "field", "why").RetryAfter, code)
+		require.Equal(t, time.Second, wire.NewFailure(code, "why").RetryAfter, code)
+		require.Equal(t, time.Second, wire.FieldFailure(code, "field", "why").RetryAfter, code)
 	}
 	require.Equal(t, 2, found)
 

@@ -17,12 +17,8 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
-	"capper/internal/server/listen"
-	"capper/internal/server/tracing"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 	"capper/internal/trace"
 )
 
@@ -34,7 +30,7 @@ type call struct {
 	id  string          // path parameter: a user's id, a message's, the name of a pacer, a segment or a set
 	// parameters are those of the query, by name.
 	parameters map[string]string
-	access.Caller
+	gate.Caller
 	span   *trace.Span // nil: it is not traced
 	holder string      // whose the budgets are: the client, or without keys the address
 }
@@ -66,15 +62,15 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // handle routes a method and path to h for clients with the scope. parameters are
 // those that the query may have.
-func (r *router) handle(method, path string, scope access.Scope, h handler, parameters ...string) {
-	r.route(method, path, func(*http.Request) access.Scope { return scope }, h, parameters...)
+func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
+	r.route(method, path, func(*http.Request) gate.Scope { return scope }, h, parameters...)
 }
 
 // handleLocal is handle, but callers through loopback need no scope.
-func (r *router) handleLocal(method, path string, scope access.Scope, h handler) {
-	r.route(method, path, func(req *http.Request) access.Scope {
+func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
+	r.route(method, path, func(req *http.Request) gate.Scope {
 		if arrivedLocally(req) {
-			return access.ScopeNone
+			return gate.ScopeNone
 		}
 		return scope
 	}, h)
@@ -84,10 +80,10 @@ func (r *router) handleLocal(method, path string, scope access.Scope, h handler)
 // means it: a page of elsewhere that a browser of this machine shows does not.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && addr.IP.IsLoopback() && listen.LocalHost(req.Host)
+	return ok && addr.IP.IsLoopback() && gate.LocalHost(req.Host)
 }
 
-func (r *router) route(method, path string, scope func(*http.Request) access.Scope, h handler, parameters ...string) {
+func (r *router) route(method, path string, scope func(*http.Request) gate.Scope, h handler, parameters ...string) {
 	route := template(path)
 	r.s.metrics.ExpectRoute(route)
 	whole := named(path)
@@ -106,7 +102,7 @@ func (r *router) route(method, path string, scope func(*http.Request) access.Sco
 				return noSuchPath(call)
 			}
 			if strings.HasPrefix(path, "/v1/") {
-				if call.parameters, err = decode.Parameters(call.r.URL.RawQuery, parameters); err != nil {
+				if call.parameters, err = wire.DecodeParameters(call.r.URL.RawQuery, parameters); err != nil {
 					return err
 				}
 			}
@@ -171,10 +167,10 @@ var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":gen
 // holderOf is whom the budgets count a call for: its client, or the address it
 // comes from where there are no keys.
 func holderOf(c *call) string {
-	if c.Client != access.OpenClient {
+	if c.Client != gate.OpenClient {
 		return c.Client
 	}
-	return admission.AddressOf(c.r.RemoteAddr)
+	return gate.AddressOf(c.r.RemoteAddr)
 }
 
 // serve answers a call, measures it and reports what went wrong.
@@ -185,22 +181,22 @@ func (r *router) serve(route string, c *call, h handler) {
 	if r.s.stopping.Load() {
 		c.w.Header().Set("Connection", "close") // with HTTP/2, the whole connection ends once its calls have
 	}
-	err := listen.Acceptable(c.r, r.s.hosts)
+	err := gate.Acceptable(c.r, r.s.hosts)
 	if err == nil {
 		err = protect(h, c)
 	}
 	if err != nil {
-		f := failure.Of(err)
+		f := wire.FailureOf(err)
 		status = f.Code.Status()
 		writeFailure(c.w, trace.RequestID(c.ctx), f)
 		r.report(route, c, f)
-		tracing.Refused(c.span, f)
+		spanRefused(c.span, f)
 	} else if response, ok := c.w.(*echo.Response); ok {
 		status = response.Status
 	}
 	took := time.Since(start)
 	r.s.metrics.CountRequest(route, status, took)
-	tracing.End(c.span, status, start.Add(took))
+	endSpan(c.span, status, start.Add(took))
 	if r.s.log.Enabled(c.ctx, slog.LevelDebug) {
 		r.s.log.DebugContext(c.ctx, "call answered", "method", c.r.Method, "route", route, "status", status, "client",
 			c.Client, "took", took.String())
@@ -212,7 +208,7 @@ func (r *router) serve(route string, c *call, h handler) {
 func (r *router) begin(route string, c *call, at time.Time) {
 	id := trace.IDOf(c.r.Header, at)
 	c.w.Header()[trace.IDHeader] = []string{id}
-	c.ctx, c.span = tracing.Begin(r.s.tracer, c.r, route, id, at)
+	c.ctx, c.span = beginSpan(r.s.tracer, c.r, route, id, at)
 }
 
 // protect turns a panic of h into an error.
@@ -231,7 +227,7 @@ func protect(h handler, c *call) (err error) {
 }
 
 // report logs what operators should know of: our faults, not the callers'.
-func (r *router) report(route string, c *call, f *failure.Failure) {
+func (r *router) report(route string, c *call, f *wire.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
 	case f.Code == api.CodeInternal:
@@ -246,8 +242,8 @@ func (r *router) answerUnrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
 		if errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed {
-			return failure.New(api.CodeMethodNotAllowed, "%s %s: the methods of this path are %s",
-				call.r.Method, failure.Clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
+			return wire.NewFailure(api.CodeMethodNotAllowed, "%s %s: the methods of this path are %s",
+				call.r.Method, wire.Clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
 		}
 		if errors.As(err, &he) && he.Code == http.StatusNotFound {
 			return noSuchPath(call)
@@ -257,7 +253,7 @@ func (r *router) answerUnrouted(err error, c echo.Context) {
 }
 
 func noSuchPath(c *call) error {
-	return failure.New(api.CodeNotFound, "%s: the path does not exist", failure.Clip([]byte(c.r.URL.Path)))
+	return wire.NewFailure(api.CodeNotFound, "%s: the path does not exist", wire.Clip([]byte(c.r.URL.Path)))
 }
 
 // routeProfiles routes /debug/pprof.
@@ -268,12 +264,12 @@ func (r *router) routeProfiles() {
 			return nil
 		}
 	}
-	r.handleLocal(http.MethodGet, "/debug/pprof/", access.ScopeAdmin, plain(pprof.Index))
-	r.handleLocal(http.MethodGet, "/debug/pprof/cmdline", access.ScopeAdmin, plain(pprof.Cmdline))
-	r.handleLocal(http.MethodGet, "/debug/pprof/profile", access.ScopeAdmin, plain(pprof.Profile))
-	r.handleLocal(http.MethodGet, "/debug/pprof/symbol", access.ScopeAdmin, plain(pprof.Symbol))
-	r.handleLocal(http.MethodGet, "/debug/pprof/trace", access.ScopeAdmin, plain(pprof.Trace))
-	r.handleLocal(http.MethodGet, "/debug/pprof/:id", access.ScopeAdmin, func(c *call) error {
+	r.handleLocal(http.MethodGet, "/debug/pprof/", gate.ScopeAdmin, plain(pprof.Index))
+	r.handleLocal(http.MethodGet, "/debug/pprof/cmdline", gate.ScopeAdmin, plain(pprof.Cmdline))
+	r.handleLocal(http.MethodGet, "/debug/pprof/profile", gate.ScopeAdmin, plain(pprof.Profile))
+	r.handleLocal(http.MethodGet, "/debug/pprof/symbol", gate.ScopeAdmin, plain(pprof.Symbol))
+	r.handleLocal(http.MethodGet, "/debug/pprof/trace", gate.ScopeAdmin, plain(pprof.Trace))
+	r.handleLocal(http.MethodGet, "/debug/pprof/:id", gate.ScopeAdmin, func(c *call) error {
 		pprof.Handler(c.id).ServeHTTP(c.w, c.r)
 		return nil
 	})

@@ -9,10 +9,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/objects"
-	"capper/internal/server/answer"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
-	"capper/internal/server/lookup"
+	"capper/internal/server/wire"
 )
 
 // listSegments serves GET /v1/segments.
@@ -21,7 +18,7 @@ func (s *Server) listSegments(c *call) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c.w, lookup.List(generation))
+	return writeJSON(c.w, wire.SegmentList(generation))
 }
 
 // lookup serves POST /v1/segments/lookup.
@@ -31,7 +28,7 @@ func (s *Server) lookup(c *call) error {
 		return err
 	}
 	defer body.Close()
-	r, err := decode.Lookup(body.Data, s.decodeBounds(body))
+	r, err := wire.DecodeLookup(body.Data, s.decodeBounds(body))
 	if err != nil {
 		return err
 	}
@@ -53,16 +50,16 @@ func (s *Server) lookup(c *call) error {
 	}
 	defer p.Close()
 	body.Close()
-	found, err := lookup.MembershipOf(generation, r.Users, r.Sets)
+	found, err := wire.MembershipOf(generation, r.Users, r.Sets)
 	if err != nil {
 		return err
 	}
-	s.writeAnswer(c, p, answer.Lookup(p.Buffer(lookupBytes(r, generation.Names())), r, found))
+	s.writeAnswer(c, p, wire.EncodeLookup(p.Buffer(lookupBytes(r, generation.Names())), r, found))
 	return nil
 }
 
 // lookupBytes is about what the answer takes.
-func lookupBytes(r *decode.LookupRequest, names []string) int64 {
+func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	if r.Bitmap {
 		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users))
 	}
@@ -85,7 +82,7 @@ const (
 
 // members serves GET /v1/segments/{name}/members.
 func (s *Server) members(c *call) error {
-	first, n, err := decode.PageOf(c.parameters, usualPage, s.bounds.JSONUsers)
+	first, n, err := wire.PageOf(c.parameters, usualPage, s.bounds.JSONUsers)
 	if err != nil {
 		return err
 	}
@@ -101,17 +98,17 @@ func (s *Server) members(c *call) error {
 	if err := s.admit(c, "max", n); err != nil {
 		return err
 	}
-	s.writeAnswer(c, p, answer.Members(p.Buffer(int64(1024+idBytes*n)), m.Page(first, n)))
+	s.writeAnswer(c, p, wire.EncodeMembers(p.Buffer(int64(1024+idBytes*n)), m.Page(first, n)))
 	return nil
 }
 
 // membersOf are those that the call is about, of a generation that is kept.
-func (s *Server) membersOf(c *call) (*lookup.Members, error) {
+func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	generation, err := s.finder.Pin.Pinned("generation", c.parameters["generation"])
 	if err != nil {
 		return nil, err
 	}
-	return lookup.MembersOf(generation, c.id)
+	return wire.MembersOf(generation, c.id)
 }
 
 // generationHeader names the generation of an answer that has no room for it.
@@ -176,39 +173,39 @@ func (s *Server) listGenerations(c *call) error {
 	if err != nil {
 		return ofSource(ctx, err)
 	}
-	return writeJSON(c.w, answer.Generations(s.capper.Segments().Generation(), list, more))
+	return writeJSON(c.w, wire.Generations(s.capper.Segments().Generation(), list, more))
 }
 
 // generationChanges serves GET /v1/generations/{generation}/changes.
 func (s *Server) generationChanges(c *call) error {
 	since, given := c.parameters["since"]
 	if !given {
-		return failure.Invalid("since", "is required: name the generation to compare with")
+		return wire.Invalid("since", "is required: name the generation to compare with")
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, comparingTime*s.bounds.CallTimeout)
 	defer cancel()
 	changes, err := s.history.Changes(ctx, since, c.id)
 	switch {
 	case errors.Is(err, objects.ErrNotFound):
-		return failure.New(api.CodeNotFound, "generation %s or generation %s does not exist: GET /v1/generations "+
+		return wire.NewFailure(api.CodeNotFound, "generation %s or generation %s does not exist: GET /v1/generations "+
 			"lists all",
-			failure.Clip([]byte(since)), failure.Clip([]byte(c.id)))
+			wire.Clip([]byte(since)), wire.Clip([]byte(c.id)))
 	case err != nil:
 		return ofSource(ctx, err)
 	}
-	return writeJSON(c.w, answer.Changes(changes))
+	return writeJSON(c.w, wire.Changes(changes))
 }
 
 // comparingTime is for how many times the time of a call two generations may be read and compared.
 const comparingTime = 4
 
 // ofSource is what a caller is told when the segments' source could not answer.
-func ofSource(ctx context.Context, err error) *failure.Failure {
+func ofSource(ctx context.Context, err error) *wire.Failure {
 	message := "the location of the segments could not be read: the log shows the reason"
 	if ctx.Err() != nil {
 		message = "the location of the segments could not answer in time: try again"
 	}
-	f := failure.New(api.CodeUnavailable, "%s", message)
+	f := wire.NewFailure(api.CodeUnavailable, "%s", message)
 	f.Cause = err
 	return f
 }

@@ -12,8 +12,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server"
-	"capper/internal/server/access"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 )
 
 func (s *service) importSends(body any) *api.ImportAnswer {
@@ -82,10 +81,10 @@ func TestImportWithoutMessages(t *testing.T) {
 
 func TestImportedSendsAreOfANamespaceAndCounted(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
-		keys := []access.Key{key("g1.growth", "growth", access.ScopeFilter, access.ScopeRead),
-			key("f1.filter", "filter", access.ScopeFilter, access.ScopeRead), key("a1.ops", "ops", access.ScopeAdmin)}
+		keys := []gate.Key{key("g1.growth", "growth", gate.ScopeFilter, gate.ScopeRead),
+			key("f1.filter", "filter", gate.ScopeFilter, gate.ScopeRead), key("a1.ops", "ops", gate.ScopeAdmin)}
 		keys[0].Namespace = "growth"
-		require.NoError(t, s.server.SetAccess(access.Rules{Keys: keys}))
+		require.NoError(t, s.server.SetAccess(gate.Rules{Keys: keys}))
 		require.Equal(t, http.StatusForbidden, s.as("f1.filter").post("/v1/sends", `{}`).status)
 		body := api.ImportRequest{MessageID: "promo", Channel: "push"}
 		for user := range uint32(300) {
@@ -104,7 +103,7 @@ func TestImportedSendsAreOfANamespaceAndCounted(t *testing.T) {
 
 func TestImportRefusesBodies(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *server.Config) { c.Bounds = admission.Bounds{JSONUsers: 3} })
+	s := newService(t, func(c *server.Config) { c.Bounds = gate.Bounds{JSONUsers: 3} })
 	one := `{"user_id":1,"at":"2026-11-20T09:00:00Z"}`
 	send := func(send string) string { return `{"sends":[` + one + `,` + send + `]}` }
 	for _, test := range []badBody{

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
-	"capper/internal/server/admission"
+	"capper/internal/server/gate"
 )
 
 // ask sends the text and reads what the service answers to it.
@@ -88,7 +88,7 @@ func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 	t.Parallel()
 	const unread = 60_000 // whose denials are more than the four megabytes that a connection takes unread
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Bounds = admission.Bounds{InFlightUsers: unread, MinRate: 1 << 30}
+		cfg.Bounds = gate.Bounds{InFlightUsers: unread, MinRate: 1 << 30}
 	})
 	addr := s.start(nil)
 	many := idList(1_000_000_000, unread)

@@ -12,8 +12,8 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/access"
-	"capper/internal/server/failure"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 	"capper/internal/zones"
 )
 
@@ -44,7 +44,7 @@ func (s *Server) health(c *call) capping.Health {
 	ctx, cancel := context.WithTimeout(c.ctx, healthTimeout)
 	defer cancel()
 	h := s.capper.Store().Health(ctx)
-	if shared, ok := s.limiter.(*access.SteadyLimiter); ok && h.State == "ok" {
+	if shared, ok := s.limiter.(*gate.SteadyLimiter); ok && h.State == "ok" {
 		if trouble := shared.Trouble(); trouble != "" {
 			h.State, h.Error = "degraded", trouble
 		}
@@ -83,7 +83,7 @@ func (s *Server) readyGauge() prometheus.Collector {
 // itself when it is back. Why is for operators: anybody may ask here.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
-		return failure.New(api.CodeUnavailable,
+		return wire.NewFailure(api.CodeUnavailable,
 			"restart required: the %s store is out of service until it is opened again; /v1/status and the log show "+
 				"the reason",
 			h.Kind)
@@ -110,8 +110,8 @@ func (s *Server) readiness(c *call) error {
 // missing are the sets that the policy needs and the generation in use lacks.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
-func notReady(reason string) *failure.Failure {
-	return failure.New(api.CodeUnavailable, "not ready: %s", reason)
+func notReady(reason string) *wire.Failure {
+	return wire.NewFailure(api.CodeUnavailable, "not ready: %s", reason)
 }
 
 // scrape serves GET /metrics.
@@ -130,7 +130,7 @@ func (s *Server) limits(c *call) error {
 func (s *Server) backup(c *call) error {
 	store, ok := capping.As[capping.Archiver](s.capper.Store())
 	if !ok {
-		return failure.New(api.CodeConflict, "the store is in Redis, which has its own backups: see "+
+		return wire.NewFailure(api.CodeConflict, "the store is in Redis, which has its own backups: see "+
 			"docs/operating.md#backups")
 	}
 	started := false
@@ -149,7 +149,7 @@ func (s *Server) backup(c *call) error {
 		return nil
 	case !started:
 		s.audit(c, "backup", "failed")
-		f := failure.New(api.CodeUnavailable, "the store could not be backed up: %s", err)
+		f := wire.NewFailure(api.CodeUnavailable, "the store could not be backed up: %s", err)
 		f.RetryAfter, f.Cause = backupRetry, err
 		return f
 	}

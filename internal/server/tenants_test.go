@@ -17,7 +17,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/server"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // A call for permits costs one of the client's rate, however many permits it is for.
@@ -48,7 +48,7 @@ func TestPermitsCostTheRate(t *testing.T) {
 func TestCountsCostTheRate(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t, func(cfg *server.Config) {
-		cfg.Access = access.Rules{Keys: testKeys(),
+		cfg.Access = gate.Rules{Keys: testKeys(),
 			Rates: map[string]capping.Rate{"support": {UsersPerSecond: 5, Burst: 100}}}
 	})
 	s.key = "r1.secret-of-support"
@@ -87,14 +87,14 @@ func TestCountsCostTheRate(t *testing.T) {
 func TestACountIsAlwaysPossible(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t, func(cfg *server.Config) {
-		cfg.Access = access.Rules{Keys: testKeys(), Rates: map[string]capping.Rate{"support": {UsersPerSecond: 1}}}
+		cfg.Access = gate.Rules{Keys: testKeys(), Rates: map[string]capping.Rate{"support": {UsersPerSecond: 1}}}
 	})
 	s.key = "r1.secret-of-support"
 	require.Equal(t, http.StatusOK, s.post("/v1/audience/count", `{"audience": "active"}`).status)
 	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/audience/count", `{"audience": "active"}`).status)
 }
 
-func inNamespace(k access.Key, namespace string) access.Key {
+func inNamespace(k gate.Key, namespace string) gate.Key {
 	k.Namespace = namespace
 	return k
 }
@@ -102,13 +102,13 @@ func inNamespace(k access.Key, namespace string) access.Key {
 // A key of a namespace cannot have the scope admin, whose calls are of all.
 func TestAdminWithANamespaceIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, scopes := range [][]access.Scope{{access.ScopeAdmin}, {access.ScopeFilter, access.ScopeAdmin}} {
-		_, err := access.New(access.Rules{Keys: []access.Key{inNamespace(key("b1.x", "beta", scopes...), "beta")}})
+	for _, scopes := range [][]gate.Scope{{gate.ScopeAdmin}, {gate.ScopeFilter, gate.ScopeAdmin}} {
+		_, err := gate.New(gate.Rules{Keys: []gate.Key{inNamespace(key("b1.x", "beta", scopes...), "beta")}})
 		require.ErrorContains(t, err, `namespace: must be absent for a key with the scope admin`)
 		require.ErrorContains(t, err, `got "beta"`)
 	}
-	_, err := access.New(access.Rules{Keys: []access.Key{inNamespace(key("b1.x", "beta", access.ScopeFilter,
-		access.ScopeRead), "beta"), key("a1.x", "ops", access.ScopeAdmin)}})
+	_, err := gate.New(gate.Rules{Keys: []gate.Key{inNamespace(key("b1.x", "beta", gate.ScopeFilter,
+		gate.ScopeRead), "beta"), key("a1.x", "ops", gate.ScopeAdmin)}})
 	require.NoError(t, err)
 }
 
@@ -116,8 +116,8 @@ func TestAdminWithANamespaceIsRefused(t *testing.T) {
 func TestImportsIntoANamespace(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *server.Config) {
-		cfg.Access = access.Rules{Keys: []access.Key{key("a1.x", "ops", access.ScopeAdmin, access.ScopeRead),
-			inNamespace(key("b1.x", "beta", access.ScopeFilter), "beta")}}
+		cfg.Access = gate.Rules{Keys: []gate.Key{key("a1.x", "ops", gate.ScopeAdmin, gate.ScopeRead),
+			inNamespace(key("b1.x", "beta", gate.ScopeFilter), "beta")}}
 	})
 	s.key = "a1.x"
 	body := fields{"sends": []fields{{"user_id": 700, "at": startOfTest.Add(-time.Hour), "message_id": "m",
@@ -159,9 +159,9 @@ func TestDecisionsHideWhoAskedElsewhere(t *testing.T) {
 	}
 	s := newService(t, func(cfg *server.Config) {
 		cfg.Records = records
-		cfg.Access = access.Rules{Keys: []access.Key{
-			inNamespace(key("a1.x", "a-eng", access.ScopeRead), "alpha"),
-			inNamespace(key("b1.x", "b-eng", access.ScopeRead), "beta"), key("o1.x", "ops", access.ScopeRead),
+		cfg.Access = gate.Rules{Keys: []gate.Key{
+			inNamespace(key("a1.x", "a-eng", gate.ScopeRead), "alpha"),
+			inNamespace(key("b1.x", "b-eng", gate.ScopeRead), "beta"), key("o1.x", "ops", gate.ScopeRead),
 		}}
 	})
 	for id, want := range map[string][]string{

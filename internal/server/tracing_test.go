@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/server"
-	"capper/internal/trace/otlp"
+	"capper/internal/trace"
 )
 
 // BenchmarkUntracedCall is BenchmarkCall with tracing configured, of calls that are not sampled.
 func BenchmarkUntracedCall(b *testing.B) {
-	tracer, err := otlp.Open(b.Context(), otlp.Config{Endpoint: "http://127.0.0.1:9", Ratio: 0})
+	tracer, err := trace.OpenExporter(b.Context(), trace.Config{Endpoint: "http://127.0.0.1:9", Ratio: 0})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, tracer.Close(context.Background())) })
 	benchmarkCalls(b, func(cfg *server.Config) { cfg.Tracer = tracer })

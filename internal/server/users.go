@@ -6,18 +6,15 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
-	"capper/internal/server/answer"
-	"capper/internal/server/decode"
-	"capper/internal/server/failure"
-	"capper/internal/server/messages"
+	"capper/internal/server/wire"
 )
 
 // userID reads the id of a path: digits, without leading zeros.
 func userID(text string) (capping.UserID, error) {
-	if id, ok := decode.UserID(text); ok {
+	if id, ok := wire.UserID(text); ok {
 		return id, nil
 	}
-	return 0, failure.Invalid("user_id", "%s is not a user id (0 to 4294967295)", failure.Clip([]byte(text)))
+	return 0, wire.Invalid("user_id", "%s is not a user id (0 to 4294967295)", wire.Clip([]byte(text)))
 }
 
 // explain serves GET /v1/users/{id}.
@@ -33,9 +30,9 @@ func (s *Server) explain(c *call) error {
 	defer cancel()
 	e, err := s.capper.Explain(ctx, user)
 	if err != nil {
-		return failure.OfStore(ctx, err)
+		return wire.StoreFailure(ctx, err)
 	}
-	return writeJSON(c.w, answer.Explanation(user, e))
+	return writeJSON(c.w, wire.Explanation(user, e))
 }
 
 // erase serves DELETE /v1/users/{id}.
@@ -48,11 +45,11 @@ func (s *Server) erase(c *call) error {
 	defer cancel()
 	if err := s.capper.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "failed", "user_id", user)
-		return failure.OfStore(ctx, err)
+		return wire.StoreFailure(ctx, err)
 	}
 	if err := s.journal.Erase(ctx, user); err != nil {
 		s.audit(c, "erase", "partial", "user_id", user)
-		f := failure.New(api.CodeUnavailable, "the log of the user is erased, but the audit could not record the "+
+		f := wire.NewFailure(api.CodeUnavailable, "the log of the user is erased, but the audit could not record the "+
 			"erasure: try again")
 		f.Cause = err
 		return f
@@ -69,7 +66,7 @@ func (s *Server) decisions(c *call) error {
 		return err
 	}
 	now := s.clock()
-	since, err := messages.Since(c.parameters["since"], now)
+	since, err := since(c.parameters["since"], now)
 	if err != nil {
 		return err
 	}
@@ -87,12 +84,12 @@ func (s *Server) decisions(c *call) error {
 
 // decidedUsers serves GET /v1/decisions.
 func (s *Server) decidedUsers(c *call) error {
-	message, err := messages.Caller{Namespace: c.Namespace, Parameters: c.parameters}.Message(
+	message, err := caller{Namespace: c.Namespace, Parameters: c.parameters}.Message(
 		c.parameters["message_id"])
 	if err != nil {
 		return err
 	}
-	channel, err := decode.ChannelOf(c.parameters["channel"], s.capper.Policy())
+	channel, err := wire.ChannelOf(c.parameters["channel"], s.capper.Policy())
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 // The headers of the W3C's Trace Context, in the letters of http.Header.
 const (
-	ParentHeader = "Traceparent"
-	StateHeader  = "Tracestate"
+	parentHeader = "Traceparent"
+	stateHeader  = "Tracestate"
 )
 
 // maxState is the most bytes of tracestate that are passed on.
@@ -27,11 +27,11 @@ type Remote struct {
 // Incoming is what the headers of a request tell. A malformed traceparent is none, and so
 // is a second one; tracestate is nothing without it.
 func Incoming(h http.Header) Remote {
-	given := h[ParentHeader]
+	given := h[parentHeader]
 	if len(given) != 1 || !validParent(given[0]) {
 		return Remote{}
 	}
-	state := strings.Join(h[StateHeader], ",")
+	state := strings.Join(h[stateHeader], ",")
 	if len(state) > maxState {
 		state = ""
 	}
@@ -97,10 +97,10 @@ func Outgoing(ctx context.Context, h http.Header) {
 	if on.Parent == "" {
 		return
 	}
-	h[ParentHeader] = []string{on.Parent}
-	delete(h, StateHeader)
+	h[parentHeader] = []string{on.Parent}
+	delete(h, stateHeader)
 	if on.State != "" {
-		h[StateHeader] = []string{on.State}
+		h[stateHeader] = []string{on.State}
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Kind is what a span stands for, between services.
-type Kind int
+// kind is what a span stands for, between services.
+type kind int
 
 // The kinds of spans.
 const (
-	Internal Kind = iota // a part of what this service does
-	Server               // an answer to somebody
+	internal kind = iota // a part of what this service does
+	server               // an answer to somebody
 	Client               // a question to somebody
 )
 
@@ -27,7 +27,7 @@ type Tracer interface {
 // counts after End. Keys and texts are kept.
 type Recorder interface {
 	// Start records a part of the span that began at the time. links are others that it was done for.
-	Start(name string, kind Kind, at time.Time, links []*Span) Recorder
+	Start(name string, kind kind, at time.Time, links []*Span) Recorder
 	// Name names the span anew.
 	Name(name string)
 	Int(key string, n int64)
@@ -47,8 +47,8 @@ type Recorder interface {
 // Span is a part of a trace that takes time. Nil is none. It is safe for concurrent use.
 type Span struct{ recorder Recorder }
 
-// NewSpan is what a recorder records.
-func NewSpan(r Recorder) *Span { return &Span{r} }
+// newSpan is what a recorder records.
+func newSpan(r Recorder) *Span { return &Span{r} }
 
 // Recorder is the one behind the span, which must not be nil.
 func (s *Span) Recorder() Recorder { return s.recorder }
@@ -105,7 +105,7 @@ func (s *Span) EndAt(at time.Time) {
 
 // StartAt begins a part of the span at the time. links are spans of other traces that the
 // same work is done for.
-func (s *Span) StartAt(name string, kind Kind, at time.Time, links []*Span) *Span {
+func (s *Span) StartAt(name string, kind kind, at time.Time, links []*Span) *Span {
 	if s == nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func of(ctx context.Context) *node {
 func Begin(ctx context.Context, t Tracer, h http.Header, id string, at time.Time) (context.Context, *Span) {
 	next := &node{Context: ctx, id: id}
 	if from := of(ctx); from != nil {
-		next.remote, next.unsampled, next.span = from.remote, from.unsampled, from.span.StartAt("", Internal, at, nil)
+		next.remote, next.unsampled, next.span = from.remote, from.unsampled, from.span.StartAt("", internal, at, nil)
 	} else {
 		next.remote, next.unsampled = Incoming(h), t != nil
 		if t != nil {
@@ -190,7 +190,7 @@ func Start(ctx context.Context, name string) (context.Context, *Span) {
 		return ctx, nil
 	}
 	next := *at
-	next.Context, next.span = ctx, at.span.StartAt(name, Internal, time.Now(), nil)
+	next.Context, next.span = ctx, at.span.StartAt(name, internal, time.Now(), nil)
 	return &next, next.span
 }
 
@@ -199,5 +199,5 @@ func (s *Span) Part(name string) *Span {
 	if s == nil {
 		return nil
 	}
-	return s.StartAt(name, Internal, time.Now(), nil)
+	return s.StartAt(name, internal, time.Now(), nil)
 }

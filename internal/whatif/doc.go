@@ -43,4 +43,9 @@
 // engine takes records, policies tells which rules are alike, call what is looked at, settle what
 // it comes to, judge is the store that the domain asks, histories and page the
 // memory, tally and result the counts.
+//
+// # Report
+//
+// Package report shows the result of a replay to people: as tables of text, and as one page of
+// HTML with pictures, each with its numbers beside it, that needs nothing from elsewhere and no script.
 package whatif

@@ -29,21 +29,21 @@ type Result struct {
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
 
-	Total     Row   `json:"total"`
-	Days      []Row `json:"days"` // in UTC, those without calls left out
-	Segments  []Row `json:"segments"`
-	Channels  []Row `json:"channels"`
-	Campaigns []Row `json:"campaigns"` // by how much they change, at most maxCampaigns
+	Total     row   `json:"total"`
+	Days      []row `json:"days"` // in UTC, those without calls left out
+	Segments  []row `json:"segments"`
+	Channels  []row `json:"channels"`
+	Campaigns []row `json:"campaigns"` // by how much they change, at most maxCampaigns
 
-	Limits []Change `json:"limits"` // denials by limit, suppressed, holdout and quiet
-	Shadow []Change `json:"shadow"` // users allowed whom a shadow limit would have denied
+	Limits []change `json:"limits"` // denials by limit, suppressed, holdout and quiet
+	Shadow []change `json:"shadow"` // users allowed whom a shadow limit would have denied
 
 	Users  Users  `json:"users"`
-	Memory Memory `json:"memory"`
+	Memory memory `json:"memory"`
 }
 
-// Row is what is counted together.
-type Row struct {
+// row is what is counted together.
+type row struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"` // of campaigns
 	Channel   string `json:"channel,omitempty"`   // of campaigns
@@ -68,8 +68,8 @@ func (c *Counts) add(o Counts) {
 	c.Released += o.Released
 }
 
-// Change is how many there were, and would have been.
-type Change struct {
+// change is how many there were, and would have been.
+type change struct {
 	Name   string `json:"name"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
@@ -84,17 +84,17 @@ type Users struct {
 	Moved     int64 `json:"moved"`     // would have got as many, but others, or at another time
 	// By is how many users would have got so many more, or less: ascending, without those who
 	// would have got as many.
-	By []Step `json:"by"`
+	By []step `json:"by"`
 }
 
-// Step is users who would have got so many more.
-type Step struct {
+// step is users who would have got so many more.
+type step struct {
 	More  int   `json:"more"` // below 0: less
 	Users int64 `json:"users"`
 }
 
-// Memory is what the replay held in the end.
-type Memory struct {
+// memory is what the replay held in the end.
+type memory struct {
 	Bytes        int64   `json:"bytes"`
 	Users        int64   `json:"users"` // with a history, or of whom was asked
 	BytesPerUser float64 `json:"bytes_per_user"`

@@ -209,8 +209,8 @@ func (t *tallies) result(e *engine) *Result {
 	r := &Result{
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
 		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.gaps,
-		Total: Row{Name: "total", Before: t.total.before, After: t.total.after},
-		Days:  []Row{}, Segments: []Row{}, Channels: []Row{}, Campaigns: []Row{},
+		Total: row{Name: "total", Before: t.total.before, After: t.total.after},
+		Days:  []row{}, Segments: []row{}, Channels: []row{}, Campaigns: []row{},
 		Limits: changes(t.limits), Shadow: changes(t.shadow),
 	}
 	r.Asked = t.total.before.Sends + t.total.before.Replayed + t.total.before.Denied
@@ -218,22 +218,22 @@ func (t *tallies) result(e *engine) *Result {
 		r.Begins, r.Since, r.Until = t.first.Time(), max(e.cfg.Since, t.first).Time(), t.last.Time()
 	}
 	for _, day := range slices.Sorted(maps.Keys(t.days)) {
-		r.Days = append(r.Days, Row{Name: day, Before: t.days[day].before, After: t.days[day].after})
+		r.Days = append(r.Days, row{Name: day, Before: t.days[day].before, After: t.days[day].after})
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.segments)) {
 		s := t.segments[name]
 		if s.before == (Counts{}) && s.after == (Counts{}) {
 			continue
 		}
-		r.Segments = append(r.Segments, Row{Name: cmp.Or(name, defaultName), Before: s.before, After: s.after})
+		r.Segments = append(r.Segments, row{Name: cmp.Or(name, defaultName), Before: s.before, After: s.after})
 	}
 	for _, channel := range slices.Sorted(maps.Keys(t.channels)) {
 		s := t.channels[channel]
-		r.Channels = append(r.Channels, Row{Name: cmp.Or(e.channelName(channel), "none"), Before: s.before,
+		r.Channels = append(r.Channels, row{Name: cmp.Or(e.channelName(channel), "none"), Before: s.before,
 			After: s.after})
 	}
 	for key, s := range t.campaigns {
-		r.Campaigns = append(r.Campaigns, Row{
+		r.Campaigns = append(r.Campaigns, row{
 			Name: key.ID, Namespace: key.Namespace, Channel: e.channelName(key.channel), Before: s.before,
 			After: s.after,
 		})
@@ -250,17 +250,17 @@ func (t *tallies) result(e *engine) *Result {
 const defaultName = "default"
 
 // byChange sorts campaigns by how much they change, then by how much they sent.
-func byChange(a, b Row) int {
-	change := func(r *Row) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
+func byChange(a, b row) int {
+	change := func(r *row) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
 	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Channel, b.Channel))
 }
 
-func changes(m map[string]*pair[int64]) []Change {
-	list := []Change{}
+func changes(m map[string]*pair[int64]) []change {
+	list := []change{}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if c := m[name]; c.before != 0 || c.after != 0 {
-			list = append(list, Change{name, c.before, c.after})
+			list = append(list, change{name, c.before, c.after})
 		}
 	}
 	return list
@@ -312,7 +312,7 @@ func (t *tallies) users(h *histories, r *Result) {
 		}
 	}
 	changed := int64(0)
-	r.Users.By = []Step{}
+	r.Users.By = []step{}
 	for _, more := range slices.Sorted(maps.Keys(steps)) {
 		n := steps[more]
 		changed += n
@@ -325,10 +325,10 @@ func (t *tallies) users(h *histories, r *Result) {
 		default:
 			r.Users.Less += n
 		}
-		r.Users.By = append(r.Users.By, Step{more, n})
+		r.Users.By = append(r.Users.By, step{more, n})
 	}
 	r.Users.Unchanged = r.Users.Asked - changed
-	r.Memory = Memory{Bytes: h.bytes + h.pendingBytes(), Users: known}
+	r.Memory = memory{Bytes: h.bytes + h.pendingBytes(), Users: known}
 	if known > 0 {
 		r.Memory.BytesPerUser = float64(r.Memory.Bytes) / float64(known)
 	}

@@ -462,14 +462,14 @@ func plain(rows map[string]*pair[Counts]) map[string]pair[Counts] {
 
 func (h *history) compareRows(got *Result) {
 	rows := map[string]*pair[Counts]{}
-	put := func(kind string, list []Row) {
+	put := func(kind string, list []row) {
 		for _, row := range list {
 			if row.Before != (Counts{}) || row.After != (Counts{}) {
 				rows[kind+row.Name] = &pair[Counts]{row.Before, row.After}
 			}
 		}
 	}
-	put("", []Row{got.Total})
+	put("", []row{got.Total})
 	put("day ", got.Days)
 	put("segment ", got.Segments)
 	numbers := map[string]capping.Channel{"none": 0, "": 0, "push": 1, "email": 2, "sms": 3}
@@ -487,7 +487,7 @@ func (h *history) compareRows(got *Result) {
 }
 
 func (h *history) compareUsers(got *Result) {
-	steps, want := map[int]int64{}, Users{By: []Step{}, Asked: int64(len(h.want.asked))}
+	steps, want := map[int]int64{}, Users{By: []step{}, Asked: int64(len(h.want.asked))}
 	for user := range h.want.changed {
 		switch n := h.want.net[user]; {
 		case n > 0:
@@ -501,7 +501,7 @@ func (h *history) compareUsers(got *Result) {
 		}
 	}
 	for _, more := range slices.Sorted(maps.Keys(steps)) {
-		want.By = append(want.By, Step{more, steps[more]})
+		want.By = append(want.By, step{more, steps[more]})
 	}
 	want.Unchanged = want.Asked - want.More - want.Less - want.Moved
 	require.Equal(h.t, want, got.Users)

@@ -10,7 +10,6 @@ import (
 	"capper/internal/audit"
 	"capper/internal/audit/archive"
 	"capper/internal/audit/audittest"
-	"capper/internal/audit/compact"
 	"capper/internal/audit/verify"
 	"capper/internal/capping"
 	"capper/internal/config"
@@ -35,8 +34,8 @@ func days(t *testing.T, at objects.Location, n int) (entries [2][]audit.Entry) {
 func indexKey(e audit.Entry) string { return audit.IndexKey(audit.Day(e.First), e.Instance, e.Number) }
 
 func compactAt(t *testing.T, at objects.Location, now capping.Instant, keep time.Duration) {
-	_, err := compact.Run(t.Context(), at, archive.New(at, config.ParsePolicy),
-		compact.Config{Now: now.Time(), Keep: keep})
+	_, err := archive.Compact(t.Context(), at, archive.New(at, config.ParsePolicy),
+		archive.CompactConfig{Now: now.Time(), Keep: keep})
 	require.NoError(t, err)
 }
 

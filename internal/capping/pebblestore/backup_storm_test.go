@@ -17,8 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/backup"
-	"capper/internal/capping/pebblestore/directory"
+	"capper/internal/capping/pebblestore/database"
 )
 
 func newAnswered() *answered {
@@ -30,7 +29,7 @@ func newAnswered() *answered {
 func restore(t *testing.T, archive []byte) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "restored")
-	_, err := backup.Restore(bytes.NewReader(archive), dir, false, time.Now())
+	_, err := database.Restore(bytes.NewReader(archive), dir, false, time.Now())
 	require.NoError(t, err)
 	return dir
 }
@@ -69,7 +68,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	stop()
 	callers.Wait()
 	require.Zero(t, unavailable.Load())
-	require.NoDirExists(t, directory.CopyFolder(vfs.Default, s.db.Health(t.Context()).Path))
+	require.NoDirExists(t, database.CopyFolder(vfs.Default, s.db.Health(t.Context()).Path))
 }
 
 // requireSends demands of the store all sends that were answered before, and none that was
@@ -109,8 +108,8 @@ func TestDamagedBackup(t *testing.T) {
 	archive := archiveOf(t, s)
 	refused := func(damaged []byte, what string) {
 		dir := filepath.Join(t.TempDir(), "db")
-		_, err := backup.Restore(bytes.NewReader(damaged), dir, true, time.Now())
-		require.ErrorIs(t, err, backup.ErrDamaged, what)
+		_, err := database.Restore(bytes.NewReader(damaged), dir, true, time.Now())
+		require.ErrorIs(t, err, database.ErrDamaged, what)
 		require.NoDirExists(t, dir, what)
 	}
 	at := func(i int) int { // the ends whole, and samples of what is between

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/backup"
+	"capper/internal/capping/pebblestore/database"
 )
 
 // answered is what callers were told: the sends that were allowed, by user, and what was asked
@@ -92,13 +92,13 @@ func TestRestoreOverLaterSends(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 
-	_, err = backup.Restore(bytes.NewReader(archive), dir, false, time.Now())
-	var loss *backup.LossError
+	_, err = database.Restore(bytes.NewReader(archive), dir, false, time.Now())
+	var loss *database.LossError
 	require.ErrorAs(t, err, &loss)
-	_, err = backup.Restore(bytes.NewReader(archive), dir, true, time.Now())
+	_, err = database.Restore(bytes.NewReader(archive), dir, true, time.Now())
 	require.ErrorContains(t, err, "is not empty")
 	require.NoError(t, os.RemoveAll(dir))
-	_, err = backup.Restore(bytes.NewReader(archive), dir, true, time.Now())
+	_, err = database.Restore(bytes.NewReader(archive), dir, true, time.Now())
 	require.NoError(t, err)
 
 	s = reopen(t, Config{Path: dir})
@@ -122,12 +122,12 @@ func TestHalfRestored(t *testing.T) {
 	require.NoError(t, s.Close())
 	for most := 0; ; most++ {
 		dir := t.TempDir()
-		m, err := backup.Verify(bytes.NewReader(archive))
+		m, err := database.Verify(bytes.NewReader(archive))
 		require.NoError(t, err)
 		if most == len(m.Files) {
 			break
 		}
-		require.NoError(t, backup.Extract(bytes.NewReader(archive), m, dir))
+		require.NoError(t, database.Extract(bytes.NewReader(archive), m, dir))
 		for _, file := range m.Files[most:] {
 			require.NoError(t, os.Remove(filepath.Join(dir, file.Name)))
 		}

@@ -12,9 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
-	"capper/internal/capping/pebblestore/logcache"
 	"capper/internal/trace"
 )
 
@@ -25,9 +23,9 @@ type step func(now capping.Instant, index int, log capping.Log, dst []byte) (val
 
 // counting is what a call counts beside the logs; the zero value is nothing.
 type counting struct {
-	lives campaigns.Lives
+	lives Lives
 	// tally counts what became of a user's log that changed.
-	tally func(t *campaigns.Tally, before, after capping.Log)
+	tally func(t *Tally, before, after capping.Log)
 }
 
 // call is one Filter, Release or Merge under way. It works on copies, as its caller
@@ -112,12 +110,12 @@ func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 type worker struct {
 	reader  database.Reader
 	scratch []byte // the log that is being written
-	tally   campaigns.Tally
+	tally   Tally
 }
 
 // log is the user's log, empty when there is none, and whether it is from the
 // cache. It is valid until the next call or the cache's next Put.
-func (w *worker) log(cache *logcache.Cache, user capping.UserID) (log capping.Log, cached bool, err error) {
+func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {
 		return log, true, nil
 	}

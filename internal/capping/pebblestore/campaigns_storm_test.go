@@ -17,17 +17,17 @@ import (
 )
 
 // inLogs counts the entries of all logs by campaign.
-func inLogs(t *testing.T, s *Store) map[id]int64 {
+func inLogs(t *testing.T, s *Store) map[idText]int64 {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyLog},
 		UpperBound: []byte{database.KeyLog + 1}})
 	require.NoError(t, err)
-	found := map[id]int64{}
+	found := map[idText]int64{}
 	for ok := it.First(); ok; ok = it.Next() {
 		log, _, err := decodeLog(it.Value())
 		require.NoError(t, err)
 		for _, e := range log.Entries() {
-			found[id{e.Token, e.Channel}]++
+			found[idText{e.Token, e.Channel}]++
 		}
 	}
 	require.NoError(t, it.Close())
@@ -42,7 +42,7 @@ func requireCounted(t *testing.T, s *Store) {
 	require.False(t, more)
 	logs := inLogs(t, s)
 	for _, c := range campaigns {
-		at := id{c.Message.Token(), c.Channel}
+		at := idText{c.Message.Token(), c.Channel}
 		require.Equal(t, logs[at], c.Recorded-c.Released, "%v on channel %d: recorded %d, released %d", c.Message,
 			c.Channel, c.Recorded, c.Released)
 		delete(logs, at)

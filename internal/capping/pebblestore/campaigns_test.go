@@ -12,23 +12,23 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/campaign"
-	"capper/internal/campaign/campaigntest"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/storetest"
+	"capper/internal/messages"
+	"capper/internal/messages/messagestest"
 	"capper/internal/testkit"
 )
 
 func TestCampaigns(t *testing.T) {
 	t.Parallel()
-	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
+	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return openDefault(t,
 			clock).(*Store)
 	})
 }
 
-type id struct {
+type idText struct {
 	token   capping.Token
 	channel capping.Channel
 }
@@ -80,8 +80,8 @@ func TestCountsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ retention, kept time.Duration }{
 		"as logs":         {7 * 24 * time.Hour, 7 * 24 * time.Hour},
-		"a day":           {time.Minute, campaign.MinKeep},
-		"a month and not": {90 * 24 * time.Hour, campaign.MaxKeep},
+		"a day":           {time.Minute, messages.MinKeep},
+		"a month and not": {90 * 24 * time.Hour, messages.MaxKeep},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +116,7 @@ func TestCountsAreKept(t *testing.T) {
 			send()
 			found, err = s.Campaign(context.Background(), b.Message)
 			require.NoError(t, err)
-			require.Equal(t, campaign.Sends{Recorded: int64(users)}, found[0].Sends, "it begins at 0")
+			require.Equal(t, messages.Sends{Recorded: int64(users)}, found[0].Sends, "it begins at 0")
 			require.NoError(t, s.Close())
 		})
 	}
@@ -171,7 +171,7 @@ func TestAStoreFromBeforeCounts(t *testing.T) {
 	require.NoError(t, s.Filter(context.Background(), b, make([]capping.Verdict, len(users))))
 	found, err = s.Campaign(context.Background(), promo)
 	require.NoError(t, err)
-	require.Equal(t, campaign.Sends{Recorded: oldUsers}, found[0].Sends)
+	require.Equal(t, messages.Sends{Recorded: oldUsers}, found[0].Sends)
 	require.NoError(t, s.Close())
 }
 

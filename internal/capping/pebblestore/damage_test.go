@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/logcache"
 )
 
 // TestDamagedFilter damages the filter of a table, without which its logs can
@@ -23,7 +22,7 @@ func TestDamagedFilter(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.db.Flush())
 	for i := range s.stripes { // nothing is known but by the table
-		s.stripes[i].cache = logcache.New(1)
+		s.stripes[i].cache = newLogCache(1)
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	require.NoError(t, err)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/campaigns"
+	"capper/internal/messages"
 )
 
 // Filter judges and records the users of a batch; see capping.Store. When
@@ -75,12 +74,12 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 
 // countingSends counts what a batch records, if its message is counted: one that is kept is, from now on.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
-	c := counting{tally: func(t *campaigns.Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
+	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
 	switch {
 	case err != nil: // nobody is decided either
 	case keep:
-		c.lives = s.counts.Begin(campaign.Key{Message: b.Message, Channel: b.Channel}, now)
+		c.lives = s.counts.Begin(messages.Key{Message: b.Message, Channel: b.Channel}, now)
 	default:
 		c.lives = s.counts.Known(b.Token, b.Channel)
 	}
@@ -136,7 +135,7 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 
 // countingReleases counts what a release gives back.
 func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
-	return counting{s.counts.Counted(token, channel), func(t *campaigns.Tally, before, _ capping.Log) {
+	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
 		for i := range before.Len() {
 			if e := before.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) {
 				t.Of(token, e.Channel).Released++

@@ -18,7 +18,6 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
-	"capper/internal/capping/pebblestore/directory"
 )
 
 // TestOpenOnFullDisk opens a store whose log is to be made a table of, which
@@ -38,7 +37,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 
 	// Full before it begins.
-	_, err = Open(context.Background(), Config{Path: dir, fs: newSmallDisk(vfs.Default, directory.ProbeSize/2)})
+	_, err = Open(context.Background(), Config{Path: dir, fs: newSmallDisk(vfs.Default, database.ProbeSize/2)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, dir)
 	require.ErrorContains(t, err, "at least 4 MiB must be free")

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/directory"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/testkit"
 )
 
@@ -215,7 +215,7 @@ type tablesRefused struct {
 }
 
 func (d tablesRefused) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if d.full.Load() && directory.IsTable(name) {
+	if d.full.Load() && database.IsTable(name) {
 		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
 	}
 	return d.FS.Create(name, category)
@@ -260,7 +260,7 @@ const fullDir = "CAPPER_TEST_FULL_DIR"
 func openFull(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := Open(ctx, Config{Path: dir, fs: newSmallDisk(vfs.Default, directory.ProbeSize+100_000)})
+	_, err := Open(ctx, Config{Path: dir, fs: newSmallDisk(vfs.Default, database.ProbeSize+100_000)})
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/directory"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/testkit"
 )
 
@@ -145,7 +145,7 @@ func TestLogGone(t *testing.T) {
 	}
 	refused(t, config, "files with the newest sends of the store are "+
 		"missing: ", filepath.Base(logs[len(logs)-1]), "remove the file "+
-		filepath.Join(config.Path, directory.NotesFile))
+		filepath.Join(config.Path, database.NotesFile))
 	for _, log := range logs {
 		require.NoError(t, os.Rename(log+".aside", log))
 	}
@@ -184,11 +184,11 @@ func TestEarlierVersionInBetween(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
 	used(t, config, "m")
-	notes, err := os.ReadFile(filepath.Join(config.Path, directory.NotesFile))
+	notes, err := os.ReadFile(filepath.Join(config.Path, database.NotesFile))
 	require.NoError(t, err)
 	used(t, config, "n")
 	// as it had left them
-	require.NoError(t, os.WriteFile(filepath.Join(config.Path, directory.NotesFile), notes, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(config.Path, database.NotesFile), notes, 0o600))
 	require.NotContains(t, string(notes), "nothing")
 	used(t, config, "o")
 	s := reopen(t, config)

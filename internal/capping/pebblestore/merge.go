@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/campaigns"
+	"capper/internal/messages"
 )
 
 // Merge unites the logs of the users with those that were recorded elsewhere; see
@@ -85,25 +84,25 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	if err != nil {
 		return c, err
 	}
-	messages := make(map[capping.Token]capping.Message, len(m.Messages))
+	owned := make(map[capping.Token]capping.Message, len(m.Messages))
 	for _, message := range m.Messages {
-		messages[message.Token()] = message
+		owned[message.Token()] = message
 	}
-	begun := make(map[campaign.Key]bool)
+	begun := make(map[messages.Key]bool)
 	for _, log := range m.Logs {
 		for i := range log.Len() {
 			e := log.Entry(i)
-			message, counted := messages[e.Token]
-			if key := (campaign.Key{Message: message, Channel: e.Channel}); counted && !begun[key] {
+			message, counted := owned[e.Token]
+			if key := (messages.Key{Message: message, Channel: e.Channel}); counted && !begun[key] {
 				begun[key] = true
 				c.lives = append(c.lives, s.counts.Begin(key, now)...)
 			}
 		}
 	}
-	c.tally = func(t *campaigns.Tally, before, after capping.Log) {
+	c.tally = func(t *Tally, before, after capping.Log) {
 		had := membersOf(before)
 		for i := range after.Len() {
-			if e := after.Entry(i); messages[e.Token].ID != "" && !had(e) {
+			if e := after.Entry(i); owned[e.Token].ID != "" && !had(e) {
 				t.Of(e.Token, e.Channel).Recorded++
 			}
 		}

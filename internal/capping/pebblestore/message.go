@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
+	"capper/internal/messages"
 )
 
 // shouldRemember reports whether the batch's message is to be remembered, and its sends counted; and
@@ -114,8 +114,8 @@ func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, er
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }
 
-// AddAnswers adds answers to the counts; see campaign.Store.
-func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
+// AddAnswers adds answers to the counts; see messages.Store.
+func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	deltas = slices.Clone(deltas) // their maps are not changed by anybody
 	err := s.db.Write(ctx, func() error {
 		if err := s.counts.AddAnswers(ctx, deltas); err != nil {
@@ -129,10 +129,10 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
 	return nil
 }
 
-// Campaigns are those of the latest calls; see campaign.Store.
-func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, match func(campaign.Key) bool) (
-	[]campaign.Campaign, bool, error) {
-	var found []campaign.Campaign
+// Campaigns are those of the latest calls; see messages.Store.
+func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
+	[]messages.Campaign, bool, error) {
+	var found []messages.Campaign
 	var more bool
 	err := s.db.Read(ctx, func() (err error) {
 		found, more, err = s.counts.Campaigns(ctx, since, most, match)
@@ -144,9 +144,9 @@ func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, 
 	return found, more, nil
 }
 
-// Campaign is the message's, one for each channel; see campaign.Store.
-func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]campaign.Campaign, error) {
-	var found []campaign.Campaign
+// Campaign is the message's, one for each channel; see messages.Store.
+func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]messages.Campaign, error) {
+	var found []messages.Campaign
 	err := s.db.Read(ctx, func() (err error) {
 		found, err = s.counts.Campaign(message)
 		return err

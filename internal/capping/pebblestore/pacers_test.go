@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/pebblestore/database"
-	"capper/internal/capping/pebblestore/pacerlogs"
 	"capper/internal/capping/storetest"
 	"capper/internal/pacing"
 )
@@ -87,7 +86,7 @@ func TestPacersUnderAnyClock(t *testing.T) {
 	clock.Advance(20*time.Minute + 50*time.Hour)
 	_, err := s.TakePermits(context.Background(), hundred(1, 0))
 	require.ErrorContains(t, err, "ahead of the file system")
-	_, err = s.pacers.Sweep(pacerlogs.SweepFrom(), 100)
+	_, err = s.pacers.Sweep(pacersSweepFrom(), 100)
 	require.ErrorContains(t, err, "ahead of the file system")
 	clock.Advance(-50 * time.Hour)
 	require.Equal(t, 100, take(t, s, hundred(0, 0)).States[0].Used[0])
@@ -96,7 +95,7 @@ func TestPacersUnderAnyClock(t *testing.T) {
 
 // sweepPacers does a whole pass, in steps of so many keys.
 func sweepPacers(t *testing.T, s *Store, most int) {
-	for from := pacerlogs.SweepFrom(); from != nil; {
+	for from := pacersSweepFrom(); from != nil; {
 		var err error
 		from, err = s.pacers.Sweep(from, most)
 		require.NoError(t, err)

@@ -3,7 +3,7 @@ package pebblestore
 import (
 	"testing"
 
-	"capper/internal/capping/cappertest"
+	"capper/internal/capping/storetest"
 )
 
-func TestPolicies(t *testing.T) { cappertest.Run(t, openDefault) }
+func TestPolicies(t *testing.T) { storetest.RunPolicies(t, openDefault) }

@@ -9,13 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/backup"
-	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
-	"capper/internal/capping/pebblestore/logcache"
-	"capper/internal/capping/pebblestore/pacerlogs"
+	"capper/internal/messages"
 	"capper/internal/pacing"
 )
 
@@ -28,8 +24,8 @@ type Store struct {
 	memory  *capping.MessageMemory
 
 	stripes  [stripeCount]stripe
-	pacers   *pacerlogs.Logs
-	counts   *campaigns.Counts
+	pacers   *pacerLogs
+	counts   *messageCounts
 	calls    sync.Pool // of *call
 	workers  sync.Pool // of *worker
 	retained notedRetentions
@@ -40,7 +36,7 @@ type Store struct {
 var (
 	_ capping.Store    = (*Store)(nil)
 	_ pacing.Store     = (*Store)(nil)
-	_ campaign.Store   = (*Store)(nil)
+	_ messages.Store   = (*Store)(nil)
 	_ capping.Merger   = (*Store)(nil)
 	_ capping.Archiver = (*Store)(nil)
 )
@@ -93,8 +89,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 
 // load reads what is remembered across restarts.
 func (s *Store) load() (err error) {
-	s.counts = campaigns.New(s.db, s.logger)
-	if s.pacers, err = pacerlogs.New(s.db); err != nil {
+	s.counts = newMessages(s.db, s.logger)
+	if s.pacers, err = openPacerLogs(s.db); err != nil {
 		return err
 	}
 	return s.loadRetentions()
@@ -106,7 +102,7 @@ func newStore(config Config) *Store {
 	s.calls.New = func() any { return new(call) }
 	s.workers.New = func() any { return &worker{reader: s.db.NewReader()} }
 	for i := range s.stripes {
-		s.stripes[i].cache = logcache.New(config.CacheBytes / 4 * 3 / stripeCount)
+		s.stripes[i].cache = newLogCache(config.CacheBytes / 4 * 3 / stripeCount)
 	}
 	return s
 }
@@ -166,11 +162,11 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	manifest := &backup.Manifest{Store: made.ID, Mark: made.Mark, At: made.At, Channels: map[string]uint8{}}
+	manifest := &database.Manifest{Store: made.ID, Mark: made.Mark, At: made.At, Channels: map[string]uint8{}}
 	for name, number := range channels {
 		manifest.Channels[name] = uint8(number)
 	}
-	if err := errors.Join(backup.Write(to, made.Dir, manifest), end()); err != nil {
+	if err := errors.Join(database.Write(to, made.Dir, manifest), end()); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
 	return nil

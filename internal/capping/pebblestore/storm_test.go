@@ -398,7 +398,7 @@ func (v *violations) add(w violations) {
 }
 
 // logs are the times at which each send is in each user's log.
-type logs map[capping.UserID]map[id][]capping.Instant
+type logs map[capping.UserID]map[idText][]capping.Instant
 
 // logsOf reads the logs of the storm's users.
 func (s *storm) logsOf(t testing.TB, store *Store) logs {
@@ -412,9 +412,9 @@ func (s *storm) logsOf(t testing.TB, store *Store) logs {
 		log, _, err := decodeLog(it.Value())
 		require.NoError(t, err)
 		user := capping.UserID(binary.BigEndian.Uint32(it.Key()[1:]))
-		found[user] = map[id][]capping.Instant{}
+		found[user] = map[idText][]capping.Instant{}
 		for _, e := range log.Entries() {
-			at := id{e.Token, e.Channel}
+			at := idText{e.Token, e.Channel}
 			found[user][at] = append(found[user][at], e.At)
 		}
 	}
@@ -431,7 +431,7 @@ func (s *storm) verify(t testing.TB, store *Store) violations {
 	for _, c := range s.calls {
 		counts[c.batch.Message] = 0
 		for _, user := range c.batch.Users {
-			counts[c.batch.Message] += int64(len(found[user][id{c.batch.Token, c.batch.Channel}]))
+			counts[c.batch.Message] += int64(len(found[user][idText{c.batch.Token, c.batch.Channel}]))
 		}
 	}
 	for _, m := range s.merges {
@@ -452,9 +452,9 @@ func (s *storm) verify(t testing.TB, store *Store) violations {
 
 // judge compares all answers with the logs.
 func (s *storm) judge(found logs) (v violations) {
-	imports := map[id]bool{}
+	imports := map[idText]bool{}
 	for _, m := range s.merges {
-		at := id{m.merge.Messages[0].Token(), 1}
+		at := idText{m.merge.Messages[0].Token(), 1}
 		imports[at] = true
 		for i, user := range m.merge.Users {
 			if recorded := found[user][at]; !slices.Contains(recorded, m.merge.Logs[i].Entry(0).At) {
@@ -489,9 +489,9 @@ func (s *storm) judge(found logs) (v violations) {
 }
 
 // judgeAnswer compares the answer for one user with the user's log.
-func (s *storm) judgeAnswer(v *violations, c *sending, i int, log map[id][]capping.Instant) {
+func (s *storm) judgeAnswer(v *violations, c *sending, i int, log map[idText][]capping.Instant) {
 	user, verdict := c.batch.Users[i], c.verdicts[i]
-	recorded := len(log[id{c.batch.Token, c.batch.Channel}]) > 0
+	recorded := len(log[idText{c.batch.Token, c.batch.Channel}]) > 0
 	result, released := c.released[user]
 	switch {
 	case !hasSend(verdict):

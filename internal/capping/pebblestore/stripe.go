@@ -4,8 +4,6 @@ import (
 	"sync"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/campaigns"
-	"capper/internal/capping/pebblestore/logcache"
 )
 
 // A stripe is a lock over the logs of its users, their cache, and what was counted of them. Runs of 256
@@ -14,8 +12,8 @@ import (
 // order.
 type stripe struct {
 	sync.Mutex
-	cache   logcache.Cache
-	counted campaigns.Stripe
+	cache   logCache
+	counted Stripe
 }
 
 const (
@@ -28,7 +26,7 @@ const (
 func stripeOf(user capping.UserID) int { return int(user / stripeRun * 2654435769 >> 24) }
 
 // cacheOf is the cache that the user's log may be in. The stripe is locked.
-func (s *Store) cacheOf(user capping.UserID) *logcache.Cache { return &s.stripes[stripeOf(user)].cache }
+func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[stripeOf(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {
 	for i := p.first; i < p.last; i++ {

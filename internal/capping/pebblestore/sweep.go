@@ -8,11 +8,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/campaigns"
 	"capper/internal/capping/pebblestore/database"
-	"capper/internal/capping/pebblestore/pacerlogs"
+	"capper/internal/messages"
 )
 
 // The sweep walks over all keys, slowly, and removes the logs and message ids
@@ -29,8 +27,8 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	defer ticker.Stop()
 	sweeps := []*sweep{
 		{start: []byte{database.KeyLog}, step: s.sweepStep},
-		{start: pacerlogs.SweepFrom(), step: s.sweepPacers},
-		{start: campaigns.SweepFrom(), step: s.sweepCampaigns},
+		{start: pacersSweepFrom(), step: s.sweepPacers},
+		{start: messagesSweepFrom(), step: s.sweepCampaigns},
 	}
 	for {
 		select {
@@ -177,7 +175,7 @@ func (s *Store) sweepCampaigns(ctx context.Context, from []byte) (next []byte, e
 	if err != nil {
 		return nil, err
 	}
-	keep := campaign.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
+	keep := messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 	err = s.db.Rescue(ctx, func() error {
 		next, err = s.counts.Sweep(from, sweepKeys/10, now, keep) // of each, its sends are removed, too
 		return err

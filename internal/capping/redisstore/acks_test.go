@@ -17,15 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testkit"
 )
 
 // acksTrial is a master that loses its two replicas one after the other, seen
 // by a store for each count that differs then.
 type acksTrial struct {
-	cluster           *testcluster.Cluster
+	cluster           *testkit.Cluster
 	master            string
 	users             []capping.UserID // whom the master holds
 	healthy, one, two *Store
@@ -33,7 +32,7 @@ type acksTrial struct {
 	sent              int
 }
 
-func newAcksTrial(t *testing.T, c *testcluster.Cluster) *acksTrial {
+func newAcksTrial(t *testing.T, c *testkit.Cluster) *acksTrial {
 	t.Helper()
 	with := func(acks Acks) *Store {
 		return openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks, AttemptTimeout: 400 * time.Millisecond})
@@ -100,7 +99,7 @@ func (a *acksTrial) replicas(t *testing.T) (addrs []string) {
 	t.Helper()
 	text, err := admin(t, a.master).Info(t.Context(), "replication").Result()
 	require.NoError(t, err)
-	info := connect.ParseInfo(text)
+	info := topology.ParseInfo(text)
 	for _, name := range []string{"slave0", "slave1"} {
 		fields := strings.Split(info[name], ",") // ip=…,port=…,state=…
 		require.Greater(t, len(fields), 1, "%s of %q", name, text)
@@ -141,14 +140,14 @@ func (a *acksTrial) run(t *testing.T) {
 // Nothing is allowed that fewer replicas hold than replica_acks asks for.
 func TestAcksOfAServerThatLosesItsReplicas(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
+	c := testkit.Single(t, testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
 	c.Addrs = c.Addrs[:1]
 	newAcksTrial(t, c).run(t)
 }
 
 func TestAcksOfAShardThatLosesItsReplicas(t *testing.T) {
 	t.Parallel()
-	newAcksTrial(t, testcluster.Start(t, testcluster.Options{
+	newAcksTrial(t, testkit.Start(t, testkit.Options{
 		Replicas: 2, NodeTimeout: 4 * time.Second, // for what happens before the replica is given up
 		Settings: []string{"repl-timeout 60", "cluster-allow-replica-migration no"}, // nobody lends a replica
 	})).run(t)
@@ -158,7 +157,7 @@ func TestAcksOfAShardThatLosesItsReplicas(t *testing.T) {
 // over whichever connection: a repeated erasure is no less.
 func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	c := testkit.Single(t, testkit.Options{Replicas: 1})
 	config := Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond}
 	first, second := openTest(t, config), openTest(t, config)
 	filter(t, second, batchOf("before", spread(20))) // so that its connections have written
@@ -187,7 +186,7 @@ type uncountedTrial struct {
 	admin  *redis.Client
 }
 
-func newUncountedTrial(t *testing.T, c *testcluster.Cluster) *uncountedTrial {
+func newUncountedTrial(t *testing.T, c *testkit.Cluster) *uncountedTrial {
 	t.Helper()
 	u := &uncountedTrial{acksTrial: acksTrial{cluster: c, master: c.Addrs[0], patience: 8 * time.Second}}
 	u.admin = admin(t, u.master)
@@ -279,7 +278,7 @@ func (u *uncountedTrial) lacksTheUncounted(t *testing.T) {
 
 func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
+	c := testkit.Single(t, testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
 	c.Addrs = c.Addrs[:1]
 	u := newUncountedTrial(t, c)
 	u.run(t, func() error { return c.Kill(u.back) }, func() error {
@@ -290,16 +289,16 @@ func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
 
 func TestAReplicaOfAShardThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	options := testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60",
+	options := testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 60",
 		"cluster-allow-replica-migration no"}}
 	t.Run("after its death", func(t *testing.T) {
 		t.Parallel()
-		u := newUncountedTrial(t, testcluster.Start(t, options))
+		u := newUncountedTrial(t, testkit.Start(t, options))
 		u.run(t, func() error { return u.cluster.Kill(u.back) }, func() error { return u.cluster.Restart(u.back) })
 	})
 	t.Run("after it hung", func(t *testing.T) { // its master feeds it all the time
 		t.Parallel()
-		u := newUncountedTrial(t, testcluster.Start(t, options))
+		u := newUncountedTrial(t, testkit.Start(t, options))
 		u.run(t, func() error { return u.cluster.Pause(u.back) }, func() error { return u.cluster.Resume(u.back) })
 	})
 }

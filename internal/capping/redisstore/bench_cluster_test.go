@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testkit"
 )
 
 func (b *bench) onCluster() {
 	b.clock = newClock()
-	c := testcluster.Start(b.T, testcluster.Options{Settings: benchSettings, NodeTimeout: time.Minute})
+	c := testkit.Start(b.T, testkit.Options{Settings: benchSettings, NodeTimeout: time.Minute})
 	var servers []*redis.Client
 	for _, addr := range c.Addrs {
 		servers = append(servers, admin(b, addr))
@@ -49,7 +49,7 @@ func (b *bench) prefer(servers []*redis.Client) {
 	for _, server := range servers {
 		text, err := server.Info(b.Context(), "server").Result()
 		require.NoError(b, err)
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, int(connect.ParseInfo(text).Number("process_id")), -20)
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, int(topology.ParseInfo(text).Number("process_id")), -20)
 	}
 }
 

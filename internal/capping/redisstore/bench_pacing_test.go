@@ -19,16 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/redisstore/baseline"
-	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/pacing"
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // TestPacingComparedWithOthers measures designs of pacing in one run on one server,
 // in turns, and prints a table. CAPPER_BENCH_FACTOR is that of the other benchmark.
 func TestPacingComparedWithOthers(t *testing.T) {
 	b := &pacingBench{bench: newBench(t)}
-	c := testcluster.Single(t, testcluster.Options{Settings: benchSettings})
+	c := testkit.Single(t, testkit.Options{Settings: benchSettings})
 	b.server = admin(t, c.Addrs[0])
 	b.store = openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	shared := baseline.Share(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true,
@@ -193,7 +193,7 @@ func (b *pacingBench) pacingRound(w pacedWork, side pacingSide, prefix string, c
 func (b *pacingBench) scriptTime() float64 {
 	text, err := b.server.Info(b.Context(), "commandstats").Result()
 	require.NoError(b, err)
-	line := connect.ParseInfo(text)["cmdstat_evalsha"]
+	line := topology.ParseInfo(text)["cmdstat_evalsha"]
 	_, mean, _ := strings.Cut(line, "usec_per_call=")
 	var µs float64
 	_, err = fmt.Sscanf(mean, "%g", &µs)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // side is one design on a server of its own. Its clock is its own too: sends
@@ -28,7 +28,7 @@ type side struct {
 func (b *bench) onSingleServer() {
 	var sides [2]side
 	for i := range sides {
-		c := testcluster.Single(b.T, testcluster.Options{Settings: benchSettings})
+		c := testkit.Single(b.T, testkit.Options{Settings: benchSettings})
 		b.clock = newClock()
 		sides[i] = side{server: admin(b, c.Addrs[0]), clock: b.clock}
 		if i == 0 {

@@ -19,7 +19,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/baseline"
-	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/capping/redisstore/topology"
 )
 
 // TestComparedWithTheUsualDesign measures both designs in one run and prints a
@@ -132,7 +132,7 @@ func redisCPU(t testing.TB, server *redis.Client) (seconds float64) {
 	text, err := server.Info(t.Context(), "cpu").Result()
 	require.NoError(t, err)
 	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
-		x, err := strconv.ParseFloat(connect.ParseInfo(text)[name], 64)
+		x, err := strconv.ParseFloat(topology.ParseInfo(text)[name], 64)
 		require.NoError(t, err)
 		seconds += x
 	}
@@ -148,7 +148,7 @@ func clientCPU() float64 {
 func (b *bench) memory(server *redis.Client) float64 {
 	text, err := server.Info(b.Context(), "memory").Result()
 	require.NoError(b, err)
-	return float64(connect.ParseInfo(text).Number("used_memory"))
+	return float64(topology.ParseInfo(text).Number("used_memory"))
 }
 
 // pass filters the users in calls of size with one new message and demands

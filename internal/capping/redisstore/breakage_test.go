@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testkit"
 )
 
@@ -26,7 +25,7 @@ const writesAtOnce = "appendfsync no"
 // field is a cluster that is broken on purpose, and the stores on it.
 type field struct {
 	testing.TB
-	cluster  *testcluster.Cluster
+	cluster  *testkit.Cluster
 	admins   map[string]*redis.Client
 	stores   []*Store
 	ahead    *atomic.Int64 // nanoseconds that the first store's clock is ahead
@@ -36,7 +35,7 @@ type field struct {
 
 func newField(t testing.TB, change func(*Config)) *field {
 	f := &field{TB: t, admins: map[string]*redis.Client{}, ahead: &atomic.Int64{}}
-	f.cluster = testcluster.Start(t, testcluster.Options{
+	f.cluster = testkit.Start(t, testkit.Options{
 		Replicas: 1, NodeTimeout: 2500 * time.Millisecond, // more than a busy machine stalls a node, mostly
 		Settings: append(operated, writesAtOnce),
 	})
@@ -138,11 +137,11 @@ func (f *field) healed() bool {
 	masters := 0
 	for _, addr := range f.cluster.Addrs {
 		info, err := f.admins[addr].ClusterInfo(ctx).Result()
-		if err != nil || connect.ParseInfo(info)["cluster_state"] != "ok" {
+		if err != nil || topology.ParseInfo(info)["cluster_state"] != "ok" {
 			return false
 		}
 		text, err := f.admins[addr].Info(ctx, "replication").Result()
-		facts := connect.ParseInfo(text)
+		facts := topology.ParseInfo(text)
 		switch {
 		case err != nil:
 			return false
@@ -189,7 +188,7 @@ func (f *field) role(addr string) string {
 	if err != nil {
 		return ""
 	}
-	return connect.ParseInfo(text)["role"]
+	return topology.ParseInfo(text)["role"]
 }
 
 // flagged reports whether the node that is asked flags the other one so.
@@ -211,7 +210,7 @@ func (f *field) written(addr string, bytes int64) {
 	offset := func() int64 {
 		text, err := f.admins[addr].Info(f.Context(), "replication").Result()
 		require.NoError(f, err)
-		return connect.ParseInfo(text).Number("master_repl_offset")
+		return topology.ParseInfo(text).Number("master_repl_offset")
 	}
 	want := offset() + bytes
 	f.until("writes", func() bool { return offset() >= want })

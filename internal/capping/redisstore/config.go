@@ -15,7 +15,6 @@ import (
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // Acks is how many replicas must hold a send before it is answered Allowed.
@@ -135,11 +134,11 @@ func (c *Config) validate() error {
 // topology is the part of the configuration that is about servers.
 func (c *Config) topology(partitions []topology.Partition, hashFields int, scripts []string) topology.Config {
 	return topology.Config{
-		Options: connect.Options{
+		Options: topology.Options{
 			Addrs: c.Addrs, SentinelMaster: c.SentinelMaster, Username: c.Username, Password: c.Password,
 			TLS: c.TLS, Authorities: c.Authorities, Credentials: c.Credentials, AttemptTimeout: c.AttemptTimeout,
 			Connections: poolSize, Dial: c.dial,
-			Shown: new(connect.Shown),
+			Shown: new(topology.Shown),
 		},
 		CertificatesEvery: c.certificatesEvery,
 		ReplicaAcks:       c.ReplicaAcks, ClockSkew: c.ClockSkew, WithoutAppendOnly: c.WithoutAppendOnly,

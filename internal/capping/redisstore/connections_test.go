@@ -20,8 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testkit"
 )
 
@@ -86,7 +85,7 @@ func clients(t *testing.T, server *redis.Client) (open, accepted int64) {
 	t.Helper()
 	text, err := server.Info(t.Context(), "everything").Result()
 	require.NoError(t, err)
-	info := connect.ParseInfo(text)
+	info := topology.ParseInfo(text)
 	return info.Number("connected_clients"), info.Number("total_connections_received")
 }
 
@@ -104,7 +103,7 @@ func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 	t.Run("cut", func(t *testing.T) {
 		t.Parallel()
 		labelled(t, func() {
-			c, between := testcluster.Single(t, testcluster.Options{}), newProxies(t)
+			c, between := testkit.Single(t, testkit.Options{}), newProxies(t)
 			x := between.to(c.Addrs[0])
 			breakConnections(t, c, between.dial, breaking{
 				attempt: time.Second, start: func() { x.cut.Store(0) }, end: func() { x.cut.Store(cutNever) },
@@ -115,7 +114,7 @@ func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()
 		labelled(t, func() {
-			c := testcluster.Single(t, testcluster.Options{})
+			c := testkit.Single(t, testkit.Options{})
 			breakConnections(t, c, new(net.Dialer).DialContext, breaking{
 				attempt: 20 * time.Millisecond,
 				start:   func() { require.NoError(t, c.Pause(c.Addrs[0])) },
@@ -125,7 +124,7 @@ func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 	})
 }
 
-func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how breaking) {
+func breakConnections(t *testing.T, c *testkit.Cluster, dial dialer, how breaking) {
 	t.Helper()
 	var d dials
 	s := openPatiently(t, Config{

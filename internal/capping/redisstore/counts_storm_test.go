@@ -11,10 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
-	"capper/internal/testcluster"
+	"capper/internal/messages"
 	"capper/internal/testkit"
 )
 
@@ -57,7 +56,7 @@ func TestCountsAreThoseOfTheLogs(t *testing.T) {
 // The counts of a message say that they are lower bounds from before the first send on that could not be counted.
 func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Start(t, testcluster.Options{NodeTimeout: 60 * time.Second})
+	c := testkit.Start(t, testkit.Options{NodeTimeout: 60 * time.Second})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	f := &field{TB: t, cluster: c, stores: []*Store{s}, admins: map[string]*redis.Client{}}
 	for _, addr := range c.Addrs {
@@ -71,7 +70,7 @@ func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	for _, first := range inSlot(s, slot) {
 		users = append(users, first, first+1, first+2)
 	}
-	sends := func(id string) campaign.Sends {
+	sends := func(id string) messages.Sends {
 		t.Helper()
 		found, err := s.Campaign(t.Context(), capping.Message{ID: id})
 		require.NoError(t, err)
@@ -80,33 +79,33 @@ func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	}
 	filter(t, s, batchOf("before", users))
 	filter(t, s, batchOf("both", users[:100]))
-	require.Equal(t, campaign.Sends{Recorded: 120}, sends("before"))
+	require.Equal(t, messages.Sends{Recorded: 120}, sends("before"))
 
 	m.begin()
 	m.carryHalf()
 	verdicts := filter(t, s, batchOf("both", users))
 	require.Equal(t, 20, count(verdicts, capping.Allowed))
 	require.Equal(t, 100, count(verdicts, capping.Replayed))
-	require.Equal(t, campaign.Sends{Recorded: 100, AtLeast: true}, sends("both"))
+	require.Equal(t, messages.Sends{Recorded: 100, AtLeast: true}, sends("both"))
 	merge := capping.MergeOf([]capping.Sent{
 		{User: users[0], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.Message{ID: "import"}.Token()}},
 		{User: users[50], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.Message{ID: "import"}.Token()}},
 	})
 	merge.Messages, merge.Counted, merge.Retention = []capping.Message{{ID: "import"}}, true, time.Hour
 	require.NoError(t, s.Merge(t.Context(), merge, make([]capping.Merged, 2)))
-	require.Equal(t, campaign.Sends{AtLeast: true}, sends("import"))
+	require.Equal(t, messages.Sends{AtLeast: true}, sends("import"))
 	release := func(id string) {
 		t.Helper()
 		require.NoError(t, s.Release(t.Context(), capping.Message{ID: id}.Token(), 0, users, make([]capping.Released, len(users))))
 	}
 	release("before")
-	require.Equal(t, campaign.Sends{Recorded: 120, AtLeast: true}, sends("before"))
+	require.Equal(t, messages.Sends{Recorded: 120, AtLeast: true}, sends("before"))
 	release("never sent")
 	m.end()
 	require.False(t, f.admins[to].Exists(t.Context(), string(script.AppendCountsKey(nil, s.prefixes[0],
 		capping.Message{ID: "never sent"}.Token()))).Val() > 0, "a release makes no counts")
 	filter(t, s, batchOf("after", users))
-	require.Equal(t, campaign.Sends{Recorded: 120}, sends("after"))
+	require.Equal(t, messages.Sends{Recorded: 120}, sends("after"))
 	require.Positive(t, f.admins[to].PTTL(t.Context(), string(script.AppendCountsKey(nil, s.prefixes[0],
 		capping.Message{ID: "import"}.Token()))).Val(), "marked counts expire")
 	for _, log := range readLogs(t, s) {
@@ -118,8 +117,8 @@ func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 func TestCountsOutliveTheLogs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ retention, keep time.Duration }{
-		{7 * 24 * time.Hour, 7 * 24 * time.Hour}, {time.Second, campaign.MinKeep},
-		{365 * 24 * time.Hour, campaign.MaxKeep},
+		{7 * 24 * time.Hour, 7 * 24 * time.Hour}, {time.Second, messages.MinKeep},
+		{365 * 24 * time.Hour, messages.MaxKeep},
 	} {
 		c := newClock()
 		s := openShared(t, func(config *Config) { config.Clock = c.now })
@@ -150,11 +149,11 @@ func TestCountsOutliveTheLogs(t *testing.T) {
 // A shard that is away is an error, not a count of the others.
 func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Start(t, testcluster.Options{NodeTimeout: 60 * time.Second})
+	c := testkit.Start(t, testkit.Options{NodeTimeout: 60 * time.Second})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	message := capping.Message{ID: "m"}
 	filter(t, s, batchOf("m", spread(1000)))
-	require.NoError(t, s.AddAnswers(t.Context(), []campaign.Delta{answersOf(message, 1000)}))
+	require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{answersOf(message, 1000)}))
 	found, err := s.Campaign(t.Context(), message)
 	require.NoError(t, err)
 	require.Equal(t, int64(1000), found[0].Recorded)
@@ -167,8 +166,8 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	require.Empty(t, listed)
 
 	// What is on the other shards is added, and not named as what is left.
-	var deltas []campaign.Delta
-	var left *campaign.NotAddedError
+	var deltas []messages.Delta
+	var left *messages.NotAddedError
 	tries := 0
 	testkit.Eventually(t, func() bool { // on a busy machine the others may be late as well
 		tries, deltas = tries+1, nil
@@ -185,7 +184,7 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 		found, err := s.Campaign(t.Context(), delta.Message)
 		require.NoError(t, err)
 		require.Positive(t, found[0].Calls)
-		if !slices.ContainsFunc(left.Deltas, func(d campaign.Delta) bool { return d.Key == delta.Key }) {
+		if !slices.ContainsFunc(left.Deltas, func(d messages.Delta) bool { return d.Key == delta.Key }) {
 			require.Equal(t, int64(1), found[0].Calls)
 		}
 	}
@@ -202,7 +201,7 @@ func TestAnswersAreAddedOnceWhenConnectionsBreak(t *testing.T) {
 		between.each(func(x *proxy) { x.cut.Store(int64(i % 2)) })
 		healed := time.AfterFunc(time.Duration(i)*time.Millisecond,
 			func() { between.each(func(x *proxy) { x.cut.Store(cutNever) }) })
-		if s.AddAnswers(background(t, 5*time.Second), []campaign.Delta{answersOf(message, 100)}) == nil {
+		if s.AddAnswers(background(t, 5*time.Second), []messages.Delta{answersOf(message, 100)}) == nil {
 			sure++
 		} else {
 			open++

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/messages"
 	"capper/internal/testkit"
 )
 
@@ -72,14 +72,14 @@ func (b *blast) end() {
 }
 
 // sends is what is counted, and recorded how many are in the logs.
-func (b *blast) sends(t testing.TB) (counted campaign.Sends, recorded int64) {
+func (b *blast) sends(t testing.TB) (counted messages.Sends, recorded int64) {
 	t.Helper()
 	counted, recorded, err := b.read(t.Context())
 	require.NoError(t, err)
 	return counted, recorded
 }
 
-func (b *blast) read(ctx context.Context) (counted campaign.Sends, recorded int64, err error) {
+func (b *blast) read(ctx context.Context) (counted messages.Sends, recorded int64, err error) {
 	s := b.stores[0]
 	campaigns, err := s.Campaign(ctx, b.key.message)
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *blast) read(ctx context.Context) (counted campaign.Sends, recorded int6
 // settle asks until everybody has the send, then gives all back: the counts have to follow.
 func (b *blast) settle(t testing.TB) {
 	t.Helper()
-	var counted campaign.Sends
+	var counted messages.Sends
 	var recorded int64
 	require.Eventually(t, func() bool { // a call that was given up may come late
 		var err error
@@ -134,7 +134,7 @@ func (b *blast) settle(t testing.TB) {
 }
 
 // exact requires that the counts are those of the logs, unless they say that they are lower bounds.
-func (b *blast) exact(t testing.TB, counted campaign.Sends, recorded int64) {
+func (b *blast) exact(t testing.TB, counted messages.Sends, recorded int64) {
 	t.Helper()
 	if !counted.AtLeast {
 		require.Equal(t, recorded, counted.Recorded-counted.Released)
@@ -174,10 +174,10 @@ func TestWrongCountsAreFound(t *testing.T) {
 }
 
 // answersOf is answers of one call about the message.
-func answersOf(message capping.Message, asked int64) campaign.Delta {
+func answersOf(message capping.Message, asked int64) messages.Delta {
 	at := capping.InstantOf(time.Now())
-	return campaign.Delta{
-		Key: campaign.Key{Message: message, Channel: 1}, Answers: campaign.Answers{Calls: 1, Asked: asked, First: at,
+	return messages.Delta{
+		Key: messages.Key{Message: message, Channel: 1}, Answers: messages.Answers{Calls: 1, Asked: asked, First: at,
 			Last: at},
 	}
 }
@@ -194,7 +194,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			delta.Denied[strings.Repeat("x", i+1)+string(rune('a'+j%26))+strings.Repeat("y", j/26)] = 1
 		}
 		delta.Configs = []string{strings.Repeat("v", i+1), strings.Repeat("w", i+1)}
-		require.NoError(t, s.AddAnswers(t.Context(), []campaign.Delta{delta}))
+		require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{delta}))
 	}
 	found, err := s.Campaign(t.Context(), message)
 	require.NoError(t, err)

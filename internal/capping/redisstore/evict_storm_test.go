@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/capping/redisstore/topology"
 )
 
 // evictingServer has a master evict under load until its users are unavailable, puts it right, and has an
@@ -19,7 +19,7 @@ var evictingServer = breakage{"an evicting policy, accepted", otherShards, func(
 	number := func(name string) int64 {
 		text, err := f.admins[s.master].Info(f.Context()).Result()
 		require.NoError(f, err)
-		return connect.ParseInfo(text).Number(name)
+		return topology.ParseInfo(text).Number(name)
 	}
 	set := func(name, value string) {
 		require.NoError(f, f.admins[s.master].ConfigSet(f.Context(), name, value).Err())

@@ -9,13 +9,12 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 func TestIdleKeyspaceEmpties(t *testing.T) {
 	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
+	server := testkit.Single(t, testkit.Options{})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	records, err := client.DBSize(t.Context()).Result()

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -69,7 +68,7 @@ func (d *distance) carry(to, from net.Conn) {
 // A call that was late says so: setting clocks would not help.
 func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{})
+	c := testkit.Single(t, testkit.Options{})
 	d := &distance{roundTrip: 500 * time.Millisecond}
 	defer d.open.Wait()
 	s, err := openInTime(t, Config{Addrs: c.Addrs, dial: d.dial, ClockSkew: 100 * time.Millisecond,

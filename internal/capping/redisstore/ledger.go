@@ -13,9 +13,9 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// LedgerCopies are the partitions that hold a copy of the ledger of broken promises, spread over the
+// ledgerCopies are the partitions that hold a copy of the ledger of broken promises, spread over the
 // slots: a server that evicts may evict its own.
-func LedgerCopies(l script.Keyspace) []int {
+func ledgerCopies(l script.Keyspace) []int {
 	copies := []int{l.FormatPartition(), 0, l.Partitions / 3, 2 * l.Partitions / 3}
 	slices.Sort(copies)
 	return slices.Compact(copies)

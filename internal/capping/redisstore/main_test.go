@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testkit"
 )
 
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	// The client library's redials of a dead node end a second after their pool.
-	os.Exit(testkit.NoLeaks(testcluster.Run(m)))
+	os.Exit(testkit.NoLeaks(testkit.Run(m)))
 }
 
 type silence struct{}
@@ -43,7 +42,7 @@ const leastUser = "capper"
 // openShared is a store of its own namespace on the shared cluster.
 func openShared(t testing.TB, change func(*Config)) *Store {
 	t.Helper()
-	config := Config{Addrs: testcluster.Shared(t), Namespace: namespace()}
+	config := Config{Addrs: testkit.Shared(t), Namespace: namespace()}
 	if change != nil {
 		change(&config)
 	}
@@ -215,7 +214,7 @@ func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 		// The nodes know who is a master now, the store only who was at its last refresh.
 		text, err := client.Info(t.Context(), "replication").Result()
 		require.NoError(t, err)
-		if connect.ParseInfo(text)["role"] != "master" {
+		if topology.ParseInfo(text)["role"] != "master" {
 			continue
 		}
 		for keys := range slices.Chunk(keysOfLogs(t, client, store.config.Namespace), 500) {

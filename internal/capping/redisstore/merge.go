@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strconv"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/messages"
 )
 
 // mergeOperation unites logs with those of a batch that were recorded elsewhere.
@@ -91,22 +91,22 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 }
 
 // campaigns are those that are counted, each once.
-func (o *mergeOperation) campaigns() (keys []campaign.Key) {
-	messages := make(map[capping.Token]capping.Message, len(o.counted))
+func (o *mergeOperation) campaigns() (keys []messages.Key) {
+	owned := make(map[capping.Token]capping.Message, len(o.counted))
 	for _, message := range o.merge.Messages {
 		if token := message.Token(); o.counted[token] {
-			messages[token] = message
+			owned[token] = message
 		}
 	}
-	if len(messages) == 0 {
+	if len(owned) == 0 {
 		return nil
 	}
-	seen := make(map[campaign.Key]bool, len(messages))
+	seen := make(map[messages.Key]bool, len(owned))
 	for _, log := range o.merge.Logs {
 		for i := range log.Len() {
 			e := log.Entry(i)
-			message, counted := messages[e.Token]
-			if key := (campaign.Key{Message: message, Channel: e.Channel}); counted && !seen[key] {
+			message, counted := owned[e.Token]
+			if key := (messages.Key{Message: message, Channel: e.Channel}); counted && !seen[key] {
 				seen[key] = true
 				keys = append(keys, key)
 			}
@@ -115,9 +115,9 @@ func (o *mergeOperation) campaigns() (keys []campaign.Key) {
 	return keys
 }
 
-func tokensOf(messages []capping.Message) map[capping.Token]bool {
-	tokens := make(map[capping.Token]bool, len(messages))
-	for _, message := range messages {
+func tokensOf(owned []capping.Message) map[capping.Token]bool {
+	tokens := make(map[capping.Token]bool, len(owned))
+	for _, message := range owned {
 		tokens[message.Token()] = true
 	}
 	return tokens

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/messages"
 )
 
 // The union in Go and the script are two texts of one rule. TestScriptAgreesWithUnionForLong has more rounds.
@@ -126,14 +126,14 @@ func TestMergedSendsAreCounted(t *testing.T) {
 	now := capping.InstantOf(time.Now())
 	named, plain := capping.Message{Namespace: "growth", ID: "a"}, capping.Message{ID: "b"}
 	m := &capping.Merge{Retention: time.Hour, Messages: []capping.Message{named, plain}, Counted: true}
-	want := map[campaign.Key]int64{}
+	want := map[messages.Key]int64{}
 	for user := range capping.UserID(3000) {
 		var log capping.Log
 		for i, message := range []capping.Message{named, plain, {ID: "not counted"}} {
 			if channel := capping.Channel(rng.IntN(3)); channel > 0 {
 				log = log.Record(nil, capping.Entry{At: now - 1000 + capping.Instant(i), Channel: channel,
 					Token: message.Token()}, 0)
-				want[campaign.Key{Message: message, Channel: channel}]++
+				want[messages.Key{Message: message, Channel: channel}]++
 			}
 		}
 		m.Users, m.Logs = append(m.Users, 7*user), append(m.Logs, log)
@@ -145,7 +145,7 @@ func TestMergedSendsAreCounted(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, found, 2)
 			for _, one := range found {
-				require.Equal(t, campaign.Sends{Recorded: want[one.Key]}, one.Sends)
+				require.Equal(t, messages.Sends{Recorded: want[one.Key]}, one.Sends)
 			}
 		}
 		m.Messages[0], m.Messages[1] = m.Messages[1], m.Messages[0]

@@ -7,12 +7,12 @@ import (
 
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 func TestPacingOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
+	server := testkit.Single(t, testkit.Options{})
 	pacingtest.Run(t, func(t *testing.T) pacing.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Namespace: namespace()})
 	})

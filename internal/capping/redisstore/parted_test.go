@@ -17,8 +17,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A master that fails while one of its slots is being moved is followed by one
@@ -30,7 +29,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 	for name, firstSlot := range map[string]bool{"to a master": false, "to a new master without slots": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 4 * time.Second})
+			c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 4 * time.Second})
 			registry := prometheus.NewRegistry()
 			config := Config{Addrs: c.Addrs[:1], Registerer: registry}
 			if firstSlot {
@@ -123,9 +122,9 @@ func slotPartition(l script.Keyspace, slot int) int {
 }
 
 // newMaster adds a node without slots to the cluster.
-func (f *field) newMaster(c *testcluster.Cluster) string {
+func (f *field) newMaster(c *testkit.Cluster) string {
 	f.Helper()
-	extra := testcluster.Start(f, testcluster.Options{Masters: 3}).Addrs[0]
+	extra := testkit.Start(f, testkit.Options{Masters: 3}).Addrs[0]
 	f.admins[extra] = admin(f, extra)
 	client := f.admins[extra]
 	require.NoError(f, client.Do(f.Context(), "cluster", "reset", "hard").Err())
@@ -140,7 +139,7 @@ func (f *field) newMaster(c *testcluster.Cluster) string {
 			}
 		}
 		info, err := client.ClusterInfo(f.Context()).Result()
-		return err == nil && connect.ParseInfo(info)["cluster_state"] == "ok"
+		return err == nil && topology.ParseInfo(info)["cluster_state"] == "ok"
 	})
 	return extra
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"capper/internal/capping"
-	"capper/internal/capping/cappertest"
-	"capper/internal/testcluster"
+	"capper/internal/capping/storetest"
+	"capper/internal/testkit"
 )
 
 func TestPoliciesOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
-	cappertest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
+	server := testkit.Single(t, testkit.Options{})
+	storetest.RunPolicies(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"capper/internal/capping"
-	"capper/internal/capping/cappertest"
+	"capper/internal/capping/storetest"
 )
 
 func TestPoliciesOnCluster(t *testing.T) {
 	t.Parallel()
-	cappertest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
+	storetest.RunPolicies(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openShared(t, func(c *Config) { c.Clock = clock })
 	})
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testkit"
 )
 
@@ -24,7 +23,7 @@ import (
 // be allowed again, and two stores on it.
 type promiseTrial struct {
 	testing.TB
-	cluster *testcluster.Cluster
+	cluster *testkit.Cluster
 	config  Config
 	stores  []*Store
 	node    *redis.Client // the master that breaks its promise
@@ -35,8 +34,8 @@ type promiseTrial struct {
 
 func newPromiseTrial(t *testing.T) *promiseTrial {
 	t.Helper()
-	f := &promiseTrial{TB: t, cluster: testcluster.Start(t,
-		testcluster.Options{Replicas: 1, NodeTimeout: steady, Settings: []string{writesAtOnce}})}
+	f := &promiseTrial{TB: t, cluster: testkit.Start(t,
+		testkit.Options{Replicas: 1, NodeTimeout: steady, Settings: []string{writesAtOnce}})}
 	f.config = Config{Addrs: f.cluster.Addrs, Timeout: testkit.Patience}
 	f.stores = []*Store{openTest(t, f.config), openTest(t, f.config)}
 	f.addr = f.cluster.Addrs[0]
@@ -105,7 +104,7 @@ func (f *promiseTrial) set(setting, value string) {
 func (f *promiseTrial) info(name string) int64 {
 	text, err := f.node.Info(f.Context()).Result()
 	require.NoError(f, err)
-	return connect.ParseInfo(text).Number(name)
+	return topology.ParseInfo(text).Number(name)
 }
 
 // evict has the node drop keys by the policy until so many are gone, and puts the settings back.
@@ -210,7 +209,7 @@ func TestEvictionWhileNobodyRuns(t *testing.T) {
 	require.NoError(t, f.cluster.Restart(f.addr))
 	require.Eventually(t, func() bool {
 		state, err := f.node.ClusterInfo(t.Context()).Result()
-		return err == nil && connect.ParseInfo(state)["cluster_state"] == "ok"
+		return err == nil && topology.ParseInfo(state)["cluster_state"] == "ok"
 	}, time.Minute, 10*time.Millisecond)
 	require.Zero(t, f.info("evicted_keys"))
 	f.stores = []*Store{openPatiently(t, f.config)}
@@ -228,7 +227,7 @@ func TestTheRecordOfBrokenPromisesIsBroughtBack(t *testing.T) {
 	}
 	s := f.stores[0]
 	copies := func(count func(*redis.Client, string) int64) (n int64) {
-		for _, p := range LedgerCopies(s.keyspace) {
+		for _, p := range ledgerCopies(s.keyspace) {
 			key := s.marker.Key + ":-promises"
 			if p < len(s.prefixes) {
 				key = s.prefixes[p] + "-promises"
@@ -245,7 +244,7 @@ func TestTheRecordOfBrokenPromisesIsBroughtBack(t *testing.T) {
 				return 1
 			}
 			return 0
-		}) == int64(len(LedgerCopies(s.keyspace)))
+		}) == int64(len(ledgerCopies(s.keyspace)))
 	}
 	require.Eventually(t, written, time.Minute, 20*time.Millisecond)
 	copies(func(c *redis.Client, key string) int64 { return c.Del(t.Context(), key).Val() })
@@ -281,7 +280,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffBarsItsUsers(t *testing.T) {
 // switched off is not: its users wait for an operator, in instances that start afterwards too.
 func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{})
+	c := testkit.Single(t, testkit.Options{})
 	config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: testkit.Patience}
 	node, users := admin(t, c.Addrs[0]), spread(600)
 	s := openTest(t, config)
@@ -311,7 +310,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	require.Equal(t, 64, losses[0].Partitions, "of 64")
 	testkit.Eventually(t, func() bool { return ask(s) == nil })
 
-	without := testcluster.Single(t, testcluster.Options{Settings: []string{"appendonly no"}})
+	without := testkit.Single(t, testkit.Options{Settings: []string{"appendonly no"}})
 	plain := openTest(t, Config{Addrs: without.Addrs, ReplicaAcks: FixedAcks(0), Timeout: testkit.Patience})
 	require.Equal(t, len(users), count(filter(t, plain, batchOf("first", users, rolling(1, week))), capping.Allowed))
 	require.NoError(t, plain.top.LookAtPromises(t.Context()))
@@ -364,7 +363,7 @@ func TestEvictionsAndPoliciesAreToldOfTogether(t *testing.T) {
 // What servers had evicted before the store began is none of its keys.
 func TestEvictionsBeforeTheStoreBarNobody(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
+	c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
 	node := admin(t, c.Addrs[0])
 	require.NoError(t, node.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-random").Err())
 	write := func() {
@@ -377,7 +376,7 @@ func TestEvictionsBeforeTheStoreBarNobody(t *testing.T) {
 	write()
 	info, err := node.Info(t.Context(), "stats").Result()
 	require.NoError(t, err)
-	require.NotZero(t, connect.ParseInfo(info).Number("evicted_keys"))
+	require.NotZero(t, topology.ParseInfo(info).Number("evicted_keys"))
 	require.NoError(t, node.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	require.NoError(t, node.ConfigSet(t.Context(), "maxmemory-policy", "noeviction").Err())
 	for range 2 {
@@ -398,7 +397,7 @@ func TestAReplicaThatEvictsIsNotDecidedOn(t *testing.T) {
 		_ = replica.ClusterFailover(t.Context()).Err()
 		text, err := replica.Info(t.Context(), "replication").Result()
 		require.NoError(t, err)
-		return connect.ParseInfo(text)["role"] == "master"
+		return topology.ParseInfo(text)["role"] == "master"
 	}, time.Minute, 50*time.Millisecond)
 	testkit.FailsWith(t, "maxmemory-policy is allkeys-lru", func() error {
 		verdicts, err := f.ask(s, f.users)

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"capper/internal/capping/redisstore/fault"
-	"capper/internal/capping/redisstore/topology/connect"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/pacing"
 )
 
@@ -60,7 +60,7 @@ func (s *Store) addRecords(
 		pipe.PExpire(ctx, key, recordsLife)
 	}
 	all := pipe.HGetAll(ctx, key)
-	if err := connect.Exec(ctx, pipe); err != nil {
+	if err := topology.Exec(ctx, pipe); err != nil {
 		return nil, err
 	}
 	fields, err := all.Result()

@@ -7,14 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/counts"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
-	"capper/internal/capping/redisstore/pace"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/messages"
 	"capper/internal/pacing"
 )
 
@@ -30,8 +28,8 @@ type Store struct {
 	memory   *capping.MessageMemory
 	warnings []string // of the start; the topology has those of now
 	marker   script.Marker
-	pacers   *pace.Pacers
-	counts   *counts.Counts
+	pacers   *pacers
+	counts   *messageCounts
 	fleet    *fleet
 	trouble  trouble
 }
@@ -39,7 +37,7 @@ type Store struct {
 var (
 	_ capping.Store  = (*Store)(nil)
 	_ pacing.Store   = (*Store)(nil)
-	_ campaign.Store = (*Store)(nil)
+	_ messages.Store = (*Store)(nil)
 	_ capping.Merger = (*Store)(nil)
 
 	_ pacing.RecordStore  = (*Store)(nil)
@@ -82,19 +80,19 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 		partitions = append(partitions, topology.Partition{Slot: l.Slot(p), Prefix: prefix})
 	}
 	about := s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.Sources())
-	about.LedgerCopies, about.UserPartitions = LedgerCopies(l), l.Partitions
+	about.LedgerCopies, about.UserPartitions = ledgerCopies(l), l.Partitions
 	s.top = topology.New(about)
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock, Logger: s.config.Logger,
 	})
-	s.counts = counts.New(counts.Config{
+	s.counts = newMessages(messagesConfig{
 		Dispatcher: s.dispatch, Scripts: s.scripts, Prefixes: s.prefixes, Partition: s.messagePartition,
 		TextKey:   s.messageKey,
 		Retention: s.Retention, Perform: s.perform,
 	})
 	p := l.PartitionOf("pacers")
-	s.pacers = pace.New(pace.Config{
+	s.pacers = newPacers(pacersConfig{
 		Dispatcher: s.dispatch, Scripts: s.scripts, Partition: p, Prefix: s.prefixes[p], ClockSkew: s.config.ClockSkew,
 		Perform: s.perform,
 	})
@@ -159,18 +157,18 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 }
 
 // AddAnswers adds what instances have answered.
-func (s *Store) AddAnswers(ctx context.Context, deltas []campaign.Delta) error {
+func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }
 
 // Campaigns are those that match and were called at or after since.
-func (s *Store) Campaigns(ctx context.Context, since capping.Instant, max int, match func(campaign.Key) bool) (
-	[]campaign.Campaign, bool, error) {
+func (s *Store) Campaigns(ctx context.Context, since capping.Instant, max int, match func(messages.Key) bool) (
+	[]messages.Campaign, bool, error) {
 	return s.counts.Campaigns(ctx, since, max, match)
 }
 
 // Campaign is the message's campaigns, by channel.
-func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]campaign.Campaign, error) {
+func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]messages.Campaign, error) {
 	return s.counts.Campaign(ctx, message)
 }
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 )
 
 // decider is what a storm is directed at.
@@ -283,7 +283,7 @@ func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]m
 	for send, want := range recorded {
 		campaigns, err := store.Campaign(t.Context(), send.message)
 		require.NoError(t, err)
-		var got campaign.Sends
+		var got messages.Sends
 		for _, one := range campaigns {
 			if one.Channel == send.channel {
 				got = one.Sends
@@ -291,7 +291,7 @@ func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]m
 		}
 		// see "Counts by message" in doc.go
 		lost := s.torn && (s.cut || s.tally.unavailable > 0) && got.Released == 0 && got.Recorded < want
-		if want := (campaign.Sends{Recorded: want}); got != want && !lost {
+		if want := (messages.Sends{Recorded: want}); got != want && !lost {
 			t.Logf("%v: counted %+v, in the logs are %+v", send, got, want)
 			n++
 		}

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testkit"
 )
 
@@ -45,7 +44,7 @@ func follows(t *testing.T, s *Store, addr string) {
 // restart starts the server again and waits until the store reaches it: a server that
 // was away for many dials the library asks once a second only, and repeats the last
 // error meanwhile, so that refreshes pass without it.
-func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
+func restart(t *testing.T, c *testkit.Cluster, s *Store, addr string) {
 	t.Helper()
 	require.NoError(t, c.Restart(addr))
 	for _, n := range s.top.Nodes() {
@@ -60,8 +59,8 @@ func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 // allowed again.
 func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	t.Parallel()
-	ours, stranger := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}}),
-		testcluster.Single(t, testcluster.Options{})
+	ours, stranger := testkit.Single(t, testkit.Options{Replicas: 1, Settings: []string{writesAtOnce}}),
+		testkit.Single(t, testkit.Options{})
 	require.NoError(t, stranger.Kill(stranger.Addrs[0]))
 	master, replica := ours.Addrs[0], ours.Addrs[1]
 	s := openTest(t, Config{
@@ -106,7 +105,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.NoError(t, back.ReplicaOf(t.Context(), host, port).Err())
 	require.Eventually(t, func() bool {
 		text, err := back.Info(t.Context(), "replication").Result()
-		return err == nil && connect.ParseInfo(text)["master_link_status"] == "up"
+		return err == nil && topology.ParseInfo(text)["master_link_status"] == "up"
 	}, 30*time.Second, 20*time.Millisecond)
 	follows(t, s, replica)
 	refreshes(t, s)
@@ -121,7 +120,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 // from then on, until the master follows it.
 func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}})
+	c := testkit.Single(t, testkit.Options{Replicas: 1, Settings: []string{writesAtOnce}})
 	master, replica := c.Addrs[0], c.Addrs[1]
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
 	users, daily := spread(40), rolling(1, time.Hour)
@@ -150,7 +149,7 @@ func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 // store from finding the new master.
 func TestSilentServersHoldUpNoFailover(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
+	c := testkit.Single(t, testkit.Options{Replicas: 1})
 	config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond}
 	s := openTest(t, config)
 	replicated(t, c.Addrs[0]) // else the signs may be missing where it is promoted
@@ -168,7 +167,7 @@ func TestSilentServersHoldUpNoFailover(t *testing.T) {
 
 func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	t.Parallel()
-	ours, others := testcluster.Start(t, testcluster.Options{}), testcluster.Start(t, testcluster.Options{})
+	ours, others := testkit.Start(t, testkit.Options{}), testkit.Start(t, testkit.Options{})
 	stranger := others.Addrs[0]
 	require.NoError(t, others.Kill(stranger))
 	s := openTest(t, Config{Addrs: []string{stranger, ours.Addrs[0]}, ReplicaAcks: FixedAcks(0),
@@ -195,7 +194,7 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 // configuration still names it or not.
 func TestNodesThatWereTakenOutAreNoAlarm(t *testing.T) {
 	t.Parallel()
-	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
+	c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
 	s := openTest(t, Config{Addrs: c.Addrs})
 	taken := c.Addrs[5]
 	id, err := admin(t, taken).Do(t.Context(), "cluster", "myid").Text()

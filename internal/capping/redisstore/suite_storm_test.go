@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"capper/internal/campaign/campaigntest"
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
-	"capper/internal/testcluster"
+	"capper/internal/messages/messagestest"
+	"capper/internal/testkit"
 )
 
 func TestStoreOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
+	server := testkit.Single(t, testkit.Options{})
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})
@@ -22,8 +22,8 @@ func TestStoreOnSingleServer(t *testing.T) {
 
 func TestCampaignsOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testcluster.Single(t, testcluster.Options{})
-	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
+	server := testkit.Single(t, testkit.Options{})
+	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})
 }

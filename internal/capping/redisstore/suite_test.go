@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"capper/internal/campaign/campaigntest"
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
+	"capper/internal/messages/messagestest"
 )
 
 func TestStoreOnCluster(t *testing.T) {
@@ -18,7 +18,7 @@ func TestStoreOnCluster(t *testing.T) {
 
 func TestCampaignsOnCluster(t *testing.T) {
 	t.Parallel()
-	campaigntest.Run(t, func(t *testing.T, clock func() time.Time) campaigntest.Store {
+	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return openShared(t, func(c *Config) { c.Clock = clock })
 	})
 }

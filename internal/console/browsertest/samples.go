@@ -13,7 +13,6 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/objects"
-	"capper/internal/segments/build"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
 	"capper/internal/testkit"
@@ -25,7 +24,7 @@ func (s *Service) Publish(active ...uint32) (generation string) {
 	s.t.Helper()
 	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})
 	require.NoError(s.t, err)
-	result, err := build.Run(s.t.Context(), s.plan(active), ingest.Config{}, func(string) {})
+	result, err := ingest.Run(s.t.Context(), s.plan(active), ingest.Config{}, func(string) {})
 	require.NoError(s.t, err)
 	base, err := publish.ReadLiveState(s.t.Context(), location)
 	require.NoError(s.t, err)
@@ -35,12 +34,12 @@ func (s *Service) Publish(active ...uint32) (generation string) {
 	return published.Manifest.Generation
 }
 
-func (s *Service) plan(active []uint32) *build.Plan {
+func (s *Service) plan(active []uint32) *ingest.Plan {
 	input := func(name string) ingest.Input { return ingest.Input{Path: filepath.Join(root(), "testdata", name)} }
-	plan := &build.Plan{}
+	plan := &ingest.Plan{}
 	for _, name := range []string{"new.csv", "active.txt", "lapsed.txt", "vip.csv"} {
 		segment, _, _ := strings.Cut(name, ".")
-		plan.Segments = append(plan.Segments, build.Definition{Name: segment,
+		plan.Segments = append(plan.Segments, ingest.Definition{Name: segment,
 			Inputs: []ingest.Input{input("segments/" + name)}})
 	}
 	if len(active) > 0 {
@@ -48,7 +47,7 @@ func (s *Service) plan(active []uint32) *build.Plan {
 		require.NoError(s.t, os.WriteFile(joined, []byte(lines(active)), 0o600))
 		plan.Segments[1].Inputs = append(plan.Segments[1].Inputs, ingest.Input{Path: joined})
 	}
-	plan.Sets = []build.Definition{{Name: "opted-out", Publish: true,
+	plan.Sets = []ingest.Definition{{Name: "opted-out", Publish: true,
 		Inputs: []ingest.Input{input("sets/opted-out.txt")}, Growth: publish.Growth{Said: true, OnlyGrows: true}}}
 	plan.AddSetTable("country/", input("sets/countries.csv"))
 	plan.AddSetTable("tz/", input("sets/timezones.csv"))

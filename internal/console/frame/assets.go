@@ -9,8 +9,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-
-	"capper/internal/console/session"
 )
 
 // own is the layout, the style sheet, the script and the icon.
@@ -18,7 +16,7 @@ import (
 //go:embed assets
 var own embed.FS
 
-const assetPath = session.Path + "/assets/"
+const assetPath = Path + "/assets/"
 
 // asset is a file whose name changes with its bytes, so that browsers keep it.
 type asset struct {

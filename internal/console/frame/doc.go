@@ -24,7 +24,7 @@
 // # Who visits
 //
 // Calls go to the API's own handler, in the process, and say in their context whose key
-// they are made for (access.Inside). The API asks for the scopes of that key as they are
+// they are made for (gate.Inside). The API asks for the scopes of that key as they are
 // now: a page can show and do what its visitor may, and nothing else. Sessions are package
 // session's.
 //

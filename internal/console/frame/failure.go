@@ -28,7 +28,7 @@ type notice struct {
 }
 
 // fail answers with what went wrong. A session whose key has gone ends.
-func (f *Frame) fail(w http.ResponseWriter, c *Content, err error) {
+func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	if client.HasCode(err, client.CodeUnauthorized) {
 		f.askToSignIn(w, c.Visit.Request)
 		return
@@ -42,7 +42,7 @@ func (f *Frame) fail(w http.ResponseWriter, c *Content, err error) {
 }
 
 // tell shows a notice.
-func (f *Frame) tell(w http.ResponseWriter, c *Content, status int, title string, said notice) {
+func (f *Frame) tell(w http.ResponseWriter, c *content, status int, title string, said notice) {
 	c.View = &View{Title: title, Data: said}
 	f.render(w, c, f.notices, status)
 }

@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"capper/client"
-	"capper/internal/console/session"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // Config is what a Frame is made of. All of it is required.
 type Config struct {
-	API    http.Handler                                             // every call, to be asked in the process
-	Access func() *access.Control                                   // in force
-	SignIn func(r *http.Request, key string) (access.Caller, error) // who shows the key; a refusal is logged
+	API    http.Handler                                           // every call, to be asked in the process
+	Access func() *gate.Control                                   // in force
+	SignIn func(r *http.Request, key string) (gate.Caller, error) // who shows the key; a refusal is logged
 	Clock  func() time.Time
 	Logger *slog.Logger
 	Pages  []Page // those of the navigation in their order
@@ -30,7 +29,7 @@ type Config struct {
 type Frame struct {
 	cfg      Config
 	client   *client.Client
-	sessions *session.Sessions
+	sessions *sessions
 	assets   map[string]asset
 	mux      *http.ServeMux
 	// crossOrigin refuses forms that a page of elsewhere sends.
@@ -50,7 +49,7 @@ const pageTimeout = 15 * time.Second
 
 // New is a frame around the pages.
 func New(cfg Config) (*Frame, error) {
-	f := &Frame{cfg: cfg, sessions: session.New(cfg.Access, cfg.Clock), mux: http.NewServeMux(),
+	f := &Frame{cfg: cfg, sessions: newSessions(cfg.Access, cfg.Clock), mux: http.NewServeMux(),
 		crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
 	var err error
 	if f.client, err = newClient(cfg.API); err != nil {
@@ -105,9 +104,9 @@ func (f *Frame) add(p *Page, layout *template.Template) error {
 	if err != nil {
 		return fmt.Errorf("page %q: %w", p.Path, err)
 	}
-	at := session.Path + "/" + p.Path
+	at := Path + "/" + p.Path
 	if p.Path == "" {
-		at = session.Path + "/{$}"
+		at = Path + "/{$}"
 	}
 	f.mux.HandleFunc("GET "+at, func(w http.ResponseWriter, r *http.Request) { f.visit(w, r, p, parsed) })
 	if p.Act != nil {
@@ -219,7 +218,7 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 
 // show answers with what a page shows, whole or in the part that was asked for.
 func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Template, view *View, err error) {
-	content := &Content{View: view, Visit: v, page: p, frame: f, nav: f.nav(p), at: addressOf(v.Request)}
+	content := &content{View: view, Visit: v, page: p, frame: f, nav: f.nav(p), at: addressOf(v.Request)}
 	if err != nil {
 		f.fail(w, content, err)
 		return
@@ -248,7 +247,7 @@ func addressOf(r *http.Request) string {
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
-			links = append(links, link{p.Nav, session.Path + "/" + p.Path, here != nil &&
+			links = append(links, link{p.Nav, Path + "/" + p.Path, here != nil &&
 				(p == here || p.Nav == here.Under)})
 		}
 	}
@@ -256,7 +255,7 @@ func (f *Frame) nav(here *Page) (links []link) {
 }
 
 // render writes a page, when it is whole. One that the service could not answer may be asked for again.
-func (f *Frame) render(w http.ResponseWriter, c *Content, t *template.Template, status int) {
+func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {
 		f.cfg.Logger.ErrorContext(c.Visit.Context(), "page not shown", "path", c.page.Path, "error", err)

@@ -18,7 +18,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/console/frame"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // hostile are texts that a caller may give as a message id, of 1 to 128 bytes.
@@ -36,14 +36,14 @@ const template = `{{define "main"}}<p title="{{.Data}}">{{.Data}}</p>{{template 
 func newFrame(t *testing.T, show func(*frame.Visit) (*frame.View, error), act func(*frame.Visit) (*frame.View, string,
 	error), refuse *api.Refusal) http.Handler {
 	t.Helper()
-	open, err := access.New(access.Rules{})
+	open, err := gate.New(gate.Rules{})
 	require.NoError(t, err)
 	f, err := frame.New(frame.Config{
 		API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(refuse.Code.Status())
 			_ = json.NewEncoder(w).Encode(api.Error{Error: *refuse})
 		}),
-		Access: func() *access.Control { return open }, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Access: func() *gate.Control { return open }, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Pages: []frame.Page{{
 			Path: "page/{id}", Nav: "Page", Template: "page.html",
 			Files: fstest.MapFS{"page.html": {Data: []byte(template)}}, Show: show, Act: act,

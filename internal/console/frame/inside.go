@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"capper/client"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // inside calls the API in the process: a transport whose other side is the handler.
@@ -38,7 +38,7 @@ type visitor struct{}
 
 // visiting is the context of the calls that are made for a visitor's request.
 func visiting(r *http.Request, key string) context.Context {
-	return access.Inside(context.WithValue(r.Context(), visitor{}, r), key)
+	return gate.Inside(context.WithValue(r.Context(), visitor{}, r), key)
 }
 
 // newClient asks the API in the process; who asks is in the context of each call.

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"capper/client"
-	"capper/internal/console/session"
-	"capper/internal/server/access"
+	"capper/internal/server/gate"
 )
 
 // Page is one page of the console: it answers one question.
@@ -40,8 +39,8 @@ type Visit struct {
 	*http.Request
 	API     *client.Client // asks as the visitor; calls need Context
 	Now     time.Time
-	Session session.Session
-	control *access.Control
+	Session Session
+	control *gate.Control
 	ctx     context.Context
 }
 
@@ -50,7 +49,7 @@ func (v *Visit) Context() context.Context { return v.ctx }
 
 // May reports whether the visitor has the scope, to show or hide what needs it. The API
 // asks again.
-func (v *Visit) May(scope access.Scope) bool { return v.control.May(v.Session.Key, scope) }
+func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
 // View is what a page shows.
 type View struct {
@@ -70,11 +69,11 @@ type Picture struct {
 	Alt     string // what it shows, in words, for who cannot see it
 	Draw    func(dark bool) ([]byte, error)
 
-	page *Content
+	page *content
 }
 
-// Content is the dot of templates.
-type Content struct {
+// content is the dot of templates.
+type content struct {
 	*View
 	Visit *Visit
 	page  *Page
@@ -90,7 +89,7 @@ type link struct {
 }
 
 // Table is the table of that name, for {{template "table" (.Table "limits")}}.
-func (c *Content) Table(name string) *Table {
+func (c *content) Table(name string) *Table {
 	for _, t := range c.Tables {
 		if t.Name == name {
 			t.page = c
@@ -101,7 +100,7 @@ func (c *Content) Table(name string) *Table {
 }
 
 // Picture is the picture of that name, for {{template "picture" (.Picture "hour")}}.
-func (c *Content) Picture(name string) *Picture {
+func (c *content) Picture(name string) *Picture {
 	for _, p := range c.Pictures {
 		if p.Name == name {
 			p.page = c
@@ -112,28 +111,28 @@ func (c *Content) Picture(name string) *Picture {
 }
 
 // Token goes into every form: {{template "token" .}}.
-func (c *Content) Token() string { return c.Visit.Session.Token }
+func (c *content) Token() string { return c.Visit.Session.Token }
 
 // Nav, Live and SignedIn are for the layout.
-func (c *Content) Nav() []link { return c.nav }
+func (c *content) Nav() []link { return c.nav }
 
 // Live reports whether the page is shown anew by itself.
-func (c *Content) Live() bool { return c.page.Live }
+func (c *content) Live() bool { return c.page.Live }
 
 // SignedIn is the id of the key that the visitor has signed in with; "": there are none.
-func (c *Content) SignedIn() string { return c.Visit.Session.Key }
+func (c *content) SignedIn() string { return c.Visit.Session.Key }
 
 // Now is the instant of the visit, for {{when .Now .At}}.
-func (c *Content) Now() time.Time { return c.Visit.Now }
+func (c *content) Now() time.Time { return c.Visit.Now }
 
 // Address is the page's own, to be asked again or sent to a colleague.
-func (c *Content) Address() string { return c.at }
+func (c *content) Address() string { return c.at }
 
 // When is an instant as people say it, and exactly.
-func (c *Content) When(at time.Time) template.HTML { return when(c.Visit.Now, at) }
+func (c *content) When(at time.Time) template.HTML { return when(c.Visit.Now, at) }
 
 // SignIn and Notice are what the frame's own page shows; nil of other pages.
-func (c *Content) SignIn() *signIn {
+func (c *content) SignIn() *signIn {
 	if s, ok := c.Data.(signIn); ok {
 		return &s
 	}
@@ -141,7 +140,7 @@ func (c *Content) SignIn() *signIn {
 }
 
 // Notice is what happened; nil of other pages.
-func (c *Content) Notice() *notice {
+func (c *content) Notice() *notice {
 	if n, ok := c.Data.(notice); ok {
 		return &n
 	}

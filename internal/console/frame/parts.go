@@ -8,7 +8,7 @@ import (
 )
 
 // export answers with a table as CSV.
-func (f *Frame) export(w http.ResponseWriter, c *Content, name string) {
+func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	table := c.Table(name)
 	if table == nil {
 		f.fail(w, c, refused(http.StatusNotFound, "This page does not contain this table.",
@@ -31,7 +31,7 @@ func (f *Frame) export(w http.ResponseWriter, c *Content, name string) {
 const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 // draw answers with a picture.
-func (f *Frame) draw(w http.ResponseWriter, c *Content, name string, dark bool) {
+func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark bool) {
 	picture := c.Picture(name)
 	if picture == nil {
 		f.fail(w, c, refused(http.StatusNotFound, "This page does not contain this chart.", "Open the page again."))

@@ -11,14 +11,13 @@ import (
 	"strings"
 
 	"capper/client"
-	"capper/internal/console/session"
-	"capper/internal/server/failure"
+	"capper/internal/server/wire"
 )
 
 // Where one signs in and out.
 const (
-	signInPath  = session.Path + "/sign-in"
-	signOutPath = session.Path + "/sign-out"
+	signInPath  = Path + "/sign-in"
+	signOutPath = Path + "/sign-out"
 )
 
 // signIn is what the sign-in page shows.
@@ -35,10 +34,10 @@ func (f *Frame) routeOwn() {
 	f.mux.HandleFunc("POST "+signInPath, f.takeKey)
 	f.mux.HandleFunc("POST "+signOutPath, f.signOut)
 	f.mux.HandleFunc("GET "+assetPath+"{name}", f.serveAsset)
-	f.mux.HandleFunc("GET "+session.Path, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, session.Path+"/", http.StatusSeeOther)
+	f.mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, Path+"/", http.StatusSeeOther)
 	})
-	f.mux.HandleFunc(session.Path+"/", f.notFound)
+	f.mux.HandleFunc(Path+"/", f.notFound)
 }
 
 // askToSignIn sends a visitor without a session to the sign-in page, and what asks
@@ -56,7 +55,7 @@ func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		to.Set("next", r.URL.RequestURI())
 	}
-	if _, err := r.Cookie(session.Name); err == nil {
+	if _, err := r.Cookie(name); err == nil {
 		to.Set("ended", "1")
 	}
 	http.Redirect(w, r, signInPath+"?"+to.Encode(), http.StatusSeeOther)
@@ -87,9 +86,9 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 }
 
 // blank is the content of a page of the frame's own.
-func (f *Frame) blank(r *http.Request) *Content {
+func (f *Frame) blank(r *http.Request) *content {
 	v, _ := f.enter(r)
-	return &Content{Visit: v, page: &Page{}, frame: f, at: addressOf(r)}
+	return &content{Visit: v, page: &Page{}, frame: f, at: addressOf(r)}
 }
 
 // formCookie ties the sign-in form to the browser that asked for it.
@@ -110,7 +109,7 @@ func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, 
 		nonce = before.Value // another tab may show the form too
 	}
 	s.Token = formToken(nonce)
-	cookie := session.End(r.TLS != nil)
+	cookie := end(r.TLS != nil)
 	cookie.Name, cookie.Value, cookie.Path, cookie.MaxAge = formCookie, nonce, signInPath, 3600
 	http.SetCookie(w, cookie)
 	c := f.blank(r)
@@ -132,7 +131,7 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	next := returnTo(r.PostFormValue("next"))
 	who, err := f.cfg.SignIn(r, strings.TrimSpace(r.PostFormValue("key")))
 	if err != nil {
-		refusal := failure.Of(err)
+		refusal := wire.FailureOf(err)
 		said := "This key is not valid. Enter the whole text ID.SECRET."
 		if refusal.Code == client.CodeForbidden {
 			said = "This key lacks the scope read, which the console requires. Use another key, or have the scope " +
@@ -153,7 +152,7 @@ func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.SetCookie(w, session.End(r.TLS != nil))
+	http.SetCookie(w, end(r.TLS != nil))
 	http.Redirect(w, r, signInPath, http.StatusSeeOther)
 }
 
@@ -167,13 +166,13 @@ func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		f.tell(w, c, http.StatusMethodNotAllowed, titles(http.StatusForbidden), notice{
-			What: "This address accepts no data.", Do: "Start at the Overview.", To: session.Path + "/",
+			What: "This address accepts no data.", Do: "Start at the Overview.", To: Path + "/",
 			Go: "To the Overview",
 		})
 		return
 	}
 	f.tell(w, c, http.StatusNotFound, titles(http.StatusNotFound), notice{
-		What: "The console has no page at this address.", Do: "Start at the Overview.", To: session.Path + "/",
+		What: "The console has no page at this address.", Do: "Start at the Overview.", To: Path + "/",
 		Go: "To the Overview",
 	})
 }
@@ -185,7 +184,7 @@ func formToken(nonce string) string {
 
 // returnTo is the page that was asked for before signing in, if it is one of ours.
 func returnTo(asked string) string {
-	home := session.Path + "/"
+	home := Path + "/"
 	at, err := url.Parse(asked)
 	if err != nil || at.Scheme != "" || at.Host != "" || at.User != nil || at.Opaque != "" ||
 		strings.ContainsAny(asked, "\\\r\n\t") {

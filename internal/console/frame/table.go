@@ -18,7 +18,7 @@ type Table struct {
 	Rows    [][]Cell // as wide as Columns; the first cell names the row
 	Empty   string   // what is said where there are no rows: what to do to fill it
 
-	page *Content
+	page *content
 }
 
 // Column is a column of a table.
@@ -117,7 +117,7 @@ func harmless(text string) string {
 }
 
 // with is the page's address with parameters added.
-func (c *Content) with(pairs ...string) string {
+func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {
 		return c.at

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testcluster.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 // shipped is a file of deploy.
 func shipped(name string) string { return filepath.Join("..", "..", "..", "deploy", name) }

@@ -19,12 +19,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	status := testcluster.Run(m)
+	status := testkit.Run(m)
 	testkit.RemovePrograms()
 	os.Exit(status)
 }

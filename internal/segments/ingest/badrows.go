@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // maxSamples is how many bad rows are kept with their values; all are counted.
@@ -17,10 +17,10 @@ const maxSamples = 20
 type badRows struct {
 	mu      sync.Mutex
 	count   int64
-	samples map[int][]rows.Bad // by file index
+	samples map[int][]format.Bad // by file index
 }
 
-func (b *badRows) add(file int, bad []rows.Bad, count int64) {
+func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	if count == 0 {
 		return
 	}
@@ -28,20 +28,20 @@ func (b *badRows) add(file int, bad []rows.Bad, count int64) {
 	defer b.mu.Unlock()
 	b.count += count
 	if b.samples == nil {
-		b.samples = map[int][]rows.Bad{}
+		b.samples = map[int][]format.Bad{}
 	}
 	kept := append(b.samples[file], bad[:min(len(bad), maxSamples)]...)
-	slices.SortFunc(kept, func(x, y rows.Bad) int { return cmp.Compare(x.Row, y.Row) })
+	slices.SortFunc(kept, func(x, y format.Bad) int { return cmp.Compare(x.Row, y.Row) })
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
 // first returns the first samples in order of files and rows. With many files
 // each has a few: the first must not hide the others.
-func (b *badRows) first(files int) []rows.Bad {
+func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	each := max(maxSamples/max(len(b.samples), 1), 1)
-	var list []rows.Bad
+	var list []format.Bad
 	for i := range files {
 		kept := b.samples[i]
 		list = append(list, kept[:min(len(kept), each)]...)
@@ -58,7 +58,7 @@ type BadRowsError struct {
 	Count     int64
 	Tolerated Tolerance
 	Files     []FileReport // that have no good row, or more bad ones than their share
-	Samples   []rows.Bad   // the first bad rows
+	Samples   []format.Bad // the first bad rows
 }
 
 func (e *BadRowsError) Error() string {
@@ -88,7 +88,7 @@ func (e *BadRowsError) Error() string {
 }
 
 // shown is how many of the counted rows the samples stand for.
-func shown(samples []rows.Bad) (count int64) {
+func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)
 	}

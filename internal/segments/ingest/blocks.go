@@ -8,16 +8,15 @@ import (
 	"io"
 	"sync"
 
-	"capper/internal/segments/ingest/content"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // blockBytes is how much of a file one worker parses at a time; no row may be longer.
-const blockBytes = content.HeadBytes
+const blockBytes = format.HeadBytes
 
 // readBlocks cuts a stream into blocks of whole rows and has the workers
 // parse them, in no order.
-func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, s rows.Syntax) error {
+func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, s format.Syntax) error {
 	var pending sync.WaitGroup
 	defer pending.Wait()
 	var rest []byte
@@ -84,18 +83,18 @@ const shortFile = 16 << 10
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
 // checkEnd judges the end of a text of so many bytes, whose last block begins with the given line.
-func (f *fileReader) checkEnd(s *rows.Syntax, block []byte, total int, line int64) error {
+func (f *fileReader) checkEnd(s *format.Syntax, block []byte, total int, line int64) error {
 	n := len(block)
-	if n == 0 || block[n-1] == '\n' || f.file.input.FinalNewline == NewlineOptional {
+	if n == 0 || block[n-1] == '\n' || f.file.input.FinalNewline == newlineOptional {
 		return nil
 	}
-	if total <= shortFile && f.file.input.FinalNewline != NewlineRequired {
+	if total <= shortFile && f.file.input.FinalNewline != newlineRequired {
 		return nil
 	}
 	start := bytes.LastIndexByte(block, '\n') + 1
-	if f.file.input.FinalNewline != NewlineRequired && s.Complete != nil && s.Complete(block[start:]) {
+	if f.file.input.FinalNewline != newlineRequired && s.Complete != nil && s.Complete(block[start:]) {
 		return nil
 	}
-	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), rows.Clip(block[start:]),
+	return fmt.Errorf("line %d: %q: %w", line+int64(bytes.Count(block, []byte{'\n'})), format.Clip(block[start:]),
 		ErrNoFinalNewline)
 }

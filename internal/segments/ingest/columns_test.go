@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/ingest/format"
 )
 
 // Only a column that is named after people is taken for the users' without being asked for.
@@ -55,14 +55,14 @@ func TestIdsOfOtherThingsAreNotTaken(t *testing.T) {
 			require.ErrorAs(t, err, &fault, header)
 			require.ErrorContains(t, err, "other id columns exist ("+named+"): select one with --id-column")
 			for _, asked := range []string{"1", strings.Split(header, ",")[0]} {
-				ids, err := read(t, Input{Path: path, IDColumn: asked, Header: delimited.HeaderYes})
+				ids, err := read(t, Input{Path: path, IDColumn: asked, Header: format.HeaderYes})
 				require.NoError(t, err, header)
 				require.Equal(t, []uint32{7}, ids)
 			}
 		}
 	}
 	// Nothing that looks like an id: the first column, as ever.
-	ids, err := read(t, Input{Path: write(t, "a.csv", []byte("msisdn,paid\n3,1\n")), Header: delimited.HeaderYes})
+	ids, err := read(t, Input{Path: write(t, "a.csv", []byte("msisdn,paid\n3,1\n")), Header: format.HeaderYes})
 	require.NoError(t, err)
 	require.Equal(t, []uint32{3}, ids)
 }

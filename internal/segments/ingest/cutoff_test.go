@@ -28,7 +28,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
-	"capper/internal/segments/ingest/content"
+	"capper/internal/segments/ingest/format"
 )
 
 // export is one file as a warehouse writes it: above two blocks, and above what is looked
@@ -123,7 +123,7 @@ func packed(t testing.TB) []export {
 			if half := len(e.content) / 2; (i+k)%2 == 1 {
 				c.name, c.content = "two-"+c.name, append(p.pack(e.content[:half]), p.pack(e.content[half:])...)
 			}
-			require.Greater(t, len(c.content), content.HeadBytes, c.name)
+			require.Greater(t, len(c.content), format.HeadBytes, c.name)
 			list = append(list, c)
 		}
 	}
@@ -153,8 +153,8 @@ func fastZstd(content []byte) []byte {
 // readExport returns how many rows were read, or why not all of them could be.
 func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
 	in := Input{Path: path}
-	if path == Stdin && bytes.Contains([]byte(e.name), []byte("csv")) {
-		in.Format = CSV // a first line cut off within its first field could be any format's
+	if path == stdin && bytes.Contains([]byte(e.name), []byte("csv")) {
+		in.Format = csv // a first line cut off within its first field could be any format's
 	}
 	r := NewReader(cfg)
 	var err error
@@ -225,11 +225,11 @@ func cutStandardInput(t *testing.T, list []export) {
 	for i, e := range list {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := readExport(t, Config{Stdin: bytes.NewReader(e.content)}, e, Stdin)
+			rows, err := readExport(t, Config{Stdin: bytes.NewReader(e.content)}, e, stdin)
 			require.NoError(t, err)
 			require.Equal(t, e.rows, rows)
 			for _, n := range e.cuts(i, len(list), 2*percentStep) {
-				_, err := readExport(t, Config{Stdin: bytes.NewReader(e.content[:n])}, e, Stdin)
+				_, err := readExport(t, Config{Stdin: bytes.NewReader(e.content[:n])}, e, stdin)
 				require.Error(t, err, "%d of %d bytes", n, len(e.content))
 			}
 		})
@@ -260,7 +260,7 @@ func breakStreams(t *testing.T, list []export) {
 				n++
 			}
 			fault := faults[(i+k)%len(faults)]
-			_, err := readExport(t, Config{Stdin: &breaking{bytes.NewReader(e.content[:n]), fault}}, e, Stdin)
+			_, err := readExport(t, Config{Stdin: &breaking{bytes.NewReader(e.content[:n]), fault}}, e, stdin)
 			require.ErrorIs(t, err, fault, "%s: %d of %d bytes, %v", e.name, n, len(e.content), fault)
 		}
 	}
@@ -316,7 +316,7 @@ func cutObjects(t *testing.T, list []export) {
 // Nor is it where something between does not pass conditions on, or says of an answer less than it should.
 func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 	t.Parallel()
-	const size, broken = 8 * numbers, content.HeadBytes
+	const size, broken = 8 * numbers, format.HeadBytes
 	otherRange := fmt.Sprintf("bytes %d-%d/%d", broken, size-1, size+1)
 	for name, c := range map[string]struct {
 		replaced bool
@@ -384,7 +384,7 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 }
 
 // numbers are 8 bytes each, and more than is looked ahead.
-const numbers = content.HeadBytes/8 + 30_000
+const numbers = format.HeadBytes/8 + 30_000
 
 func putNumbers(t *testing.T, bucket, key string, first int) {
 	var text bytes.Buffer

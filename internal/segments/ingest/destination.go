@@ -2,14 +2,14 @@ package ingest
 
 import (
 	"capper/internal/bitmap"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // destination is where rows go: one set, or one set per segment of a table.
 type destination interface {
 	isTable() bool
 	// newSink is for one worker. The names are nil unless this is a table's.
-	newSink() (sink, rows.Names)
+	newSink() (sink, format.Names)
 	// addBitmap takes a whole file of ids; a table cannot.
 	addBitmap(*bitmap.Bitmap) error
 }
@@ -26,7 +26,7 @@ type oneSet struct{ set *bitmap.Set }
 
 func (o *oneSet) isTable() bool { return false }
 
-func (o *oneSet) newSink() (sink, rows.Names) { return &setSink{writer: o.set.NewWriter()}, nil }
+func (o *oneSet) newSink() (sink, format.Names) { return &setSink{writer: o.set.NewWriter()}, nil }
 
 func (o *oneSet) addBitmap(b *bitmap.Bitmap) error {
 	o.set.AddBitmap(b)

@@ -51,4 +51,21 @@
 // more than 16 KiB whose last line does not end (Input.FinalNewline), which is how
 // a plain text that was cut off looks; but in NDJSON a last object that is whole
 // shows that nothing is missing of it.
+//
+// # Build
+//
+// Package build makes segments and sets of raw ids: a Plan, from flags or a build file, says
+// which inputs and set operations make which segment; Run reads the inputs,
+// applies the operations, finds every overlap and resolves them on request.
+//
+// A set operation refers to other segments and sets as they are before overlaps
+// are resolved, so "everyone minus active" does not depend on precedence.
+//
+// Sets are ingredients, or are published beside the segments; those of a table with the
+// names of sets are published too, behind the others by name, for it is the rows that
+// name them. They are made after the segments, in the same way, and overlap with everything.
+//
+// Segments are made one after the other, each with all cores: one set at a time
+// is in memory beside the bitmaps that are done, and the rows of tables, which are
+// one set for each segment.
 package ingest

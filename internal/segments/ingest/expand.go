@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"capper/internal/objects"
-	"capper/internal/segments/ingest/content"
+	"capper/internal/segments/ingest/format"
 )
 
 // file is one file of an expanded input.
@@ -19,13 +19,13 @@ type file struct {
 // expand replaces patterns by the files that match, in order. A pattern
 // without a match is an error: a build whose export is late must not publish
 // empty segments.
-func (r *Reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
+func (r *reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 	var files []file
 	stdins := 0
 	for i, in := range inputs {
-		if in.Path == Stdin {
+		if in.Path == stdin {
 			stdins++
-			files = append(files, file{name: Stdin, input: in, of: i})
+			files = append(files, file{name: stdin, input: in, of: i})
 			continue
 		}
 		found, err := r.files(in.Path).Glob(ctx, in.Path)
@@ -54,16 +54,16 @@ func noMatch(pattern string, leftOut []string) error {
 		leftOut[0])
 }
 
-func (r *Reader) files(name string) objects.Files {
+func (r *reader) files(name string) objects.Files {
 	if strings.HasPrefix(name, "s3://") {
 		return r.s3
 	}
 	return objects.LocalFiles{}
 }
 
-func (r *Reader) opener(name string) content.Opener {
-	if name == Stdin {
-		return content.StandardInput{Reader: r.cfg.Stdin}
+func (r *reader) opener(name string) format.Opener {
+	if name == stdin {
+		return format.StandardInput{Reader: r.cfg.Stdin}
 	}
 	return r.files(name)
 }

@@ -16,10 +16,10 @@ type Expect struct {
 }
 
 // Shortfalls says what the inputs read so far lack of what was expected.
-func (r *Reader) Shortfalls() []string { return r.shortfalls }
+func (r *reader) Shortfalls() []string { return r.shortfalls }
 
 // expect compares the reports of the inputs' files with what is expected.
-func (r *Reader) expect(inputs []Input, files []file, reports []FileReport) {
+func (r *reader) expect(inputs []Input, files []file, reports []FileReport) {
 	for i, in := range inputs {
 		var count, rows int64
 		for k, f := range files {
@@ -40,7 +40,7 @@ func (r *Reader) expect(inputs []Input, files []file, reports []FileReport) {
 	}
 }
 
-func (r *Reader) expectYoung(in Input, f FileReport) {
+func (r *reader) expectYoung(in Input, f FileReport) {
 	if in.Expect.NewerThan == 0 {
 		return
 	}
@@ -55,6 +55,6 @@ func (r *Reader) expectYoung(in Input, f FileReport) {
 	}
 }
 
-func (r *Reader) noteShortfall(format string, args ...any) {
+func (r *reader) noteShortfall(format string, args ...any) {
 	r.shortfalls = append(r.shortfalls, fmt.Sprintf(format, args...))
 }

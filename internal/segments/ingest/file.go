@@ -11,12 +11,7 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
-	"capper/internal/segments/ingest/content"
-	"capper/internal/segments/ingest/delimited"
-	"capper/internal/segments/ingest/distinct"
-	"capper/internal/segments/ingest/ndjson"
-	"capper/internal/segments/ingest/parquet"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // FileReport is what was in one file.
@@ -34,14 +29,14 @@ type FileReport struct {
 	Bad               int64  `json:"bad_rows,omitempty"` // in lines, where a row has several
 	Header            string `json:"header,omitempty"`   // the first row, when it was taken for a header
 	// Multiline rows of CSV and TSV; nil when there is none.
-	Multiline *rows.Multiline `json:"multiline,omitempty"`
+	Multiline *format.Multiline `json:"multiline,omitempty"`
 	// ChangedAt is when the file was last written; absent when that is not known.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 }
 
 // fileReader reads one file.
 type fileReader struct {
-	reader *Reader
+	reader *reader
 	file   file
 	index  int // of the file among all of the reader
 	pool   *pool
@@ -49,28 +44,28 @@ type fileReader struct {
 
 	good     atomic.Int64 // rows
 	bad      atomic.Int64 // lines
-	distinct distinct.Counter
+	distinct counter
 	header   string
 	column   string // that the ids were read from
 	names    string // likewise the names of a table
 
 	mu        sync.Mutex
-	multiline rows.Multiline
+	multiline format.Multiline
 	changedAt *time.Time
 }
 
 func (f *fileReader) read(ctx context.Context) (FileReport, error) {
-	format, err := f.readContent(ctx)
+	kind, err := f.readContent(ctx)
 	if err != nil {
 		return FileReport{}, fmt.Errorf("%s: %w", f.file.name, err)
 	}
 	report := FileReport{
-		File: f.file.name, Format: format, Column: f.column, NameColumn: f.names, Rows: f.good.Load(),
+		File: f.file.name, Format: kind, Column: f.column, NameColumn: f.names, Rows: f.good.Load(),
 		Bad: f.bad.Load(), Header: f.header, ChangedAt: f.changedAt,
 	}
 	count, exact := f.distinct.Count()
 	report.DistinctIDs, report.DistinctEstimated = count, !exact
-	if format == Roaring {
+	if kind == roaring {
 		report.DistinctIDs = report.Rows
 	}
 	if f.multiline.Rows > 0 {
@@ -80,7 +75,7 @@ func (f *fileReader) read(ctx context.Context) (FileReport, error) {
 }
 
 func (f *fileReader) readContent(ctx context.Context) (Format, error) {
-	src, err := content.Open(ctx, f.reader.opener(f.file.name), f.file.name, f.reader.cfg.Progress)
+	src, err := format.Open(ctx, f.reader.opener(f.file.name), f.file.name, f.reader.cfg.Progress)
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +86,7 @@ func (f *fileReader) readContent(ctx context.Context) (Format, error) {
 		return "", err
 	}
 	reader, known := readerOf(f.file, head)
-	if err := content.CheckKind(head, reader.format == Parquet); err != nil {
+	if err := format.CheckKind(head, reader.format == Parquet); err != nil {
 		return "", err
 	}
 	if !known {
@@ -100,7 +95,7 @@ func (f *fileReader) readContent(ctx context.Context) (Format, error) {
 	return reader.format, reader.read(f, ctx, src)
 }
 
-func (f *fileReader) readDelimited(ctx context.Context, src *content.File, format Format) error {
+func (f *fileReader) readDelimited(ctx context.Context, src *format.File, kind Format) error {
 	if err := src.SkipBOM(); err != nil {
 		return err
 	}
@@ -111,7 +106,7 @@ func (f *fileReader) readDelimited(ctx context.Context, src *content.File, forma
 	if len(head) == 0 {
 		return nil // an empty part of an export
 	}
-	opened, err := delimited.Open(head, f.file.input.delimited(format, f.to.isTable()))
+	opened, err := format.OpenDelimited(head, f.file.input.delimited(kind, f.to.isTable()))
 	if err != nil {
 		return err
 	}
@@ -125,7 +120,7 @@ func (f *fileReader) readDelimited(ctx context.Context, src *content.File, forma
 	return f.readBlocks(ctx, src, 1+opened.HeaderLines, opened.Syntax())
 }
 
-func (f *fileReader) readNDJSON(ctx context.Context, src *content.File) error {
+func (f *fileReader) readNDJSON(ctx context.Context, src *format.File) error {
 	if err := src.SkipBOM(); err != nil {
 		return err
 	}
@@ -133,17 +128,17 @@ func (f *fileReader) readNDJSON(ctx context.Context, src *content.File) error {
 	if f.to.isTable() {
 		f.names = cmp.Or(f.file.input.SegmentColumn, "segment")
 	}
-	return f.readBlocks(ctx, src, 1, ndjson.Syntax(f.column, f.names))
+	return f.readBlocks(ctx, src, 1, format.NDJSON(f.column, f.names))
 }
 
 // readParquet reads several row groups at once.
-func (f *fileReader) readParquet(ctx context.Context, src *content.File) error {
+func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	from, size, err := src.Seekable()
 	if err != nil {
 		return err
 	}
 	in := f.file.input
-	opened, err := parquet.Open(from, size, parquet.Options{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn,
+	opened, err := format.OpenParquet(from, size, format.ParquetOptions{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn,
 		Table: f.to.isTable()})
 	if err != nil {
 		return err
@@ -168,7 +163,7 @@ func (f *fileReader) readParquet(ctx context.Context, src *content.File) error {
 const maxRoaringBytes = 1 << 30
 
 // readRoaring reads a serialized bitmap in the portable 32-bit format.
-func (f *fileReader) readRoaring(_ context.Context, src *content.File) error {
+func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	raw, err := io.ReadAll(io.LimitReader(src, maxRoaringBytes))
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"capper/internal/segments/ingest/content"
+	"capper/internal/segments/ingest/format"
 )
 
 // Format is how a file spells its ids.
@@ -13,13 +13,13 @@ type Format string
 
 // The formats. Auto decides by the file's name, and for a name that tells nothing by the first bytes.
 const (
-	Auto    Format = ""
+	auto    Format = ""
 	Text    Format = "text"
-	CSV     Format = "csv"
-	TSV     Format = "tsv"
+	csv     Format = "csv"
+	tsv     Format = "tsv"
 	NDJSON  Format = "ndjson"
 	Parquet Format = "parquet"
-	Roaring Format = "roaring"
+	roaring Format = "roaring"
 )
 
 // formatReader defines one format.
@@ -29,7 +29,7 @@ type formatReader struct {
 	extensions []string // of file names, without the dot
 	// starts reports whether a file that begins with head is likely to have the format.
 	starts func(head []byte) bool
-	read   func(f *fileReader, ctx context.Context, src *content.File) error
+	read   func(f *fileReader, ctx context.Context, src *format.File) error
 }
 
 // formatReaders is the one list of formats. Flags, help, build files and tests range over it. When a file's name tells
@@ -37,16 +37,16 @@ type formatReader struct {
 func formatReaders() []formatReader {
 	return []formatReader{
 		{Text, "text", []string{"txt", "text", "ids"}, func([]byte) bool { return true }, delimitedAs(Text)},
-		{CSV, "CSV", []string{"csv"}, firstLineHas(",\""), delimitedAs(CSV)},
-		{TSV, "TSV", []string{"tsv", "tab"}, firstLineHas("\t"), delimitedAs(TSV)},
+		{csv, "CSV", []string{"csv"}, firstLineHas(",\""), delimitedAs(csv)},
+		{tsv, "TSV", []string{"tsv", "tab"}, firstLineHas("\t"), delimitedAs(tsv)},
 		{NDJSON, "NDJSON", []string{"ndjson", "jsonl", "json"}, startsWith("{"), (*fileReader).readNDJSON},
 		{Parquet, "Parquet", []string{"parquet", "pq"}, startsWith("PAR1"), (*fileReader).readParquet},
-		{Roaring, "roaring", []string{"roaring", "bitmap", "rbm"}, startsLikeRoaring, (*fileReader).readRoaring},
+		{roaring, "roaring", []string{"roaring", "bitmap", "rbm"}, startsLikeRoaring, (*fileReader).readRoaring},
 	}
 }
 
-// Formats lists the formats that can be asked for by name.
-func Formats() (formats []Format) {
+// formats lists the formats that can be asked for by name.
+func formats() (formats []Format) {
 	for _, r := range formatReaders() {
 		formats = append(formats, r.format)
 	}
@@ -54,7 +54,7 @@ func Formats() (formats []Format) {
 }
 
 // Known reports whether the format is one of Formats.
-func (f Format) Known() bool { return slices.Contains(Formats(), f) }
+func (f Format) Known() bool { return slices.Contains(formats(), f) }
 
 // FormatWords returns texts about the formats for command lines, by the names that flags refer to: ${formats} lists the
 // values of a flag, and ${format_titles} names the formats in a sentence.
@@ -80,10 +80,10 @@ func readerOf(f file, head []byte) (formatReader, bool) {
 		}
 		return formatReader{}, false
 	}
-	if f.input.Format != Auto {
+	if f.input.Format != auto {
 		return pick(func(r formatReader) bool { return r.format == f.input.Format })
 	}
-	name, _ := content.WithoutPacking(f.name)
+	name, _ := format.WithoutPacking(f.name)
 	extension := name[strings.LastIndexByte(name, '.')+1:]
 	if r, ok := pick(func(r formatReader) bool { return slices.Contains(r.extensions, extension) }); ok {
 		return r, true
@@ -92,9 +92,9 @@ func readerOf(f file, head []byte) (formatReader, bool) {
 	return pick(func(r formatReader) bool { return r.starts(head) })
 }
 
-func delimitedAs(format Format) func(*fileReader, context.Context, *content.File) error {
-	return func(f *fileReader, ctx context.Context, src *content.File) error {
-		return f.readDelimited(ctx, src, format)
+func delimitedAs(kind Format) func(*fileReader, context.Context, *format.File) error {
+	return func(f *fileReader, ctx context.Context, src *format.File) error {
+		return f.readDelimited(ctx, src, kind)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments/ingest/content"
+	"capper/internal/segments/ingest/format"
 )
 
 func TestEveryFormatIsWhole(t *testing.T) {
@@ -33,7 +33,7 @@ func TestEveryFormatHasAnExport(t *testing.T) {
 	t.Parallel()
 	var exported []Format
 	for _, e := range exports() {
-		head := e.content[:content.HeadBytes]
+		head := e.content[:format.HeadBytes]
 		byName, known := readerOf(file{name: e.name}, nil)
 		require.True(t, known, e.name)
 		byContent, known := readerOf(file{name: "export"}, head)
@@ -41,13 +41,13 @@ func TestEveryFormatHasAnExport(t *testing.T) {
 		require.Equal(t, byName.format, byContent.format, "%s is not recognised by its content", e.name)
 		exported = append(exported, byName.format)
 	}
-	for _, format := range Formats() {
+	for _, format := range formats() {
 		require.Contains(t, exported, format, "exports has no file of the format")
 		asked, known := readerOf(file{name: "a.csv", input: Input{Format: format}}, nil)
 		require.True(t, known)
 		require.Equal(t, format, asked.format)
 	}
-	require.False(t, slices.Contains(Formats(), Auto))
+	require.False(t, slices.Contains(formats(), auto))
 	_, known := readerOf(file{name: filepath.Join("x", "a.csv"), input: Input{Format: "xml"}}, nil)
 	require.False(t, known)
 }

@@ -15,8 +15,7 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
-	"capper/internal/segments/ingest/delimited"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // Reasons as people read them.
@@ -108,7 +107,7 @@ func TestReadsEveryTextFormat(t *testing.T) {
 			want: []uint32{1, 3}},
 		{name: "CSV, column by number, header", file: "a.csv", content: "x,user_id\n9,3\n", in: Input{IDColumn: "2"},
 			want: []uint32{3}},
-		{name: "CSV, header said", file: "a.csv", content: "whatever,x\n3,y\n", in: Input{Header: delimited.HeaderYes},
+		{name: "CSV, header said", file: "a.csv", content: "whatever,x\n3,y\n", in: Input{Header: format.HeaderYes},
 			want: []uint32{3}},
 		{name: "CSV, quotes", file: "a.csv", content: "\"user_id\",\"name\"\n\"3\",\"a \"\"b\"\", " +
 			"c\"\n1,\"two\nlines\"\n\"2\",\"\"\n", want: []uint32{1, 2, 3}},
@@ -155,7 +154,7 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 		{name: "word", file: "a.txt", content: "1\nabc\n", row: 2, value: "abc", reason: reasonNotID},
 		{name: "word that is no header", file: "a.txt", content: "abc\n1\n", row: 1, value: "abc", reason: reasonNotID},
 		{name: "header that is told not to be one", file: "a.txt", content: "user_id\n1\n",
-			in: Input{Header: delimited.HeaderNo}, row: 1, value: "user_id", reason: reasonNotID},
+			in: Input{Header: format.HeaderNo}, row: 1, value: "user_id", reason: reasonNotID},
 		{name: "word that only ends like a name of an id", file: "a.csv", content: "abc,paid\n1,paid\n", row: 1,
 			value: "abc", reason: reasonNotID},
 		{name: "negative", file: "a.txt", content: "1\n-1\n", row: 2, value: "-1", reason: reasonNotID},
@@ -214,7 +213,7 @@ func TestEveryBadRowIsNamed(t *testing.T) {
 			var bad *BadRowsError
 			require.ErrorAs(t, err, &bad)
 			require.EqualValues(t, 1, bad.Count)
-			require.Equal(t, []rows.Bad{{File: c.in.Path, Row: c.row, Value: c.value, Reason: c.reason}}, bad.Samples)
+			require.Equal(t, []format.Bad{{File: c.in.Path, Row: c.row, Value: c.value, Reason: c.reason}}, bad.Samples)
 		})
 	}
 }
@@ -260,7 +259,7 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		{name: "two columns that may be the id's", file: "a.csv", content: []byte("client_id,member_id\n1,2\n"),
 			want: `columns "client_id" and "member_id" could both hold user ids`},
 		{name: "column by name, no header", file: "a.csv", content: []byte("1,2\n"),
-			in: Input{IDColumn: "a", Header: delimited.HeaderNo}, want: "without a header"},
+			in: Input{IDColumn: "a", Header: format.HeaderNo}, want: "without a header"},
 		{name: "line without end", file: "a.txt", content: bytes.Repeat([]byte{'1'}, 3<<20),
 			want: "a row has more than"},
 		{name: "quote without end", file: "a.csv", content: append([]byte("1,\""), bytes.Repeat([]byte("a\n"),
@@ -500,7 +499,7 @@ func TestParquetFaults(t *testing.T) {
 	path := parquetFile(t, list)
 	set, err := r.ReadIDs(t.Context(), []Input{{Path: path}})
 	require.NoError(t, err)
-	require.Equal(t, []rows.Bad{
+	require.Equal(t, []format.Bad{
 		{File: path, Row: 6, Value: "null", Reason: reasonEmpty},
 		{File: path, Row: 1501, Value: "-1", Reason: reasonNotID},
 		{File: path, Row: 3000, Value: "4294967296", Reason: reasonNotID},
@@ -555,6 +554,6 @@ func TestReadsParquetTables(t *testing.T) {
 	require.NoError(t, err)
 	bad := r.Check().(*BadRowsError)
 	require.EqualValues(t, 2, bad.Count)
-	require.Equal(t, rows.Bad{File: path, Row: 11, Value: "null", Reason: "no segment"}, bad.Samples[0])
+	require.Equal(t, format.Bad{File: path, Row: 11, Value: "null", Reason: "no segment"}, bad.Samples[0])
 	require.EqualValues(t, 2501, bad.Samples[1].Row)
 }

@@ -4,24 +4,23 @@ import (
 	"fmt"
 	"strings"
 
-	"capper/internal/segments/ingest/content"
-	"capper/internal/segments/ingest/delimited"
+	"capper/internal/segments/ingest/format"
 )
 
 // FinalNewline says whether the last line of text, CSV, TSV and NDJSON has to end in a line break.
 type FinalNewline string
 
-// NewlineAuto asks for it in files of more than 16 KiB: without it, a file that was cut off cannot be told
+// newlineAuto asks for it in files of more than 16 KiB: without it, a file that was cut off cannot be told
 // from a whole one. The last object of an NDJSON shows by its brace that it is whole, and needs none.
 const (
-	NewlineAuto     FinalNewline = ""
-	NewlineRequired FinalNewline = "required"
-	NewlineOptional FinalNewline = "optional"
+	newlineAuto     FinalNewline = ""
+	newlineRequired FinalNewline = "required"
+	newlineOptional FinalNewline = "optional"
 )
 
 // Known reports whether f is one of the constants.
 func (f FinalNewline) Known() bool {
-	return f == NewlineAuto || f == NewlineRequired || f == NewlineOptional
+	return f == newlineAuto || f == newlineRequired || f == newlineOptional
 }
 
 // Input is one file or one pattern of files.
@@ -29,7 +28,7 @@ type Input struct {
 	// Path of a file, a pattern with * ? [ ], s3://bucket/key (also a pattern), or "-" for standard input.
 	Path   string
 	Format Format
-	Header delimited.Header
+	Header format.Header
 	// IDColumn is a column's name, or its number counted from 1. Empty: the
 	// column user_id if there is a header with one, else the only one whose name
 	// is that of a user's id, else the first, unless the header names ids of other
@@ -40,7 +39,7 @@ type Input struct {
 	// Delimiter between columns. 0: comma for CSV, tab for TSV.
 	Delimiter byte
 	// Quote and Escape of CSV and TSV. Zero: CSV has the quote " and no escape, TSV no quote and the escape \.
-	Quote, Escape delimited.Mark
+	Quote, Escape format.Mark
 	Expect        Expect
 	// FinalNewline of a text, CSV, TSV or NDJSON file.
 	FinalNewline FinalNewline
@@ -58,14 +57,14 @@ func (in *Input) SetDelimiter(s string) error {
 	return nil
 }
 
-// Stdin is the path of standard input.
-const Stdin = content.Stdin
+// stdin is the path of standard input.
+const stdin = format.Stdin
 
 // delimited is the input as the options of a text, CSV or TSV.
-func (in *Input) delimited(format Format, table bool) delimited.Options {
-	kinds := map[Format]delimited.Kind{Text: delimited.Text, CSV: delimited.CSV, TSV: delimited.TSV}
-	return delimited.Options{
-		Kind: kinds[format], Header: in.Header, IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn, Table: table,
+func (in *Input) delimited(kind Format, table bool) format.DelimitedOptions {
+	kinds := map[Format]format.Kind{Text: format.Text, csv: format.CSV, tsv: format.TSV}
+	return format.DelimitedOptions{
+		Kind: kinds[kind], Header: in.Header, IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn, Table: table,
 		Delimiter: in.Delimiter, Quote: in.Quote, Escape: in.Escape,
 	}
 }

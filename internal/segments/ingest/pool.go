@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // pool is the workers that parse blocks of all files of one destination.
@@ -17,7 +17,7 @@ type pool struct {
 // worker is what one goroutine of the pool uses again from block to block.
 type worker struct {
 	sink    sink
-	block   *rows.Block
+	block   *format.Block
 	scratch []uint32 // of the count of distinct ids
 }
 
@@ -27,7 +27,7 @@ func startPool(workers, keep int, to destination, buffers *sync.Pool) *pool {
 	for range workers {
 		p.wg.Go(func() {
 			sink, names := to.newSink()
-			w := &worker{sink: sink, block: rows.NewBlock(names, keep)}
+			w := &worker{sink: sink, block: format.NewBlock(names, keep)}
 			for do := range p.work {
 				do(w)
 			}

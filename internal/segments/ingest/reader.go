@@ -13,8 +13,7 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
-	"capper/internal/segments/ingest/content"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // Config of a Reader. Every zero value is usable.
@@ -25,19 +24,19 @@ type Config struct {
 	MaxBadRows Tolerance
 	// BadRows is called with the bad rows of a block, all of them, in no order,
 	// from several goroutines. Nil: nothing.
-	BadRows func([]rows.Bad)
+	BadRows func([]format.Bad)
 	// Workers parse at once. 0: one per core.
 	Workers int
 	// Progress is called as files are opened and read: total grows by a file's
 	// size if that is known, read by the bytes read. From several goroutines. Nil: nothing.
-	Progress content.Progress
+	Progress format.Progress
 	// Now is what the age of files is measured by. Zero: the time of NewReader.
 	Now time.Time
 }
 
-// Reader reads inputs into sets. Its methods are to be called one after the
+// reader reads inputs into sets. Its methods are to be called one after the
 // other; each uses all workers.
-type Reader struct {
+type reader struct {
 	cfg      Config
 	s3       *objects.S3Files
 	bad      badRows
@@ -50,7 +49,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader.
-func NewReader(cfg Config) *Reader {
+func NewReader(cfg Config) *reader {
 	if cfg.Workers <= 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -60,21 +59,21 @@ func NewReader(cfg Config) *Reader {
 	if cfg.Now.IsZero() {
 		cfg.Now = time.Now()
 	}
-	r := &Reader{cfg: cfg, s3: objects.NewS3Files(cfg.S3)}
+	r := &reader{cfg: cfg, s3: objects.NewS3Files(cfg.S3)}
 	r.buffers.New = func() any { b := make([]byte, 0, blockBytes+64); return &b }
 	return r
 }
 
 // Reports lists the files read so far, in order.
-func (r *Reader) Reports() []FileReport { return r.reports }
+func (r *reader) Reports() []FileReport { return r.reports }
 
 // LeftOut lists the files that match a pattern but are not data by their names: hidden ones, _SUCCESS, .crc.
-func (r *Reader) LeftOut() []string { return r.leftOut }
+func (r *reader) LeftOut() []string { return r.leftOut }
 
 // Check returns a *BadRowsError when more rows were bad than are tolerated, or
 // all rows of a file, else nil. Reading goes on over bad rows so that it can name
 // them all: call Check before using what was read.
-func (r *Reader) Check() error {
+func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
 		return nil
@@ -84,17 +83,17 @@ func (r *Reader) Check() error {
 }
 
 // BadRows returns the number of bad rows so far and the first of them.
-func (r *Reader) BadRows() (int64, []rows.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
+func (r *reader) BadRows() (int64, []format.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
 
 // ReadIDs adds the ids of the inputs to one set.
-func (r *Reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, error) {
+func (r *reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, error) {
 	set := new(bitmap.Set)
 	return set, r.read(ctx, inputs, &oneSet{set: set})
 }
 
 // ReadTable reads tables of ids and segment names. known restricts the names,
 // others are bad rows then; nil allows every name that can be a segment's.
-func (r *Reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
+func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func (r *Reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 }
 
 // read reads all files of the inputs, several at once.
-func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error {
+func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {
 		return inputFault(err)
@@ -145,7 +144,7 @@ func (r *Reader) read(ctx context.Context, inputs []Input, to destination) error
 const s3AtOnce = 32
 
 // atOnce is how many of the files are read at a time.
-func (r *Reader) atOnce(files []file) int {
+func (r *reader) atOnce(files []file) int {
 	for _, f := range files {
 		if r.files(f.name) == objects.Files(r.s3) {
 			return max(r.cfg.Workers, s3AtOnce)

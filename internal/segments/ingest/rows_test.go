@@ -12,8 +12,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/segments/ingest/delimited"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // readAll reads one file; the report and the judgement on bad rows are returned too.
@@ -25,9 +24,9 @@ func readAll(t *testing.T, in Input, cfg Config) ([]uint32, FileReport, error) {
 	return idsOf(set), r.Reports()[0], r.Check()
 }
 
-func mark(t *testing.T, s string) delimited.Mark {
+func mark(t *testing.T, s string) format.Mark {
 	t.Helper()
-	m, err := delimited.ParseMark(s)
+	m, err := format.ParseMark(s)
 	require.NoError(t, err)
 	return m
 }
@@ -129,7 +128,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 			t.Parallel()
 			in := Input{Path: write(t, c.file, []byte(c.content))}
 			if c.delimiter != 0 {
-				in.Format, in.Delimiter = TSV, c.delimiter
+				in.Format, in.Delimiter = tsv, c.delimiter
 			}
 			if c.quote != "" {
 				in.Quote = mark(t, c.quote)
@@ -144,7 +143,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"", "ab", "7", "\t", "\n", " "} {
-		_, err := delimited.ParseMark(bad)
+		_, err := format.ParseMark(bad)
 		require.Error(t, err, "%q", bad)
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", []byte("1,2\n")), Quote: mark(t, ",")})
@@ -200,7 +199,7 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", csv(10_000, `"`, until, `"`))}, Config{})
 		require.NoError(t, err)
 		require.EqualValues(t, 80_000-lines+1, len(ids))
-		require.Equal(t, &rows.Multiline{Rows: 1, Lines: lines, Longest: lines, At: 10_002}, report.Multiline)
+		require.Equal(t, &format.Multiline{Rows: 1, Lines: lines, Longest: lines, At: 10_002}, report.Multiline)
 	}
 	_, err := read(t, Input{Path: write(t, "a.csv", append(csv(10, `"`, -1, ""), bytes.Repeat([]byte("7,x\n"),
 		1<<18)...))})
@@ -211,7 +210,7 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 		"\"user_id\n":          "the header: a quote is neither at the beginning nor at the end of a field",
 		"\"user_id\n1\n2\"\n3": "the header: a field covers several lines that look like separate rows",
 	} {
-		_, err := read(t, Input{Path: write(t, "a.csv", []byte(header)), Header: delimited.HeaderYes})
+		_, err := read(t, Input{Path: write(t, "a.csv", []byte(header)), Header: format.HeaderYes})
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -232,7 +231,7 @@ func TestFieldsOfManyLinesAreNamed(t *testing.T) {
 		_, report, err := readAll(t, Input{Path: write(t, "a.csv", b.Bytes())}, Config{Workers: workers})
 		require.NoError(t, err)
 		require.EqualValues(t, 50_000, report.Rows)
-		require.Equal(t, &rows.Multiline{Rows: 33_333, Lines: 83_332 + 498, Longest: 500, At: 80_001}, report.Multiline)
+		require.Equal(t, &format.Multiline{Rows: 33_333, Lines: 83_332 + 498, Longest: 500, At: 80_001}, report.Multiline)
 	}
 }
 
@@ -258,7 +257,7 @@ func TestAddressesAreRows(t *testing.T) {
 		}
 		ids, report, err := readAll(t, Input{Path: write(t, "a.csv", b.Bytes())}, Config{Workers: 2})
 		require.NoError(t, err, name)
-		require.Equal(t, &rows.Multiline{Rows: 60_000, Lines: 60_000 * c.lines, Longest: c.lines, At: 2},
+		require.Equal(t, &format.Multiline{Rows: 60_000, Lines: 60_000 * c.lines, Longest: c.lines, At: 2},
 			report.Multiline, name)
 		require.EqualValues(t, 60_001, ids[len(ids)-1], name)
 		require.NotContains(t, ids, uint32(0), name)
@@ -370,13 +369,13 @@ func TestTolerances(t *testing.T) {
 	for text, want := range map[string]Tolerance{
 		"0": {}, "500": {Rows: 500}, "0.1%": {Share: 0.001}, "100%": {Share: 1}, "0%": {}, "2 %": {Share: 0.02},
 	} {
-		got, err := ParseTolerance(text)
+		got, err := parseTolerance(text)
 		require.NoError(t, err, text)
 		require.InDelta(t, want.Share, got.Share, 1e-12)
 		require.Equal(t, want.Rows, got.Rows)
 	}
 	for _, text := range []string{"", "%", "-1", "3.7", "101%", "-1%", "x", "NaN%", "1e3", "0.1"} {
-		_, err := ParseTolerance(text)
+		_, err := parseTolerance(text)
 		require.Error(t, err, text)
 	}
 
@@ -384,7 +383,7 @@ func TestTolerances(t *testing.T) {
 	large := write(t, "large.txt", []byte(strings.Repeat("1\n2\n", 100_000)+strings.Repeat("x\n", 150)))
 	small := write(t, "small.txt", []byte(strings.Repeat("3\n", 1000)+"x\ny\n"))
 	check := func(tolerated string, paths ...string) error {
-		tolerance, err := ParseTolerance(tolerated)
+		tolerance, err := parseTolerance(tolerated)
 		require.NoError(t, err)
 		r := NewReader(Config{MaxBadRows: tolerance})
 		for _, path := range paths {
@@ -417,8 +416,8 @@ func TestHandsOutEveryBadRow(t *testing.T) {
 	}
 	path := write(t, "a.txt", b.Bytes())
 	var mu sync.Mutex
-	handed := map[int64]rows.Bad{}
-	r := NewReader(Config{Workers: 3, BadRows: func(list []rows.Bad) {
+	handed := map[int64]format.Bad{}
+	r := NewReader(Config{Workers: 3, BadRows: func(list []format.Bad) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, row := range list {
@@ -428,7 +427,7 @@ func TestHandsOutEveryBadRow(t *testing.T) {
 	_, err := r.ReadIDs(t.Context(), []Input{{Path: path}})
 	require.NoError(t, err)
 	require.Len(t, handed, 50_000)
-	require.Equal(t, rows.Bad{File: path, Row: 199_997, Value: "199996-" + strings.Repeat("é", 50),
+	require.Equal(t, format.Bad{File: path, Row: 199_997, Value: "199996-" + strings.Repeat("é", 50),
 		Reason: reasonNotID}, handed[199_997])
 	_, samples := r.BadRows()
 	require.Len(t, samples, maxSamples)

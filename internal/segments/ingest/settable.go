@@ -8,13 +8,13 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/segments"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // ReadSets reads tables of ids and the names of sets: what stands in a row, behind
 // the prefix, is the name of a set that the user is in, and every name makes one.
 // Rows whose name cannot be that of a set are bad.
-func (r *Reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (map[string]*bitmap.Bitmap, error) {
+func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (map[string]*bitmap.Bitmap, error) {
 	t := &setTable{}
 	check := func(name string) error { return segments.CheckSetName(prefix + name) }
 	t.names = newNames(segments.MaxSets, errTooManySets, check, func() { t.members = append(t.members, &members{}) })
@@ -41,7 +41,7 @@ type setTable struct {
 
 func (t *setTable) isTable() bool { return true }
 
-func (t *setTable) newSink() (sink, rows.Names) {
+func (t *setTable) newSink() (sink, format.Names) {
 	s := &setTableSink{table: t, nameCache: nameCache{names: t.names, codes: map[string]uint16{}}}
 	return s, s
 }

@@ -55,7 +55,7 @@ func TestLastObjectHasToEnd(t *testing.T) {
 	ids, err := read(t, Input{Path: write(t, "a.ndjson", []byte(long+last))})
 	require.NoError(t, err)
 	require.Equal(t, []uint32{7, 1234567}, ids)
-	_, err = read(t, Input{Path: write(t, "a.ndjson", []byte(long+last)), FinalNewline: NewlineRequired})
+	_, err = read(t, Input{Path: write(t, "a.ndjson", []byte(long+last)), FinalNewline: newlineRequired})
 	require.ErrorIs(t, err, ErrNoFinalNewline)
 }
 
@@ -67,15 +67,15 @@ func TestLastLineHasToEnd(t *testing.T) {
 		rule    FinalNewline
 		refused bool
 	}{
-		{[]byte("1\n2"), NewlineAuto, false},
-		{[]byte("1\n2"), NewlineRequired, true},
-		{[]byte("1\n2\n"), NewlineRequired, false},
-		{nil, NewlineRequired, false},
-		{long, NewlineAuto, false},
-		{append(bytes.Clone(long), '1'), NewlineAuto, true},
-		{append(bytes.Clone(long), '1', '\r'), NewlineAuto, true},
-		{append(bytes.Clone(long), '1'), NewlineOptional, false},
-		{append(bytes.Clone(long), "1\n\n\r\n"...), NewlineAuto, false},
+		{[]byte("1\n2"), newlineAuto, false},
+		{[]byte("1\n2"), newlineRequired, true},
+		{[]byte("1\n2\n"), newlineRequired, false},
+		{nil, newlineRequired, false},
+		{long, newlineAuto, false},
+		{append(bytes.Clone(long), '1'), newlineAuto, true},
+		{append(bytes.Clone(long), '1', '\r'), newlineAuto, true},
+		{append(bytes.Clone(long), '1'), newlineOptional, false},
+		{append(bytes.Clone(long), "1\n\n\r\n"...), newlineAuto, false},
 	} {
 		for _, name := range []string{"a.txt", "a.csv", "a.tsv", "a.txt.gz"} {
 			content := c.content

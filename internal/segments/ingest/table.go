@@ -9,7 +9,7 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/segments"
-	"capper/internal/segments/ingest/rows"
+	"capper/internal/segments/ingest/format"
 )
 
 // names gives the names in a table's rows their codes, in the order in which they are
@@ -87,7 +87,7 @@ func newTable(known []string) *table {
 
 func (t *table) isTable() bool { return true }
 
-func (t *table) newSink() (sink, rows.Names) {
+func (t *table) newSink() (sink, format.Names) {
 	s := &tableSink{table: t, nameCache: nameCache{names: t.names, codes: map[string]uint16{}}}
 	return s, s
 }
@@ -132,7 +132,7 @@ type nameCache struct {
 	lastIs uint16
 }
 
-// Code implements rows.Names.
+// Code implements format.Names.
 func (s *nameCache) Code(name []byte) (uint16, error) {
 	if string(name) == s.last && s.last != "" {
 		return s.lastIs, nil

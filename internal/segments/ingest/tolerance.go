@@ -15,8 +15,8 @@ type Tolerance struct {
 	Share float64 // of the rows of each file, 0 to 1; not together with Rows
 }
 
-// ParseTolerance takes a number of rows, 500, or a share of every file's rows, 0.1%.
-func ParseTolerance(s string) (Tolerance, error) {
+// parseTolerance takes a number of rows, 500, or a share of every file's rows, 0.1%.
+func parseTolerance(s string) (Tolerance, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
 		if err != nil || math.IsNaN(v) || v < 0 || v > 100 {
@@ -33,7 +33,7 @@ func ParseTolerance(s string) (Tolerance, error) {
 
 // UnmarshalText makes a Tolerance a value of command lines.
 func (t *Tolerance) UnmarshalText(text []byte) (err error) {
-	*t, err = ParseTolerance(string(text))
+	*t, err = parseTolerance(string(text))
 	return err
 }
 

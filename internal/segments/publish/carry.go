@@ -149,7 +149,7 @@ func (p *RollbackPlan) giveBack(is *Set) {
 		return
 	}
 	words := c.State
-	if c.State == Changed {
+	if c.State == changed {
 		words = c.Words()
 	}
 	p.Accepted = append(p.Accepted, segments.Accepted{Set: is.Name, FromSHA256: is.Bitmap.SHA256(), ToSHA256: to,

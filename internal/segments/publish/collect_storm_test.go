@@ -26,7 +26,7 @@ func tolerable(err error) bool {
 	if errors.As(err, &withdrawn) {
 		return true
 	}
-	for _, known := range []error{nil, objects.ErrLostRace, ErrCollecting, objects.ErrNotFound} {
+	for _, known := range []error{nil, objects.ErrLostRace, errCollecting, objects.ErrNotFound} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -125,7 +125,7 @@ func TestStormOfTheKilled(t *testing.T) {
 			require.NotEmpty(t, g.Bitmaps, "round %d", round)
 		}
 		require.Greater(t, kills, rounds)
-		require.NoError(t, changeControls(t.Context(), store, func(c *Controls) { c.Withdrawn = nil }))
+		require.NoError(t, changeControls(t.Context(), store, func(c *controls) { c.Withdrawn = nil }))
 		require.NoError(t, stormPublish(t.Context(), store), "whoever comes next succeeds")
 		collect(t, store, 1)
 		live(t, store)

@@ -72,7 +72,7 @@ func oldContent() *Candidate {
 func twoGenerations(t *testing.T, store objects.Location, clock func() time.Time) (old *segments.Manifest) {
 	t.Helper()
 	collect(t, store, 1)
-	require.NoError(t, changeControls(t.Context(), store, func(c *Controls) { c.Withdrawn = nil }))
+	require.NoError(t, changeControls(t.Context(), store, func(c *controls) { c.Withdrawn = nil }))
 	old = publishAll(t, store, clock, oldContent())
 	publish(t, store, clock, []string{"vip", "new"}, bitmap.Of(9), bitmap.Of(10))
 	return old
@@ -259,7 +259,7 @@ func TestTheLeaseOfACollector(t *testing.T) {
 				}
 			})
 			_, err := takeLease(ctx, store, time.Minute)
-			require.ErrorIs(t, err, ErrCollecting)
+			require.ErrorIs(t, err, errCollecting)
 			stop()
 			wg.Wait()
 			require.NoError(t, first.end(ctx))

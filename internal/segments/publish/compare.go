@@ -29,7 +29,7 @@ type Change struct {
 	Left []uint32 `json:"left,omitempty"`
 	// MovedFrom says how many of the added came from another segment, in order
 	// of the precedence before; the rest were in no segment.
-	MovedFrom []Moved `json:"moved_from,omitempty"`
+	MovedFrom []moved `json:"moved_from,omitempty"`
 	// Percent is added and removed users per 100 users before. 0 when there were none.
 	Percent float64 `json:"percent"`
 }
@@ -62,7 +62,7 @@ func (c *Change) Words() string {
 // percentText is a percentage with as many digits as tell it from nothing; a number of
 // users where a percentage would need too many.
 func percentText(users, whole uint64) string {
-	percent := Percent(users, whole)
+	percent := percent(users, whole)
 	for digits := range 3 {
 		if percent >= math.Pow(10, -float64(digits)) {
 			return segments.FormatPercent(percent, digits) + "%"
@@ -71,8 +71,8 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// Moved is users who come from another segment.
-type Moved struct {
+// moved is users who come from another segment.
+type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
 }
@@ -80,11 +80,11 @@ type Moved struct {
 // States of a Change.
 const (
 	Same     = "same"
-	Changed  = "changed"
-	Appears  = "appears"
+	changed  = "changed"
+	appears  = "appears"
 	Vanishes = "vanishes" // the segment is not there any more
-	Empties  = "empties"  // it is there, without users
-	Fills    = "fills"    // it had no users
+	empties  = "empties"  // it is there, without users
+	fills    = "fills"    // it had no users
 )
 
 // Compare says what changes from before to c for every segment of either: those
@@ -98,14 +98,14 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	shared := bitmap.Shared(c.Bitmaps, before.Bitmaps)
 	var changes []Change
 	for i, name := range c.Names {
-		change := Change{Segment: name, State: Appears, After: c.Bitmaps[i].Cardinality(),
+		change := Change{Segment: name, State: appears, After: c.Bitmaps[i].Cardinality(),
 			Added: c.Bitmaps[i].Cardinality()}
 		for j, s := range before.Manifest.Segments {
 			both := shared[i*n+j]
 			if s.Name == name {
 				change.compareWith(before.Bitmaps[j].Cardinality(), both)
 			} else if both > 0 {
-				change.MovedFrom = append(change.MovedFrom, Moved{From: s.Name, Users: both})
+				change.MovedFrom = append(change.MovedFrom, moved{From: s.Name, Users: both})
 			}
 		}
 		changes = append(changes, change)
@@ -115,7 +115,7 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 		if _, vanishes := old[s.Name]; vanishes {
 			card := before.Bitmaps[i].Cardinality()
 			changes = append(changes, Change{Segment: s.Name, State: Vanishes, Before: card, Removed: card,
-				Percent: Percent(card, card)})
+				Percent: percent(card, card)})
 		}
 	}
 	return changes
@@ -124,21 +124,21 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 // compareWith completes the change of a segment that was there before.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
-	c.Percent = Percent(c.Added+c.Removed, before)
+	c.Percent = percent(c.Added+c.Removed, before)
 	switch {
 	case c.After == 0 && before > 0:
-		c.State = Empties
+		c.State = empties
 	case before == 0 && c.After > 0:
-		c.State = Fills
+		c.State = fills
 	case c.Added+c.Removed == 0:
 		c.State = Same
 	default:
-		c.State = Changed
+		c.State = changed
 	}
 }
 
-// Percent is a part per 100 of a whole; 0 of an empty one.
-func Percent(part, whole uint64) float64 {
+// percent is a part per 100 of a whole; 0 of an empty one.
+func percent(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
 	}
@@ -182,7 +182,7 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 		if old := was[s.Name]; old != nil {
 			changes = append(changes, Change{Set: s.Name, State: Vanishes, Before: old.Cardinality(),
 				Removed: old.Cardinality(),
-				Left:    old.LowestWithout(nil, leftSamples), Percent: Percent(old.Cardinality(), old.Cardinality())})
+				Left:    old.LowestWithout(nil, leftSamples), Percent: percent(old.Cardinality(), old.Cardinality())})
 		}
 	}
 	return changes
@@ -191,14 +191,14 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 // DriftSets says the same of the sets that both have, as Drift does of segments.
 func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool {
-		return c.State == Appears ||
+		return c.State == appears ||
 			c.State == Vanishes
 	})
 }
 
 // compare compares the set with what it was; nil: it was not there.
 func (s *Set) compare(was *bitmap.Bitmap) Change {
-	change := Change{Set: s.Name, State: Appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}
+	change := Change{Set: s.Name, State: appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}
 	switch {
 	case was == nil:
 	case bytes.Equal(was.Bytes(), s.Bitmap.Bytes()): // most sets, most nights
@@ -227,5 +227,5 @@ type NoSegment struct {
 // reading all bitmaps once. It uses all cores.
 func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
-	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: Percent(was-both, was)}
+	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}
 }

@@ -19,13 +19,13 @@ func TestCompare(t *testing.T) {
 	changes := after.Compare(before)
 	require.Equal(t, []Change{
 		{Segment: "vip", State: Same, Before: 10, After: 10},
-		{Segment: "active", State: Changed, Before: 100, After: 100, Added: 10, Removed: 10, Percent: 20},
-		{Segment: "lapsed", State: Empties, Before: 100, Removed: 100, Percent: 100},
-		{Segment: "young", State: Appears, After: 20, Added: 20, MovedFrom: []Moved{{"lapsed", 20}}},
-		{Segment: "none", State: Fills, After: 1, Added: 1},
+		{Segment: "active", State: changed, Before: 100, After: 100, Added: 10, Removed: 10, Percent: 20},
+		{Segment: "lapsed", State: empties, Before: 100, Removed: 100, Percent: 100},
+		{Segment: "young", State: appears, After: 20, Added: 20, MovedFrom: []moved{{"lapsed", 20}}},
+		{Segment: "none", State: fills, After: 1, Added: 1},
 		{Segment: "old", State: Vanishes, Before: 10, Removed: 10, Percent: 100},
 	}, changes)
-	require.Equal(t, NoSegment{Before: 220, After: 131, Fall: 100, Rise: 11, Percent: Percent(100, 220)},
+	require.Equal(t, NoSegment{Before: 220, After: 131, Fall: 100, Rise: 11, Percent: percent(100, 220)},
 		after.NoSegment(before))
 	require.Equal(t, []Change{changes[0], changes[1], changes[2], changes[4]}, after.Drift(before),
 		"without those that appear and vanish")

@@ -23,10 +23,10 @@ type Hold struct {
 	Since  time.Time `json:"since"`
 }
 
-// Withdrawal is what was rolled back from, with its generation: all of it, or one
+// withdrawal is what was rolled back from, with its generation: all of it, or one
 // segment or set that it had otherwise than the generation that is live instead. It must
 // not go live again unasked, under whatever name.
-type Withdrawal struct {
+type withdrawal struct {
 	Generation string `json:"generation"`
 	// Content is a hash: see segments.Content and part.content. Both stand in one field, so
 	// that a tool that knows of whole contents alone reads and keeps the document.
@@ -34,11 +34,11 @@ type Withdrawal struct {
 	At      time.Time `json:"at"`
 }
 
-// Controls is controls.json: what must not go live.
-type Controls struct {
+// controls is controls.json: what must not go live.
+type controls struct {
 	FormatVersion int          `json:"format_version"`
 	Hold          *Hold        `json:"hold,omitempty"`
-	Withdrawn     []Withdrawal `json:"withdrawn,omitempty"` // in order of time
+	Withdrawn     []withdrawal `json:"withdrawn,omitempty"` // in order of time
 }
 
 // HoldError: publishing is on hold.
@@ -50,7 +50,7 @@ func (e *HoldError) Error() string {
 
 // WithdrawnError: what was to be published has been rolled back from.
 type WithdrawnError struct {
-	Withdrawal Withdrawal
+	Withdrawal withdrawal
 	Part       string // segment "new", that has its users of then; empty: all have
 	Set        string // the name of the part where it is a set
 }
@@ -94,14 +94,14 @@ func (p part) content() string {
 }
 
 // ReadControls reads what must not go live at a location; nothing when nobody has said so.
-func ReadControls(ctx context.Context, src objects.Source) (*Controls, error) {
+func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 	c, _, err := readControls(ctx, src, "")
 	return c, err
 }
 
 // readControls returns objects.ErrNotModified when the document still has the tag. The tag "" always reads it.
-func readControls(ctx context.Context, src objects.Source, tag string) (*Controls, string, error) {
-	c := &Controls{FormatVersion: segments.FormatVersion}
+func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
+	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
 		return c, "", nil
@@ -117,7 +117,7 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*Control
 
 // Refusals returns why segments and sets must not go live over base unasked: they are what
 // was rolled back from, or some of them are. What is live may stay.
-func (c *Controls) Refusals(list []segments.Segment, sets []segments.Set,
+func (c *controls) Refusals(list []segments.Segment, sets []segments.Set,
 	base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
@@ -127,7 +127,7 @@ func (c *Controls) Refusals(list []segments.Segment, sets []segments.Set,
 	if content == segments.Content(live.Segments, live.Sets...) {
 		return nil
 	}
-	withdrawn := map[string]Withdrawal{}
+	withdrawn := map[string]withdrawal{}
 	for _, w := range c.Withdrawn {
 		withdrawn[w.Content] = w
 	}
@@ -157,7 +157,7 @@ func differing(list, other []part) []part {
 
 // withdrawal is the newest by which a generation was rolled back from, under its name or
 // under another one of the same content; nil: it was not. m may be nil.
-func (c *Controls) withdrawal(generation string, m *segments.Manifest) *Withdrawal {
+func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
 		content = segments.Content(m.Segments, m.Sets...)
@@ -171,15 +171,15 @@ func (c *Controls) withdrawal(generation string, m *segments.Manifest) *Withdraw
 }
 
 // lift forgets that what a generation holds was withdrawn, all together or each.
-func (c *Controls) lift(m *segments.Manifest) {
+func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{segments.Content(m.Segments, m.Sets...): true}
 	for _, p := range partsOf(m) {
 		lifted[p.content()] = true
 	}
-	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w Withdrawal) bool { return lifted[w.Content] })
+	c.Withdrawn = slices.DeleteFunc(c.Withdrawn, func(w withdrawal) bool { return lifted[w.Content] })
 }
 
-func (c *Controls) encode() []byte {
+func (c *controls) encode() []byte {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("encode controls: %v", err)) // no field can fail
@@ -188,7 +188,7 @@ func (c *Controls) encode() []byte {
 }
 
 // changeControls changes controls.json; change may be called more than once.
-func changeControls(ctx context.Context, at objects.Location, change func(*Controls)) error {
+func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")
 		if err != nil {
@@ -206,7 +206,7 @@ func changeControls(ctx context.Context, at objects.Location, change func(*Contr
 }
 
 // mark notes on a generation what the controls say about it.
-func (c *Controls) mark(l *Listing) {
+func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold
 	}

@@ -83,7 +83,7 @@ func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 				}
 				_, err = p.ReleaseHold(t.Context())
 				require.NoError(t, err)
-				require.NoError(t, changeControls(t.Context(), store, func(c *Controls) { c.Withdrawn = nil }))
+				require.NoError(t, changeControls(t.Context(), store, func(c *controls) { c.Withdrawn = nil }))
 			}
 		})
 	}

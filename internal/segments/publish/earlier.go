@@ -11,36 +11,36 @@ import (
 	"capper/internal/segments"
 )
 
-// Week is how far back drift is looked for.
-const Week = 7 * 24 * time.Hour
+// week is how far back drift is looked for.
+const week = 7 * 24 * time.Hour
 
-// Earlier is the generation that drift is judged against.
-type Earlier struct {
+// earlier is the generation that drift is judged against.
+type earlier struct {
 	Generation *segments.Generation // nil when there is none to judge against
 	// Skipped are generations that would have been it and cannot be read, with the reason.
 	Skipped []string
 }
 
-// FindEarlier finds what was live a week before now, as far as it is still
+// findEarlier finds what was live a week before now, as far as it is still
 // there: the newest generation that is at least a week old; where all are
 // younger, the oldest. Only generations before the live one count, and none that
 // was rolled back from by the controls. A forced generation is where somebody has
 // looked: nothing before it is judged again. One that cannot be read gives way
 // to the next younger one.
-func FindEarlier(ctx context.Context, at objects.Source, controls *Controls, live string,
-	now time.Time) (*Earlier, error) {
+func findEarlier(ctx context.Context, at objects.Source, controls *controls, live string,
+	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {
-		return &Earlier{}, nil
+		return &earlier{}, nil
 	}
 	names, err := namesBefore(ctx, at, live)
 	if err != nil {
 		return nil, err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return controls.withdrawal(name, nil) != nil })
-	weekAgo := segments.TimeName(now.Add(-Week))
+	weekAgo := segments.TimeName(now.Add(-week))
 	old := func(name string) bool { return name[:len(weekAgo)] <= weekAgo }
 	if old(live) {
-		return &Earlier{}, nil
+		return &earlier{}, nil
 	}
 	var end int
 	var manifests []*segments.Manifest
@@ -62,7 +62,7 @@ func FindEarlier(ctx context.Context, at objects.Source, controls *Controls, liv
 	if i := slices.IndexFunc(manifests, func(m *segments.Manifest) bool { return m != nil && m.Reason != "" }); i >= 0 {
 		end = min(end, i)
 	}
-	found := &Earlier{}
+	found := &earlier{}
 	for i := end - 1; i >= 0 && found.Generation == nil && ctx.Err() == nil; i-- {
 		err := faults[i+1]
 		if err == nil {

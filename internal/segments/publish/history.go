@@ -34,12 +34,12 @@ type Listing struct {
 // manifest is a Fault of its row. The live generation that current.json names
 // is listed even if its manifest is gone.
 func List(ctx context.Context, at objects.Source) ([]Listing, error) {
-	list, _, err := ListNewest(ctx, at, math.MaxInt)
+	list, _, err := listNewest(ctx, at, math.MaxInt)
 	return list, err
 }
 
-// ListNewest is List of at most so many, and of the live one; more: there are others.
-func ListNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
+// listNewest is List of at most so many, and of the live one; more: there are others.
+func listNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
 		return nil, false, err

@@ -15,8 +15,8 @@ import (
 // leaseKey is the document that says whether somebody removes objects.
 const leaseKey = "gc.json"
 
-// ErrCollecting: another Collector is at work.
-var ErrCollecting = errors.New("another gc is running")
+// errCollecting: another Collector is at work.
+var errCollecting = errors.New("another gc is running")
 
 // LeaseError: a Collector was too slow to keep its lease, and removes no more.
 type LeaseError struct {
@@ -81,7 +81,7 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	if err == nil && holder.Holder != "" {
 		tag, err = awaitLease(ctx, at, func(now leaseDocument) error {
 			if now != holder {
-				return ErrCollecting
+				return errCollecting
 			}
 			return nil
 		})
@@ -94,7 +94,7 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 		LeaseMS: max(length.Milliseconds(), 1)}
 	l.renewed = time.Now()
 	if l.tag, err = swap(ctx, at, leaseKey, l.doc.encode(), l.tag); errors.Is(err, objects.ErrLostRace) {
-		err = ErrCollecting
+		err = errCollecting
 	}
 	return l, err
 }

@@ -59,7 +59,7 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	}
 	done := &Published{Manifest: m}
 	grew := sync.OnceValue(func() bool { return c.onlyGrew(base.Generation) })
-	err = p.goLive(ctx, p.upload(c.generation(m), base, done), base, func(c *Controls) error {
+	err = p.goLive(ctx, p.upload(c.generation(m), base, done), base, func(c *controls) error {
 		if c.Hold != nil && !grew() {
 			return &HoldError{*c.Hold}
 		}
@@ -69,7 +69,7 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 		return nil
 	})
 	if err == nil && reason != "" {
-		err = changeControls(ctx, p.Location, func(c *Controls) { c.lift(m) })
+		err = changeControls(ctx, p.Location, func(c *controls) { c.lift(m) })
 	}
 	if err == nil && !c.Partial {
 		err = p.noteChecked(ctx, m.Generation)
@@ -116,7 +116,7 @@ func sameSets(a, b []segments.Set) bool {
 // still is. A Collector that is at work is stopped, and waited for; one that
 // begins later gives current.json another tag, so that this looks again. So does
 // a hold: may looks whether what is to go live may.
-func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*Controls) error) error {
+func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 
 // admit looks at what stands in the way of a publish: controls.json, and a
 // Collector, for which it waits.
-func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*Controls) error) error {
+func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*controls) error) error {
 	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {
 		err = may(controls)
@@ -213,7 +213,7 @@ func (p *Publisher) rollback(ctx context.Context, earlier *segments.Generation, 
 	if err := p.withdraw(ctx, base, earlier.Manifest); err != nil {
 		return nil, err
 	}
-	return done, p.goLive(ctx, p.upload(earlier, base, done), base, func(*Controls) error { return nil })
+	return done, p.goLive(ctx, p.upload(earlier, base, done), base, func(*controls) error { return nil })
 }
 
 // noteChecked writes checked.json.

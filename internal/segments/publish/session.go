@@ -19,12 +19,12 @@ type Session struct {
 
 // taggedControls is controls.json as it was when it had the tag. It is not changed.
 type taggedControls struct {
-	controls *Controls
+	controls *controls
 	tag      string
 }
 
 // Controls returns what must not go live at a location, as it is there now.
-func (s *Session) Controls(ctx context.Context, at objects.Source) (*Controls, error) {
+func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, error) {
 	known := s.known.Load()
 	if known == nil {
 		known = &taggedControls{}
@@ -65,7 +65,7 @@ func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, 
 }
 
 // Controls returns what must not go live over the state, as it is at the location now.
-func (s *LiveState) Controls(ctx context.Context, at objects.Source) (*Controls, error) {
+func (s *LiveState) Controls(ctx context.Context, at objects.Source) (*controls, error) {
 	if s.session == nil {
 		return ReadControls(ctx, at)
 	}

@@ -98,12 +98,12 @@ func TestCompareSets(t *testing.T) {
 		Set{Name: "same", Bitmap: bitmap.Of(1)},
 		Set{Name: "empties", Bitmap: bitmap.Of()}, Set{Name: "young", Bitmap: bitmap.Of(1, 2)})
 	require.Equal(t, []Change{
-		{Set: "fills", State: Fills, After: 1, Added: 1},
-		{Set: "shrinks", State: Changed, Before: 10, After: 3, Added: 1, Removed: 8, Percent: 90,
+		{Set: "fills", State: fills, After: 1, Added: 1},
+		{Set: "shrinks", State: changed, Before: 10, After: 3, Added: 1, Removed: 8, Percent: 90,
 			Left: []uint32{1, 3, 4, 5, 6}},
 		{Set: "same", State: Same, Before: 1, After: 1},
-		{Set: "empties", State: Empties, Before: 1, Removed: 1, Percent: 100, Left: []uint32{5}},
-		{Set: "young", State: Appears, After: 2, Added: 2},
+		{Set: "empties", State: empties, Before: 1, Removed: 1, Percent: 100, Left: []uint32{5}},
+		{Set: "young", State: appears, After: 2, Added: 2},
 		{Set: "gone", State: Vanishes, Before: 9, Removed: 9, Percent: 100, Left: []uint32{70_000, 70_001, 70_002,
 			70_003, 70_004}},
 	}, after.CompareSets(before))

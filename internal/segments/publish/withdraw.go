@@ -17,7 +17,7 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 		return errors.New("a hold must have a reason")
 	}
 	since := p.now().UTC().Truncate(time.Second)
-	err := changeControls(ctx, p.Location, func(c *Controls) { c.Hold = &Hold{Reason: reason, Since: since} })
+	err := changeControls(ctx, p.Location, func(c *controls) { c.Hold = &Hold{Reason: reason, Since: since} })
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 // when there was none and nothing is published either: it is the wrong location.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
-	err := changeControls(ctx, p.Location, func(c *Controls) { was, c.Hold = c.Hold, nil })
+	err := changeControls(ctx, p.Location, func(c *controls) { was, c.Hold = c.Hold, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 // The note comes before the swap: whoever reads current.json after it finds the note.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
-	return changeControls(ctx, p.Location, func(c *Controls) {
+	return changeControls(ctx, p.Location, func(c *controls) {
 		c.lift(to)
 		if base.manifest == nil {
 			return // what it was is not known
@@ -59,9 +59,9 @@ func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.
 		c.lift(was)
 		for _, part := range slices.Concat(differing(setParts(was.Sets), setParts(to.Sets)),
 			differing(segmentParts(was.Segments), segmentParts(to.Segments))) {
-			c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: part.content(), At: at})
+			c.Withdrawn = append(c.Withdrawn, withdrawal{Generation: base.Name, Content: part.content(), At: at})
 		}
-		c.Withdrawn = append(c.Withdrawn, Withdrawal{Generation: base.Name, Content: content, At: at})
+		c.Withdrawn = append(c.Withdrawn, withdrawal{Generation: base.Name, Content: content, At: at})
 		c.Withdrawn = c.Withdrawn[max(0, len(c.Withdrawn)-maxWithdrawn):]
 	})
 }

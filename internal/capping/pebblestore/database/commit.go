@@ -9,7 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/directory"
 	"capper/internal/trace"
 )
 
@@ -71,17 +70,17 @@ type Copy struct {
 	At   time.Time // of the mark: what was answered until then is in the copy
 }
 
-// ErrCopied is that a copy is in use already.
-var ErrCopied = errors.New("another backup is in progress")
+// errCopied is that a copy is in use already.
+var errCopied = errors.New("another backup is in progress")
 
 // Copy makes a copy of the database with all that was committed before. Its tables are
 // links: it takes the room of the write-ahead logs, and of tables that the database has
 // replaced since. end removes it.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
-		return Copy{}, nil, ErrCopied
+		return Copy{}, nil, errCopied
 	}
-	dir := directory.CopyFolder(d.config.FS, d.config.Path)
+	dir := CopyFolder(d.config.FS, d.config.Path)
 	end = func() error {
 		defer d.copying.Store(false)
 		return d.config.FS.RemoveAll(dir)

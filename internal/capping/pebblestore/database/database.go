@@ -12,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/directory"
 )
 
 // Config is how a database is opened. Only Path is required.
@@ -58,15 +57,15 @@ type DB struct {
 	*pebble.DB // for batches and iterators; what is written is committed with Commit and Sync
 
 	config  Config
-	disk    *directory.Disk // what the database writes to
-	lock    io.Closer       // of the directory
-	created bool            // empty, by this Open
-	writes  chan struct{}   // one for each call under way that writes
-	reads   chan struct{}   // one for each that does not
-	written atomic.Int64    // commits so far
-	synced  atomic.Int64    // commits that are known to be durable
+	disk    *disk         // what the database writes to
+	lock    io.Closer     // of the directory
+	created bool          // empty, by this Open
+	writes  chan struct{} // one for each call under way that writes
+	reads   chan struct{} // one for each that does not
+	written atomic.Int64  // commits so far
+	synced  atomic.Int64  // commits that are known to be durable
 	damaged damage
-	upgrade atomic.Pointer[Upgrade] // nil: none is under way
+	upgrade atomic.Pointer[upgrade] // nil: none is under way
 	outage
 
 	guard       clockGuard
@@ -77,7 +76,7 @@ type DB struct {
 	watch       watch
 	copying     atomic.Bool    // for a backup
 	copied      atomic.Bool    // and no mark was set since
-	restored    *Restored      // from a backup; nil: never
+	restored    *restored      // from a backup; nil: never
 	running     sync.WaitGroup // calls, also those that nobody waits for any more
 }
 

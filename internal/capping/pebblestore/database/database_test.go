@@ -111,7 +111,7 @@ func TestMarkAfterCopy(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, end())
 	mark := func() uint64 {
-		known, err := Known(config.Path)
+		known, err := known(config.Path)
 		require.NoError(t, err)
 		return known.Mark
 	}
@@ -178,12 +178,12 @@ func TestReadable(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, checkReadable(Marker(2), nil, 1, 2))
 	require.NoError(t, checkReadable(Marker(1), nil, 1, 2))
-	require.NoError(t, checkReadable(Marker(2), &Upgrade{From: 1}, 1, 3))
-	require.ErrorContains(t, checkReadable(Marker(3), &Upgrade{From: 2}, 1, 2),
+	require.NoError(t, checkReadable(Marker(2), &upgrade{From: 1}, 1, 3))
+	require.ErrorContains(t, checkReadable(Marker(3), &upgrade{From: 2}, 1, 2),
 		"have format 3, which a newer version of capper wrote")
 	require.ErrorContains(t, checkReadable(Marker(1), nil, 2, 3), "start a version that supports both and let it "+
 		"finish the upgrade")
-	require.ErrorContains(t, checkReadable(Marker(2), &Upgrade{From: 1}, 2, 3),
+	require.ErrorContains(t, checkReadable(Marker(2), &upgrade{From: 1}, 2, 3),
 		"the logs have format 1, but this version of capper reads the formats 2 to 3")
 	require.ErrorContains(t, checkReadable(Marker(2)+" ", nil, 1, 2), "another build")
 }

@@ -4,7 +4,7 @@
 // user's, and nothing of what the values mean; the data layout is in the store's
 // doc.go. Of pacers it knows where their keys are, and which logs could not be read.
 //
-//	Open ─► directory.Probe ─► directory.Notes.Check ─► pebble.Open ─► format marker ─► identity ─► upgrade begun
+//	Open ─► probe ─► notes.Check ─► pebble.Open ─► format marker ─► identity ─► upgrade begun
 //	call ─► DB.Write ─► Commit … Commit ─► Sync             out of service: an error, at once
 //	     └► DB.Read  ─► Reader.Value ─► survey of a damaged block
 //
@@ -78,4 +78,40 @@
 // passed since by the processor's count: the store is down and says why. At a
 // start, where the file system has the same clock as a rule, it is compared with
 // that of the last mark: more than a day behind it, or 400 days ahead, is refused.
+//
+// # Backup
+//
+// Package backup is the archive of an embedded store: a tar file that says itself whether
+// it is whole.
+//
+//	files of the database, as they were at one instant
+//	FILES           the write-ahead logs and manifests among them, which a start demands
+//	marker.…        what leads to the rest; without it there is no database
+//	manifest.json   which store, until when, by which program; each file's size and SHA-256
+//	SHA256          that of all bytes before
+//
+// The archive ends with the sum, so it is written in one pass, to whatever takes bytes, and
+// one that was cut off has no end. The bytes from the sum's header on are determined by the
+// sum: Verify compares all of them, so a byte that is different anywhere is noticed, also
+// where tar would not look.
+//
+// Extract makes a directory of an archive that is whole. What leads to the rest comes last: of an
+// extraction that was killed a service says what is missing, and does not start.
+//
+// # Directory
+//
+// Package directory is the directory that a database lives in: what Pebble
+// writes to, and what must be found in it again. It knows files, no keys.
+//
+//	Pebble ──► Disk ──► file system      a refused write freezes all files, as a power cut does
+//	            └─────► FILES            which write-ahead logs and manifests there must be
+//
+// Pebble panics when its write-ahead log or manifest cannot be written, in part
+// with a mutex in a state that ends the process whoever recovers. So it never
+// sees such an error: Disk reports it and freezes the files. From then on nothing
+// in the directory changes, while Pebble is told that all went well.
+//
+// Pebble also opens a database whose write-ahead log is gone without what was in
+// it. So the file FILES has the names of the write-ahead logs and manifests,
+// noted after they are made and before they are removed; a start demands them.
 package database

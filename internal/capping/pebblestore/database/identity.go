@@ -16,7 +16,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"capper/internal/capping"
-	"capper/internal/capping/pebblestore/directory"
 )
 
 // identity is what the file beside the directory, PATH.id, remembers of the
@@ -40,7 +39,7 @@ func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + 
 // no file.
 func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
-	content, err := directory.ReadFile(c.FS, name)
+	content, err := readFile(c.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -70,7 +69,7 @@ func (c Config) hasDatabase() (bool, error) {
 	}
 	files, err := c.FS.List(c.Path)
 	for _, file := range files {
-		if directory.IsTable(file) || strings.HasSuffix(file, ".log") {
+		if IsTable(file) || strings.HasSuffix(file, ".log") {
 			return false, fmt.Errorf("the store has the file %s but lacks its manifest: restore the missing files, "+
 				"or use an empty directory", file)
 		}
@@ -192,7 +191,7 @@ func (d *DB) mark() error {
 	d.marked.Store(d.written.Load())
 	content, err := json.Marshal(next)
 	if err == nil {
-		err = directory.ReplaceFile(d.disk.FS, d.config.identityFile(), append(content, '\n'))
+		err = replaceFile(d.disk.FS, d.config.identityFile(), append(content, '\n'))
 	}
 	d.markTrouble.Store(nil)
 	if err != nil {
@@ -250,9 +249,9 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// Known is the store that belongs in the directory, as the file beside it says; the zero
+// known is the store that belongs in the directory, as the file beside it says; the zero
 // value: there is no such file.
-func Known(path string) (Copy, error) {
+func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
 		return Copy{}, err
@@ -260,22 +259,22 @@ func Known(path string) (Copy, error) {
 	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
 }
 
-// Restored says that a database was put back from a backup.
-type Restored struct {
+// restored says that a database was put back from a backup.
+type restored struct {
 	Until time.Time `json:"until"` // sends after it are not known
 	At    time.Time `json:"at"`
 }
 
 const restoredFile = "RESTORED"
 
-// Adopt says that the files which were put into the directory are that store, as of its mark, since an
+// adopt says that the files which were put into the directory are that store, as of its mark, since an
 // instant. It is the last step of putting a backup back.
-func Adopt(store Copy, since time.Time) error {
-	note, err := json.Marshal(Restored{store.At, since})
+func adopt(store Copy, since time.Time) error {
+	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {
 		return err
 	}
-	if err := directory.ReplaceFile(vfs.Default, filepath.Join(store.Dir, restoredFile),
+	if err := replaceFile(vfs.Default, filepath.Join(store.Dir, restoredFile),
 		append(note, '\n')); err != nil {
 		return err
 	}
@@ -283,16 +282,16 @@ func Adopt(store Copy, since time.Time) error {
 	if err != nil {
 		return err
 	}
-	return directory.ReplaceFile(vfs.Default, Config{Path: store.Dir}.identityFile(), append(content, '\n'))
+	return replaceFile(vfs.Default, Config{Path: store.Dir}.identityFile(), append(content, '\n'))
 }
 
 // Restored is the last backup that the database was put back from; nil: none.
-func (d *DB) Restored() *Restored { return d.restored }
+func (d *DB) Restored() *restored { return d.restored }
 
 // loadRestored reads what is noted of a backup. A note that cannot be read is none.
 func (d *DB) loadRestored() {
-	content, err := directory.ReadFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
-	found := new(Restored)
+	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
+	found := new(restored)
 	if err == nil && json.Unmarshal(content, found) == nil {
 		d.restored = found
 	}

@@ -62,7 +62,7 @@ func (d *DB) checkFormat() (version int, err error) {
 
 // checkReadable demands that a program which reads the formats from oldest to newest
 // reads what is marked, also those of its logs that an upgrade has not reached.
-func checkReadable(marker string, upgrade *Upgrade, oldest, newest int) error {
+func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	version := versionOf(marker)
 	from := version
 	if upgrade != nil && version <= newest {
@@ -90,16 +90,16 @@ func (d *DB) markEmpty() error {
 	return d.Set(MarkerKey, []byte(Marker(newestFormat)), pebble.Sync)
 }
 
-// Upgrade is how far the logs of a store have been rewritten into the newest
+// upgrade is how far the logs of a store have been rewritten into the newest
 // format.
-type Upgrade struct {
+type upgrade struct {
 	From, To int
 	Next     []byte // the key from which on there may be logs in an older format
 }
 
 // Upgrade is how far the rewriting is; nil: all logs are in the newest format, but those that cannot
 // be read.
-func (d *DB) Upgrade() *Upgrade { return d.upgrade.Load() }
+func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
 // upgradeKey has From (1) and Next while there may be logs in an older format.
 var upgradeKey = []byte("\x00upgrade")
@@ -112,7 +112,7 @@ func (d *DB) loadUpgrade() error {
 	if len(value) < 2 || value[1] != KeyLog {
 		return fmt.Errorf("upgrade value %x: must be a version and the key of a log", value)
 	}
-	d.upgrade.Store(&Upgrade{int(value[0]), newestFormat, value[1:]})
+	d.upgrade.Store(&upgrade{int(value[0]), newestFormat, value[1:]})
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (d *DB) beginUpgrade(from int) error {
 	}
 	batch := d.NewBatch()
 	defer batch.Close()
-	upgrade := &Upgrade{from, newestFormat, []byte{KeyLog}}
+	upgrade := &upgrade{from, newestFormat, []byte{KeyLog}}
 	_ = batch.Set(MarkerKey, []byte(Marker(newestFormat)), nil) // fails only for indexed batches
 	_ = batch.Set(upgradeKey, upgrade.value(), nil)
 	d.Commit(batch)
@@ -133,30 +133,30 @@ func (d *DB) beginUpgrade(from int) error {
 }
 
 // warning is what operators should know while the rewriting goes on.
-func (u *Upgrade) warning() string {
+func (u *upgrade) warning() string {
 	return fmt.Sprintf("logs are being rewritten from format %d to %d, %d %% of user ids are done: versions of "+
 		"capper that support only format %d can no longer open the store",
 		u.From, u.To, u.percent(), u.From)
 }
 
 // percent is how much of the range of user ids is done.
-func (u *Upgrade) percent() int {
+func (u *upgrade) percent() int {
 	user := append(slices.Clone(u.Next[1:]), 0, 0, 0, 0)
 	return int(uint64(binary.BigEndian.Uint32(user)) * 100 >> 32)
 }
 
-func (u *Upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
+func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
 // NoteUpgraded remembers that the logs before a key are in the newest format;
 // nil: all are. It is durable with, and never before, what was committed before.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()
-	var after *Upgrade
+	var after *upgrade
 	if next == nil || next[0] != KeyLog {
 		_ = batch.Delete(upgradeKey, nil) // fails only for indexed batches
 	} else {
-		after = &Upgrade{d.upgrade.Load().From, newestFormat, slices.Clone(next)}
+		after = &upgrade{d.upgrade.Load().From, newestFormat, slices.Clone(next)}
 		_ = batch.Set(upgradeKey, after.value(), nil)
 	}
 	d.Commit(batch)

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-
-	"capper/internal/capping/pebblestore/directory"
 )
 
 // Open opens the database in a directory, which is made when it is absent. It
@@ -29,7 +27,7 @@ func open(ctx context.Context, config Config) (*DB, error) {
 		return nil, err
 	}
 	d.created = !there
-	if d.lock, err = directory.Lock(config.FS, config.Path); err != nil {
+	if d.lock, err = lock(config.FS, config.Path); err != nil {
 		return nil, err
 	}
 	if err := d.openWithin(ctx, config); err != nil {
@@ -43,7 +41,7 @@ func newDB(config Config) *DB {
 		config: config,
 		writes: make(chan struct{}, maxCalls), reads: make(chan struct{}, maxCalls), outage: newOutage(),
 	}
-	d.disk = directory.New(config.FS, config.Path, func(err error) { _ = d.takeDown(err) })
+	d.disk = New(config.FS, config.Path, func(err error) { _ = d.takeDown(err) })
 	return d
 }
 
@@ -74,7 +72,7 @@ func (d *DB) openWithin(ctx context.Context, config Config) error {
 }
 
 func (d *DB) openDatabase(config Config) (err error) {
-	known, err := directory.Probe(config.FS, config.Path)
+	known, err := probe(config.FS, config.Path)
 	if err != nil {
 		return err
 	}
@@ -82,7 +80,7 @@ func (d *DB) openDatabase(config Config) (err error) {
 	if err := d.disk.Notes.Check(); err != nil {
 		return err
 	}
-	if err := config.FS.RemoveAll(directory.CopyFolder(config.FS, config.Path)); err != nil {
+	if err := config.FS.RemoveAll(CopyFolder(config.FS, config.Path)); err != nil {
 		return err // of a backup that was being made when the process was killed
 	}
 	if d.DB, err = pebble.Open(config.Path, d.options(config)); err != nil {

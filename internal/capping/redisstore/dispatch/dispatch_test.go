@@ -14,8 +14,6 @@ import (
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -31,7 +29,7 @@ func dispatcher(t *testing.T, addrs []string) (d *Dispatcher, prefixes []string)
 		partitions = append(partitions, topology.Partition{Slot: keyspace.Slot(p), Prefix: prefix})
 	}
 	top := topology.New(topology.Config{
-		Options:     connect.Options{Addrs: addrs, AttemptTimeout: time.Second, Connections: Lanes + 4},
+		Options:     topology.Options{Addrs: addrs, AttemptTimeout: time.Second, Connections: Lanes + 4},
 		ReplicaAcks: topology.FixedAcks(0), Namespace: namespace, Partitions: partitions,
 		Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -68,7 +66,7 @@ func (e *echo) Apply(c *Command) (int, error) {
 // the run has already seen to.
 func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	t.Parallel()
-	d, prefixes := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	d, prefixes := dispatcher(t, testkit.Start(t, testkit.Options{}).Addrs)
 	here, there := 0, 0
 	for p := range prefixes {
 		if d.top.Route(p) != d.top.Route(here) {
@@ -90,8 +88,8 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 // Senders of nodes that are gone are dropped, those of others kept.
 func TestSendersOfForgottenNodesAreDropped(t *testing.T) {
 	t.Parallel()
-	d, _ := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
-	stranger, _ := dispatcher(t, testcluster.Single(t, testcluster.Options{}).Addrs)
+	d, _ := dispatcher(t, testkit.Start(t, testkit.Options{}).Addrs)
+	stranger, _ := dispatcher(t, testkit.Single(t, testkit.Options{}).Addrs)
 	gone, known := stranger.top.Route(0), d.top.Masters()
 	d.sender(gone)
 	kept := d.sender(known[0])

@@ -11,7 +11,6 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 const (
@@ -141,7 +140,7 @@ func (s *sender) send(commands []*Command) (size int) {
 	sign := s.node.AskSign(ctx, pipe, last, replicas != nil)
 	confirmation := s.node.AskReplicas(ctx, pipe, replicas, s.config.WaitForAcks)
 	size = pipe.Len()
-	if err := connect.Exec(ctx, pipe); err != nil {
+	if err := topology.Exec(ctx, pipe); err != nil {
 		fail(commands, &errUnsent{err})
 		return size
 	}

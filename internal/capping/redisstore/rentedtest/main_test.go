@@ -17,7 +17,6 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore"
 	"capper/internal/capping/redisstore/rentedtest"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	net.DefaultResolver = names.Resolver()
-	status := testcluster.Run(m)
+	status := testkit.Run(m)
 	names.Close()
 	os.Exit(status)
 }

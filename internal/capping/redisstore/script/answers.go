@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 )
 
 // Kinds of fields of the answers about a message: the channel's number, the kind, and what
@@ -43,7 +43,7 @@ type AnswerKeys struct{ Answers, Index, Message string }
 
 // Answers sets the call of answers.lua that adds the delta: flush names it, keep is for how
 // long it is kept, begins that a message of which nothing is remembered is counted from now on.
-func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [FlushSize]byte, keep time.Duration,
+func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
 	for _, key := range []string{keys.Answers, keys.Index, keys.Message} {
@@ -73,7 +73,7 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *campaign.Delta, flush [Flu
 }
 
 // eachAnswer calls what for every count.
-func eachAnswer(a *campaign.Answers, what func(kind byte, name string, n int64)) {
+func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)
 	what(answerAllowed, "", a.Allowed)
@@ -93,11 +93,11 @@ func eachAnswer(a *campaign.Answers, what func(kind byte, name string, n int64))
 }
 
 // DecodeAnswers reads the answers about a message, as HGETALL has them, by channel.
-func DecodeAnswers(fields []string) (map[capping.Channel]*campaign.Answers, error) {
+func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, error) {
 	if len(fields)%2 != 0 {
 		return nil, ErrReply
 	}
-	found := map[capping.Channel]*campaign.Answers{}
+	found := map[capping.Channel]*messages.Answers{}
 	for ; len(fields) > 0; fields = fields[2:] {
 		digits := strings.IndexFunc(fields[0], func(r rune) bool { return r < '0' || r > '9' })
 		if digits <= 0 {
@@ -109,7 +109,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*campaign.Answers, erro
 		}
 		of := found[capping.Channel(channel)]
 		if of == nil {
-			of = &campaign.Answers{}
+			of = &messages.Answers{}
 			found[capping.Channel(channel)] = of
 		}
 		if err := setAnswer(of, fields[0][digits], fields[0][digits+1:], fields[1]); err != nil {
@@ -120,7 +120,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*campaign.Answers, erro
 }
 
 // setAnswer sets what a field holds. Kinds of later versions are left out.
-func setAnswer(a *campaign.Answers, kind byte, name, value string) error {
+func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {
 		a.Configs = slices.Collect(strings.Lines(value))
 		for i, line := range a.Configs {
@@ -143,7 +143,7 @@ func setAnswer(a *campaign.Answers, kind byte, name, value string) error {
 	return nil
 }
 
-func setCount(a *campaign.Answers, kind byte, name string, n int64) {
+func setCount(a *messages.Answers, kind byte, name string, n int64) {
 	named := map[string]int64{name: n}
 	switch kind {
 	case answerCalls:
@@ -157,16 +157,16 @@ func setCount(a *campaign.Answers, kind byte, name string, n int64) {
 	case answerUnavailable:
 		a.Unavailable = n
 	case answerDenied:
-		a.Add(&campaign.Answers{Denied: named})
+		a.Add(&messages.Answers{Denied: named})
 	case answerSuppressed:
-		a.Add(&campaign.Answers{Suppressed: named})
+		a.Add(&messages.Answers{Suppressed: named})
 	case answerShadow:
-		a.Add(&campaign.Answers{Shadow: named})
+		a.Add(&messages.Answers{Shadow: named})
 	case segmentAsked:
-		a.Add(&campaign.Answers{Segments: map[string]campaign.SegmentAnswers{name: {Asked: n}}})
+		a.Add(&messages.Answers{Segments: map[string]messages.SegmentAnswers{name: {Asked: n}}})
 	case segmentAllowed:
-		a.Add(&campaign.Answers{Segments: map[string]campaign.SegmentAnswers{name: {Allowed: n}}})
+		a.Add(&messages.Answers{Segments: map[string]messages.SegmentAnswers{name: {Allowed: n}}})
 	case segmentDenied:
-		a.Add(&campaign.Answers{Segments: map[string]campaign.SegmentAnswers{name: {Denied: n}}})
+		a.Add(&messages.Answers{Segments: map[string]messages.SegmentAnswers{name: {Denied: n}}})
 	}
 }

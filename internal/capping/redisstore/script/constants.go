@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 	"capper/internal/pacing"
 )
 
@@ -36,7 +36,7 @@ func constants() map[string]string {
 		"COUNT": int64(modeCount), "COUNT_BITS": countBits,
 		"COUNT_SLACK": countSlack, "FLUSH": FlushSize, "FLUSHES": flushes, "CONFIGS": mostConfigs,
 		"ANSWER_FIELDS": answerFields,
-		"COUNT_LEAST":   campaign.MinKeep.Milliseconds(), "COUNT_MOST": campaign.MaxKeep.Milliseconds(),
+		"COUNT_LEAST":   messages.MinKeep.Milliseconds(), "COUNT_MOST": messages.MaxKeep.Milliseconds(),
 
 		"PACE_HEADER": paceHeaderSize, "RUN": pacing.RunSize, "TRAILER": trailerSize, "FIXED": trailerSize - fixedAt,
 		"LIMITS":   limitCount,

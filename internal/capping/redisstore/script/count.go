@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 )
 
 // This file has the keys and fields of the counts of messages, and the arguments of atleast.lua.
@@ -61,7 +61,7 @@ const atLeastField = "least"
 
 // DecodeCounts adds the fields of a message's counts, as HGETALL has them, to sends by channel. It reports whether
 // the fields are lower bounds.
-func DecodeCounts(fields []string, sends map[capping.Channel]campaign.Sends) (atLeast bool, err error) {
+func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {
 		return false, ErrReply
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/campaign"
 	"capper/internal/capping"
+	"capper/internal/messages"
 )
 
 // A call that counts names the counts as its last key, and says so in its header.
@@ -41,7 +41,7 @@ func TestCallsThatCount(t *testing.T) {
 
 func TestStoredCounts(t *testing.T) {
 	t.Parallel()
-	sends := map[capping.Channel]campaign.Sends{}
+	sends := map[capping.Channel]messages.Sends{}
 	for _, c := range []struct {
 		fields  []string
 		atLeast bool
@@ -54,7 +54,7 @@ func TestStoredCounts(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.atLeast, atLeast)
 	}
-	require.Equal(t, map[capping.Channel]campaign.Sends{
+	require.Equal(t, map[capping.Channel]messages.Sends{
 		7: {Recorded: 430000000000005%(1<<34) + 3, Released: 2}, 0: {Recorded: 1}, 255: {Released: 4},
 	}, sends)
 	for _, fields := range [][]string{{"7"}, {"7", "x"}, {"7", ""}} {
@@ -78,13 +78,13 @@ func TestCommandThatMarksCounts(t *testing.T) {
 // What is stored of answers is what was added.
 func TestStoredAnswers(t *testing.T) {
 	t.Parallel()
-	delta := campaign.Delta{
-		Key: campaign.Key{Message: capping.Message{Namespace: "growth", ID: "m"}, Channel: 200},
-		Answers: campaign.Answers{
+	delta := messages.Delta{
+		Key: messages.Key{Message: capping.Message{Namespace: "growth", ID: "m"}, Channel: 200},
+		Answers: messages.Answers{
 			Calls: 1, Asked: 100, Allowed: 2, Replayed: 3, Unavailable: 4,
 			Denied: map[string]int64{"daily": 5, "": 6, "ü 7": 7}, Suppressed: map[string]int64{"a/b": 8},
 			Shadow:   map[string]int64{"x": 9},
-			Segments: map[string]campaign.SegmentAnswers{"new": {Asked: 1, Allowed: 2, Denied: 3}, "none": {Asked: 1}},
+			Segments: map[string]messages.SegmentAnswers{"new": {Asked: 1, Allowed: 2, Denied: 3}, "none": {Asked: 1}},
 			First:    5, Last: 9, Configs: []string{"v1", "v2"},
 		},
 	}
@@ -102,12 +102,12 @@ func TestStoredAnswers(t *testing.T) {
 	}
 	found, err := DecodeAnswers(stored)
 	require.NoError(t, err)
-	require.Equal(t, map[capping.Channel]*campaign.Answers{200: &delta.Answers}, found)
+	require.Equal(t, map[capping.Channel]*messages.Answers{200: &delta.Answers}, found)
 	for _, fields := range [][]string{{"7c"}, {"7c", "x"}, {"256c", "1"}, {"7f", "1.5"}} {
 		_, err := DecodeAnswers(fields)
 		require.ErrorIs(t, err, ErrReply)
 	}
-	few := campaign.Delta{Key: delta.Key, Answers: campaign.Answers{Asked: capping.BulkUsers - 1}}
+	few := messages.Delta{Key: delta.Key, Answers: messages.Answers{Asked: capping.BulkUsers - 1}}
 	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &few, [FlushSize]byte{1}, time.Hour, false)
 	require.Empty(t, a.args[10], "begins no campaign")
 	require.Empty(t, a.args[11], "no call")

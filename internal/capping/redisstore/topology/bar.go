@@ -18,12 +18,12 @@ type Bar struct {
 
 // Reasons of bars, as metrics label them.
 const (
-	Gone    = "gone"    // the server was emptied
+	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
 	Older   = "older"   // the server came back with an older state
-	Ahead   = "clock"   // the server's clock was ahead
+	ahead   = "clock"   // the server's clock was ahead
 	Torn    = "parted"  // a failover in the middle of a slot's move
-	Broken  = "broken"  // a server did what drops logs, and no operator has accepted it yet
+	broken  = "broken"  // a server did what drops logs, and no operator has accepted it yet
 )
 
 // Error is what happened, and the way back.
@@ -34,8 +34,8 @@ func (b *Bar) What() string { return b.what }
 
 // Group is what bars have in common that are told together: the reason, and of a broken promise the server.
 func (b *Bar) Group() string {
-	if b.Reason == Broken {
-		return Broken + ": " + b.what
+	if b.Reason == broken {
+		return broken + ": " + b.what
 	}
 	return b.Reason
 }
@@ -46,7 +46,7 @@ func (b *Bar) Names(addr string) bool { return b.node == addr }
 // Remedy is to leave the users undecided.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
-var barGone = &Bar{Reason: Gone, what: "the server was emptied, and its recorded sends are lost",
+var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded sends are lost",
 	way: "the users are unavailable until " + restart}
 
 var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
@@ -67,13 +67,13 @@ func barOlder(by time.Duration) *Bar {
 }
 
 // Reasons are those of bars.
-func Reasons() []string { return []string{Gone, Dropped, Older, Ahead, Torn, Broken} }
+func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
 // restart is the way back where history is lost for good.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
-	return &Bar{Reason: Ahead, what: fmt.Sprintf("the clock of the server was ahead by %v, so logs may have expired "+
+	return &Bar{Reason: ahead, what: fmt.Sprintf("the clock of the server was ahead by %v, so logs may have expired "+
 		"too early", by.Round(time.Second)),
 		way: "the users are unavailable until that time has come, or " + restart}
 }

@@ -6,9 +6,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Belief is that the signs of partitions have been looked at on the node, since its server started and since
+// belief is that the signs of partitions have been looked at on the node, since its server started and since
 // it holds them.
-type Belief struct {
+type belief struct {
 	node *Node
 	run  *string
 }
@@ -16,15 +16,15 @@ type Belief struct {
 // Believe is the belief with which commands for the partitions are sent to the node, or why there is none: the
 // server has started, or has become their master, and nobody has looked at their signs since. They are looked at
 // now. Partitions that the node is asked for only while it takes them over are none of these.
-func (n *Node) Believe(partitions []int) (Belief, error) {
+func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
-		return Belief{}, nil
+		return belief{}, nil
 	}
-	b := Belief{n, n.process.Load()}
+	b := belief{n, n.process.Load()}
 	for _, p := range partitions {
 		if looked := n.top.looked[p].Load(); looked == nil || *looked != b {
 			n.doubt()
-			return Belief{}, errUnseen{}
+			return belief{}, errUnseen{}
 		}
 	}
 	return b, nil
@@ -32,7 +32,7 @@ func (n *Node) Believe(partitions []int) (Belief, error) {
 
 // Judge is why the replies of the pipeline may not be believed, or nil: the server may have started
 // anew before it.
-func (b Belief) Judge() error {
+func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
 	}

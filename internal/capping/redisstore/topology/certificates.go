@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // certificatesEvery is how often every server is asked for its certificate: connections that stand outlive one
@@ -54,7 +52,7 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 }
 
 // Certificates are those that servers showed lately, by address; none without TLS.
-func (t *Topology) Certificates() map[string]connect.Certificate { return t.config.Shown.All() }
+func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
 // certificateSoon is how long before its end a certificate is a warning, as CapperRedisCertificateExpiresSoon has it.
 const certificateSoon = 7 * 24 * time.Hour
@@ -66,7 +64,7 @@ func (t *Topology) certificateWarnings() map[string]string {
 		switch left := c.Ends.Sub(t.config.Clock()); {
 		case c.Refusal != nil:
 			warnings[addr] = fmt.Sprintf("node %s: new connections reject its certificate: %v: %s", addr, c.Refusal,
-				cmp.Or(connect.CertificateHint(c.Refusal), "renew it"))
+				cmp.Or(CertificateHint(c.Refusal), "renew it"))
 		case left < certificateSoon:
 			warnings[addr] = fmt.Sprintf("node %s: its certificate expires at %s: renew it, because new connections "+
 				"will fail after that",

@@ -8,14 +8,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"capper/internal/capping/redisstore/topology/examine"
 )
 
 // Check examines every master and its replicas for what would break a promise
 // (an error) or only costs memory or cannot be seen (warnings).
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
-	var f examine.Findings
+	var f Findings
 	if t.config.ReplicaAcks.None() {
 		f.Warn(noAcks)
 	}
@@ -37,9 +35,9 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 }
 
 // checkMasters examines every master, and returns those that answered.
-func (t *Topology) checkMasters(ctx context.Context, f *examine.Findings) (reached []*Node) {
+func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*Node) {
 	for _, n := range t.Masters() {
-		var own examine.Findings
+		var own Findings
 		if err := n.check(ctx, &own); err != nil {
 			f.Miss("node %s: not checked: %v", n.addr, err)
 			continue
@@ -62,7 +60,7 @@ func (t *Topology) announcedHint() string {
 		"that capper can reach"
 }
 
-func (n *Node) check(ctx context.Context, f *examine.Findings) error {
+func (n *Node) check(ctx context.Context, f *Findings) error {
 	usable, err := n.inspect(ctx, f)
 	if err != nil || !usable {
 		return err
@@ -72,7 +70,7 @@ func (n *Node) check(ctx context.Context, f *examine.Findings) error {
 
 // inspect examines the rights of the store's user and the settings of a master.
 // Without the rights nothing else can be asked.
-func (n *Node) inspect(ctx context.Context, f *examine.Findings) (usable bool, err error) {
+func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
 	defer cancel()
 	found, err := n.top.rules.Survey(ctx, n.client, n.top.trial("node "+n.addr, n))
@@ -85,8 +83,8 @@ func (n *Node) inspect(ctx context.Context, f *examine.Findings) (usable bool, e
 
 // trial is what rights are tried with: a key of a partition that the node
 // holds. Nil: the server is not known to hold any.
-func (t *Topology) trial(who string, n *Node) examine.Trial {
-	trial := examine.Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
+func (t *Topology) trial(who string, n *Node) Trial {
+	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
 	for p := range t.config.Partitions {
 		if n != nil && t.Route(p) == n {
 			trial.Key, trial.Held = t.config.Partitions[p].trialKey(), true
@@ -96,7 +94,7 @@ func (t *Topology) trial(who string, n *Node) examine.Trial {
 	return trial
 }
 
-func (n *Node) checkReplicas(ctx context.Context, f *examine.Findings) error {
+func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {
 		return nil
@@ -152,7 +150,7 @@ func (n *Node) vetDue() bool {
 // users would be unavailable, so operators are told. A replica that does not
 // answer is no news: it is known otherwise.
 func (n *Node) vet(ctx context.Context) {
-	var f, copies examine.Findings
+	var f, copies Findings
 	usable, err := n.inspect(ctx, &f)
 	if err == nil && usable {
 		err = n.checkReplicas(ctx, &copies) // lookAtReplicas reports a shortage
@@ -188,7 +186,7 @@ func (n *Node) logFindings(known []string, broken string) {
 }
 
 // noteFindings keeps what an examination found, in place of what the one before did.
-func (n *Node) noteFindings(f *examine.Findings) {
+func (n *Node) noteFindings(f *Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
 	n.nameless.Store(false) // who took the right away may have given it back
 	n.warned, n.missed, n.breach = nil, nil, ""
@@ -196,7 +194,7 @@ func (n *Node) noteFindings(f *examine.Findings) {
 }
 
 // addFindings adds to what the latest examination found.
-func (n *Node) addFindings(f *examine.Findings) {
+func (n *Node) addFindings(f *Findings) {
 	n.warned = append(n.warned, f.Warnings...)
 	n.missed = append(n.missed, f.Missed...)
 	if err := errors.Join(f.Refusals...); err != nil {

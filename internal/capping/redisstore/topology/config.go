@@ -5,14 +5,11 @@ import (
 	"log/slog"
 	"strconv"
 	"time"
-
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/capping/redisstore/topology/examine"
 )
 
 // Config of a Topology. Everything is required but where Options say otherwise.
 type Config struct {
-	connect.Options
+	Options
 
 	ReplicaAcks       Acks
 	ClockSkew         time.Duration // that is tolerated between machines; 0: no guard
@@ -52,8 +49,8 @@ func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
 // rules are what every server has to keep.
-func (c *Config) rules() *examine.Rules {
-	return &examine.Rules{
+func (c *Config) rules() *Rules {
+	return &Rules{
 		Namespace: c.Namespace, Username: c.Username, HashFields: c.HashFields,
 		Unreplicated: c.ReplicaAcks.None(), CountedReplicas: c.ReplicaAcks == Healthy,
 		WithoutAppendOnly: c.WithoutAppendOnly,

@@ -26,9 +26,9 @@ type Breach struct {
 
 // Reasons of breaches, as metrics label them.
 const (
-	Evicting   = "policy"      // the server's maxmemory-policy evicts
+	evicting   = "policy"      // the server's maxmemory-policy evicts
 	Evicted    = "evicted"     // evicted_keys moved since the store began
-	AppendOnly = "append_only" // the append-only file is off
+	appendOnly = "append_only" // the append-only file is off
 )
 
 // Open reports whether nobody has accepted the breach.
@@ -65,7 +65,7 @@ func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
 	}
-	return &Bar{Reason: Broken, node: b.Node,
+	return &Bar{Reason: broken, node: b.Node,
 		what: fmt.Sprintf("node %s: %s, since %s", b.Node, b.told().What, b.Since.UTC().Format(time.RFC3339)),
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
@@ -79,9 +79,9 @@ type serverRun struct {
 	AppendOnly bool `json:"append_only,omitempty"`
 }
 
-// Ledger is what is known of breaches, and of the runs of servers. Each instance has it in memory and
+// ledger is what is known of breaches, and of the runs of servers. Each instance has it in memory and
 // merges it with the copies in the store: what one of them lost, another brings back.
-type Ledger struct {
+type ledger struct {
 	users    int // how many partitions have any
 	mu       sync.Mutex
 	read     bool // a copy with entries was read, or all of them were
@@ -100,7 +100,7 @@ const (
 const runKept = 90 * 24 * time.Hour
 
 // fields is the ledger as a copy holds it.
-func (l *Ledger) fields() map[string]string {
+func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
 		fields[partitionField+strconv.Itoa(p)] = encode(b)
@@ -117,7 +117,7 @@ func encode(v any) string {
 }
 
 // merge takes what a copy holds that is later. A field that cannot be read counts as missing.
-func (l *Ledger) merge(copied map[string]string) {
+func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
 		case strings.HasPrefix(field, partitionField):
@@ -143,7 +143,7 @@ func (l *Ledger) merge(copied map[string]string) {
 
 // prune drops accepted breaches that no limit can see any more, and runs of servers that have not been
 // seen for long.
-func (l *Ledger) prune(now time.Time, retention time.Duration) {
+func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {
 		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention))
 	})
@@ -157,7 +157,7 @@ type BrokenPromise struct {
 }
 
 // broken are the breaches for which keep holds, those of one node and reason together, in order of nodes.
-func (l *Ledger) broken(keep func(*Breach) bool) []BrokenPromise {
+func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return promises(l.breaches, l.users, keep)
@@ -199,6 +199,6 @@ func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	return promises(l.breaches, users, (*Breach).Open)
 }
 
-func newLedger(users int) *Ledger {
-	return &Ledger{users: users, breaches: map[int]*Breach{}, runs: map[string]serverRun{}}
+func newLedger(users int) *ledger {
+	return &ledger{users: users, breaches: map[int]*Breach{}, runs: map[string]serverRun{}}
 }

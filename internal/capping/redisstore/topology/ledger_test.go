@@ -13,7 +13,7 @@ func TestLedgersAgreeOnWhatHolds(t *testing.T) {
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 	open := func(since, seen int, evicted int64) Breach {
-		return Breach{Reason: Evicting, Since: at(since), At: at(seen).UnixMilli(), Evicted: evicted}
+		return Breach{Reason: evicting, Since: at(since), At: at(seen).UnixMilli(), Evicted: evicted}
 	}
 	accepted := func(b Breach, when int) Breach {
 		b.Accepted, b.At = at(when), at(when).UnixMilli()

@@ -7,8 +7,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // history is what a server outside a cluster says of its data: a server and
@@ -26,7 +24,7 @@ func (n *Node) history(ctx context.Context) history {
 	if err != nil {
 		return history{node: n, err: fmt.Errorf("node %s: %w", n.addr, err)}
 	}
-	facts := connect.ParseInfo(text)
+	facts := ParseInfo(text)
 	h := history{node: n, role: facts["role"], id: facts["master_replid"], former: facts["master_replid2"]}
 	if facts["master_host"] != "" {
 		h.follows = net.JoinHostPort(facts["master_host"], facts["master_port"])

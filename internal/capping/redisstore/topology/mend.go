@@ -66,7 +66,7 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 	evicted := n.top.ledger.evictedSince(now)
 	for _, s := range signs {
 		if b := open[s.partition]; b != nil {
-			evicted, withoutFile = max(evicted, b.Evicted), withoutFile || b.Reason == AppendOnly
+			evicted, withoutFile = max(evicted, b.Evicted), withoutFile || b.Reason == appendOnly
 		}
 	}
 	for _, s := range signs {
@@ -89,9 +89,9 @@ func (b *Breach) explains(outcome string, evicted bool) bool {
 	case "gone":
 		return true
 	case "unmarked":
-		return b.Reason != AppendOnly || evicted
+		return b.Reason != appendOnly || evicted
 	case "older":
-		return b.Reason == AppendOnly
+		return b.Reason == appendOnly
 	}
 	return false
 }
@@ -104,7 +104,7 @@ func (n *Node) flushed(ctx context.Context) bool {
 }
 
 // evictedSince is how many keys the run has evicted that nobody has accepted yet.
-func (l *Ledger) evictedSince(p promise) int64 {
+func (l *ledger) evictedSince(p promise) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.evicted < 0 {

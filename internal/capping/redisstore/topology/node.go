@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"capper/internal/capping/redisstore/fault"
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // Node is one Redis server, and what is known of it. It is safe for concurrent use.
@@ -21,7 +20,7 @@ type Node struct {
 	addr    string
 	client  *redis.Client
 	top     *Topology
-	trips   connect.RoundTrips
+	trips   RoundTrips
 	scripts atomic.Bool            // whether the scripts were loaded, as far as we know
 	id      atomic.Pointer[string] // in the cluster; nil: not known yet
 	told    atomic.Pointer[gossip] // nil: it was not asked yet
@@ -123,7 +122,7 @@ func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.LoadScripts(ctx, pipe)
-	if connect.Exec(ctx, pipe) == nil {
+	if Exec(ctx, pipe) == nil {
 		n.MarkLoaded(loads)
 	}
 }

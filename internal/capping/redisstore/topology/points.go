@@ -42,7 +42,7 @@ type progress struct {
 	settled point     // it never goes back behind it
 	latest  point     // as of the look at since
 	since   time.Time // zero: none yet
-	on      Belief    // the server of that look, and its run
+	on      belief    // the server of that look, and its run
 }
 
 // settled is the point behind which the partition never goes back.
@@ -62,7 +62,7 @@ func (h *points) told(partition int, p point) {
 
 // reached takes the point of a look that began at the time on a run of a server, and that as many replicas have as
 // a send needs. A server that started since the look before may have lost that one's point, so that it settles nothing.
-func (h *points) reached(partition int, p point, on Belief, began time.Time) {
+func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	one := &h.partitions[partition]

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"capper/internal/capping/redisstore/fault"
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // standing is what a master said of its promises at the last look.
@@ -32,7 +31,7 @@ type promise struct {
 }
 
 // promiseOf reads INFO. What a server hides counts as kept: start-up warns of it.
-func (t *Topology) promiseOf(n *Node, facts connect.Facts) promise {
+func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
 		p.run = n.addr
@@ -57,7 +56,7 @@ func (t *Topology) withoutFile(p promise) bool {
 }
 
 // judge takes what a master says of its promises: one that is broken bars what it holds.
-func (n *Node) judge(facts connect.Facts) {
+func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
 	l.mu.Lock()
@@ -77,7 +76,7 @@ func (n *Node) judge(facts connect.Facts) {
 // baseline is up to where evicted_keys of the run are known, or accepted. The counter of a run that the
 // ledger does not know began at 0, but when the ledger itself begins: what servers had evicted before
 // the store is none of its keys.
-func (l *Ledger) baseline(addr string, p promise, now time.Time) int64 {
+func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
 	switch {
@@ -102,11 +101,11 @@ func (l *Ledger) baseline(addr string, p promise, now time.Time) int64 {
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
-		return Evicting, fmt.Sprintf("maxmemory-policy is %s, which silently deletes recorded sends", p.evicting)
+		return evicting, fmt.Sprintf("maxmemory-policy is %s, which silently deletes recorded sends", p.evicting)
 	case p.evicted > 0 && p.evicted != known:
 		return Evicted, evictedText(p.evicted, known)
 	case withoutFile:
-		return AppendOnly, "appendonly is no: a restart loses recorded sends"
+		return appendOnly, "appendonly is no: a restart loses recorded sends"
 	}
 	return "", ""
 }
@@ -138,7 +137,7 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 
 // mark opens the breach of the partition, under the ledger's lock. Where one is open it counts evicted keys, and notes
 // the policy that evicted them. news is that operators learn more than a larger number.
-func (l *Ledger) mark(p int, b Breach) (news bool) {
+func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
 		b.At = max(b.At, before.At+1)
@@ -147,7 +146,7 @@ func (l *Ledger) mark(p int, b Breach) (news bool) {
 		l.breaches[p] = &b
 		return true
 	}
-	why := before.Reason == Evicted && b.Reason == Evicting
+	why := before.Reason == Evicted && b.Reason == evicting
 	if !why && b.Evicted <= before.Evicted {
 		return false
 	}
@@ -201,8 +200,8 @@ const (
 	evictionEvery = 10 * time.Millisecond
 )
 
-// EvictedQuestion is how many keys a server has evicted, and when a pipeline asked for it.
-type EvictedQuestion struct {
+// evictedQuestion is how many keys a server has evicted, and when a pipeline asked for it.
+type evictedQuestion struct {
 	info  *redis.StringCmd
 	asked int64 // µs
 }
@@ -210,7 +209,7 @@ type EvictedQuestion struct {
 // AskEvicted adds to a pipeline the question how many keys the server has evicted, behind commands for
 // so many users: a log that was gone before any of them shows. Nil: it is not asked. A question whose answer is
 // on its way still spares no other one.
-func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *EvictedQuestion {
+func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
 		return nil
@@ -220,11 +219,11 @@ func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) 
 	if s != nil && users < evictionUsers && since >= 0 && since < evictionEvery {
 		return nil
 	}
-	return &EvictedQuestion{pipe.Info(ctx, "stats"), now}
+	return &evictedQuestion{pipe.Info(ctx, "stats"), now}
 }
 
 // JudgeEvicted is why nothing of the pipeline with this question may be believed, or nil.
-func (n *Node) JudgeEvicted(asked *EvictedQuestion) error {
+func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	s := n.standing.Load()
 	switch {
 	case asked == nil:
@@ -414,9 +413,9 @@ func (t *Topology) LookAtPromises(ctx context.Context) error {
 			defer mu.Unlock()
 			switch {
 			case err == nil && masters[n]:
-				n.judge(connect.ParseInfo(text))
+				n.judge(ParseInfo(text))
 			case err == nil:
-				t.noteRun(n, connect.ParseInfo(text))
+				t.noteRun(n, ParseInfo(text))
 			case masters[n]:
 				faults = append(faults, fmt.Errorf("node %s: %w", n.addr, err))
 			}
@@ -442,7 +441,7 @@ func (t *Topology) EvictedBefore() map[string]int64 {
 }
 
 // noteRun notes up to where a replica has evicted: it may be a master some day.
-func (t *Topology) noteRun(n *Node, facts connect.Facts) {
+func (t *Topology) noteRun(n *Node, facts Facts) {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
 	t.ledger.baseline(n.addr, t.promiseOf(n, facts), time.Now())
@@ -504,7 +503,7 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", n.addr, err)
 		}
-		p := t.promiseOf(n, connect.ParseInfo(text))
+		p := t.promiseOf(n, ParseInfo(text))
 		t.ledger.mu.Lock()
 		withoutFile := t.withoutFile(p)
 		t.ledger.mu.Unlock()
@@ -522,7 +521,7 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 }
 
 // accept marks what is open, and takes what the servers have evicted as known.
-func (l *Ledger) accept(why string, found map[string]promise, now time.Time) {
+func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {
 		if b.Open() {
 			taken := *b

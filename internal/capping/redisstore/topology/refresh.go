@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 const (
@@ -122,8 +120,8 @@ func (t *Topology) attempt() time.Duration {
 func (t *Topology) LongestAttempt() time.Duration { return t.config.LongestAttempt() }
 
 // farthest is the round trips to the node that is furthest away.
-func (t *Topology) farthest() *connect.RoundTrips {
-	farthest := &connect.RoundTrips{}
+func (t *Topology) farthest() *RoundTrips {
+	farthest := &RoundTrips{}
 	for _, n := range t.Nodes() {
 		if n.trips.Time() > farthest.Time() {
 			farthest = &n.trips

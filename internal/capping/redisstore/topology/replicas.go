@@ -11,11 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"capper/internal/capping/redisstore/fault"
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
-// Shard is a master with its replicas, as the last refresh found them.
-type Shard struct {
+// shard is a master with its replicas, as the last refresh found them.
+type shard struct {
 	Addr     string // of the master
 	Working  int    // replicas that can hold a send
 	Known    int    // replicas, also those that cannot; 0 where the master does not answer
@@ -23,10 +22,10 @@ type Shard struct {
 }
 
 // Shards are the masters that hold partitions, in order of the first.
-func (t *Topology) Shards() (shards []Shard) {
+func (t *Topology) Shards() (shards []shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())
-		shards = append(shards, Shard{n.addr, min(int(n.alive.Load()), known), known, n.degraded()})
+		shards = append(shards, shard{n.addr, min(int(n.alive.Load()), known), known, n.degraded()})
 	}
 	return shards
 }
@@ -78,7 +77,7 @@ func (n *Node) keepCount(found found) *Count {
 type found struct {
 	alive, all int // those that can hold a send, and all
 	fed        []fed
-	facts      connect.Facts // INFO
+	facts      Facts // INFO
 }
 
 // replicas counts the node's replicas. In a cluster those can hold a send that it does
@@ -95,15 +94,15 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return found{}, err
 	}
-	online, syncing, all := fedOf(connect.ParseInfo(info.Val()))
+	online, syncing, all := fedOf(ParseInfo(info.Val()))
 	if !n.top.cluster {
-		return found{len(online), all, online, connect.ParseInfo(whole.Val())}, nil
+		return found{len(online), all, online, ParseInfo(whole.Val())}, nil
 	}
 	n.noteGossip(nodes.Val())
 	n.heirless.Store(heirless(nodes.Val()))
 	alive, all := countSlaves(nodes.Val())
 	return found{max(alive-syncing, min(alive, len(online)), talking(online, 1)), all, online,
-		connect.ParseInfo(whole.Val())}, nil
+		ParseInfo(whole.Val())}, nil
 }
 
 // Count is how many replicas of a master have to hold a send, and which of them it was
@@ -137,9 +136,9 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	return n.keepCount(found), nil
 }
 
-// Confirmation is the question, at the end of a pipeline, whether enough replicas have
+// confirmation is the question, at the end of a pipeline, whether enough replicas have
 // what it wrote.
-type Confirmation struct {
+type confirmation struct {
 	node  *Node
 	count *Count
 	wait  *redis.Cmd
@@ -149,11 +148,11 @@ type Confirmation struct {
 // AskReplicas adds the question to a pipeline, and gives replicas so long to confirm: WAIT
 // says how many did, and ROLE behind it who else might be a master soon. Nil for no count.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
-	patience time.Duration) *Confirmation {
+	patience time.Duration) *confirmation {
 	if count == nil {
 		return nil
 	}
-	c := &Confirmation{node: n, count: count, wait: redis.NewCmd(ctx, "wait", count.Acks, patience.Milliseconds())}
+	c := &confirmation{node: n, count: count, wait: redis.NewCmd(ctx, "wait", count.Acks, patience.Milliseconds())}
 	_ = pipe.Process(ctx, c.wait)
 	if count.named && !n.nameless.Load() && n.lookDue(count) {
 		c.role = redis.NewCmd(ctx, "role")
@@ -180,7 +179,7 @@ func (n *Node) lookDue(count *Count) bool {
 
 // Judge is why the replies of the pipeline may not be believed, or nil. A replica that was not
 // counted may be made master, though nobody waited for it: the next pipeline counts anew.
-func (c *Confirmation) Judge() error {
+func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil
 	}
@@ -250,7 +249,7 @@ func talking(online []fed, within int64) (n int) {
 }
 
 // fedOf reads INFO replication: the replicas that are fed, and how many get all data anew.
-func fedOf(info connect.Facts) (online []fed, syncing, all int) {
+func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {
 		case "online":

@@ -6,13 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/redisstore/fault"
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 func TestReplicasAreReadFromInfo(t *testing.T) {
 	t.Parallel()
 	online, syncing, all := fedOf(
-		connect.ParseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
+		ParseInfo("connected_slaves:4\r\nslave0:ip=a,port=1,state=online,offset=1,lag=0\r\n" +
 			"slave1:ip=a,port=2,state=wait_bgsave,offset=0\r\nslave2:ip=a,port=3,state=send_bulk,offset=0\r\n" +
 			"slave3:ip=a,port=4,state=send_bulk_and_stream\r\n"))
 	require.Equal(t, []fed{{"a:1", 1, 0}}, online)

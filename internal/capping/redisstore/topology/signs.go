@@ -166,7 +166,7 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 		n.top.judge(&sign)
 	}
 	if len(seen) > 0 && before == n.process.Load() {
-		belief := &Belief{n, before}
+		belief := &belief{n, before}
 		for _, p := range seen {
 			n.top.looked[p].Store(belief)
 		}
@@ -228,7 +228,7 @@ func (t *Topology) judge(s *sign) {
 // that the node told of, and those that it is giving away.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
-		began, on := time.Now(), Belief{n, n.process.Load()}
+		began, on := time.Now(), belief{n, n.process.Load()}
 		replies, confirmed, missing := n.runSigns(ctx, partitions, look)
 		confirmed = confirmed && on.run == n.process.Load()
 		if missing {
@@ -261,7 +261,7 @@ func leaving(err error) bool {
 }
 
 // remember keeps how far the partition has come, and others of which its mark tells.
-func (t *Topology) remember(s *sign, confirmed bool, on Belief, began time.Time) {
+func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
 			t.points.told(partition, p)
@@ -291,7 +291,7 @@ func (n *Node) runSigns(
 }
 
 // askToConfirm adds the question who has the signs. False: too few replicas can have them.
-func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*Confirmation, bool) {
+func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*confirmation, bool) {
 	if n.top.config.ReplicaAcks.None() {
 		return nil, true
 	}

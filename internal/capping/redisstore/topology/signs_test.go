@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 //go:embed testdata/sign-without-mark.lua
@@ -22,7 +22,7 @@ var signWithoutNote string
 // signed is a topology whose signs have been made, and the client of the server with partition 0.
 func signed(t *testing.T) (*Topology, *redis.Client) {
 	t.Helper()
-	top := start(t, testcluster.Shared(t))
+	top := start(t, testkit.Shared(t))
 	require.True(t, top.LookAtSigns(t.Context(), Look{Make: true, Life: time.Hour}))
 	require.Empty(t, top.Lost())
 	return top, top.Route(0).Client()
@@ -58,7 +58,7 @@ func TestSignsAndMarksThatContradictEachOther(t *testing.T) {
 		"the mark is old": {func() error {
 			return client.HSet(t.Context(), keys.markKey(), "at", early).Err()
 		}, Dropped},
-		"the sign went": {func() error { return client.Del(t.Context(), keys.signKey()).Err() }, Gone},
+		"the sign went": {func() error { return client.Del(t.Context(), keys.signKey()).Err() }, gone},
 		"written down": {func() error {
 			return client.Set(t.Context(), keys.signKey(), fmt.Sprintf("%d.75", at()), time.Hour).Err()
 		}, Dropped},
@@ -118,7 +118,7 @@ func TestAnOlderStateIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
 	keys := top.config.Partitions[0]
-	other := start(t, testcluster.Shared(t))
+	other := start(t, testkit.Shared(t))
 	other.config.Partitions, other.signReads = top.config.Partitions, top.signReads
 	require.Empty(t, looks(t, other), "all is there")
 	before, err := client.HGetAll(t.Context(), keys.markKey()).Result()
@@ -163,7 +163,7 @@ func TestBeginningsAreInOrder(t *testing.T) {
 	require.NoError(t, client.HSet(t.Context(), keys.markKey(), "anew", ahead).Err())
 	require.Empty(t, looks(t, top))
 	require.NoError(t, client.Del(t.Context(), keys.signKey(), keys.markKey()).Err())
-	require.Equal(t, Gone, looks(t, top))
+	require.Equal(t, gone, looks(t, top))
 	top.LookAtSigns(t.Context(), Look{Life: time.Hour, Accept: map[int]bool{0: true}})
 	require.Empty(t, looks(t, top))
 	require.Greater(t, anewOf(t, client, keys), ahead)
@@ -180,7 +180,7 @@ func anewOf(t *testing.T, client *redis.Client, keys Partition) int64 {
 func TestPointsSettle(t *testing.T) {
 	t.Parallel()
 	h := points{partitions: make([]progress, 1)}
-	now, on := time.Now(), Belief{run: new(string)}
+	now, on := time.Now(), belief{run: new(string)}
 	h.reached(0, point{5, 100}, on, now)
 	require.Equal(t, point{5, 0}, h.settled(0), "only who begins anew later goes on from there")
 	h.reached(0, point{5, 110}, on, now.Add(time.Second))
@@ -194,7 +194,7 @@ func TestPointsSettle(t *testing.T) {
 	h.reached(0, point{7, 3}, on, now.Add(20*time.Second))
 	require.Equal(t, point{7, 0}, h.settled(0), "somebody began anew")
 
-	restarted := Belief{run: new(string)}
+	restarted := belief{run: new(string)}
 	h.reached(0, point{7, 50}, restarted, now.Add(30*time.Second))
 	require.Equal(t, point{7, 0}, h.settled(0), "the server may have lost the point with its last second")
 	h.reached(0, point{7, 60}, restarted, now.Add(40*time.Second))

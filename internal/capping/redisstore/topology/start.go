@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"capper/internal/capping/redisstore/fault"
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // Discover finds out what the addresses are, that they belong together, and
@@ -48,7 +47,7 @@ func (t *Topology) learn(ctx context.Context) error {
 // have to agree, and one has to answer.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
 	// how far they are is not known
-	ctx, cancel := context.WithTimeout(ctx, connect.TripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
+	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
 	defer cancel()
 	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
 	t.askAddresses(func(i int, n *Node) {
@@ -57,7 +56,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 			faults[i] = fmt.Errorf("redis %s: %w", n.addr, err)
 			return
 		}
-		enabled[i] = cmp.Or(connect.ParseInfo(text)["cluster_enabled"], "0")
+		enabled[i] = cmp.Or(ParseInfo(text)["cluster_enabled"], "0")
 	})
 	first := slices.IndexFunc(enabled, func(kind string) bool { return kind != "" })
 	if first < 0 {
@@ -134,7 +133,7 @@ func (t *Topology) Explain(ctx context.Context, err error) error {
 	ctx = context.WithoutCancel(ctx)
 	var reply redis.Error
 	if !errors.As(err, &reply) {
-		return hint(err, cmp.Or(connect.CertificateHint(err), t.diagnose(ctx)))
+		return hint(err, cmp.Or(CertificateHint(err), t.diagnose(ctx)))
 	}
 	switch fix := fault.Of(reply); {
 	case fix.Vet: // rights are lacking
@@ -155,7 +154,7 @@ func hint(err error, text string) error {
 // askRights finds the first server where rights are lacking, and all of them.
 // Whether it is a node of a cluster is not known: all commands are tried.
 func (t *Topology) askRights(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connect.DiagnoseTime)
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
 	for _, n := range t.Nodes() {
 		trial := t.trial("node "+n.addr, nil)
@@ -183,7 +182,7 @@ func (t *Topology) clusterHint(ctx context.Context) string {
 	if !t.cluster {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, connect.DiagnoseTime)
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
 	for _, n := range t.Nodes() {
 		if v, err := n.view(ctx); err == nil && !v.ok {

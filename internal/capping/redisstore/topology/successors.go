@@ -8,16 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/capping/redisstore/topology/examine"
 )
 
 // checkSuccessors examines the replicas of masters, as a failover makes them
 // masters, and returns what it found by master. One that does not answer is no
 // reason to refuse.
-func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []examine.Findings {
-	found := make([]examine.Findings, len(masters))
+func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
+	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
 	for i, n := range masters {
 		asked.Go(func() { n.checkSuccessors(ctx, &found[i]) })
@@ -26,12 +23,12 @@ func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []exami
 	return found
 }
 
-func (n *Node) checkSuccessors(ctx context.Context, f *examine.Findings) {
+func (n *Node) checkSuccessors(ctx context.Context, f *Findings) {
 	addrs, err := n.successors(ctx)
 	if err != nil {
 		f.Miss("node %s: its replicas are not checked: %v", n.addr, err)
 	}
-	found := make([]examine.Findings, len(addrs))
+	found := make([]Findings, len(addrs))
 	var asked sync.WaitGroup
 	for i, addr := range addrs {
 		asked.Go(func() { n.top.checkSuccessor(ctx, &found[i], addr) })
@@ -44,8 +41,8 @@ func (n *Node) checkSuccessors(ctx context.Context, f *examine.Findings) {
 
 // checkSuccessor asks over a connection of its own: the replica of a
 // server outside a cluster is not one of the nodes, which every refresh asks.
-func (t *Topology) checkSuccessor(ctx context.Context, f *examine.Findings, addr string) {
-	client := t.config.DirectClient(addr, &connect.RoundTrips{}, nil)
+func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string) {
+	client := t.config.DirectClient(addr, &RoundTrips{}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
 	defer cancel()
 	defer func() { _ = client.Close() }()
@@ -66,11 +63,11 @@ func (n *Node) successors(ctx context.Context) ([]string, error) {
 		return slavesOf(text, n.addr), err
 	}
 	text, err := n.client.Info(ctx, "replication").Result()
-	return FedAddrs(connect.ParseInfo(text)), err
+	return FedAddrs(ParseInfo(text)), err
 }
 
 // FedAddrs are the addresses of the replicas that INFO replication tells of.
-func FedAddrs(info connect.Facts) (addrs []string) {
+func FedAddrs(info Facts) (addrs []string) {
 	for _, replica := range replicasOf(info) {
 		addrs = append(addrs, addrOf(replica))
 	}
@@ -78,9 +75,9 @@ func FedAddrs(info connect.Facts) (addrs []string) {
 }
 
 // replicasOf reads INFO replication: slave0:ip=…,port=…,state=….
-func replicasOf(info connect.Facts) (replicas []connect.Facts) {
+func replicasOf(info Facts) (replicas []Facts) {
 	for i := range info.Number("connected_slaves") {
-		fields := connect.Facts{}
+		fields := Facts{}
 		for field := range strings.SplitSeq(info["slave"+strconv.FormatInt(i, 10)], ",") {
 			name, value, _ := strings.Cut(field, "=")
 			fields[name] = value
@@ -90,7 +87,7 @@ func replicasOf(info connect.Facts) (replicas []connect.Facts) {
 	return replicas
 }
 
-func addrOf(replica connect.Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
+func addrOf(replica Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
 // slavesOf reads CLUSTER NODES, where an address is ip:port@bus,hostname. The
 // replicas of a master that is known by its name are known by theirs.

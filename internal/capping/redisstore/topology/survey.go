@@ -9,8 +9,6 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
-
-	"capper/internal/capping/redisstore/topology/connect"
 )
 
 // refreshAsks is how many nodes are asked for their view at once.
@@ -68,7 +66,7 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	if err := n.confusion(ranges); err != nil {
 		return nil, err
 	}
-	facts := connect.ParseInfo(info.Val())
+	facts := ParseInfo(info.Val())
 	v := &view{
 		from: n, slots: ranges, members: map[string]bool{},
 		ok: facts["cluster_state"] == "ok", epoch: facts.Number("cluster_current_epoch"),

@@ -8,15 +8,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"capper/internal/capping/redisstore/topology/examine"
 )
 
 // Topology knows which node holds which partition. One goroutine refreshes it
 // every second, and whenever somebody learned that it is out of date.
 type Topology struct {
 	config  Config
-	rules   *examine.Rules
+	rules   *Rules
 	scripts []string // sources
 	cluster bool     // else one node holds every slot
 
@@ -24,10 +22,10 @@ type Topology struct {
 	bars      []atomic.Pointer[Bar]    // the same; nil: what is recorded there is whole, as far as known
 	broken    []atomic.Pointer[Bar]    // the same; nil: no server did what drops logs, or it was accepted
 	moves     []atomic.Pointer[move]   // the same; nil: the slot is not being moved
-	looked    []atomic.Pointer[Belief] // the same: where its sign was looked at last; nil: nowhere
+	looked    []atomic.Pointer[belief] // the same: where its sign was looked at last; nil: nowhere
 	signReads [][]any                  // the same: the command that reads its sign
 	signLife  atomic.Int64             // how long signs last, in ms, since they were last looked at
-	ledger    *Ledger
+	ledger    *ledger
 	signed    atomic.Bool          // every sign has been made: one that is missing was lost
 	look      atomic.Pointer[Look] // the latest one, without what was accepted; nil: none yet
 	recalled  sync.Once
@@ -72,7 +70,7 @@ func New(config Config) *Topology {
 		config: config, rules: config.rules(), scripts: append(slices.Clone(config.Scripts), signSource),
 		routes: make([]atomic.Pointer[Node], n), bars: make([]atomic.Pointer[Bar], n),
 		moves:  make([]atomic.Pointer[move], n),
-		broken: make([]atomic.Pointer[Bar], n), looked: make([]atomic.Pointer[Belief], n),
+		broken: make([]atomic.Pointer[Bar], n), looked: make([]atomic.Pointer[belief], n),
 		ledger:  newLedger(cmp.Or(config.UserPartitions, n)),
 		alarmed: make(chan struct{}, 1), kick: make(chan struct{}, 1), stop: func() {},
 		nodes: map[string]*Node{}, absent: map[string]int{},

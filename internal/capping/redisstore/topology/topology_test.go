@@ -10,12 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"capper/internal/capping/redisstore/topology/connect"
-	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(testcluster.Run(m))) }
+func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(testkit.Run(m))) }
 
 // start is a topology of three partitions, one on each master, as the servers say.
 func start(t *testing.T, addrs []string) *Topology {
@@ -30,7 +28,7 @@ func start(t *testing.T, addrs []string) *Topology {
 		partitions = append(partitions, Partition{Slot: int(slot), Prefix: fmt.Sprintf("%s:{%s}:", namespace, tag)})
 	}
 	top := New(Config{
-		Options:     connect.Options{Addrs: addrs, AttemptTimeout: 5 * time.Second, Connections: 6},
+		Options:     Options{Addrs: addrs, AttemptTimeout: 5 * time.Second, Connections: 6},
 		ReplicaAcks: FixedAcks(0), Namespace: namespace, Partitions: partitions, Clock: time.Now,
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -43,7 +41,7 @@ func start(t *testing.T, addrs []string) *Topology {
 // What a partition's node says of its slot is what the topology says.
 func TestRoutesAreTheServersOwn(t *testing.T) {
 	t.Parallel()
-	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
 	require.Len(t, top.Masters(), 3)
 	for p, partition := range top.config.Partitions {
 		require.ErrorIs(t, top.Route(p).Client().Get(t.Context(), partition.signKey()).Err(), redis.Nil,
@@ -54,7 +52,7 @@ func TestRoutesAreTheServersOwn(t *testing.T) {
 // A server that is emptied is not believed, until somebody begins anew there.
 func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 	t.Parallel()
-	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
 	have := func(want int) {
 		t.Helper()
 		signs, asked := top.CountSigns(t.Context(), time.Hour)
@@ -75,7 +73,7 @@ func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 	require.True(t, top.LookAtSigns(t.Context(), look))
 	have(2)
 	require.Nil(t, top.Bar(0))
-	require.Equal(t, Gone, top.Bar(1).Reason)
+	require.Equal(t, gone, top.Bar(1).Reason)
 	require.ErrorContains(t, top.Bar(1), "the server was emptied")
 	require.Len(t, top.Lost(), 1)
 
@@ -88,7 +86,7 @@ func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 // A pipeline whose sign is missing may not be believed.
 func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	t.Parallel()
-	top := start(t, testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 15 * time.Second}).Addrs)
+	top := start(t, testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 15 * time.Second}).Addrs)
 	n := top.Route(0)
 	ask := func() error {
 		var faults [2]error
@@ -107,14 +105,14 @@ func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	offset := func() int64 {
 		text, err := n.Client().Info(t.Context(), "replication").Result()
 		require.NoError(t, err)
-		return connect.ParseInfo(text).Number("master_repl_offset")
+		return ParseInfo(text).Number("master_repl_offset")
 	}
 	before := offset()
 	require.NoError(t, ask())
 	require.Greater(t, offset(), before, "replicas have a write to confirm")
 	require.NoError(t, n.Client().FlushAll(t.Context()).Err())
 	require.ErrorIs(t, ask(), barGone)
-	require.Equal(t, Gone, top.Bar(0).Reason)
+	require.Equal(t, gone, top.Bar(0).Reason)
 	<-top.Doubts()
 }
 
@@ -147,7 +145,7 @@ func TestAFaultIsLookedAtAgainSoon(t *testing.T) {
 // A node that is believed is not believed for partitions that it has taken over since: they are looked at first.
 func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 	t.Parallel()
-	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
 	require.True(t, top.LookAtSigns(t.Context(), Look{Life: time.Hour, Make: true}))
 	n := top.Route(0)
 	belief, err := n.Believe([]int{0})
@@ -174,10 +172,10 @@ func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 // A node that is taken for a replica while a pipeline is on its way was not examined for its answers.
 func TestAnswersOfANodeThatIsNotExaminedAreNotBelieved(t *testing.T) {
 	t.Parallel()
-	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
 	n := top.Route(0)
 	require.NoError(t, n.Examined(t.Context()))
-	ask := func() *EvictedQuestion {
+	ask := func() *evictedQuestion {
 		pipe := n.Client().Pipeline()
 		asked := n.AskEvicted(t.Context(), pipe, 128)
 		require.NotNil(t, asked)

@@ -1,0 +1,122 @@
+// Package synthetic makes segments of users that nobody has, for tests and
+// demonstrations: the same seed gives the same users, in an order in which no
+// neighbours follow each other, as a warehouse exports them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+
+	"capper/internal/segments"
+)
+
+// Users are a range of ids and how they fall to segments.
+type Users struct {
+	First, Count uint32  // the ids First … First+Count-1
+	Shares       []share // those beyond 100 % in all are an error; who is in no share is in no segment
+	// Contiguous: each segment is one range of ids, in ascending order. Else every
+	// user's segment is drawn, and the ids are scattered.
+	Contiguous bool
+	Seed       uint64
+}
+
+// share is a segment with its part of the users.
+type share struct {
+	Segment string
+	Percent float64
+}
+
+// Check reports what is wrong with the users.
+func (u *Users) Check() error {
+	if uint64(u.First)+uint64(u.Count) > 1<<32 {
+		return fmt.Errorf("%d users from id %d exceed the highest id 4294967295", u.Count, u.First)
+	}
+	sum := 0.0
+	for _, s := range u.Shares {
+		if err := segments.CheckName(s.Segment); err != nil {
+			return err
+		}
+		if sum += s.Percent; sum > 100.0001 {
+			return errors.New("the shares of all segments must not exceed 100 %")
+		}
+	}
+	return nil
+}
+
+// All yields the users of all shares: the index of the share, and the id. It ends
+// early when ctx does.
+func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
+	until, n := u.bounds(), uint64(u.Count)
+	step := coprime(n)
+	return func(yield func(int, uint32) bool) {
+		for i := range n {
+			at := i
+			if !u.Contiguous {
+				at = mulMod(i, step, n)
+			}
+			share := u.shareOf(at, until)
+			if share < len(until) && !yield(share, u.First+uint32(at)) || i&(1<<20-1) == 0 && ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// bounds are the upper ends of the shares as parts of 2^32.
+func (u *Users) bounds() []uint64 {
+	var until []uint64
+	sum := 0.0
+	for _, s := range u.Shares {
+		sum += s.Percent
+		until = append(until, uint64(sum/100*(1<<32)))
+	}
+	return until
+}
+
+// shareOf is the share of the user at this place of the range, as many as there are for none.
+func (u *Users) shareOf(at uint64, until []uint64) int {
+	draw := at << 32 / uint64(u.Count)
+	if !u.Contiguous {
+		draw = scramble(at^u.Seed<<32) >> 32
+	}
+	for i, end := range until {
+		if draw < end {
+			return i
+		}
+	}
+	return len(until)
+}
+
+// mulMod is i * step mod n.
+func mulMod(i, step, n uint64) uint64 {
+	high, low := bits.Mul64(i, step)
+	_, rest := bits.Div64(high, low, n)
+	return rest
+}
+
+// coprime finds a step that visits every number below n, near the golden section of n.
+func coprime(n uint64) uint64 {
+	step := uint64(float64(n)*0.6180339887) | 1
+	for gcd(step, n) != 1 {
+		step += 2
+	}
+	return step
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// scramble is the finalizer of SplitMix64, https://prng.di.unimi.it/splitmix64.c.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

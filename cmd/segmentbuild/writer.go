@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+
+	"capper/internal/bitmap"
+)
+
+// writer writes the ids of one segment. One goroutine may use it.
+type writer interface {
+	Add(id uint32) error
+	// Close writes what is left; it does not close what is written to.
+	Close() error
+}
+
+// fileName is the usual name of a segment's file in a format.
+func fileName(segment, format string) string {
+	if format == "text" {
+		return segment + ".txt"
+	}
+	return segment + "." + format
+}
+
+// newWriter writes text (an id a line), csv (user_id,segment), parquet (user_id) or
+// roaring.
+func newWriter(to io.Writer, format, segment string) (writer, error) {
+	out := bufio.NewWriterSize(to, 1<<20)
+	switch format {
+	case "text":
+		return &lineWriter{out: out, end: "\n"}, nil
+	case "csv":
+		_, err := out.WriteString("user_id,segment\n")
+		return &lineWriter{out: out, end: "," + segment + "\n"}, err
+	case "parquet":
+		return &parquetWriter{
+			out: out, rows: make([]row, 0, 1<<12), file: parquet.NewGenericWriter[row](out,
+				parquet.MaxRowsPerRowGroup(1<<20)),
+		}, nil
+	case "roaring":
+		return &bitmapWriter{out: out, set: new(bitmap.Set)}, nil
+	}
+	return nil, fmt.Errorf("unknown format %q", format)
+}
+
+type lineWriter struct {
+	out  *bufio.Writer
+	end  string
+	line []byte
+}
+
+func (w *lineWriter) Add(id uint32) error {
+	w.line = append(strconv.AppendUint(w.line[:0], uint64(id), 10), w.end...)
+	_, err := w.out.Write(w.line)
+	return err
+}
+
+func (w *lineWriter) Close() error { return w.out.Flush() }
+
+// row is the name of the schema too.
+type row struct {
+	UserID int64 `parquet:"user_id,snappy"`
+}
+
+type parquetWriter struct {
+	out  *bufio.Writer
+	file *parquet.GenericWriter[row]
+	rows []row // not written yet
+}
+
+func (w *parquetWriter) Add(id uint32) error {
+	if w.rows = append(w.rows, row{int64(id)}); len(w.rows) == cap(w.rows) {
+		return w.flush()
+	}
+	return nil
+}
+
+func (w *parquetWriter) flush() error {
+	_, err := w.file.Write(w.rows)
+	w.rows = w.rows[:0]
+	return err
+}
+
+func (w *parquetWriter) Close() error { return errors.Join(w.flush(), w.file.Close(), w.out.Flush()) }
+
+type bitmapWriter struct {
+	out *bufio.Writer
+	set *bitmap.Set
+}
+
+func (w *bitmapWriter) Add(id uint32) error {
+	w.set.Add(id)
+	return nil
+}
+
+func (w *bitmapWriter) Close() error {
+	_, err := w.out.Write(w.set.Bitmap().Bytes())
+	return errors.Join(err, w.out.Flush())
+}

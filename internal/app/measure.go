@@ -1,0 +1,162 @@
+// Package measure counts and times the calls of a store, the same for every kind.
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping"
+	"capper/internal/trace"
+)
+
+// result is how a call of a store ended; it is a label.
+type result int
+
+const (
+	resultOK      result = iota // every user was decided
+	resultPartial               // some were not
+	resultError                 // none was
+)
+
+var resultNames = []string{resultOK: "ok", resultPartial: "partial", resultError: "error"}
+
+// callMetrics are those of one kind of call.
+type callMetrics struct {
+	results [3]prometheus.Counter
+	seconds prometheus.Observer
+}
+
+// measured is a store whose calls are counted and timed.
+type measured struct {
+	capping.Store
+	filter, release, erase, log, messages callMetrics
+}
+
+// measuredMerger is one that merges.
+type measuredMerger struct {
+	*measured
+	merger capping.Merger
+	merge  callMetrics
+}
+
+// Store is the store with its calls counted and timed in capper_store_calls_total
+// and capper_store_call_seconds, and its state in capper_store_state, which are the same for every store. kind is
+// the label that tells stores apart. What only one kind of store can count, it
+// counts itself. Without a registerer it is the store as it is.
+func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
+	if registerer == nil {
+		return store, nil
+	}
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "capper_store_calls_total",
+		Help: "Calls to the store by result: ok, partial (some users undecided) or error.",
+	}, []string{"store", "op", "result"})
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "capper_store_call_seconds",
+		Help:    "Duration of calls to the store, in seconds.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+	}, []string{"store", "op"})
+	if err := errors.Join(registerer.Register(calls), registerer.Register(seconds),
+		registerer.Register(newState(store, kind))); err != nil {
+		return nil, err
+	}
+	of := func(op string) (m callMetrics) {
+		for i, name := range resultNames {
+			m.results[i] = calls.WithLabelValues(kind, op, name) // so that alerts see the first error as a step from 0
+		}
+		m.seconds = seconds.WithLabelValues(kind, op)
+		return m
+	}
+	m := &measured{store, of("filter"), of("release"), of("erase"), of("log"), of("messages")}
+	if merger, ok := capping.As[capping.Merger](store); ok {
+		return &measuredMerger{m, merger, of("merge")}, nil
+	}
+	return m, nil
+}
+
+// Unwrap is the store that is measured.
+func (m *measured) Unwrap() capping.Store { return m.Store }
+
+func (m *callMetrics) observe(began time.Time, span *trace.Span, r result) {
+	if r != resultOK {
+		span.Fail(resultNames[r])
+	}
+	span.End()
+	m.results[r].Inc()
+	m.seconds.Observe(time.Since(began).Seconds())
+}
+
+// resultOf is the result of a call that ended with err; decided reports whether
+// any of its users was decided all the same.
+func resultOf(err error, decided func() bool) result {
+	switch {
+	case err == nil:
+		return resultOK
+	case decided():
+		return resultPartial
+	}
+	return resultError
+}
+
+func nothing() bool { return false }
+
+func (m *measured) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	ctx, span := trace.Start(ctx, "store filter")
+	span.Int("capper.users", len(b.Users))
+	began := time.Now()
+	err := m.Store.Filter(ctx, b, verdicts)
+	m.filter.observe(began, span, resultOf(err, func() bool {
+		return slices.ContainsFunc(verdicts, func(v capping.Verdict) bool { return v.Outcome != capping.Unavailable })
+	}))
+	return err
+}
+
+func (m *measuredMerger) Merge(ctx context.Context, merge *capping.Merge, merged []capping.Merged) error {
+	ctx, span := trace.Start(ctx, "store merge")
+	began := time.Now()
+	err := m.merger.Merge(ctx, merge, merged)
+	m.merge.observe(began, span, resultOf(err, func() bool {
+		return slices.ContainsFunc(merged, func(one capping.Merged) bool { return one.Done })
+	}))
+	return err
+}
+
+func (m *measured) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+	released []capping.Released) error {
+	ctx, span := trace.Start(ctx, "store release")
+	span.Int("capper.users", len(users))
+	began := time.Now()
+	err := m.Store.Release(ctx, token, channel, users, released)
+	m.release.observe(began, span, resultOf(err, func() bool {
+		return slices.ContainsFunc(released, func(r capping.Released) bool { return r != capping.ReleaseUnavailable })
+	}))
+	return err
+}
+
+func (m *measured) Erase(ctx context.Context, user capping.UserID) error {
+	ctx, span := trace.Start(ctx, "store erase")
+	began := time.Now()
+	err := m.Store.Erase(ctx, user)
+	m.erase.observe(began, span, resultOf(err, nothing))
+	return err
+}
+
+func (m *measured) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
+	ctx, span := trace.Start(ctx, "store log")
+	began := time.Now()
+	log, err := m.Store.Log(ctx, user)
+	m.log.observe(began, span, resultOf(err, nothing))
+	return log, err
+}
+
+func (m *measured) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
+	ctx, span := trace.Start(ctx, "store messages")
+	began := time.Now()
+	found, err := m.Store.Messages(ctx, tokens)
+	m.messages.observe(began, span, resultOf(err, func() bool { return len(found) > 0 }))
+	return found, err
+}

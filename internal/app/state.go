@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/capping"
+)
+
+// states are those of capping.Health.
+var states = []string{"ok", "degraded", "down"}
+
+// healthTimeout bounds what a scrape waits for the store.
+const healthTimeout = time.Second
+
+// state shows the state of a store: of its series one is 1.
+type state struct {
+	store capping.Store
+	desc  *prometheus.Desc
+}
+
+func newState(store capping.Store, kind string) *state {
+	return &state{store, prometheus.NewDesc("capper_store_state",
+		"1 for the current state of the store, 0 for others: ok, degraded (some users unavailable in the last 30 "+
+			"seconds) or down.",
+		[]string{"state"}, prometheus.Labels{"store": kind})}
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(to chan<- *prometheus.Desc) { to <- s.desc }
+
+// Collect implements prometheus.Collector.
+func (s *state) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
+	defer cancel()
+	now := s.store.Health(ctx).State
+	for _, name := range states {
+		value := 0.0
+		if name == now {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, value, name)
+	}
+}

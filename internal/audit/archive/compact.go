@@ -1,0 +1,234 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/objects"
+)
+
+// Config is what is compacted, and when.
+type CompactConfig struct {
+	Keep time.Duration // files whose last call is longer ago are taken away; 0: none
+	Now  time.Time
+	Dry  bool // nothing is changed
+}
+
+// Report is what was done, or of a dry run would be.
+type CompactReport struct {
+	Files     int   `json:"files"` // that the index has
+	Rewritten int   `json:"rewritten"`
+	Users     int64 `json:"users"` // entries of erased users that were taken out: a user counts in each record
+	Dropped   int   `json:"dropped"`
+	Leftovers int   `json:"leftovers"`    // files that an earlier run left
+	Before    int64 `json:"bytes_before"` // of all files
+	After     int64 `json:"bytes_after"`
+}
+
+// settle is how old a file must be that no entry names, before it is removed.
+const settle = time.Hour
+
+// run is one compaction.
+type run struct {
+	at      objects.Location
+	archive *Archive
+	config  CompactConfig
+	erased  *Erased
+	report  CompactReport
+	faults  []error
+}
+
+// Run compacts a location, of which a is the archive. The error names the files that could
+// not be, and does not keep others from being compacted.
+func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
+	r := &run{at: at, archive: a, config: config}
+	var err error
+	if r.erased, err = a.Erased(ctx); err != nil {
+		return r.report, err
+	}
+	entries, damaged, err := a.Entries(ctx, Query{})
+	if err != nil {
+		return r.report, err
+	}
+	if r.faults = damaged; len(damaged) == 0 { // else nobody knows which files are named
+		if err := r.leftovers(ctx, entries); err != nil {
+			return r.report, err
+		}
+	}
+	slices.SortFunc(entries, func(a, b *Entry) int {
+		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Number, b.Number))
+	})
+	known, unread, err := a.Dropped(ctx)
+	if err != nil {
+		return r.report, err
+	}
+	r.faults = append(r.faults, unread...)
+	noted := &notes{r, known}
+	if err := noted.begin(ctx, entries); err != nil {
+		return r.report, err
+	}
+	kept := map[string]bool{} // instances of which a file stays: all later ones stay too
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return r.report, ctx.Err()
+		}
+		r.report.Files++
+		r.report.Before += e.Bytes
+		switch {
+		case !kept[e.Instance] && r.tooOld(e.To):
+			err = r.drop(ctx, e)
+		default:
+			kept[e.Instance] = true
+			err = r.rewrite(ctx, e)
+		}
+		if err != nil {
+			r.faults = append(r.faults, err)
+		}
+	}
+	r.faults = append(r.faults, noted.end(ctx, entries))
+	return r.report, errors.Join(r.faults...)
+}
+
+func (r *run) tooOld(last capping.Instant) bool {
+	return r.config.Keep > 0 && last.Time().Before(r.config.Now.Add(-r.config.Keep))
+}
+
+// drop takes a file away.
+func (r *run) drop(ctx context.Context, e *Entry) error {
+	r.report.Dropped++
+	if r.config.Dry {
+		return nil
+	}
+	if err := r.at.Delete(ctx, e.IndexKey); err != nil {
+		return fmt.Errorf("remove %s: %w", e.IndexKey, err)
+	}
+	if err := r.at.Delete(ctx, e.Key); err != nil {
+		return fmt.Errorf("remove %s: %w", e.Key, err)
+	}
+	return nil
+}
+
+// rewrite writes a file anew if it holds somebody who was erased.
+func (r *run) rewrite(ctx context.Context, e *Entry) error {
+	r.report.After += e.Bytes
+	if latest := r.erased.Latest(); latest <= e.From {
+		return nil
+	}
+	raw, e, err := r.archive.Bytes(ctx, e)
+	if err != nil || raw == nil {
+		return err
+	}
+	again, summary, users, err := r.without(raw)
+	if err != nil {
+		return &FileError{Key: e.Key, Err: err}
+	}
+	if users == 0 {
+		return nil
+	}
+	r.report.Rewritten++
+	r.report.Users += users
+	r.report.After += int64(len(again)) - e.Bytes
+	if r.config.Dry {
+		return nil
+	}
+	return r.replace(ctx, e, again, summary)
+}
+
+// replace puts the new file, then the entry that names it, and removes the old one.
+func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.Summary) error {
+	entry := summary.Entry(raw)
+	sealed, err := audit.Seal(entry)
+	if err != nil {
+		return err
+	}
+	if key := summary.IndexKey(); key != e.IndexKey {
+		return fmt.Errorf("%s: the index entry of this file should be %s", e.IndexKey, key)
+	}
+	if _, err := r.at.Put(ctx, entry.Key, raw); err != nil {
+		return fmt.Errorf("write %s: %w", entry.Key, err)
+	}
+	if err := r.at.Overwrite(ctx, e.IndexKey, sealed); err != nil {
+		return fmt.Errorf("replace %s: %w", e.IndexKey, err)
+	}
+	if err := r.at.Delete(ctx, e.Key); err != nil {
+		return fmt.Errorf("remove %s: %w", e.Key, err)
+	}
+	return nil
+}
+
+// without is the file without the erased users, of whom there were so many.
+func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
+	reader, err := audit.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	encoder, again := audit.NewEncoder(make([]byte, 0, len(raw)), reader.Header())
+	summary = audit.NewSummary(reader.Header())
+	for {
+		frame, err := reader.Next()
+		if errors.Is(err, io.EOF) && reader.Ended() {
+			return again, summary, users, nil
+		}
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		switch {
+		case frame.Record != nil:
+			users += r.erased.Apply(frame.Record)
+			if again, _, err = encoder.AppendRecord(again, frame.Record); err != nil {
+				return nil, nil, 0, err
+			}
+		case frame.Gap != nil:
+			again = encoder.AppendGap(again, *frame.Gap)
+		default:
+			again = audit.AppendEnd(again, *frame.End)
+		}
+		summary.Add(frame)
+	}
+}
+
+// leftovers removes files that an entry was about once, and that are of a file which has
+// another entry now, or none as it was too old.
+func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
+	named, numbers := map[string]bool{}, map[string]bool{}
+	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }
+	for _, e := range entries {
+		named[e.Key], numbers[number(e.Instance, e.Number)] = true, true
+	}
+	files, err := r.at.List(ctx, audit.RecordsPrefix)
+	if err != nil {
+		return fmt.Errorf("list files: %w", err)
+	}
+	for _, o := range files {
+		if named[o.Key] || r.config.Now.Sub(o.ChangedAt) < settle {
+			continue
+		}
+		raw, err := r.at.Read(ctx, o.Key, o.SizeBytes)
+		if err != nil {
+			continue
+		}
+		_, summary, _, err := r.without(raw)
+		if err != nil {
+			continue // not of ours to judge: verify tells of it
+		}
+		if e := summary.Entry(raw); !numbers[number(e.Instance, e.Number)] && !r.tooOld(capping.InstantOf(e.Last)) {
+			continue
+		}
+		r.report.Leftovers++
+		if r.config.Dry {
+			continue
+		}
+		if err := r.at.Delete(ctx, o.Key); err != nil {
+			return fmt.Errorf("remove %s: %w", o.Key, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/audit"
+)
+
+// notes keeps, for each instance, which of its files compactions took away: so that verify tells a file that was
+// taken away from one that was lost.
+type notes struct {
+	*run
+	known *Dropped
+}
+
+// begin notes what is to be taken away, before anything is: after it, whatever is missing beyond was lost.
+// entries are by instance and number. Where no compaction has noted anything yet, the files that are missing
+// before the first of an instance count as taken away by an earlier version.
+func (n *notes) begin(ctx context.Context, entries []*Entry) error {
+	through := map[string]uint64{}
+	for instance, d := range n.known.All() {
+		through[instance] = d.Through
+	}
+	adopt := !n.known.Noted && len(n.faults) == 0 // a damaged entry is not missing
+	if adopt {
+		if err := n.adopt(ctx, entries, through); err != nil {
+			return err
+		}
+	}
+	kept := map[string]bool{}
+	for _, e := range entries {
+		if kept[e.Instance] = kept[e.Instance] || !n.tooOld(e.To); !kept[e.Instance] {
+			through[e.Instance] = max(through[e.Instance], e.Number)
+		}
+	}
+	if n.config.Dry {
+		return nil
+	}
+	for instance, number := range through {
+		if number == n.known.Through(instance) {
+			continue
+		}
+		if err := n.write(ctx, audit.Dropped{Instance: instance, Through: number}); err != nil {
+			return err
+		}
+	}
+	if !adopt {
+		return nil
+	}
+	return n.write(ctx, audit.Dropped{})
+}
+
+// adopt takes files that are missing before the first of an instance for taken away by a version that noted
+// nothing. A file that is there still, without its entry, was not.
+func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
+	named := map[string]bool{}
+	for _, e := range entries {
+		named[e.Key] = true
+		if _, seen := through[e.Instance]; !seen {
+			through[e.Instance] = e.Number - 1
+		}
+	}
+	files, err := n.at.List(ctx, audit.RecordsPrefix)
+	if err != nil {
+		return fmt.Errorf("list files: %w", err)
+	}
+	for _, o := range files {
+		if named[o.Key] {
+			continue
+		}
+		raw, err := n.at.Read(ctx, o.Key, o.SizeBytes)
+		if err != nil {
+			continue
+		}
+		if r, err := audit.NewReader(bytes.NewReader(raw)); err == nil {
+			h := r.Header()
+			through[h.Instance] = min(through[h.Instance], h.Number-1)
+		}
+	}
+	return nil
+}
+
+func (n *notes) write(ctx context.Context, d audit.Dropped) error {
+	d.At = n.config.Now.UTC()
+	sealed, err := audit.Seal(d)
+	if err != nil {
+		return err
+	}
+	if err := n.at.Overwrite(ctx, audit.DroppedKey(d.Instance), sealed); err != nil {
+		return fmt.Errorf("record which audit files are removed: %w", err)
+	}
+	return nil
+}
+
+// noteKept is for how long a note is kept after the latest file of its instance was taken away. An instance that
+// writes again later would seem to have lost its first files.
+const noteKept = 366 * 24 * time.Hour
+
+// end removes the notes of instances that have written nothing for long.
+func (n *notes) end(ctx context.Context, entries []*Entry) (err error) {
+	left := map[string]bool{}
+	for _, e := range entries {
+		left[e.Instance] = true
+	}
+	for instance, d := range n.known.All() {
+		if !left[instance] && !n.config.Dry && n.config.Now.Sub(d.At) > noteKept {
+			err = errors.Join(err, n.at.Delete(ctx, audit.DroppedKey(instance)))
+		}
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+// Package export writes records of the audit for other programs: one row for each user and
+// decision, as NDJSON or Parquet.
+package archive
+
+import (
+	"fmt"
+	"io"
+
+	"capper/internal/audit"
+)
+
+// The formats.
+const (
+	NDJSON  = "ndjson"
+	Parquet = "parquet"
+)
+
+// rowWriter writes rows. One goroutine may use it.
+type rowWriter interface {
+	// Add writes the rows of a record; channel is the name of its channel.
+	Add(r *audit.Record, channel string) error
+	// Rows is how many have been added.
+	Rows() int64
+	// Close writes what is left; it does not close what is written to.
+	Close() error
+}
+
+// New is the writer of a format.
+func NewWriter(format string, to io.Writer) (rowWriter, error) {
+	switch format {
+	case NDJSON:
+		return newLines(to), nil
+	case Parquet:
+		return newTable(to), nil
+	}
+	return nil, fmt.Errorf("unknown format %q: must be %s or %s", format, NDJSON, Parquet)
+}
+
+// Row is what became of one user in one call.
+type Row struct {
+	UserID     int64  `json:"user_id" parquet:"user_id,snappy"`
+	TimeMS     int64  `json:"-" parquet:"time,timestamp(millisecond),snappy"`
+	Time       string `json:"time" parquet:"-"` // RFC 3339, of the call
+	TookMS     int64  `json:"took_ms" parquet:"took_ms,snappy"`
+	Kind       string `json:"kind" parquet:"kind,dict,snappy"` // filter or release
+	MessageID  string `json:"message_id" parquet:"message_id,dict,snappy"`
+	Namespace  string `json:"namespace" parquet:"namespace,dict,snappy"`
+	Channel    string `json:"channel" parquet:"channel,dict,snappy"`
+	Outcome    string `json:"outcome" parquet:"outcome,dict,snappy"`
+	Limit      string `json:"limit" parquet:"limit,dict,snappy"` // that denied, or suppressed, holdout, quiet
+	Set        string `json:"set" parquet:"set,dict,snappy"`     // of suppressed
+	Exempt     bool   `json:"exempt" parquet:"exempt,snappy"`
+	Client     string `json:"client" parquet:"client,dict,snappy"`
+	KeyID      string `json:"key_id" parquet:"key_id,dict,snappy"`
+	Generation string `json:"generation" parquet:"generation,dict,snappy"`
+	Config     string `json:"config_version" parquet:"config_version,dict,snappy"`
+	Instance   string `json:"instance" parquet:"instance,dict,snappy"`
+	Sequence   int64  `json:"sequence" parquet:"sequence,snappy"`
+}
+
+// RowOf is the row of a group, but for its user.
+func RowOf(r *audit.Record, g *audit.Group, channel string) Row {
+	at := r.At.Time()
+	return Row{
+		TimeMS: at.UnixMilli(), Time: at.Format("2006-01-02T15:04:05.000Z07:00"), TookMS: r.Took.Milliseconds(),
+		Kind:      r.Kind.String(),
+		MessageID: r.Message.ID, Namespace: r.Message.Namespace, Channel: channel, Outcome: g.Outcome.String(),
+		Limit: g.Limit, Set: g.Set,
+		Exempt: r.Exempt, Client: r.Client, KeyID: r.Key, Generation: r.Generation, Config: r.Config,
+		Instance: r.Instance, Sequence: int64(r.Sequence),
+	}
+}

@@ -1,0 +1,49 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+
+	"capper/internal/audit"
+)
+
+// lines is NDJSON. All of a line but the user is encoded once for a group.
+type ndjsonRows struct {
+	out  *bufio.Writer
+	rows int64
+	line []byte
+}
+
+func newLines(to io.Writer) *ndjsonRows { return &ndjsonRows{out: bufio.NewWriterSize(to, 1<<20)} }
+
+// lineBegin is how each line begins, up to the user's digit of a Row of user 0.
+const lineBegin = `{"user_id":`
+
+func (l *ndjsonRows) Add(r *audit.Record, channel string) error {
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(RowOf(r, g, channel)); err != nil {
+			return err
+		}
+		rest := text.Bytes()[len(lineBegin)+1:]
+		for user := range g.Users.All() {
+			l.line = append(strconv.AppendUint(append(l.line[:0], lineBegin...), uint64(user), 10), rest...)
+			if _, err := l.out.Write(l.line); err != nil {
+				return err
+			}
+			l.rows++
+		}
+	}
+	return nil
+}
+
+func (l *ndjsonRows) Rows() int64 { return l.rows }
+
+func (l *ndjsonRows) Close() error { return errors.Join(l.out.Flush()) }

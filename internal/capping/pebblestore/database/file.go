@@ -1,0 +1,84 @@
+package database
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// replaceFile writes a file whole and durably, or leaves it as it was.
+func replaceFile(fs vfs.FS, name string, content []byte) error {
+	temporary := name + ".new"
+	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, fs.Remove(temporary))
+	}
+	if err := fs.Rename(temporary, name); err != nil {
+		return err
+	}
+	dir, err := fs.OpenDir(fs.PathDir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// readFile is the content of a small file.
+func readFile(fs vfs.FS, name string) ([]byte, error) {
+	file, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, 1<<20))
+	return content, errors.Join(err, file.Close())
+}
+
+// ProbeSize is what a store that opens must be able to write.
+const ProbeSize = 4 << 20
+
+// probe writes a file and removes it: a database that finds no space while it
+// is being opened does not say so. The file's time is that of the file system.
+func probe(fs vfs.FS, dir string) (at time.Time, err error) {
+	name := fs.PathJoin(dir, "space.probe")
+	content := make([]byte, ProbeSize)
+	_, _ = rand.Read(content) // nothing that a file system could make small; it never fails
+	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err == nil {
+		_, err = file.Write(content)
+		if err == nil {
+			err = file.Sync()
+		}
+		if err == nil {
+			at, err = fileTime(fs, name)
+		}
+		err = errors.Join(err, file.Close(), fs.Remove(name))
+	}
+	if err != nil {
+		return at, fmt.Errorf("the disk is full: the store needs at least %d MiB of free space: %w",
+			ProbeSize>>20, err)
+	}
+	return at, nil
+}
+
+// fileTime is when the file system says that a file was written.
+func fileTime(fs vfs.FS, name string) (time.Time, error) {
+	info, err := fs.Stat(name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if info.ModTime().IsZero() {
+		return time.Time{}, errors.New("the file system reports no modification times")
+	}
+	return info.ModTime(), nil
+}

@@ -1,0 +1,64 @@
+package database
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// lock makes the directory and takes its lock, which the operating
+// system gives back when the process ends, however it ends.
+func lock(fs vfs.FS, dir string) (io.Closer, error) {
+	if dir == "" {
+		return nil, errors.New("path: must not be empty")
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := fs.Lock(fs.PathJoin(dir, "LOCK"))
+	if err == nil {
+		return lock, nil
+	}
+	return nil, explainLock(err)
+}
+
+// explainLock tells a lock that another process holds, for which systems have
+// two numbers, from a file that this process may not open.
+func explainLock(err error) error {
+	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
+		return err
+	}
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		err.Error() == "lock held by current process" {
+		return fmt.Errorf("another capper process has the store open (%w): stop that process, or configure another "+
+			"path", err)
+	}
+	return err
+}
+
+// Holder is the process that has the directory's lock, 0 when nobody has, and asks without taking
+// it: a service that starts meanwhile is not refused. This process' own lock is not seen.
+func Holder(dir string) (process int, err error) {
+	file, err := os.Open(filepath.Join(dir, "LOCK"))
+	if errors.Is(err, iofs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = file.Close() }()
+	lock := syscall.Flock_t{Type: syscall.F_RDLCK, Whence: io.SeekStart}
+	if err := syscall.FcntlFlock(file.Fd(), syscall.F_GETLK, &lock); err != nil {
+		return 0, err
+	}
+	if lock.Type == syscall.F_UNLCK {
+		return 0, nil
+	}
+	return int(lock.Pid), nil
+}

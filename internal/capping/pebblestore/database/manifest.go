@@ -1,0 +1,84 @@
+package database
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Manifest says what an archive holds.
+type Manifest struct {
+	Kind    string    `json:"kind"`    // kind
+	Version int       `json:"version"` // of the archive's layout
+	Store   string    `json:"store"`   // the store's id
+	Mark    uint64    `json:"mark"`    // the newest that the database has
+	At      time.Time `json:"at"`      // what was answered until then is in it
+	Program string    `json:"program"` // that made it
+	// Channels are the numbers that stand for channels in the logs; nil: a version from before did not say.
+	Channels map[string]uint8 `json:"channels,omitempty"`
+	Files    []File           `json:"files"`
+}
+
+// File is one of the database's.
+type File struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"` // hex
+}
+
+// Size is how many bytes all files have.
+func (m *Manifest) Size() (size int64) {
+	for _, file := range m.Files {
+		size += file.Size
+	}
+	return size
+}
+
+const (
+	kind    = "capper embedded store"
+	version = 1 // the newest that this program reads
+)
+
+// What the archive has beside the database's files.
+const (
+	manifestName = "manifest.json"
+	sumName      = "SHA256"
+)
+
+func (m *Manifest) encode() ([]byte, error) {
+	m.Kind, m.Version = kind, version
+	return json.MarshalIndent(m, "", "  ")
+}
+
+func decodeManifest(content []byte) (*Manifest, error) {
+	m := new(Manifest)
+	if err := json.Unmarshal(content, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestName, err)
+	}
+	switch {
+	case m.Kind != kind:
+		return nil, fmt.Errorf("%s: kind %q: must be %q", manifestName, m.Kind, kind)
+	case m.Version < 1 || m.Version > version:
+		return nil, fmt.Errorf("%s: version %d is too new: this program reads versions up to %d: use the version of "+
+			"capper that wrote the backup (%s), or a later one", manifestName, m.Version, version, m.Program)
+	case m.Store == "" || len(m.Files) == 0:
+		return nil, errors.New(manifestName + ": the store or its files are not named")
+	}
+	for _, file := range m.Files {
+		if !isName(file.Name) {
+			return nil, fmt.Errorf("%s: invalid file name %q", manifestName, file.Name)
+		}
+	}
+	return m, nil
+}
+
+// isName reports whether a file may have the name: it must not lead elsewhere.
+func isName(name string) bool {
+	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
+}
+
+// leads reports whether the file is the one that leads to the rest of a database.
+func leads(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }

@@ -1,0 +1,140 @@
+package database
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// ErrDamaged is that an archive is not as it was written: cut off, or changed.
+var ErrDamaged = errors.New("the backup is damaged or incomplete")
+
+// FormatError is that an archive is whole, and none that this program reads.
+type FormatError struct{ reason error }
+
+func (e *FormatError) Error() string { return e.reason.Error() }
+func (e *FormatError) Unwrap() error { return e.reason }
+
+// checker is told the bytes of an archive, in whatever pieces, and says at the end whether they
+// were all.
+type checker struct {
+	sum  hash.Hash
+	last []byte // what may be the ending
+}
+
+// NewChecker is a checker that was told nothing.
+func NewChecker() *checker { return &checker{sum: sha256.New()} }
+
+// Write takes the next bytes. It never fails.
+func (c *checker) Write(p []byte) (int, error) {
+	c.last = append(c.last, p...)
+	if n := len(c.last) - endSize; n > 0 {
+		c.sum.Write(c.last[:n])
+		c.last = append(c.last[:0], c.last[n:]...)
+	}
+	return len(p), nil
+}
+
+// Check is why the bytes are no archive as one was written; nil: they are.
+func (c *checker) Check() error {
+	want, err := ending(c.sum.Sum(nil))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(c.last, want) {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// Verify reads the whole archive and demands that it is as it was written.
+func Verify(archive io.ReadSeeker) (*Manifest, error) {
+	check := NewChecker()
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	if _, err := io.CopyBuffer(check, struct{ io.Reader }{archive}, make([]byte, 1<<20)); err != nil {
+		return nil, err
+	}
+	if err := check.Check(); err != nil {
+		return nil, err
+	}
+	var found *Manifest
+	sizes := map[string]int64{}
+	err := each(archive, func(h *tar.Header, content io.Reader) (err error) {
+		if _, twice := sizes[h.Name]; twice {
+			return fmt.Errorf("%w: it contains entry %q twice", ErrDamaged, h.Name)
+		}
+		sizes[h.Name] = h.Size
+		if h.Name != manifestName {
+			return nil
+		}
+		text, err := io.ReadAll(io.LimitReader(content, 64<<20))
+		if err == nil {
+			if found, err = decodeManifest(text); err != nil {
+				err = &FormatError{err}
+			}
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, fmt.Errorf("%w: %s is missing", ErrDamaged, manifestName)
+	}
+	if err := found.check(sizes); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// check demands that the archive's entries, by name, are the manifest's files and what stands beside them.
+func (m *Manifest) check(sizes map[string]int64) error {
+	delete(sizes, manifestName)
+	delete(sizes, sumName)
+	for _, file := range m.Files {
+		size, there := sizes[file.Name]
+		switch {
+		case !there:
+			return fmt.Errorf("%w: %s names file %q, which the backup does not contain",
+				ErrDamaged, manifestName, file.Name)
+		case size != file.Size:
+			return fmt.Errorf("%w: file %q has %d bytes, but should have %d according to %s",
+				ErrDamaged, file.Name, size, file.Size,
+				manifestName)
+		}
+		delete(sizes, file.Name)
+	}
+	for name := range sizes {
+		return fmt.Errorf("%w: file %q is not named in %s", ErrDamaged, name, manifestName)
+	}
+	return nil
+}
+
+// each calls yield with each entry.
+func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error {
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	for entries := tar.NewReader(archive); ; {
+		h, err := entries.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
+			return &FormatError{err}
+		case err != nil:
+			return err
+		case !isName(h.Name) || h.Typeflag != tar.TypeReg:
+			return &FormatError{fmt.Errorf("entry %q: must be a regular file", h.Name)}
+		}
+		if err := yield(h, entries); err != nil {
+			return err
+		}
+	}
+}

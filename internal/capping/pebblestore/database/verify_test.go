@@ -1,0 +1,124 @@
+package database
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// entry is one of an archive's.
+type entry struct {
+	name, content string
+}
+
+// written are the entries of an archive of three files, without its sum.
+func written(t *testing.T) (entries []entry) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"000001.log", "000002.sst", "marker.manifest.000001"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("of "+name), 0o600))
+	}
+	var archive bytes.Buffer
+	require.NoError(t, Write(&archive, dir, &Manifest{Store: "s", Mark: 1, At: time.Unix(1, 0)}))
+	_, err := Verify(bytes.NewReader(archive.Bytes()))
+	require.NoError(t, err)
+	require.NoError(t, each(bytes.NewReader(archive.Bytes()), func(h *tar.Header, r io.Reader) error {
+		content, err := io.ReadAll(r)
+		if h.Name != sumName {
+			entries = append(entries, entry{h.Name, string(content)})
+		}
+		return err
+	}))
+	return entries
+}
+
+// archived is an archive of the entries whose sum is right.
+func archived(t *testing.T, entries []entry) *bytes.Reader {
+	t.Helper()
+	var archive bytes.Buffer
+	to := tar.NewWriter(&archive)
+	for _, e := range entries {
+		require.NoError(t, add(to, e.name, []byte(e.content)))
+	}
+	require.NoError(t, to.Flush())
+	sum := sha256.Sum256(archive.Bytes())
+	end, err := ending(sum[:])
+	require.NoError(t, err)
+	archive.Write(end)
+	return bytes.NewReader(archive.Bytes())
+}
+
+// An archive whose sum is right, and that does not hold what its manifest names, is refused before anything is written.
+func TestArchiveOfOtherFiles(t *testing.T) {
+	t.Parallel()
+	_, err := Verify(archived(t, written(t)))
+	require.NoError(t, err, "made again as it was")
+	for name, of := range map[string]struct {
+		change func([]entry) []entry
+		want   string
+	}{
+		"another in its place": {func(e []entry) []entry { e[1].name = "000003.sst"; return e },
+			`names file "000002.sst", which the backup does not contain`},
+		"one missing": {func(e []entry) []entry { return append(e[:1], e[2:]...) },
+			`names file "000002.sst", which the backup does not contain`},
+		"one more": {func(e []entry) []entry { return append(e, entry{"000009.sst", "x"}) },
+			`file "000009.sst" is not named in manifest.json`},
+		"twice": {func(e []entry) []entry { return append(e, e[0]) }, `contains entry "000001.log" twice`},
+		"another size": {func(e []entry) []entry { e[1].content += "more"; return e },
+			`file "000002.sst" has 17 bytes, but should have 13 according to manifest.json`},
+		"no manifest": {func(e []entry) []entry { return e[:3] }, "manifest.json is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			archive := archived(t, of.change(written(t)))
+			_, err := Verify(archive)
+			require.ErrorIs(t, err, ErrDamaged)
+			require.ErrorContains(t, err, of.want)
+			dir := filepath.Join(t.TempDir(), "store")
+			_, err = Restore(archive, dir, true, time.Now())
+			require.ErrorIs(t, err, ErrDamaged)
+			require.NoDirExists(t, dir)
+		})
+	}
+}
+
+// An archive that is whole, and that this program does not read, is the input's fault, not the machine's.
+func TestArchiveOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	manifest := func(before, after string) func([]entry) []entry {
+		return func(e []entry) []entry {
+			last := &e[len(e)-1]
+			require.Contains(t, last.content, before)
+			last.content = strings.Replace(last.content, before, after, 1)
+			return e
+		}
+	}
+	for name, of := range map[string]struct {
+		change func([]entry) []entry
+		want   string
+	}{
+		"a later version": {manifest(`"version": 1`, `"version": 2`), "version 2 is too new: this program reads versions up to 1"},
+		"another kind":    {manifest(kind, "a diary"), `kind "a diary"`},
+		"no JSON":         {manifest("{", "["), "manifest.json"},
+		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },
+			`entry "../000002.sst": must be a regular file`},
+		"a named way out":   {manifest("000002.sst", "../2.sst"), `file name "../2.sst"`},
+		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "the store or its files are not named"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Verify(archived(t, of.change(written(t))))
+			var other *FormatError
+			require.ErrorAs(t, err, &other)
+			require.ErrorContains(t, err, of.want)
+		})
+	}
+}

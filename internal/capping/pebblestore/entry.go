@@ -1,0 +1,129 @@
+package pebblestore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/pacing"
+)
+
+// entry is a log as it is in memory, with all that is committed of it.
+type entry struct {
+	key    string
+	log    pacing.Log
+	keep   pacing.Time // until when the log is kept, at least
+	stored int         // runs that are in the database as they are in memory
+	damage error       // why it cannot be read; nil: it is whole
+	weight int         // as counted by the cache
+}
+
+// write puts into the batch what is new in the log.
+func (e *entry) write(batch *pebble.Batch) {
+	// fails only for indexed batches
+	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs)}), nil)
+	for i := max(0, e.stored-1); i < len(e.log.Runs); i++ { // the last one may have been joined
+		_ = batch.Set(runKey(e.key, e.log.Runs[i].First), pacing.AppendRun(nil, e.log.Runs[i]), nil)
+	}
+	e.stored = len(e.log.Runs)
+}
+
+// clear removes what is stored of the log, in the batch.
+func (e *entry) clear(batch *pebble.Batch) {
+	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
+	e.stored = 0
+}
+
+// load reads the log. Nothing stored is an empty log; part of one is an error.
+func (e *entry) load(db *database.DB) error {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	if !it.First() {
+		return it.Error()
+	}
+	if !bytes.Equal(it.Key(), []byte(e.key)) {
+		return damaged("runs without a head")
+	}
+	head, err := decodeHead(it.Value())
+	if err != nil {
+		return err
+	}
+	var runs []byte
+	for it.Next() {
+		value := it.Value()
+		if len(value) != pacing.RunSize || !bytes.Equal(it.Key()[len(e.key):], value[pacing.RunSize-firstSize:]) {
+			return damaged("run at key %x with the value %x", it.Key(), value)
+		}
+		runs = append(runs, value...)
+	}
+	if it.Error() != nil {
+		return it.Error()
+	}
+	return e.set(head, runs)
+}
+
+// set takes over what was read.
+func (e *entry) set(head head, runs []byte) error {
+	log, err := pacing.DecodeRuns(runs, head.total)
+	if err != nil {
+		return damaged("%w", err)
+	}
+	if len(log.Runs) != head.runs {
+		return damaged("%d runs, and a head of %d", len(log.Runs), head.runs)
+	}
+	e.log, e.keep, e.stored = *log, head.keep, head.runs
+	return nil
+}
+
+// head is what is stored of a log beside its runs.
+type head struct {
+	keep  pacing.Time // until when the log is kept, at least
+	total int64       // permits that the log has ever had
+	runs  int         // how many there are
+}
+
+// headVersion is the first byte of a head.
+const headVersion = 1
+
+const headSize = 1 + 8 + 8 + 4
+
+func encodeHead(h head) []byte {
+	value := append(make([]byte, 0, headSize), headVersion)
+	value = binary.BigEndian.AppendUint64(value, uint64(h.keep))
+	value = binary.BigEndian.AppendUint64(value, uint64(h.total))
+	return binary.BigEndian.AppendUint32(value, uint32(h.runs))
+}
+
+func decodeHead(value []byte) (h head, err error) {
+	if len(value) != headSize || value[0] != headVersion {
+		return h, damaged("head %x: must be %d bytes, the first one %d", value, headSize, headVersion)
+	}
+	h = head{
+		keep:  pacing.Time(binary.BigEndian.Uint64(value[1:])),
+		total: int64(binary.BigEndian.Uint64(value[9:])),
+		runs:  int(binary.BigEndian.Uint32(value[17:])),
+	}
+	if h.keep < 0 || h.total < 1 || h.runs < 1 {
+		return h, damaged("head %x: out of range", value)
+	}
+	return h, nil
+}
+
+// damageError is that a stored value is none.
+type damageError struct{ error }
+
+func damaged(format string, arguments ...any) error {
+	return damageError{fmt.Errorf(format, arguments...)}
+}
+
+// isDamage reports whether err is one that stays.
+func isDamage(err error) bool {
+	return errors.As(err, &damageError{}) || pebble.IsCorruptionError(err)
+}

@@ -1,0 +1,78 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping/pebblestore/database"
+)
+
+// lives are how the keys of pacers' logs begin, by name: with 0, and after a pacer has been
+// forgotten with a number above all others. So the logs that it has then lie behind
+// all that there were, and are read without touching a damaged block in which those before
+// are.
+type lives map[string]uint32
+
+// lifeKey is where a pacer's life stands. It is never removed.
+func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
+
+const lifePrefix = "\x00pacer "
+
+func loadLives(db *database.DB) (lives, error) {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(lifePrefix),
+		UpperBound: database.After([]byte(lifePrefix))})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	l := make(lives)
+	for ok := it.First(); ok; ok = it.Next() {
+		if len(it.Value()) != lifeSize {
+			return nil, fmt.Errorf("value %x of key %q: must have %d bytes", it.Value(), it.Key(), lifeSize)
+		}
+		l[string(it.Key()[len(lifePrefix):])] = binary.BigEndian.Uint32(it.Value())
+	}
+	return l, it.Error()
+}
+
+// next is a life that nobody has had.
+func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
+
+// ForgetPacer removes the logs of a pacer, also those that cannot be read; see
+// pacing.Store.
+func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer string) error {
+	err := l.db.Write(ctx, func() error {
+		if err := l.forget(pacer); err != nil {
+			return err
+		}
+		return l.db.Sync(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("forget pacer %q: %w", pacer, err)
+	}
+	return nil
+}
+
+func (l *pacerLogs) forget(pacer string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	prefix, err := pacerKey(l.lives[pacer], pacer)
+	if err != nil {
+		return err
+	}
+	life := l.lives.next()
+	batch := l.db.NewBatch()
+	defer batch.Close()
+	_ = batch.DeleteRange(prefix, database.After(prefix), nil) // fails only for indexed batches
+	_ = batch.Set(lifeKey(pacer), binary.BigEndian.AppendUint32(nil, life), nil)
+	l.db.Commit(batch)
+	l.lives[pacer] = life
+	l.cache.drop(prefix)
+	l.db.NoteForgotten(string(prefix))
+	return l.db.Broken()
+}

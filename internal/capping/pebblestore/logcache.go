@@ -1,0 +1,180 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"math/rand/v2"
+
+	"capper/internal/capping"
+)
+
+// Cache keeps the logs of some users of one stripe, so that deciding needs
+// no look into the database. It is written through: a log in it is the newest.
+// It belongs to the holder of the stripe's lock.
+//
+// Items lie one behind the other in slabs of one size; nothing in them is
+// a pointer that the garbage collector would follow. When all slabs are
+// full the oldest is emptied, whatever is in it.
+type logCache struct {
+	// slots is a hash table with linear probing of 1 + the position of a
+	// item, slab × slabSize + offset; 0: free.
+	slots   []uint32
+	seed    uint32 // of the hash, so that no choice of ids meets in one slot
+	users   int
+	slabs   [][]byte
+	most    int // slabs
+	current int // the slab that is being filled
+	used    int // bytes of it
+}
+
+const (
+	slabSize   = 32 << 10
+	itemHeader = 6                      // user (4), entries (1), room for entries (1)
+	cachedLog  = 60 * capping.EntrySize // longer logs are not cached
+	roomStep   = 2                      // room grows by so many entries, so that most sends fit where the log is
+)
+
+// slabsFor is how many slabs fit into so many bytes, a sixth of which
+// the slots take.
+func slabsFor(bytes int64) int {
+	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
+}
+
+// New is an empty cache of so many bytes.
+func newLogCache(bytes int64) logCache { return newLogCacheOf(slabsFor(bytes)) }
+
+func newLogCacheOf(slabs int) logCache {
+	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32()}
+}
+
+// Log is the user's log and whether it is cached. It is valid until the next Put.
+func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
+	slot, ok := c.find(user)
+	if !ok {
+		return nil, false
+	}
+	item := c.item(c.slots[slot])
+	return capping.Log(item[itemHeader : itemHeader+int(item[4])*capping.EntrySize]), true
+}
+
+// item is the item of a slot's value.
+func (c *logCache) item(slot uint32) []byte {
+	at := slot - 1
+	return c.slabs[at/slabSize][at%slabSize:]
+}
+
+func userOf(item []byte) capping.UserID { return binary.LittleEndian.Uint32(item) }
+
+// Put makes log the user's cached log. It copies. Empty and long logs are not
+// cached: they leave the cache.
+func (c *logCache) Put(user capping.UserID, log capping.Log) {
+	if len(log) == 0 || len(log) > cachedLog {
+		c.Drop(user)
+		return
+	}
+	n := log.Len()
+	if slot, ok := c.find(user); ok {
+		if item := c.item(c.slots[slot]); int(item[5]) >= n {
+			item[4] = byte(n)
+			copy(item[itemHeader:], log)
+			return
+		}
+	}
+	room := (n + roomStep - 1) / roomStep * roomStep
+	at := c.reserve(itemHeader + room*capping.EntrySize) // may drop items, also the user's old one
+	item := c.item(at)
+	binary.LittleEndian.PutUint32(item, user)
+	item[4], item[5] = byte(n), byte(room)
+	copy(item[itemHeader:], log)
+	c.setSlot(user, at)
+}
+
+// reserve finds room for an item of so many bytes.
+func (c *logCache) reserve(size int) (slot uint32) {
+	if len(c.slabs) == 0 || c.used+size > slabSize {
+		c.beginSlab()
+	}
+	at := uint32(c.current*slabSize + c.used)
+	c.used += size
+	return at + 1
+}
+
+// beginSlab begins a slab: a new one, or the oldest, emptied.
+func (c *logCache) beginSlab() {
+	if len(c.slabs) < c.most {
+		c.slabs = append(c.slabs, make([]byte, slabSize))
+		c.current, c.used = len(c.slabs)-1, 0
+		return
+	}
+	c.current, c.used = (c.current+1)%len(c.slabs), 0
+	slab := c.slabs[c.current]
+	for at := 0; at+itemHeader <= slabSize && slab[at+5] > 0; {
+		if slot, ok := c.find(userOf(slab[at:])); ok && c.slots[slot] == uint32(c.current*slabSize+at+1) {
+			c.freeSlot(slot)
+		}
+		at += itemHeader + int(slab[at+5])*capping.EntrySize
+	}
+	clear(slab)
+}
+
+// find is the user's slot, or the free one where it would be.
+func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
+	mask := len(c.slots) - 1
+	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
+		if userOf(c.item(c.slots[slot])) == user {
+			return slot, true
+		}
+	}
+	return slot, false
+}
+
+func (c *logCache) home(user capping.UserID) int {
+	mixed := user ^ c.seed
+	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
+	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
+	return int(mixed >> (33 - bits.Len(uint(len(c.slots)))))
+}
+
+// setSlot makes the user's slot point to an item.
+func (c *logCache) setSlot(user capping.UserID, at uint32) {
+	slot, ok := c.find(user)
+	if !ok {
+		if c.users++; c.users > len(c.slots)/4*3 {
+			c.grow()
+			slot, _ = c.find(user)
+		}
+	}
+	c.slots[slot] = at
+}
+
+func (c *logCache) grow() {
+	old := c.slots
+	c.slots = make([]uint32, 2*len(old))
+	for _, at := range old {
+		if at != 0 {
+			slot, _ := c.find(userOf(c.item(at)))
+			c.slots[slot] = at
+		}
+	}
+}
+
+// Drop forgets the user's log.
+func (c *logCache) Drop(user capping.UserID) {
+	if slot, ok := c.find(user); ok {
+		c.freeSlot(slot)
+	}
+}
+
+// freeSlot empties a slot and moves later ones of its run up, so that no search
+// ends too early.
+func (c *logCache) freeSlot(slot int) {
+	c.users--
+	mask := len(c.slots) - 1
+	for next := (slot + 1) & mask; c.slots[next] != 0; next = (next + 1) & mask {
+		home := c.home(userOf(c.item(c.slots[next])))
+		if (next-home)&mask >= (next-slot)&mask { // home is at or before the free slot
+			c.slots[slot], slot = c.slots[next], next
+		}
+	}
+	c.slots[slot] = 0
+}

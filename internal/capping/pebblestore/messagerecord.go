@@ -1,0 +1,182 @@
+package pebblestore
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+	"capper/internal/messages"
+)
+
+// record is what is stored of a campaign beside its sends.
+type record struct {
+	Namespace string          `json:"namespace,omitempty"`
+	Message   string          `json:"message"`
+	Life      capping.Instant `json:"life"`
+	messages.Answers
+}
+
+// recordVersion is the first byte of a record.
+const recordVersion = 1
+
+func (r *record) encode() ([]byte, error) {
+	text, err := json.Marshal(r)
+	return append([]byte{recordVersion}, text...), err
+}
+
+func decodeRecord(value []byte) (*record, error) {
+	if len(value) == 0 || value[0] != recordVersion {
+		return nil, fmt.Errorf("campaign record of %d bytes does not have version %d", len(value), recordVersion)
+	}
+	r := &record{}
+	if err := json.Unmarshal(value[1:], r); err != nil {
+		return nil, fmt.Errorf("decode campaign record: %w", err)
+	}
+	return r, nil
+}
+
+func (r *record) key(i id) messages.Key {
+	return messages.Key{Message: capping.Message{Namespace: r.Namespace, ID: r.Message}, Channel: i.channel}
+}
+
+// load is the campaign's record; nil: there is none.
+func (c *messageCounts) load(i id) (*record, error) {
+	value, err := c.db.Lookup(recordKey(i))
+	if err != nil || value == nil {
+		return nil, err
+	}
+	return decodeRecord(value)
+}
+
+// known is what is remembered of a record.
+type known struct{ life, last capping.Instant }
+
+// rest is how much later than the record says the last call may have been.
+const rest = capping.Instant(3_600_000)
+
+// mostKnown bounds the records that are remembered.
+const mostKnown = 10_000
+
+// Begin is the life in which a call counts, which begins where there is none. Where that
+// cannot be found out, there is none.
+func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
+	return livesOf(idOf(key), c.begin(key, now))
+}
+
+func (c *messageCounts) begin(key messages.Key, now capping.Instant) (life capping.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := idOf(key)
+	if k, ok := c.known[i]; ok && now-k.last < rest {
+		return k.life
+	}
+	r, err := c.load(i)
+	if err != nil {
+		c.noteUnreadable(err)
+		return 0
+	}
+	batch := c.db.NewBatch()
+	defer batch.Close()
+	if r == nil {
+		r = newRecord(key, now)
+	}
+	if err := c.put(batch, i, r, now); err != nil {
+		c.noteUnreadable(err)
+		return 0
+	}
+	c.db.Commit(batch)
+	return r.Life
+}
+
+func newRecord(key messages.Key, now capping.Instant) *record {
+	return &record{Namespace: key.Message.Namespace, Message: key.Message.ID, Life: max(now, 1),
+		Answers: messages.Answers{First: now}}
+}
+
+// put writes the record, with a call at an instant. c.mu is held.
+func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
+	before := r.Last
+	r.Last = max(before, at)
+	value, err := r.encode()
+	if err != nil {
+		return err
+	}
+	if before == 0 || minute(before) != minute(r.Last) {
+		if before > 0 {
+			_ = batch.Delete(listKey(before, i), nil) // fails only for indexed batches
+		}
+		_ = batch.Set(listKey(r.Last, i), nil, nil)
+	}
+	_ = batch.Set(recordKey(i), value, nil)
+	c.remember(i, known{r.Life, r.Last})
+	return nil
+}
+
+func (c *messageCounts) remember(i id, k known) {
+	if len(c.known) >= mostKnown {
+		clear(c.known) // what is needed is loaded again
+	}
+	c.known[i] = k
+}
+
+// Counted are the lives of the token's campaigns on the channel; 0: on every channel and none.
+func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
+	if channel != 0 {
+		return c.Known(token, channel)
+	}
+	var lives Lives
+	prefix := recordKey(id{token: token})[:len(recordPrefix)+len(token)]
+	err := c.each(prefix, func(key, value []byte) error {
+		r, err := decodeRecord(value)
+		if err == nil {
+			lives = append(lives, life{id{token, capping.Channel(key[len(prefix)])}, r.Life})
+		}
+		return err
+	})
+	if err != nil {
+		c.noteUnreadable(err)
+	}
+	return lives
+}
+
+// Known is Counted for sends on the channel alone, 0: on none.
+func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
+	i := id{token, channel}
+	return livesOf(i, c.life(i))
+}
+
+func livesOf(i id, begun capping.Instant) Lives {
+	if begun == 0 {
+		return nil
+	}
+	return Lives{{i, begun}}
+}
+
+// life is that of the campaign, 0 where it is not counted.
+func (c *messageCounts) life(i id) capping.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, ok := c.known[i]; ok {
+		return k.life
+	}
+	r, err := c.load(i)
+	if err != nil {
+		c.noteUnreadable(err)
+	}
+	if err != nil || r == nil {
+		return 0
+	}
+	c.remember(i, known{r.Life, r.Last})
+	return r.Life
+}
+
+// life is a campaign that is counted, since when.
+type life struct {
+	id
+	begun capping.Instant
+}
+
+// Lives are those of the campaigns that a call counts. None: nothing is counted.
+type Lives []life

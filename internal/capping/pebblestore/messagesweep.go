@@ -1,0 +1,60 @@
+package pebblestore
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+)
+
+// SweepFrom is where a pass of Sweep begins.
+func messagesSweepFrom() []byte { return slices.Clone(listPrefix) }
+
+// Sweep looks at so many campaigns from a key of the list on and removes those whose
+// last call is longer ago than counts are kept. It returns where the next step begins; nil
+// when none is left that old. What it cannot read it leaves alone.
+func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte, err error) {
+	horizon := now - capping.Instant(keep.Milliseconds())
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: listKey(max(horizon, 0), id{})})
+	if err != nil {
+		return nil, err
+	}
+	var past []id
+	for ok := it.First(); ok; ok = it.Next() {
+		if len(past) == most {
+			next = slices.Clone(it.Key())
+			break
+		}
+		if i, _, valid := listed(it.Key()); valid {
+			past = append(past, i)
+		}
+	}
+	if err := it.Close(); err != nil {
+		return nil, err
+	}
+	for _, i := range past {
+		c.remove(i, horizon)
+	}
+	return next, nil
+}
+
+// remove removes a campaign that was not called since the horizon.
+func (c *messageCounts) remove(i id, horizon capping.Instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, err := c.load(i)
+	if err != nil || r == nil || r.Last > horizon {
+		return
+	}
+	batch := c.db.NewBatch()
+	defer batch.Close()
+	_ = batch.Delete(recordKey(i), nil) // fails only for indexed batches
+	_ = batch.Delete(listKey(r.Last, i), nil)
+	sends := i.appendTo(slices.Clone(sendsPrefix))
+	_ = batch.DeleteRange(sends, database.After(sends), nil)
+	c.db.Commit(batch)
+	delete(c.known, i)
+}

@@ -1,0 +1,62 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/pacing"
+)
+
+// firstSize is the length of a run's number in its key: that of its first permit, as at the
+// end of an encoded run.
+const firstSize = 6
+
+// pacerKey is what all keys of a pacer's logs begin with, in one of its lives.
+func pacerKey(life uint32, pacer string) ([]byte, error) {
+	return appendText(binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life), pacer)
+}
+
+// lifeSize is the length of a life in a key.
+const lifeSize = 4
+
+// logKey is where a log's head is, and what the keys of its runs begin with. No key of
+// another log begins with it.
+func logKey(life uint32, pacer, message string) ([]byte, error) {
+	key, err := pacerKey(life, pacer)
+	if err != nil {
+		return nil, err
+	}
+	return appendText(key, message)
+}
+
+// appendText appends the text's length (1) and the text.
+func appendText(key []byte, text string) ([]byte, error) {
+	if len(text) > 255 {
+		return nil, fmt.Errorf("pacer name has %d bytes and must have at most 255", len(text))
+	}
+	return append(append(key, byte(len(text))), text...), nil
+}
+
+// runKey is where the run is whose first permit has the number.
+func runKey(log string, first int64) []byte {
+	number := binary.BigEndian.AppendUint64(nil, uint64(first))
+	return append([]byte(log), number[8-firstSize:]...)
+}
+
+func requestKey(r pacing.Request) []byte { return append([]byte{database.KeyRequest}, r[:]...) }
+
+// logOf is the key of the log that a key belongs to; nil: none.
+func pacerLogOf(key []byte) []byte {
+	at := 1 + lifeSize
+	for range 2 {
+		if at >= len(key) {
+			return nil
+		}
+		at += 1 + int(key[at])
+	}
+	if at > len(key) {
+		return nil
+	}
+	return key[:at]
+}

@@ -1,0 +1,186 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/pacing"
+)
+
+// Logs are the logs of all pacers. They are safe for concurrent use.
+type pacerLogs struct {
+	db *database.DB
+
+	mu    sync.Mutex // over what follows, and over all keys of pacers
+	cache pacerCache
+	lives lives
+}
+
+var _ pacing.Store = (*pacerLogs)(nil)
+
+// New is the logs of an open database.
+func openPacerLogs(db *database.DB) (*pacerLogs, error) {
+	lives, err := loadLives(db)
+	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives}, err
+}
+
+// TakePermits places the permits of the ask; see pacing.Store.
+func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if err := ask.Check(); err != nil {
+		return pacing.Grant{}, fmt.Errorf("take permits: %w", err)
+	}
+	kept := clone(ask) // its caller may have given up waiting, and use it for something else
+	var grant pacing.Grant
+	err := l.db.Write(ctx, func() (err error) {
+		if grant, err = l.take(ctx, kept); err != nil || grant.Granted == 0 {
+			return err
+		}
+		return l.db.Sync(ctx) // also of what a request was granted before: that may not be durable yet
+	})
+	var reused *pacing.ReuseError
+	switch {
+	case errors.As(err, &reused):
+		return pacing.Grant{}, reused
+	case err != nil:
+		return pacing.Grant{}, fmt.Errorf("take permits: %w", err)
+	}
+	return grant, nil
+}
+
+func clone(ask *pacing.Ask) *pacing.Ask {
+	c := *ask
+	c.Targets = slices.Clone(ask.Targets)
+	for i := range c.Targets {
+		c.Targets[i].Limits = slices.Clone(c.Targets[i].Limits)
+	}
+	return &c
+}
+
+// take places and commits.
+func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := errors.Join(ctx.Err(), l.db.Broken()); err != nil {
+		return pacing.Grant{}, err
+	}
+	now, err := l.now()
+	if err != nil {
+		return pacing.Grant{}, err
+	}
+	defer l.cache.shrink()
+	entries, err := l.entries(ask)
+	if err != nil {
+		return pacing.Grant{}, err
+	}
+	before, err := l.remembered(ask, now)
+	if err != nil {
+		return pacing.Grant{}, err
+	}
+	if before != nil {
+		look := *ask
+		look.Permits = 0
+		placed := pacing.Place(now, &look, logsOf(entries))
+		placed.Log, placed.More = before.Log, before.More
+		grant := grantOf(now, ask, &placed, entries)
+		grant.Replayed = true
+		return grant, nil
+	}
+	placed := pacing.Place(now, ask, logsOf(entries))
+	switch {
+	case placed.Total > 0:
+		l.record(now, ask, &placed, entries)
+	case ask.Continues && ask.Request != (pacing.Request{}):
+		batch := l.db.NewBatch()
+		remember(batch, now, ask, &placed)
+		l.db.Commit(batch)
+		_ = batch.Close()
+	}
+	return grantOf(now, ask, &placed, entries), l.db.Broken()
+}
+
+func logsOf(entries []*entry) []*pacing.Log {
+	logs := make([]*pacing.Log, len(entries))
+	for i, e := range entries {
+		logs[i] = &e.log
+	}
+	return logs
+}
+
+func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) pacing.Grant {
+	grant := pacing.Grant{
+		At: now, Granted: int(placed.Total), Runs: placed.WaitRuns(now), More: placed.More,
+		Next: placed.Next.Sub(now), Target: placed.Target, Limit: placed.Limit,
+	}
+	for i, e := range entries {
+		grant.States = append(grant.States, pacing.StateOf(now, &ask.Targets[i], &e.log))
+	}
+	return grant
+}
+
+// entries are the logs of the ask's targets.
+func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
+	entries := make([]*entry, len(ask.Targets))
+	for i, target := range ask.Targets {
+		e, err := l.entry(target.Pacer, target.Message)
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = e
+	}
+	return entries, nil
+}
+
+// entry is a log, from the cache or else from the database.
+func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
+	key, err := logKey(l.lives[pacer], pacer, message)
+	if err != nil {
+		return nil, err
+	}
+	if e := l.cache.entry(key); e != nil {
+		return e, e.damage
+	}
+	e := &entry{key: string(key)}
+	if err := e.load(l.db); err != nil {
+		err = fmt.Errorf("log of pacer %q cannot be read; reset it with DELETE /v1/pacers/%s: %w", pacer, pacer,
+			err)
+		if !isDamage(err) {
+			return nil, err // it may be read another time
+		}
+		e.damage = err
+		l.db.NotePacerUnreadable(e.key, err)
+	}
+	l.cache.put(e)
+	return e, e.damage
+}
+
+// record writes what was placed, and the request. It is visible to later calls, and
+// durable with the next sync.
+func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
+	batch := l.db.NewBatch()
+	defer batch.Close()
+	merged := false
+	for i, e := range entries {
+		limits := ask.Targets[i].Limits
+		if len(e.log.Runs) > pacing.MostRuns {
+			e.log.Merge(now, limits)
+			e.clear(batch)
+			merged = true
+		}
+		newest, _ := e.log.Newest()
+		e.keep = max(e.keep, newest.Add(pacing.KeepFor(limits)))
+		e.write(batch)
+		l.cache.weigh(e)
+	}
+	if merged { // the next slot may be a later one
+		next := pacing.Place(now, &pacing.Ask{Targets: ask.Targets}, logsOf(entries))
+		placed.Next, placed.Target, placed.Limit = next.Next, next.Target, next.Limit
+	}
+	if ask.Request != (pacing.Request{}) {
+		remember(batch, now, ask, placed)
+	}
+	l.db.Commit(batch)
+}

@@ -1,0 +1,115 @@
+package pebblestore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/pacing"
+)
+
+// SweepFrom is where a pass of Sweep begins.
+func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
+
+// Sweep looks at so many logs and requests from a key on and removes those that are
+// past. It returns where the next step begins; nil after the last one. What it
+// cannot read it leaves alone.
+func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
+	now, err := l.now()
+	if err != nil {
+		return nil, err
+	}
+	past, next, err := l.findPast(from, most, now)
+	if err != nil || len(past) == 0 {
+		return next, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch := l.db.NewBatch()
+	defer batch.Close()
+	for _, key := range past {
+		value, err := l.db.Lookup(key) // a call may have written it
+		if err != nil || value == nil || !isPast(key, value, now) {
+			continue
+		}
+		if key[0] == database.KeyRequest {
+			_ = batch.Delete(key, nil) // fails only for indexed batches
+			continue
+		}
+		_ = batch.DeleteRange(key, database.After(key), nil)
+		l.cache.drop(key)
+	}
+	l.db.Commit(batch)
+	return next, nil
+}
+
+func (l *pacerLogs) now() (pacing.Time, error) {
+	at, err := l.db.Time()
+	return pacing.TimeOf(at), err
+}
+
+// findPast lists the keys of what is past: of logs those of their heads.
+func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, next []byte, err error) {
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.PacerEnd}})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer it.Close()
+	last := from
+	for ok := it.First(); ok; most-- {
+		key := slices.Clone(it.Key())
+		if most == 0 {
+			return past, key, nil
+		}
+		if last = key; isPast(key, it.Value(), now) {
+			past = append(past, key)
+		}
+		if isHead(key) {
+			ok = it.SeekGE(database.After(key)) // past its runs
+		} else {
+			ok = it.Next()
+		}
+	}
+	if err = it.Error(); isDamage(err) {
+		l.db.NotePacerUnreadable("block", fmt.Errorf("a block of pacer logs or remembered requests cannot be read: %w",
+			err))
+		return past, l.behindDamage(last), nil
+	}
+	return past, nil, err
+}
+
+// behindDamage is where the sweep goes on when what is behind a key cannot be read: at the
+// first logs, or at those of the next life.
+func (l *pacerLogs) behindDamage(key []byte) []byte {
+	if key[0] == database.KeyRequest {
+		return []byte{database.KeyPacer}
+	}
+	here := binary.BigEndian.Uint32(append(slices.Clone(key[1:]), 0, 0, 0, 0))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, life := range slices.Sorted(maps.Values(l.lives)) {
+		if life > here {
+			return binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life)
+		}
+	}
+	return nil
+}
+
+// isHead reports whether the key is that of a log's head.
+func isHead(key []byte) bool { return key[0] == database.KeyPacer && bytes.Equal(pacerLogOf(key), key) }
+
+// isPast reports whether the value is that of a log's head or a request, and neither
+// is asked for any more.
+func isPast(key, value []byte, now pacing.Time) bool {
+	if key[0] == database.KeyRequest {
+		expires, err := decodeExpiry(value)
+		return err == nil && expires <= now
+	}
+	head, err := decodeHead(value)
+	return err == nil && isHead(key) && head.keep <= now
+}

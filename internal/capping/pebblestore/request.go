@@ -1,0 +1,66 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/pacing"
+)
+
+// A request's value: version (1), the time from which on it is forgotten (8), what
+// it was granted.
+const (
+	requestVersion = 1
+	requestHeader  = 1 + 8
+)
+
+func encodeRequest(expires pacing.Time, grant *pacing.Remembered) []byte {
+	return grant.Append(binary.BigEndian.AppendUint64([]byte{requestVersion}, uint64(expires)))
+}
+
+func decodeRequest(value []byte) (expires pacing.Time, grant *pacing.Remembered, err error) {
+	if expires, err = decodeExpiry(value); err != nil {
+		return 0, nil, err
+	}
+	if grant, err = pacing.DecodeRemembered(value[requestHeader:]); err != nil {
+		return 0, nil, damaged("%w", err)
+	}
+	return expires, grant, nil
+}
+
+func decodeExpiry(value []byte) (pacing.Time, error) {
+	if len(value) < requestHeader || value[0] != requestVersion {
+		return 0, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), requestHeader,
+			requestVersion)
+	}
+	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
+}
+
+// remembered is what the request was granted; nil: it is not remembered.
+func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Remembered, error) {
+	if ask.Request == (pacing.Request{}) {
+		return nil, nil
+	}
+	value, err := l.db.Lookup(requestKey(ask.Request))
+	if err != nil || value == nil {
+		return nil, err
+	}
+	expires, grant, err := decodeRequest(value)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("remembered request %x: %w", ask.Request, err)
+	case expires <= now:
+		return nil, nil
+	case grant.Fingerprint != ask.Fingerprint():
+		return nil, &pacing.ReuseError{}
+	}
+	return grant, nil
+}
+
+func remember(batch *pebble.Batch, now pacing.Time, ask *pacing.Ask, placed *pacing.Placed) {
+	grant := &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
+	// fails only for indexed batches
+	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.MaxWait+pacing.RememberFor), grant), nil)
+}

@@ -1,0 +1,123 @@
+package pebblestore
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+	"capper/internal/messages"
+)
+
+// Stripe is what a stripe of users remembers of the sends that it counted. Its owner
+// locks it.
+type Stripe struct{ sends map[cell]*sends }
+
+// cell is where a stripe counts the sends of a campaign.
+type cell life
+
+type sends struct {
+	messages.Sends
+	unreadable bool // and so not added to
+}
+
+// mostCells bounds what a stripe remembers.
+const mostCells = 64
+
+// Tally counts what a portion of a call did to the logs, by message and channel.
+type Tally []tallied
+
+// tallied is the sends of one message on one channel.
+type tallied struct {
+	id
+	messages.Sends
+}
+
+// Of is the sends of the token on the channel.
+func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends {
+	for i := range *t {
+		if (*t)[i].channel == channel && (*t)[i].token == token {
+			return &(*t)[i].Sends
+		}
+	}
+	*t = append(*t, tallied{id: id{token, channel}})
+	return &(*t)[len(*t)-1].Sends
+}
+
+// Count adds what was tallied to the counts of the stripe with the number, in the batch
+// that has it in the logs. What lives do not have is not counted.
+func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
+	for _, life := range lives {
+		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
+			c.count(batch, stripe, number, cell(life), add)
+		}
+	}
+}
+
+func (c *messageCounts) count(batch *pebble.Batch, stripe *Stripe, number byte, at cell, add messages.Sends) {
+	key := append(sendsKey(at.id, at.begun), number)
+	counted := stripe.sends[at]
+	if counted == nil {
+		counted = c.loadSends(key)
+		if stripe.sends == nil || len(stripe.sends) >= mostCells {
+			stripe.sends = make(map[cell]*sends) // what is needed is loaded again
+		}
+		stripe.sends[at] = counted
+	}
+	if counted.unreadable {
+		return
+	}
+	counted.Recorded += add.Recorded
+	counted.Released += add.Released
+	_ = batch.Set(key, encodeSends(counted.Sends), nil) // fails only for indexed batches
+}
+
+func (c *messageCounts) loadSends(key []byte) *sends {
+	value, err := c.db.Lookup(key)
+	if err == nil && value == nil {
+		return &sends{}
+	}
+	var found messages.Sends
+	if err == nil {
+		found, err = decodeSends(value)
+	}
+	if err != nil {
+		c.noteUnreadable(err)
+	}
+	return &sends{found, err != nil}
+}
+
+// sum is the sends of a life, in all stripes.
+func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
+	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
+		part, err := decodeSends(value)
+		total.Recorded += part.Recorded
+		total.Released += part.Released
+		return err
+	})
+	return total, err
+}
+
+// sendsVersion is the first byte of a value of sends.
+const (
+	sendsVersion = 1
+	sendsSize    = 17
+)
+
+func encodeSends(s messages.Sends) []byte {
+	value := append(make([]byte, 0, sendsSize), sendsVersion)
+	value = binary.BigEndian.AppendUint64(value, uint64(s.Recorded))
+	return binary.BigEndian.AppendUint64(value, uint64(s.Released))
+}
+
+func decodeSends(value []byte) (messages.Sends, error) {
+	if len(value) != sendsSize || value[0] != sendsVersion {
+		return messages.Sends{}, fmt.Errorf("stored sends of a campaign %x: must have %d bytes and version %d",
+			value, sendsSize,
+			sendsVersion)
+	}
+	return messages.Sends{
+		Recorded: int64(binary.BigEndian.Uint64(value[1:])), Released: int64(binary.BigEndian.Uint64(value[9:])),
+	}, nil
+}

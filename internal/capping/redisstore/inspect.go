@@ -1,0 +1,305 @@
+// Package inspect asks every server of a store what it says of itself, for people who look whether
+// a store would be well there. It opens no store and writes nothing but the trials of rights of
+// package examine, which leave nothing.
+package redisstore
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
+)
+
+// Report is what the servers say.
+type Report struct {
+	Cluster bool
+	Nodes   []*Node // masters first, then by address
+	// Silent are addresses of the configuration that gave no answer, and why.
+	Silent map[string]error
+	// Hint is what was found out about why nobody answers; "": nothing.
+	Hint string
+	// State is cluster_state, Covered how many of the 16,384 slots have a master that the cluster does
+	// not take for lost, Moving how many are being moved, as the first node that answers tells. Of a
+	// cluster only.
+	State           string
+	Covered, Moving int
+	// Made is whether the namespace has a store; MadeErr why that is not known.
+	Made    bool
+	MadeErr error
+	// Broken are promises of servers that no operator has accepted as broken yet, as the store's record says.
+	Broken []topology.BrokenPromise
+
+	mu     sync.Mutex
+	ledger []map[string]string // copies of the record
+}
+
+// Node is one server.
+type Node struct {
+	Addr   string
+	Master string   // address of its master; "": it is one
+	Flags  []string // as the cluster has them
+	Err    error    // why it was not asked; nothing else is known then
+
+	Facts    topology.Facts    // INFO and CLUSTER INFO
+	Settings map[string]string // those that it tells; nil: CONFIG GET is not allowed
+	Trips    []time.Duration   // round trips, in order
+	// Off is how far the server's clock is ahead of this machine's, Sure how exactly that is known.
+	Off, Sure time.Duration
+	// Survey is what start-up would find: lacking rights, settings that break a promise (Refusals), and settings that
+	// cost memory or are hidden (Warnings).
+	topology.Survey
+	// Certificates is the chain that it shows, Distrust why this machine does not believe it, and
+	// Away why it shows none: it takes no connections.
+	Certificates []*x509.Certificate
+	Distrust     error
+	Away         error
+
+	member topology.Member
+}
+
+// Version is the engine and its version.
+func (n *Node) Version() string {
+	if v := n.Facts["valkey_version"]; v != "" {
+		return "Valkey " + v
+	}
+	return "Redis " + n.Facts["redis_version"]
+}
+
+// survey is one survey.
+type survey struct {
+	config   Config
+	options  topology.Options
+	prefixes []string
+}
+
+// attempt bounds each question to a server.
+const attempt = 3 * time.Second
+
+// Survey asks all servers at once, within the context's time. The error is that of the
+// configuration; what a server does not answer stands in the report.
+func Survey(ctx context.Context, config Config) (*Report, error) {
+	if len(config.Addrs) == 0 {
+		return nil, errors.New("addrs: must contain at least one host:port")
+	}
+	if config.Namespace == "" {
+		config.Namespace = "fc"
+	}
+	if config.Clock == nil {
+		config.Clock = time.Now
+	}
+	s := &survey{config: config, prefixes: script.Standard.Prefixes(config.Namespace), options: topology.Options{
+		Addrs: config.Addrs, SentinelMaster: config.SentinelMaster, Username: config.Username,
+		Password: config.Password,
+		TLS:      config.TLS, Credentials: config.Credentials, AttemptTimeout: attempt, Connections: 2, Dial: dial,
+	}}
+	r := &Report{Silent: map[string]error{}}
+	s.find(ctx, r)
+	var asked sync.WaitGroup
+	for _, n := range r.Nodes {
+		asked.Go(func() { s.look(ctx, r, n) })
+	}
+	asked.Wait()
+	r.Broken = topology.BrokenIn(script.Standard.Partitions, r.ledger...)
+	if len(r.Nodes) == 0 {
+		r.Hint, _ = s.options.Diagnose(ctx)
+	}
+	slices.SortStableFunc(r.Nodes, func(a, b *Node) int {
+		if (a.Master == "") != (b.Master == "") {
+			if a.Master == "" {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Addr, b.Addr)
+	})
+	return r, nil
+}
+
+// find fills the nodes of the report: all that the addresses tell of.
+func (s *survey) find(ctx context.Context, r *Report) {
+	type answer struct {
+		nodes   []*Node
+		cluster topology.Facts
+		err     error
+	}
+	addrs := s.config.Addrs
+	if s.config.SentinelMaster != "" {
+		addrs = addrs[:1] // the client asks all Sentinels
+	}
+	answers := make([]answer, len(addrs))
+	var asked sync.WaitGroup
+	for i, addr := range addrs {
+		asked.Go(func() { answers[i].nodes, answers[i].cluster, answers[i].err = s.neighbours(ctx, addr) })
+	}
+	asked.Wait()
+	known := map[string]bool{}
+	for i, a := range answers {
+		if a.err != nil {
+			r.Silent[addrs[i]] = a.err
+			continue
+		}
+		if a.cluster != nil && (r.State == "" || r.State != "ok") {
+			r.Cluster, r.State = true, a.cluster["cluster_state"]
+			r.Covered, r.Moving = covered(a.nodes)
+		}
+		for _, n := range a.nodes {
+			if !known[n.Addr] {
+				known[n.Addr] = true
+				r.Nodes = append(r.Nodes, n)
+			}
+		}
+	}
+}
+
+// covered is how many slots have a working master, and how many are being moved.
+func covered(nodes []*Node) (slots, moving int) {
+	for _, n := range nodes {
+		moving += n.member.Moving
+		if n.Flagged() {
+			continue
+		}
+		for _, r := range n.member.Slots {
+			slots += r[1] - r[0] + 1
+		}
+	}
+	return slots, moving
+}
+
+// client is a client of the address, or with Sentinels of the master.
+func (s *survey) client(addr string) *redis.Client {
+	if addr == s.sentinel() {
+		return s.options.Client(addr, &topology.RoundTrips{}, nil)
+	}
+	return s.options.DirectClient(addr, &topology.RoundTrips{}, nil)
+}
+
+// sentinel is what the master behind Sentinels is called; "" without them.
+func (s *survey) sentinel() string {
+	if s.config.SentinelMaster == "" {
+		return ""
+	}
+	return "sentinel:" + s.config.SentinelMaster
+}
+
+// neighbours are the nodes that the one at the address tells of, itself among them.
+func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cluster topology.Facts, err error) {
+	if name := s.sentinel(); name != "" {
+		addr = name
+	}
+	client := s.client(addr)
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, 2*attempt)
+	defer cancel()
+	text, err := client.Info(ctx, "everything").Result()
+	if err != nil {
+		return nil, nil, err
+	}
+	facts := topology.ParseInfo(text)
+	if facts["cluster_enabled"] != "1" {
+		return besides(addr, facts), nil, nil
+	}
+	pipe := client.Pipeline()
+	state, list := pipe.ClusterInfo(ctx), pipe.ClusterNodes(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, err
+	}
+	return clustered(topology.Members(list.Val(), addr)), topology.ParseInfo(state.Val()), nil
+}
+
+// besides is a server outside a cluster with the replicas that it feeds.
+func besides(addr string, facts topology.Facts) []*Node {
+	own := &Node{Addr: addr}
+	if facts["role"] == "slave" {
+		own.Master = net.JoinHostPort(facts["master_host"], facts["master_port"])
+		return []*Node{own}
+	}
+	nodes := []*Node{own}
+	for _, replica := range topology.FedAddrs(facts) {
+		nodes = append(nodes, &Node{Addr: replica, Master: addr})
+	}
+	return nodes
+}
+
+// clustered are the nodes of a cluster that take part in it.
+func clustered(members []topology.Member) (nodes []*Node) {
+	addrs := map[string]string{}
+	for _, m := range members {
+		addrs[m.ID] = m.Addr
+	}
+	for _, m := range members {
+		n := &Node{Addr: m.Addr, Master: addrs[m.Master], Flags: m.Flags, member: m}
+		if slices.Contains(m.Flags, "handshake") || slices.Contains(m.Flags, "noaddr") {
+			continue
+		}
+		if n.Master == "" && m.Master != "" {
+			n.Master = m.Master
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// trial is what rights are tried with, as start-up does.
+func (s *survey) trial(r *Report, n *Node) topology.Trial {
+	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
+	if n.Master != "" {
+		return trial
+	}
+	for p, prefix := range s.prefixes {
+		if !r.Cluster || n.member.Serves(script.Standard.Slot(p)) {
+			trial.Key, trial.Held = prefix+"RIGHTS", true
+			break
+		}
+	}
+	return trial
+}
+
+// rules are those of start-up.
+func (s *survey) rules() *topology.Rules {
+	return &topology.Rules{
+		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: int(script.Standard.BucketSize) + 1,
+		Unreplicated: s.config.ReplicaAcks.None(), CountedReplicas: s.config.ReplicaAcks == topology.Healthy,
+		WithoutAppendOnly: s.config.WithoutAppendOnly, Clock: s.config.Clock, ClockApart: true,
+	}
+}
+
+// lookAtLedger reads the copies of the record of broken promises that the node holds.
+func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *redis.Client) {
+	k := script.Standard
+	for _, p := range ledgerCopies(k) {
+		if n.Master != "" || r.Cluster && !n.member.Serves(k.Slot(p)) {
+			continue
+		}
+		prefix := fmt.Sprintf("%s:{%s}:", s.config.Namespace, script.FormatTag)
+		if p < len(s.prefixes) {
+			prefix = s.prefixes[p]
+		}
+		if copied, err := client.HGetAll(ctx, topology.LedgerKey(prefix)).Result(); err == nil {
+			r.mu.Lock()
+			r.ledger = append(r.ledger, copied)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// lookAtStore asks the node that holds the records whether there is a store.
+func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
+	if n.Master != "" || r.Cluster && !n.member.Serves(script.Standard.Slot(script.Standard.FormatPartition())) {
+		return
+	}
+	marker, err := client.Get(ctx, fmt.Sprintf("%s:{%s}", s.config.Namespace, script.FormatTag)).Result()
+	r.Made = marker != ""
+	if err != nil && !errors.Is(err, redis.Nil) {
+		r.MadeErr = err
+	}
+}

@@ -1,0 +1,59 @@
+package redisstore
+
+import (
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/pacing"
+)
+
+// takeOperation takes permits.
+type takePermits struct {
+	pacers *pacers
+	ask    *pacing.Ask
+	paced  script.Paced
+}
+
+// Encode sets the arguments.
+func (o *takePermits) Encode(c *dispatch.Command) {
+	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.keys, o.ask)
+}
+
+// Stamp sets the time: a call that comes late must not take permits that nobody waits for.
+func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
+}
+
+// Apply takes the reply.
+func (o *takePermits) Apply(c *dispatch.Command) (n int, err error) {
+	o.paced, err = script.DecodePaced(c.Reply, o.ask)
+	return 0, err
+}
+
+// addFaults adds what the reply says of keys.
+func (o *takePermits) addFaults(f *dispatch.Faults) {
+	f.AddUndecided(fault.WrongType, o.paced.Bad.WrongType, errPacerWrongType)
+	f.AddUndecided(fault.Corrupt, o.paced.Bad.Corrupt, errPacerCorrupt)
+}
+
+// forgetOperation forgets a pacer.
+type forgetPacer struct {
+	pacers *pacers
+	pacer  string
+	bad    script.BadLogs
+}
+
+// Encode sets the arguments.
+func (o *forgetPacer) Encode(c *dispatch.Command) {
+	c.Args.Forget(o.pacers.config.Scripts.Forget, o.pacers.keys, o.pacer)
+}
+
+// Stamp sets the time: what comes late must not forget what was given out since.
+func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
+}
+
+// Apply takes the reply.
+func (o *forgetPacer) Apply(c *dispatch.Command) (int, error) {
+	return 0, script.DecodeErased(c.Reply, &o.bad)
+}

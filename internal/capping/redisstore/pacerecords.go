@@ -1,0 +1,42 @@
+package redisstore
+
+import (
+	"context"
+
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/pacing"
+)
+
+// HasRequest reports whether the request is remembered.
+func (p *pacers) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+	return p.has(ctx, p.keys.Request(r))
+}
+
+// HasLog reports whether the target has a log.
+func (p *pacers) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
+	return p.has(ctx, p.keys.Log(target.Pacer, target.Message))
+}
+
+func (p *pacers) has(ctx context.Context, key string) (bool, error) {
+	look := &lookPacers{key: key}
+	err := p.do(ctx, ofPermits, look, false, nil)
+	return look.found, err
+}
+
+// lookOperation looks whether a key is there.
+type lookPacers struct {
+	key   string
+	found bool
+}
+
+// Encode sets the arguments.
+func (o *lookPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
+
+// Stamp has nothing to do.
+func (o *lookPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply takes the reply.
+func (o *lookPacers) Apply(c *dispatch.Command) (int, error) {
+	o.found = !c.Null
+	return 0, nil
+}

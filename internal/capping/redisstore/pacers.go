@@ -1,0 +1,112 @@
+// Package pace takes permits of pacers in Redis: one script call, all of whose logs lie in one partition.
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/pacing"
+)
+
+// Config of Pacers. Everything is required.
+type pacersConfig struct {
+	Dispatcher *dispatch.Dispatcher
+	Scripts    script.Scripts
+	Partition  int
+	Prefix     string        // of the partition's keys
+	ClockSkew  time.Duration // see dispatch.Config
+	// Perform does the work, and turns the faults of its run into an error.
+	Perform func(work func() *dispatch.Run) error
+}
+
+// pacers keeps the logs of pacers. It is safe for concurrent use.
+type pacers struct {
+	config  pacersConfig
+	keys    script.PacerKeys
+	merging chan struct{} // has one place: who comes second finds the log merged
+	joints  joints
+}
+
+// New is the pacers of the partition.
+func newPacers(config pacersConfig) *pacers {
+	p := &pacers{config: config, keys: script.PacerKeys{Prefix: config.Prefix}, merging: make(chan struct{}, 1)}
+	p.joints = joints{open: map[string]*joint{}, take: p.take}
+	return p
+}
+
+// Wait waits for asks that nobody waits for any more, which end soon after the
+// topology was closed.
+func (p *pacers) Wait() { p.joints.runs.Wait() }
+
+// ofPermits is what faults leave undecided.
+const ofPermits = "the call for permits is"
+
+// mostMerges bounds how often logs are merged for one call.
+const mostMerges = 2 * pacing.MaxPacers
+
+// errFull is that a log was full again and again.
+var errFull = errors.New("the log of a pacer is still full after merging its entries")
+
+// Take is pacing.Store's TakePermits.
+func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if err := ask.Check(); err != nil {
+		return pacing.Grant{}, err
+	}
+	if joins(ask) {
+		return p.joints.Take(ctx, ask)
+	}
+	return p.take(ctx, ask)
+}
+
+func (p *pacers) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	for range mostMerges {
+		take := &takePermits{pacers: p, ask: ask}
+		if err := p.do(ctx, ofPermits, take, ask.Permits > 0, take.addFaults); err != nil {
+			return pacing.Grant{}, err
+		}
+		switch paced := &take.paced; {
+		case paced.Reused:
+			return pacing.Grant{}, &pacing.ReuseError{}
+		case paced.Full >= 0:
+			if err := p.merge(ctx, paced.Now, &ask.Targets[paced.Full]); err != nil {
+				return pacing.Grant{}, err
+			}
+		default:
+			return paced.Grant, nil
+		}
+	}
+	return pacing.Grant{}, errFull
+}
+
+// Forget is pacing.Store's ForgetPacer.
+func (p *pacers) Forget(ctx context.Context, pacer string) error {
+	forget := &forgetPacer{pacers: p, pacer: pacer}
+	return p.do(ctx, "forgetting the pacer is", forget, true, func(f *dispatch.Faults) {
+		f.AddUndecided(fault.WrongType, forget.bad.WrongType, errPacerWrongType)
+	})
+}
+
+// do runs one command. then adds what its reply says of faults.
+func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, durable bool,
+	then func(*dispatch.Faults)) error {
+	return p.config.Perform(func() *dispatch.Run {
+		r := p.config.Dispatcher.NewRun(op, durable)
+		r.Faults.What = what
+		r.Add(op, p.config.Partition)
+		r.Do(ctx)
+		if then != nil {
+			then(&r.Faults)
+		}
+		return r
+	})
+}
+
+var (
+	errPacerWrongType = errors.New("the Redis key of a pacer is not a string: another program writes to the keys of " +
+		"capper; find the program and move its key away")
+	errPacerCorrupt = errors.New("the stored log of a pacer is not valid: reset the pacer")
+)

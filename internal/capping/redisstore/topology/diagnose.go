@@ -1,0 +1,96 @@
+package topology
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// diagnoseTime bounds each question of Diagnose.
+const diagnoseTime = time.Second
+
+// Diagnose finds out why the first address gives no answer, "" when nothing is
+// to be seen. talks is that it speaks Redis as it should.
+func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
+	addr := o.Addrs[0]
+	plain, err := o.greets(ctx, addr, false)
+	switch {
+	case errors.Is(err, errNoRedis):
+		return addr + " does not answer like Redis: is the port right?", false
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens at " + addr + ": is the server up, and the port right?", false
+	case err != nil:
+		return addr + " cannot be reached: a wrong address, or a firewall", false
+	case plain && o.TLS != nil:
+		return addr + " speaks plain Redis and not TLS: leave tls out, or use the server's TLS port", false
+	case plain:
+		return "", true
+	}
+	secure, _ := o.greets(ctx, addr, true)
+	switch {
+	case secure && o.TLS == nil:
+		return addr + " speaks TLS: set tls.enabled: true", false
+	case secure:
+		return o.secureHint(ctx, addr), false
+	}
+	return addr + " accepts connections but does not answer: the server hangs, or is not Redis", false
+}
+
+// secureHint is for a server that speaks TLS as it should.
+func (o *Options) secureHint(ctx context.Context, addr string) string {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
+	defer cancel()
+	conn, err := o.dialer()(ctx, "tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = conn.Close() }()
+	return o.clientHint(ctx, conn)
+}
+
+// dialer is Dial, or the usual one.
+func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial
+	}
+	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
+}
+
+// greets reports whether what listens at the address answers as Redis, or as
+// any TLS server. An error is that nobody can be connected to.
+func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
+	defer cancel()
+	conn, err := o.dialer()(ctx, "tcp", addr)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close() }()
+	if secure {
+		// Whose certificate it is does not matter: nothing is sent.
+		err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+		var alert tls.AlertError
+		return err == nil || errors.As(err, &alert), nil
+	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	answer := make([]byte, 1)
+	if _, err := conn.Write([]byte("PING\r\n")); err == nil {
+		_, _ = conn.Read(answer)
+	}
+	switch answer[0] {
+	case '+', '-':
+		return true, nil
+	case 0, alertRecord:
+		return false, nil
+	}
+	return false, errNoRedis
+}
+
+var errNoRedis = errors.New("server is not Redis")
+
+// alertRecord is the first byte of a TLS alert.
+const alertRecord = 0x15

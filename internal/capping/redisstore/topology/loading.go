@@ -1,0 +1,103 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping/redisstore/fault"
+)
+
+// loaded are the writes of scripts, as an append-only file has them. Redis loads that file as its
+// user default, since version 7: EXEC refuses what that user may not do, and the server
+// starts without it.
+var loaded = [][]any{
+	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
+	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
+}
+
+// loading asks a server whether its user default may do all that an append-only file holds.
+func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd {
+	var asked []*redis.Cmd
+	for _, write := range loaded {
+		args := append([]any{"acl", "dryrun", "default", write[0], r.Namespace + ":RIGHTS"}, write[1:]...)
+		asked = append(asked, pipe.Do(ctx, args...))
+	}
+	return asked
+}
+
+// Loads reports whether the server may drop records when it restarts: lacking is what its user default may
+// not do, and err why nobody knows.
+func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
+	pipe := client.Pipeline()
+	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)
+	if err := Exec(ctx, pipe); err != nil {
+		return nil, err
+	}
+	if facts := ParseInfo(info.Val()); !dropsDenied(facts) {
+		return nil, info.Err()
+	}
+	return deniedLoads(asked)
+}
+
+// deniedLoads reads the answers: "OK", or a sentence about the right that is lacking.
+func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
+	for i, reply := range asked {
+		text, err := reply.Text()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := loaded[i][0].(string)
+		if text != "OK" && strings.Contains(text, "key") {
+			name += " (on the keys of capper)"
+		}
+		if text != "OK" && !slices.Contains(lacking, name) {
+			lacking = append(lacking, name)
+		}
+	}
+	return lacking, nil
+}
+
+// dropsDenied reports whether the server looks at rights while it loads an append-only file:
+// Redis 6 and Valkey 9 do not.
+func dropsDenied(facts Facts) bool {
+	if facts["aof_enabled"] == "0" && facts["loading"] != "1" { // a server that loads its data says 0
+		return false
+	}
+	if valkey := facts["valkey_version"]; valkey != "" {
+		return major(valkey) < 9
+	}
+	return major(facts["redis_version"]) != 6
+}
+
+// major is the first number of a version; 0: it has none.
+func major(version string) int {
+	first, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(first)
+	return n
+}
+
+func (r *Rules) checkLoading(f *Findings, who string, facts Facts, asked []*redis.Cmd) {
+	if !dropsDenied(facts) {
+		return
+	}
+	lacking, err := deniedLoads(asked)
+	var refused redis.Error
+	switch {
+	case errors.As(err, &refused) && fault.IsAuth(err):
+		f.Warn("%s: the user %q may not run acl|dryrun: capper cannot check whether the server's user default has "+
+			"all permissions, and without them a restart loses recorded sends: add +acl|dryrun to the user's rights "+
+			"(deploy/redis.acl), and make sure that the user default has all rights (~* &* +@all)", who, r.user())
+	case err != nil:
+		f.Warn("%s: does not report whether its user default has all permissions, and without them a restart loses "+
+			"recorded sends: make sure that it has them (~* &* +@all)", who)
+	case len(lacking) > 0:
+		f.Refuse("%s: the Redis user default may not run %s: Redis loads its append-only file as that user, so a "+
+			"restart would lose recorded sends: set \"user default off ~* &* +@all\" in its ACL (docs/redis.md)",
+			who, strings.Join(lacking, ", "))
+	}
+}

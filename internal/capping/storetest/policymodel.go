@@ -1,0 +1,263 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// model is the oracle: all sends of all users.
+type policyModel struct {
+	rules     *rules
+	world     *world
+	widen     time.Duration // rolling windows are longer by it
+	retention time.Duration
+	sends     map[capping.UserID][]policySend
+	ends      map[string]time.Time // of periods, by zone, unit and what the calendar shows
+	places    map[string]*time.Location
+}
+
+func newModel(rules *rules, world *world) *policyModel {
+	return &policyModel{
+		rules: rules, world: world, sends: map[capping.UserID][]policySend{}, ends: map[string]time.Time{},
+		places: map[string]*time.Location{},
+	}
+}
+
+// place is the time zone by whose clocks a rule is, for the user.
+func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
+	zone = m.zoneBy(zone, user)
+	if m.places[zone] == nil {
+		m.places[zone] = load(zone)
+	}
+	return m.places[zone]
+}
+
+// send is one recorded send.
+type policySend struct {
+	at      time.Time
+	channel capping.Channel
+	message capping.Message
+}
+
+// call is a filter call.
+type call struct {
+	message capping.Message
+	channel capping.Channel
+	enforce bool
+	at      time.Time
+}
+
+// answer is what is told of one user.
+type policyAnswer struct {
+	outcome capping.Outcome
+	by      string    // "suppressed", "holdout", "quiet" or a limit; "" where nobody denied
+	set     string    // suppressed: by which
+	zone    string    // quiet, and limits in the user's time zone
+	until   time.Time // zero: no waiting helps
+	shadow  []string  // limits that would have denied
+}
+
+func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
+	for _, s := range m.rules.suppress {
+		if s.channels.has(c.channel) && (c.enforce || s.evenExempt) && m.world.in(s.set, user) {
+			return policyAnswer{outcome: capping.Denied, by: "suppressed", set: s.set}
+		}
+	}
+	if c.enforce {
+		if h := m.rules.held; h != nil && h.channels.has(c.channel) && h.share.Has(user) {
+			return policyAnswer{outcome: capping.Denied, by: "holdout"}
+		}
+		if night := m.night(user, c.channel, c.at); night != nil {
+			return policyAnswer{outcome: capping.Denied, by: "quiet", zone: m.zoneBy(night.zone, user),
+				until: m.opening(user, c.channel, c.at)}
+		}
+	}
+	for _, s := range m.remembered(user, c.at) {
+		if c.message.ID != "" && s.message == c.message && s.channel == c.channel {
+			return policyAnswer{outcome: capping.Replayed}
+		}
+	}
+	if !c.enforce {
+		return policyAnswer{outcome: capping.Allowed}
+	}
+	return m.judge(user, c)
+}
+
+// judge applies the limits.
+func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
+	found := policyAnswer{outcome: capping.Allowed}
+	var shadow []string
+	never := c.at.AddDate(100, 0, 0)
+	for _, l := range m.rules.of(m.world.segmentOf(user)) {
+		if !l.channels.has(c.channel) || m.counts(l, user, c.at) < l.most {
+			continue
+		}
+		if l.shadow {
+			shadow = append(shadow, l.name)
+			continue
+		}
+		until := never
+		if l.most > 0 {
+			until = m.frees(l, user, c.at)
+		}
+		if until.After(found.until) {
+			found = policyAnswer{outcome: capping.Denied, by: l.name, until: until}
+			if l.unit != "" && l.zone == "" {
+				found.zone = m.zoneBy("", user)
+			}
+		}
+	}
+	switch {
+	case found.outcome == capping.Allowed:
+		found.shadow = shadow
+	case found.until.Equal(never):
+		found.until = time.Time{}
+	default:
+		found.until = m.opening(user, c.channel, found.until)
+	}
+	return found
+}
+
+// zoneBy is the zone of a rule: its own, or else the user's.
+func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
+	if zone == "" {
+		zone = m.world.zoneOf(user)
+	}
+	if zone == "" {
+		zone = m.rules.zone
+	}
+	return zone
+}
+
+// night is the first quiet hours that are on for the user, nil for none.
+func (m *policyModel) night(user capping.UserID, channel capping.Channel, at time.Time) *quietHours {
+	for i := range m.rules.quiet {
+		if q := &m.rules.quiet[i]; q.channels.has(channel) && m.concerns(q, user) && m.on(q, user, at) {
+			return q
+		}
+	}
+	return nil
+}
+
+func (m *policyModel) concerns(q *quietHours, user capping.UserID) bool {
+	for _, set := range q.sets {
+		if m.world.in(set, user) {
+			return true
+		}
+	}
+	return len(q.sets) == 0
+}
+
+func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool {
+	shown, from, to := at.In(m.place(q.zone, user)).Format("15:04"), clock(q.from), clock(q.to)
+	if from < to {
+		return from <= shown && shown < to
+	}
+	return from <= shown || shown < to
+}
+
+// searched is how far the model looks for an opening.
+const searched = 5 * 24 * time.Hour
+
+// opening is the first minute from a time on at which no quiet hours are on, that time itself if none are;
+// zero where there is none as far as the model looks.
+func (m *policyModel) opening(user capping.UserID, channel capping.Channel, from time.Time) time.Time {
+	for at := from; at.Before(from.Add(searched)); at = at.Truncate(time.Minute).Add(time.Minute) {
+		if m.night(user, channel, at) == nil {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// opensAt reports whether quiet hours end at a time.
+func (m *policyModel) opensAt(user capping.UserID, channel capping.Channel, at time.Time) bool {
+	return m.night(user, channel, at) == nil && m.night(user, channel, at.Add(-time.Millisecond)) != nil
+}
+
+// remembered is the user's sends that are younger than the retention.
+func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []policySend) {
+	for _, s := range m.sends[user] {
+		if at.Sub(s.at) < m.retention {
+			sends = append(sends, s)
+		}
+	}
+	return sends
+}
+
+// shown returns the day, the week or the month that the calendar shows at a time.
+func (l limit) shown(at time.Time) string {
+	switch l.unit {
+	case "day":
+		return at.Format(time.DateOnly)
+	case "week":
+		year, week := at.ISOWeek()
+		return fmt.Sprint(year, "-W", week)
+	case "month":
+		return at.Format("2006-01")
+	}
+	panic("the model has no calendar " + l.unit)
+}
+
+// counts is how many sends the limit counts at a time.
+func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int) {
+	location := m.place(l.zone, user)
+	for _, s := range m.remembered(user, at) {
+		switch {
+		case !l.channels.has(s.channel):
+		case l.unit == "" && at.Sub(s.at) < l.window+m.widen:
+			n++
+		case l.unit != "" && l.shown(s.at.In(location)) == l.shown(at.In(location)):
+			n++
+		}
+	}
+	return n
+}
+
+// frees is the first instant at which a limit that is full has a free slot.
+func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
+	if l.unit != "" {
+		return m.end(l, m.place(l.zone, user), at)
+	}
+	for _, s := range m.sends[user] { // in the order of time
+		if free := s.at.Add(l.window + m.widen); free.After(at) && m.counts(l, user, free) < l.most {
+			return free
+		}
+	}
+	panic("a window that never ends")
+}
+
+// end is the first minute at which the calendar shows another period.
+func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
+	shown := l.shown(at.In(location))
+	key := location.String() + " " + l.unit + " " + shown
+	if _, known := m.ends[key]; !known {
+		for at = at.Truncate(time.Minute); l.shown(at.In(location)) == shown; {
+			at = at.Add(time.Minute)
+		}
+		m.ends[key] = at
+	}
+	return m.ends[key]
+}
+
+func (m *policyModel) record(user capping.UserID, s policySend) {
+	m.sends[user] = append(m.sends[user], s)
+}
+
+// release removes the message's sends on the channel, 0 for all, and reports whether one was remembered,
+// and whether any was there.
+func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
+	at time.Time) (remembered, known bool) {
+	var kept []policySend
+	for _, s := range m.sends[user] {
+		if s.message != message || channel != 0 && s.channel != channel {
+			kept = append(kept, s)
+			continue
+		}
+		known, remembered = true, remembered || at.Sub(s.at) < m.retention
+	}
+	m.sends[user] = kept
+	return remembered, known
+}

@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// world is who is in what. Of several segments, and of several sets of time zones, the first one counts.
+type world struct {
+	generation string
+	segments   []members
+	sets       []members
+	zones      []*time.Location // of which there are sets, in their order
+}
+
+// members is the users of a segment or a set.
+type members struct {
+	name  string
+	users []capping.UserID
+}
+
+func (m members) has(user capping.UserID) bool { return slices.Contains(m.users, user) }
+
+// in reports whether the user is in the set of the name.
+func (w *world) in(name string, user capping.UserID) bool {
+	for _, set := range w.sets {
+		if set.name == name && set.has(user) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) segmentOf(user capping.UserID) string {
+	for _, segment := range w.segments {
+		if segment.has(user) {
+			return segment.name
+		}
+	}
+	return ""
+}
+
+const zonePrefix = "tz/"
+
+// zoneOf is the name of the user's time zone, "" for none.
+func (w *world) zoneOf(user capping.UserID) string {
+	for _, set := range w.sets {
+		if zone, ok := strings.CutPrefix(set.name, zonePrefix); ok && set.has(user) {
+			return zone
+		}
+	}
+	return ""
+}
+
+// load is the time zone of a name.
+func load(name string) *time.Location {
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return location
+}
+
+// segments is the world as the domain asks it.
+type segments struct{ *world }
+
+func (s segments) Generation() string { return s.generation }
+
+func (s segments) Names() (names []string) {
+	for _, segment := range s.segments {
+		names = append(names, segment.name)
+	}
+	return names
+}
+
+func (s segments) Lookup(users []capping.UserID, codes []uint8) {
+	for i, user := range users {
+		codes[i] = uint8(1 + slices.Index(s.Names(), s.segmentOf(user)))
+	}
+}
+
+func (s segments) Set(name string) (capping.Set, bool) {
+	for _, set := range s.sets {
+		if set.name == name {
+			return set, true
+		}
+	}
+	return nil, false
+}
+
+func (s segments) zoneNames() (names []string) {
+	for _, set := range s.sets {
+		if zone, ok := strings.CutPrefix(set.name, zonePrefix); ok {
+			names = append(names, zone)
+		}
+	}
+	return names
+}
+
+func (s segments) Zones() []*time.Location { return s.zones }
+
+func (s segments) LookupZones(users []capping.UserID, zones []uint16) {
+	for i, user := range users {
+		zones[i] = uint16(1 + slices.Index(s.zoneNames(), s.zoneOf(user)))
+	}
+}
+
+// Mark marks the users of the set.
+func (m members) Mark(users []capping.UserID, marks []uint8, mark uint8) {
+	for i, user := range users {
+		if marks[i] == 0 && m.has(user) {
+			marks[i] = mark
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"capper/client"
+	"capper/client/api"
+)
+
+// Narrowed is what users of an expression a command is about.
+type Narrowed struct {
+	Sample     Percent `placeholder:"P%" help:"Share of the audience to select, always the same users for the same --salt. A range such as 10%-20% selects a part that shares no users with other ranges of the same salt."`
+	Salt       string  `placeholder:"TEXT" help:"Salt of --sample; another salt selects other users."`
+	Generation string  `placeholder:"NAME" help:"Generation in which segment and set names are looked up, as reported by an earlier run. Default: the generation in use."`
+}
+
+// Audience is the users of the expression.
+func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
+	if (n.Sample == Percent{}) != (n.Salt == "") {
+		return nil, errors.New("--sample and --salt: must be given together, with a salt that is not empty, so that " +
+			"the sample can be repeated")
+	}
+	a := &client.Audience{Expression: expression, Generation: n.Generation}
+	switch {
+	case n.Sample == Percent{}:
+	case n.Sample.From == 0:
+		a.Sample = &api.Sample{Percent: n.Sample.To, Salt: n.Salt} // services before cells know it, too
+	default:
+		a.Sample = &api.Sample{From: n.Sample.From, To: n.Sample.To, Salt: n.Salt}
+	}
+	return a, nil
+}
+
+// Given reports whether any of it was said.
+func (n *Narrowed) Given() bool { return *n != Narrowed{} }
+
+// Percent is a share, as 10% or 10, or a cell of the scale, as 10%-20%. The zero value: none was given.
+type Percent struct{ From, To float64 }
+
+// UnmarshalText reads a share above 0 %, at most 100 %, or two percentages with the lower one first.
+func (p *Percent) UnmarshalText(text []byte) error {
+	first, last, isCell := strings.Cut(string(text), "-")
+	if !isCell {
+		first, last = "0", first
+	}
+	from, err := percentage(first)
+	to, also := percentage(last)
+	if errors.Join(err, also) != nil || !(from >= 0 && from < to && to <= 100) {
+		return fmt.Errorf("must be a percentage above 0%% and up to 100%%, or a range with its lower end first such "+
+			"as 10%%-20%%, got %q", text)
+	}
+	*p = Percent{From: from, To: to}
+	return nil
+}
+
+// percentage reads digits, with or without a fraction and a percent sign.
+func percentage(text string) (float64, error) {
+	text = strings.TrimSuffix(text, "%")
+	if strings.HasPrefix(text, "+") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+// pointed is the fault of an expression with the place under it.
+type pointed struct {
+	error
+	expression string
+	column     int // in characters, from 1
+}
+
+// Error shows the line of the expression, and a caret below the place.
+func (p *pointed) Error() string {
+	before, behind := []rune(p.expression), []rune(nil)
+	at := min(p.column-1, len(before))
+	before, behind = before[:at], before[at:]
+	line := string(before)
+	line = line[strings.LastIndexByte(line, '\n')+1:]
+	rest, _, _ := strings.Cut(string(behind), "\n")
+	width := len([]rune(line))
+	return fmt.Sprintf("%v\n  %s\n  %s^", p.error, strings.ReplaceAll(line+rest, "\t", " "), strings.Repeat(" ", width))
+}
+
+func (p *pointed) Unwrap() error { return p.error }
+
+// Pointed shows where an expression is wrong, if that is what was refused.
+func Pointed(err error, expression string) error {
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Column < 1 {
+		return err
+	}
+	return &pointed{err, expression, refused.Column}
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/terminal"
+)
+
+// userCommand is `capper audit user USER`.
+type userCommand struct {
+	Place
+	Span
+	User UserID `arg:"" help:"User id, from 0 to 4294967295."`
+	JSON bool   `help:"Print one JSON object per line."`
+}
+
+// Help is printed below the flags.
+func (c *userCommand) Help() string {
+	return "Lists every call that recorded or could have recorded a send to the user, and every release. Results of " +
+		"calls: allowed, replayed (already recorded), denied (with the limit or set) and unavailable. Results of " +
+		"releases: released and absent (no send to give back). Records from before an erasure of the user are not " +
+		"shown."
+}
+
+// Run prints the decisions.
+func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	from, err := c.archive(ctx)
+	if err != nil {
+		return err
+	}
+	user := uint32(c.User)
+	q.User, q.Kinds = &user, kinds()
+	r := &reading{archive: from}
+	rows := [][]any{{"TIME", "MESSAGE", "NAMESPACE", "CHANNEL", "OUTCOME", "BY", "GENERATION", "CONFIG", "CALLER"}}
+	err = r.each(ctx, q, func(record *audit.Record) error {
+		g := archive.GroupOf(record, user)
+		row := archive.RowOf(record, g, r.channel(ctx, record))
+		if row.UserID = int64(user); c.JSON {
+			return jsonLine(on, row)
+		}
+		rows = append(rows, userRow(&row, record, g))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !c.JSON && (len(rows) > 1 || len(r.faults) == 0) { // what a damaged file holds is not known
+		if err := printRows(on, rows, fmt.Sprintf("the audit has no decision about user %d in this period",
+			user)); err != nil {
+			return err
+		}
+	}
+	return damaged(r.faults)
+}
+
+func userRow(row *archive.Row, record *audit.Record, g *audit.Group) []any {
+	outcome := row.Outcome
+	if row.Exempt && g.Outcome == audit.Allowed {
+		outcome += " (exempt)"
+	}
+	channel := shown(row.Channel)
+	if record.Kind == audit.Release && record.Channel == 0 {
+		channel = "all"
+	}
+	return []any{row.Time, row.MessageID, shown(row.Namespace), channel, outcome, by(g), row.Generation, row.Config,
+		caller(row.Client, row.KeyID)}
+}
+
+// printRows prints a table with its head, or says that there is nothing in it.
+func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
+	if len(rows) == 1 {
+		_, err := fmt.Fprintln(on.Out, nothing)
+		return err
+	}
+	return terminal.Table(on.Out, terminal.Left, rows...)
+}
+
+// jsonLine writes one object of NDJSON.
+func jsonLine(on *terminal.Streams, v any) error {
+	e := json.NewEncoder(on.Out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/audit/archive"
+	"capper/internal/config"
+	"capper/internal/terminal"
+)
+
+// compactCommand is `capper audit compact`.
+type compactCommand struct {
+	Place
+	Keep   moment `placeholder:"400d" help:"Retention: remove audit files whose last call is older than this. Default: remove none by age."`
+	DryRun bool   `help:"Report the changes to the audit files without making them."`
+	JSON   bool   `help:"Print the result as JSON."`
+}
+
+// Validate refuses what is no length of time.
+func (c *compactCommand) Validate() error {
+	if c.Keep.Given() && c.Keep.ago < 24*time.Hour {
+		return errors.New("--keep: must be at least one day, such as 400d")
+	}
+	return nil
+}
+
+// Help is printed below the flags.
+func (c *compactCommand) Help() string {
+	return "Rewrites audit files that contain erased users. The command can run while services write and other " +
+		"programs read. If it is stopped, run it again."
+}
+
+// Run compacts the audit.
+func (c *compactCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	at, err := c.location(ctx)
+	if err != nil {
+		return err
+	}
+	report, err := archive.Compact(ctx, at, archive.New(at, config.ParsePolicy), archive.CompactConfig{Keep: c.Keep.ago,
+		Now: time.Now(), Dry: c.DryRun})
+	if err != nil {
+		return terminal.Hinted(err, "all finished changes are complete; remove the cause of the error and run the "+
+			"command again")
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, report)
+	}
+	would := ""
+	if c.DryRun {
+		would = "would be "
+	}
+	_, err = fmt.Fprintf(on.Out, "%d files: %d %srewritten (%d entries of erased users removed), %d %sexpired and "+
+		"removed, %d leftovers %sremoved; %d bytes before, %d after\n",
+		report.Files, report.Rewritten, would, report.Users, report.Dropped, would, report.Leftovers, would,
+		report.Before, report.After)
+	return err
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/terminal"
+)
+
+// exportCommand is `capper audit export`.
+type exportCommand struct {
+	Place
+	Span
+	Format string `default:"ndjson" enum:"ndjson,parquet" help:"Output format: ndjson (one JSON object per line) or parquet."`
+	Out    string `placeholder:"FILE" help:"Output file; it appears only when it is complete. Default: standard output."`
+}
+
+// Help is printed below the flags.
+func (c *exportCommand) Help() string {
+	return "Columns: user_id, time, took_ms, kind (filter, release), message_id, namespace, channel, outcome, " +
+		"limit, set, exempt, client, key_id, generation, config_version, instance, sequence. Rows are in order of " +
+		"time. An unreadable file stops the export."
+}
+
+// Run writes the rows.
+func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	if c.Out == "" {
+		return c.write(ctx, on, on.Data())
+	}
+	if err := terminal.CheckTarget(c.Out); err != nil {
+		return terminal.Misuse(err)
+	}
+	return terminal.WritePrivateFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
+}
+
+func (c *exportCommand) write(ctx context.Context, on *terminal.Streams, to io.Writer) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	q.Kinds = kinds()
+	from, err := c.archive(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := archive.NewWriter(c.Format, to)
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	r := &reading{archive: from}
+	err = r.each(ctx, q, func(record *audit.Record) error {
+		if len(r.faults) > 0 {
+			return damaged(r.faults)
+		}
+		return rows.Add(record, r.channel(ctx, record))
+	})
+	if err == nil {
+		err = damaged(r.faults)
+	}
+	if err != nil {
+		return err
+	}
+	if err := rows.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", c.Out, err)
+	}
+	if c.Out != "" {
+		on.Say("%d rows in %s", rows.Rows(), c.Out)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/internal/capping"
+	"capper/internal/objects"
+	"capper/internal/segments"
+	"capper/internal/terminal"
+)
+
+// generations reads generations from their source, "" for that of the configuration.
+func (p *Place) generations(ctx context.Context, source string) (func(context.Context, string) (capping.Segments,
+	error), error) {
+	if source == "" && p.configured != nil {
+		source = p.configured.Segments.Source
+	}
+	if source == "" {
+		return func(context.Context, string) (capping.Segments, error) {
+			return nil, errors.New("the location of the segments is unknown: set --segments or --config")
+		}, nil
+	}
+	at, err := objects.Open(ctx, source, p.s3())
+	if err != nil {
+		return nil, terminal.Misuse(fmt.Errorf("--segments: %w", err))
+	}
+	return func(ctx context.Context, name string) (capping.Segments, error) {
+		g, err := segments.ReadGeneration(ctx, at, name)
+		if err != nil {
+			return nil, err
+		}
+		return generation{g.Snapshot()}, nil
+	}, nil
+}
+
+// generation is a generation of segments as the domain asks it.
+type generation struct{ *segments.Snapshot }
+
+// Set is a set by its name.
+func (g generation) Set(name string) (capping.Set, bool) {
+	set := g.Snapshot.Set(name)
+	return set, set != nil
+}

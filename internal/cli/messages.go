@@ -1,0 +1,186 @@
+// Package campaigns has the commands about whole messages: what became of them, and to
+// give back all sends of one. They call the service.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/terminal"
+)
+
+// MessagesCommand is `capper messages [ID]`.
+type MessagesCommand struct {
+	Service
+	MessageID string `arg:"" optional:"" name:"id" help:"Message id to show all counts for. Default: list recent messages."`
+	Since     moment `placeholder:"TIME" help:"List only messages with calls since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
+	Channel   string `placeholder:"NAME" help:"List only messages on this channel."`
+	Max       int    `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
+	Namespace string `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
+}
+
+// Validate refuses what goes with a list alone.
+func (c *MessagesCommand) Validate() error {
+	if c.MessageID != "" && (c.Since.Given() || c.Channel != "") {
+		return errors.New("--since and --channel: apply to a list of messages and not to a single message")
+	}
+	if c.Max < 1 || c.Max > 1000 {
+		return fmt.Errorf("--max: must be 1 to 1000, got %d", c.Max)
+	}
+	return nil
+}
+
+// Run prints a list, or all about one message.
+func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	service, err := c.Client()
+	if err != nil {
+		return err
+	}
+	if c.MessageID == "" {
+		return c.list(ctx, on, service)
+	}
+	found, err := service.Message(ctx, c.MessageID, c.Namespace)
+	if err != nil {
+		return c.Hinted(err)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, found)
+	}
+	for i := range found.Channels {
+		if err := printMessage(on, &found.Channels[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, service *client.Client) error {
+	query := client.MessagesQuery{Channel: c.Channel, Max: c.Max, Namespace: c.Namespace}
+	if c.Since.Given() {
+		query.Since = c.Since.Instant(time.Now()).Time()
+	}
+	found, err := service.Messages(ctx, query)
+	if err != nil {
+		return c.Hinted(err)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, found)
+	}
+	if len(found.Messages) == 0 {
+		fmt.Fprintln(on.Out, "no messages")
+		return nil
+	}
+	rows := [][]any{{"MESSAGE", "NAMESPACE", "CHANNEL", "ALLOWED", "RELEASED", "ASKED", "DENIED", "UNAVAILABLE",
+		"LAST CALL"}}
+	for i := range found.Messages {
+		m := &found.Messages[i]
+		rows = append(rows, []any{
+			plain(m.MessageID), dash(m.Namespace), dash(m.Channel), sends(m, m.Allowed), sends(m, m.Released),
+			m.Asked, sum(m.Denied), m.Unavailable, seconds(m.LastCall),
+		})
+	}
+	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
+		return err
+	}
+	if found.More {
+		fmt.Fprintln(on.Err, "more messages exist: use a larger --max, or --channel")
+	}
+	return nil
+}
+
+// sends returns a count of sends of the message for a table.
+func sends(m *api.Message, n int64) string {
+	if m.AtLeast {
+		return fmt.Sprintf("at least %d", n)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// printMessage prints what became of a message on one channel.
+func printMessage(on *terminal.Streams, m *api.Message) error {
+	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
+	rows := [][]any{
+		{"allowed", sends(m, m.Allowed), "sends that were recorded, each once"},
+		{"released", sends(m, m.Released), "of those, given back"},
+		{"asked", m.Asked, "results of calls, like all lines " +
+			"below"}, {"replayed", m.Replayed, "already recorded by an " +
+			"earlier call"},
+		{"unavailable", m.Unavailable, ""},
+	}
+	for _, limit := range sortedKeys(m.Denied) {
+		rows = append(rows, []any{"denied by " + limit, m.Denied[limit], ""})
+	}
+	for _, set := range sortedKeys(m.Suppressed) {
+		rows = append(rows, []any{"suppressed by " + set, m.Suppressed[set], ""})
+	}
+	for _, limit := range sortedKeys(m.ShadowDenied) {
+		rows = append(rows, []any{"would be denied by " + limit, m.ShadowDenied[limit], "shadow: counted only"})
+	}
+	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
+		return err
+	}
+	segments := [][]any{{"SEGMENT", "ASKED", "ANSWERED ALLOWED", "ANSWERED DENIED"}}
+	for _, name := range sortedKeys(m.Segments) {
+		s := m.Segments[name]
+		segments = append(segments, []any{name, s.Asked, s.Allowed, s.Denied})
+	}
+	if len(segments) > 1 {
+		if err := terminal.Table(on.Out, terminal.Left, segments...); err != nil {
+			return err
+		}
+	}
+	if len(m.ConfigVersions) > 0 {
+		fmt.Fprintf(on.Out, "configuration: %s\n", strings.Join(m.ConfigVersions, ", "))
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func sum(counts map[string]int64) (total int64) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+func calls(n int64) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", n)
+}
+
+func dash(text string) string { return cmp.Or(text, "-") }
+
+// plain is an id as a terminal can show it: one with other characters than letters, digits and signs is quoted.
+func plain(id string) string {
+	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
+		return quoted
+	}
+	return id
+}
+
+// when tells the calls of a message, or that its sends were imported and no call has asked for it.
+func when(m *api.Message) string {
+	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
+		return "no calls, but imported sends at " + seconds(m.LastCall)
+	}
+	return fmt.Sprintf("%s from %s to %s", calls(m.Calls), seconds(m.FirstCall), seconds(m.LastCall))
+}
+
+func seconds(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return at.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// moment is a time on the command line: so long ago, such as 30d or 12h, or RFC 3339, or a
+// date, which begins in UTC. The zero value: none was given.
+type moment struct {
+	ago  time.Duration
+	at   time.Time
+	text string
+}
+
+// momentForms are those of a time, the most exact first.
+func momentForms() []string {
+	return []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
+}
+
+// UnmarshalText reads a moment.
+func (m *moment) UnmarshalText(text []byte) error {
+	m.text = string(text)
+	if ago, ok := parseAgo(m.text); ok {
+		m.ago = ago
+		return nil
+	}
+	for _, form := range momentForms() {
+		if at, err := time.Parse(form, m.text); err == nil {
+			m.at = at
+			return nil
+		}
+	}
+	return fmt.Errorf("must be an age such as 30d or 12h, or a time such as 2026-11-22T10:00:00Z or 2026-11-22, got %q",
+		m.text)
+}
+
+// parseAgo reads a duration, of which days and weeks are units too.
+func parseAgo(text string) (time.Duration, bool) {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if digits, ok := strings.CutSuffix(text, unit); ok {
+			n, err := strconv.ParseUint(digits, 10, 16)
+			return time.Duration(n) * length, err == nil && n > 0
+		}
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d > 0
+}
+
+// Given reports whether there is one.
+func (m *moment) Given() bool { return m.text != "" }
+
+// Instant is the moment, at now; 0 of the zero value, and of what is before all records.
+func (m *moment) Instant(now time.Time) capping.Instant {
+	switch {
+	case !m.Given():
+		return 0
+	case m.ago > 0:
+		return max(capping.InstantOf(now.Add(-m.ago)), 0)
+	}
+	return max(capping.InstantOf(m.at), 0)
+}
+
+// Span is from when on, and until when, records are read.
+type Span struct {
+	Since moment `placeholder:"TIME" help:"Earliest time of calls to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: read all calls."`
+	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: now."`
+}
+
+// instants are both ends.
+func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
+	since, until = s.Since.Instant(now), s.Until.Instant(now)
+	if s.Until.Given() && until <= since {
+		return 0, 0, fmt.Errorf("--until %s: must be later than --since", s.Until.text)
+	}
+	return since, until, nil
+}

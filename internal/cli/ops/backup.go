@@ -1,0 +1,68 @@
+package ops
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/cli"
+	"capper/internal/terminal"
+)
+
+// BackupCommand is `capper backup --to FILE`.
+type BackupCommand struct {
+	cli.Service
+	To string `required:"" placeholder:"FILE" help:"Archive file (tar) to write; it appears only when it is complete, and only its owner may read it (mode 0600)."`
+}
+
+// backedUp is what was done, as --json prints it.
+type backedUp struct {
+	File      string  `json:"file"`
+	SizeBytes int64   `json:"size_bytes"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// Help is printed below the flags.
+func (c *BackupCommand) Help() string {
+	return "Requests an archive of the embedded store from a running service. The archive contains every send that " +
+		"was recorded before the command started. It ends with a checksum, which capper restore verifies. The API " +
+		"key needs the scope admin, and the URL is that of the admin listener if there is one."
+}
+
+// Run receives the archive and demands that it is whole.
+func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	api, err := c.Client()
+	if err != nil {
+		return err
+	}
+	if err := terminal.CheckTarget(c.To); err != nil {
+		return terminal.Misuse(err)
+	}
+	begun, check, size := time.Now(), database.NewChecker(), new(counter)
+	err = terminal.WritePrivateFile(c.To, func(w io.Writer) error {
+		if err := api.Backup(ctx, io.MultiWriter(w, check, size)); err != nil {
+			return err
+		}
+		return check.Check()
+	})
+	if err != nil {
+		return c.HintedAdmin(err)
+	}
+	done := backedUp{c.To, int64(*size), time.Since(begun).Seconds()}
+	if c.JSON {
+		return terminal.JSON(on.Out, done)
+	}
+	on.Say("%s: %d bytes in %s; capper restore puts it back", done.File, done.SizeBytes,
+		time.Since(begun).Round(time.Millisecond))
+	return nil
+}
+
+// counter counts what is written to it.
+type counter int64
+
+// Write counts.
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}

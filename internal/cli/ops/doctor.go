@@ -1,0 +1,104 @@
+// Package doctor has the commands that are asked before there is a service: whether all that it
+// needs is there, and what a load will take.
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"capper/internal/cli"
+	"capper/internal/config"
+	"capper/internal/doctor"
+	"capper/internal/sizing"
+	"capper/internal/terminal"
+)
+
+// Command is `capper doctor --config FILE`.
+type DoctorCommand struct {
+	Config    string        `required:"" placeholder:"FILE" help:"Configuration file that the service uses or will use."`
+	Users     count         `placeholder:"N" help:"Check that there is enough memory and disk for this number of users, such as 270M."`
+	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window; used with --users."`
+	Density   float64       `default:"1" help:"Share of ids between the lowest and the highest user id that belong to users, such as 0.04; used with --users."`
+	Publisher bool          `help:"Also check the S3 permissions that segmentbuild needs: write a test object to segments.source and remove it."`
+	MaxAge    time.Duration `default:"168h" help:"Maximum age of the live generation; an older one is reported."`
+	PID       int           `name:"pid" placeholder:"N" help:"Process id of a running service whose operating system limits are checked. Default: check the limits of this command."`
+	Strict    bool          `help:"Count warnings as failures."`
+	Quiet     bool          `short:"q" help:"Print only warnings, failures and the counts."`
+	JSON      bool          `help:"Print the result as JSON."`
+}
+
+// Run makes every check and prints what was found.
+func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	subject := &doctor.Subject{
+		File: c.Config, Users: int64(c.Users), Sends: c.Sends, Density: c.Density, Publisher: c.Publisher,
+		MaxAge: c.MaxAge, Process: c.PID, Key: cli.Key(),
+	}
+	subject.Config, _ = config.Load(c.Config) // the first check says what is wrong with it
+	report := doctor.Run(ctx, doctor.List(subject))
+	looked := len(report.Findings)
+	if c.Quiet {
+		report.Findings = slices.DeleteFunc(report.Findings, func(f doctor.Finding) bool {
+			return f.Result == doctor.OK || f.Result == doctor.Skipped
+		})
+	}
+	var err error
+	if c.JSON {
+		err = terminal.JSON(on.Out, report)
+	} else {
+		err = c.print(on, report)
+	}
+	if err != nil {
+		return err
+	}
+	if failed := report.Counts[doctor.Failed]; failed > 0 {
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d of %d checks failed", failed, looked))
+	}
+	if warned := report.Counts[doctor.Warning]; warned > 0 && c.Strict {
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d warnings, which --strict counts as failures",
+			warned))
+	}
+	return nil
+}
+
+// Validate refuses what no load can be.
+func (c *DoctorCommand) Validate() error {
+	load := sizing.Load{Users: max(1, int64(c.Users))}.WithDefaults()
+	load.Sends, load.Density = c.Sends, c.Density
+	var age, pid error
+	if c.MaxAge <= 0 {
+		age = fmt.Errorf("max-age: must be more than 0, got %s", c.MaxAge)
+	}
+	if c.PID < 0 {
+		pid = fmt.Errorf("pid: must be a process id above 0, got %d", c.PID)
+	}
+	if err := errors.Join(load.Validate(), age, pid); err != nil {
+		return faults(err)
+	}
+	return nil
+}
+
+// print writes a line for each finding, and below those that are not as they should be what to do.
+func (c *DoctorCommand) print(on *terminal.Streams, report *doctor.Report) error {
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		of := ""
+		if f.Of != "" {
+			of = f.Of + ": "
+		}
+		lines := fmt.Sprintf("%-8s %-22s %s%s\n", f.Result, f.Check, terminal.Escape(of), terminal.Escape(f.Seen))
+		if f.Change != "" {
+			lines += fmt.Sprintf("         change: %s\n         why:    %s\n", terminal.Escape(f.Change),
+				terminal.Escape(f.Why))
+		}
+		if _, err := fmt.Fprint(on.Out, lines); err != nil {
+			return err
+		}
+	}
+	n := report.Counts
+	_, err := fmt.Fprintf(on.Out, "%d ok, %d warnings, %d failed, %d skipped\n", n[doctor.OK], n[doctor.Warning],
+		n[doctor.Failed], n[doctor.Skipped])
+	return err
+}

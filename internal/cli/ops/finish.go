@@ -1,0 +1,86 @@
+package ops
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"capper/internal/capping/pebblestore"
+	"capper/internal/terminal"
+)
+
+// migratedDir is what the embedded store is called from the last pass on, so that no service decides on it again.
+func migratedDir(dir string) string { return dir + ".migrated" }
+
+// openFinished opens the embedded store itself for the last pass, under its new name: whatever becomes of the
+// pass, nothing is recorded there any more, so that it can be made again. A pass that did not end is seen by
+// the store having its new name already.
+func (w *work) openFinished(dir string) (Source, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.checkFinishing(dir); err != nil {
+		return nil, err
+	}
+	again := !exists(dir) && exists(migratedDir(dir))
+	if !again {
+		if err := w.takeAway(dir); err != nil {
+			return nil, err
+		}
+	}
+	source, err := w.openKnown(migratedDir(dir))
+	if err != nil {
+		return nil, err
+	}
+	if again {
+		w.unfinished = append(w.unfinished, source)
+	}
+	return source, w.note(func(s *state) { s.Finishing = dir })
+}
+
+// checkFinishing refuses another store than the one that the last pass was begun with, and one that was
+// taken back since: what was given back there by now is in Redis, and no copy tells.
+func (w *work) checkFinishing(dir string) error {
+	begun := w.state.Finishing
+	switch {
+	case begun == "":
+		return nil
+	case begun != dir:
+		return terminal.Hinted(fmt.Errorf("the last pass of the migration was started with the directory %s, not "+
+			"with %s", begun, dir), "add --finish "+
+			begun)
+	case exists(dir):
+		return terminal.Hinted(fmt.Errorf("directory %s exists again although the last pass renamed it: the store "+
+			"may have changes that no pass can find", dir),
+			"empty Redis and start the migration again with another --work")
+	}
+	return nil
+}
+
+// takeAway gives the store its new name, once nobody has it open and it is known to be the right one.
+func (w *work) takeAway(dir string) error {
+	if to := migratedDir(dir); exists(to) {
+		return fmt.Errorf("directory %s already exists, and %s must be renamed to it: move the existing directory away",
+			to, dir)
+	}
+	if _, err := w.openKnown(dir); err != nil {
+		return err
+	}
+	store := w.stores[len(w.stores)-1]
+	w.stores = w.stores[:len(w.stores)-1]
+	if err := store.Close(); err != nil {
+		return err
+	}
+	return os.Rename(dir, migratedDir(dir))
+}
+
+// openKnown opens a store, unless it is not the one that this migration moves.
+func (w *work) openKnown(dir string) (*pebblestore.Store, error) {
+	source, err := w.open(dir)
+	if err != nil {
+		return nil, err
+	}
+	id, mark := source.Identity()
+	return source, w.state.takes(dir, id, mark)
+}

@@ -1,0 +1,195 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/app"
+	"capper/internal/capping/redisstore"
+	"capper/internal/cli"
+	"capper/internal/config"
+	"capper/internal/terminal"
+)
+
+// MigrateCommand is `capper migrate`.
+type MigrateCommand struct {
+	cli.Service
+	Config string `required:"" placeholder:"FILE" help:"Configuration file that the service will use after the migration, with store.kind: redis."`
+	Work   string `required:"" placeholder:"DIR" help:"Working directory for this migration only, with free space for two copies of the embedded store. Use the same directory for every pass."`
+	Finish string `placeholder:"DIR" help:"Run the last pass with the directory of the embedded store (store.embedded.path), after the service has stopped. The pass first renames the directory, so that no service can use it again."`
+}
+
+// migrated is what a pass did, as --json prints it.
+type migrated struct {
+	Result
+	Finished bool    `json:"finished"`
+	Moved    string  `json:"moved,omitempty"` // what the embedded store is called now
+	Seconds  float64 `json:"seconds"`
+}
+
+// Help is printed below the flags.
+func (c *MigrateCommand) Help() string {
+	return "Copies the records of the embedded store of a running service to Redis, and reads every log back. " +
+		"Another pass copies the changes since the previous one. Then stop the service, run the last pass with " +
+		"--finish, and start the service with --config. The API key needs the scope admin, and the URL is that of " +
+		"the admin listener if there is one."
+}
+
+// Run makes a pass.
+func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
+	started := time.Now()
+	cfg, err := config.Load(c.Config)
+	if err != nil {
+		return terminal.WithStatus(terminal.BadInput, err)
+	}
+	if cfg.Store.Kind != config.Redis {
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: store.kind: must be redis, got %s: --config "+
+			"names the configuration to use after the migration", c.Config, cfg.Store.Kind))
+	}
+	work, err := openWork(c.Work, c.Finish != "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, work.close()) }()
+	if err := c.fetch(ctx, cfg, work); err != nil {
+		return err
+	}
+	target, err := openTarget(ctx, cfg, work.state.Begun)
+	if err != nil { // nothing of the copy was written: kept, each try would leave one more
+		return errors.Join(err, work.dropNext())
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	if err := work.note(func(s *state) { s.Begun = true }); err != nil {
+		return err
+	}
+	now, err := c.source(work)
+	if err != nil {
+		return err
+	}
+	done := migrated{Finished: c.Finish != ""}
+	pass := Pass{Now: now, Last: work.last, Unfinished: work.unfinished, Target: target,
+		Retention: cfg.Policy.Retention(target.ClockTolerance() * 2)}
+	if done.Result, err = bring(ctx, &pass, on); err != nil {
+		return err
+	}
+	if err := alone(ctx, target); err != nil {
+		return err
+	}
+	if err := work.end(); err != nil {
+		return err
+	}
+	if done.Finished {
+		done.Moved = migratedDir(work.state.Finishing)
+	}
+	done.Seconds = time.Since(started).Seconds()
+	return c.tell(on, &done)
+}
+
+// bring makes the pass and shows how far it is.
+func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error) {
+	progress := terminal.NewProgress(on, terminal.Users)
+	defer progress.Stop()
+	progress.Step("copying logs to Redis", 0)
+	pass.Progress = func(r *Result) { progress.Reach(r.Users, "") }
+	result, err := pass.Run(ctx)
+	if errors.Is(err, ErrDiffers) {
+		return result, terminal.Hinted(err, "stop all users of this Redis, then empty it and start again with "+
+			"another --work")
+	}
+	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
+}
+
+// fetch puts a copy of the running service's store into the directory, and refuses a configuration whose
+// channels have other numbers. The last pass needs no copy.
+func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
+	if c.Finish == "" {
+		api, err := c.Client()
+		if err != nil {
+			return err
+		}
+		if err := work.fetch(ctx, api); err != nil {
+			return c.HintedAdmin(err)
+		}
+	}
+	err := cfg.KeepsChannels(c.Config, work.state.Channels)
+	if err != nil && c.Finish == "" {
+		err = errors.Join(err, work.dropNext())
+	}
+	return terminal.WithStatus(terminal.BadInput, err)
+}
+
+// source is the copy, or, for the last pass, the store itself.
+func (c *MigrateCommand) source(work *work) (Source, error) {
+	if c.Finish != "" {
+		return work.openFinished(c.Finish)
+	}
+	return work.open(work.path(nextCopy))
+}
+
+func (c *MigrateCommand) tell(on *terminal.Streams, done *migrated) error {
+	if c.JSON {
+		return terminal.JSON(on.Out, done)
+	}
+	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them rewritten), %d "+
+		"are unchanged since the last pass; %.1f s",
+		done.Users, done.Sends, done.Verified, done.Replaced, done.Same, done.Seconds)
+	if !done.Finished {
+		on.Say("the embedded store is still in use: run passes until few logs change, then stop the service and add " +
+			"--finish DIR")
+		return nil
+	}
+	on.Say("the embedded store was renamed to %s; start the service with %s", done.Moved, c.Config)
+	return nil
+}
+
+// openTarget opens Redis. A first pass begins a store, which nobody may have begun before.
+func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstore.Store, error) {
+	options, err := app.RedisOptions(cfg.Store.Redis)
+	if err != nil {
+		return nil, err
+	}
+	options.MustExist = known
+	target, err := redisstore.Open(ctx, options)
+	if err != nil && known {
+		return nil, terminal.Hinted(err, "if the Redis of this migration was emptied or lost data, start with an "+
+			"empty Redis and another --work")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !known && !target.Made() {
+		return nil, errors.Join(terminal.Hinted(errors.New("Redis already contains a store: a migration needs an "+
+			"empty Redis"),
+			"if the store belongs to this migration, use the same --work; otherwise use another Redis, or empty "+
+				"this one if its data is not needed"), target.Close())
+	}
+	if err := errors.Join(alone(ctx, target), target.Announce(ctx, cfg.Policy)); err != nil {
+		return nil, errors.Join(err, target.Close())
+	}
+	return target, nil
+}
+
+// ghost is how long an instance counts that was stopped without a goodbye, as a pass that was killed, and a bit.
+const ghost = 40 * time.Second
+
+// alone demands that no service decides on the target.
+func alone(ctx context.Context, target *redisstore.Store) error {
+	for started := time.Now(); ; {
+		fleet := target.Health(ctx).Fleet
+		if fleet == nil || fleet.Instances <= 1 {
+			return nil
+		}
+		if time.Since(started) > ghost {
+			return terminal.Hinted(fmt.Errorf("%d other instances use this Redis: no service may decide on it until "+
+				"the migration has ended", fleet.Instances-1),
+				"stop these instances, empty Redis, and start again with another --work")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}

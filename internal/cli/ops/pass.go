@@ -1,0 +1,230 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"capper/internal/capping"
+)
+
+const (
+	portion = 4096 // users that are merged and read back together
+	readers = 64   // of them that are read at one time
+	patient = time.Minute
+	margin  = 10 * time.Second // before a send is forgotten, in which it may be in one store and no more in the other
+)
+
+// target is where the logs are brought.
+type target interface {
+	capping.Merger
+	Log(ctx context.Context, user capping.UserID) (capping.Log, error)
+	Erase(ctx context.Context, user capping.UserID) error
+}
+
+// Pass is one pass. Now and Target are required.
+type Pass struct {
+	Now        Source   // what the target shall have
+	Last       Source   // what the last finished pass brought over; nil: there was none
+	Unfinished []Source // what passes since then meant to bring over that did not end
+	Target     target
+	Retention  time.Duration        // how long sends matter: the longest window of the policy
+	Clock      func() time.Time     // nil: time.Now
+	Progress   func(result *Result) // called now and then; nil: nobody looks
+}
+
+// Result is what a pass did.
+type Result struct {
+	Users    int64 `json:"users"`    // with a log that matters
+	Sends    int64 `json:"sends"`    // in these logs
+	Same     int64 `json:"same"`     // users of whom the last pass had brought over all; they were not read back
+	Verified int64 `json:"verified"` // users whose log was read back and is the same
+	Replaced int64 `json:"replaced"` // of those, users whose log in the target was another one, and was written anew
+}
+
+// Run makes the pass. Afterwards, where there is no error, every log of the target is that of Now. It may be run again.
+func (p *Pass) Run(ctx context.Context) (result Result, err error) {
+	if p.Clock == nil {
+		p.Clock = time.Now
+	}
+	walks := []*walk{{source: p.Now}}
+	if p.Last != nil {
+		walks = append(walks, &walk{source: p.Last})
+	}
+	for _, source := range p.Unfinished {
+		walks = append(walks, &walk{source: source})
+	}
+	for {
+		batch := &batch{pass: p, horizon: capping.InstantOf(p.Clock().Add(margin - p.Retention))}
+		for len(batch.users) < portion {
+			user, ok, err := lowest(ctx, walks)
+			if err != nil {
+				return result, err
+			}
+			if !ok {
+				return result, batch.settle(ctx, &result)
+			}
+			logs := make([]capping.Log, len(walks))
+			for i, w := range walks {
+				logs[i] = w.take(user)
+			}
+			same := p.Last != nil && len(p.Unfinished) == 0 && bytes.Equal(logs[0], logs[1])
+			batch.add(&result, user, logs, same)
+		}
+		if err := batch.settle(ctx, &result); err != nil {
+			return result, err
+		}
+		if p.Progress != nil {
+			p.Progress(&result)
+		}
+	}
+}
+
+// batch is users whose logs are brought over together.
+type batch struct {
+	pass    *Pass
+	horizon capping.Instant
+	users   []capping.UserID
+	logs    []capping.Log
+	had     [][]capping.Log // of each user, in the sources of earlier passes
+}
+
+// add takes up a user with the logs that Now and the other sources have.
+func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
+	log := logs[0].Live(b.horizon)
+	if log.Len() > 0 {
+		result.Users++
+		result.Sends += int64(log.Len())
+	}
+	if same {
+		result.Same++
+		return
+	}
+	b.users, b.logs, b.had = append(b.users, user), append(b.logs, log), append(b.had, logs[1:])
+}
+
+// settle merges the logs and reads each of them back.
+func (b *batch) settle(ctx context.Context, result *Result) error {
+	if len(b.users) == 0 {
+		return nil
+	}
+	if err := b.merge(ctx, b.users, b.logs); err != nil {
+		return err
+	}
+	replaced := make([]bool, len(b.users))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for i := range b.users {
+		group.Go(func() (err error) {
+			replaced[i], err = b.verify(ctx, i)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, was := range replaced {
+		result.Verified++
+		if was {
+			result.Replaced++
+		}
+	}
+	return nil
+}
+
+func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []capping.Log) error {
+	m := &capping.Merge{Retention: b.pass.Retention}
+	tokens := map[capping.Token]bool{}
+	for i, log := range logs {
+		if log.Len() == 0 {
+			continue
+		}
+		m.Users, m.Logs = append(m.Users, users[i]), append(m.Logs, log)
+		for k := range log.Len() {
+			tokens[log.Entry(k).Token] = true
+		}
+	}
+	if len(m.Users) == 0 {
+		return nil
+	}
+	var err error
+	if m.Messages, err = b.messages(ctx, tokens); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	if err := b.pass.Target.Merge(ctx, m, make([]capping.Merged, len(m.Users))); err != nil {
+		return fmt.Errorf("merge the logs of users %d to %d: %w", m.Users[0], m.Users[len(m.Users)-1], err)
+	}
+	return nil
+}
+
+// messages is what Now remembers of the tokens.
+func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (messages []capping.Message, err error) {
+	list := make([]capping.Token, 0, len(tokens))
+	for token := range tokens {
+		list = append(list, token)
+	}
+	found, err := b.pass.Now.Messages(ctx, list)
+	for _, message := range found {
+		messages = append(messages, message)
+	}
+	return messages, err
+}
+
+// ErrDiffers is that the target has a send that no source ever had, or not what was just written: somebody else writes.
+var ErrDiffers = errors.New("Redis has a log that differs from every copied version: does a service already decide " +
+	"on this Redis?")
+
+// verify reads a user's log back. Where it is one of before, it is written anew.
+func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
+	user, want := b.users[i], b.logs[i]
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	found, err := b.read(ctx, user)
+	if err != nil || bytes.Equal(found, want) {
+		return false, err
+	}
+	if !of(found, append(b.had[i], want)) {
+		return false, fmt.Errorf("user %d: %w", user, ErrDiffers)
+	}
+	if err := b.pass.Target.Erase(ctx, user); err != nil {
+		return true, fmt.Errorf("erase the log of user %d: %w", user, err)
+	}
+	if err := b.merge(ctx, []capping.UserID{user}, []capping.Log{want}); err != nil {
+		return true, err
+	}
+	if found, err = b.read(ctx, user); err == nil && !bytes.Equal(found, want) {
+		err = fmt.Errorf("user %d: %w", user, ErrDiffers)
+	}
+	return true, err
+}
+
+// read is the log that the target has.
+func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, error) {
+	found, err := b.pass.Target.Log(ctx, user)
+	if err != nil {
+		return nil, fmt.Errorf("read the log of user %d: %w", user, err)
+	}
+	return found.Live(b.horizon), nil
+}
+
+// of reports whether each send of the log is one of these logs'.
+func of(log capping.Log, logs []capping.Log) bool {
+	known := map[capping.Entry]bool{}
+	for _, one := range logs {
+		for k := range one.Len() {
+			known[one.Entry(k)] = true
+		}
+	}
+	for k := range log.Len() {
+		if !known[log.Entry(k)] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,81 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/terminal"
+)
+
+// RestoreCommand is `capper restore FILE --to DIR`.
+type RestoreCommand struct {
+	File            string `arg:"" help:"Archive file that capper backup wrote."`
+	To              string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), empty or absent. Default: only check the archive."`
+	AcceptLostSends bool   `help:"Restore the archive even though the previous store recorded later sends. These sends are lost, so their users may receive more than their limits."`
+	JSON            bool   `help:"Print the result as JSON."`
+}
+
+// restored is what was done, as --json prints it.
+type restored struct {
+	File        string    `json:"file"`
+	To          string    `json:"to,omitempty"`
+	Store       string    `json:"store"`
+	MissingFrom time.Time `json:"missing_from"` // sends after it are not known
+	Program     string    `json:"program"`
+	Files       int       `json:"files"`
+	SizeBytes   int64     `json:"size_bytes"`
+}
+
+// Help is printed below the flags.
+func (c *RestoreCommand) Help() string {
+	return "Restores the embedded store of a stopped service. The whole archive is read and checked before anything " +
+		"is written; a directory that is not empty is rejected. After the restore the service has the records of " +
+		"the time of the backup, and reports since when sends are missing."
+}
+
+// Run checks the archive and extracts it.
+func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
+	file, err := os.Open(c.File)
+	if err != nil {
+		return terminal.WithStatus(terminal.BadInput, err)
+	}
+	defer file.Close()
+	var m *database.Manifest
+	if c.To == "" {
+		m, err = database.Verify(file)
+	} else {
+		m, err = database.Restore(file, c.To, c.AcceptLostSends, time.Now())
+	}
+	var (
+		loss  *database.LossError
+		other *database.FormatError
+	)
+	switch {
+	case errors.As(err, &loss):
+		return terminal.Hinted(err, "restore the newest copy of the store if there is one; to continue without "+
+			"those sends, add --accept-lost-sends")
+	case errors.Is(err, database.ErrDamaged), errors.As(err, &other):
+		return terminal.WithStatus(terminal.BadInput, err)
+	case err != nil:
+		return err
+	}
+	done := restored{File: c.File, Store: m.Store, MissingFrom: m.At.UTC(), Program: m.Program, Files: len(m.Files),
+		SizeBytes: m.Size()}
+	if c.To != "" {
+		done.To = filepath.Clean(c.To)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, done)
+	}
+	what := "is whole"
+	if c.To != "" {
+		what = "is in " + done.To
+	}
+	on.Say("%s %s: store %s, %d files, %d bytes, by capper %s; sends after %s are not in it",
+		c.File, what, done.Store, done.Files, done.SizeBytes, done.Program, done.MissingFrom.Format(time.RFC3339))
+	return nil
+}

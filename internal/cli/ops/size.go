@@ -1,0 +1,102 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/internal/sizing"
+	"capper/internal/terminal"
+)
+
+// count is a number that may be written with k, M or G.
+type count int64
+
+// exact is up to where whole numbers are exact in a float64.
+const exact = 1 << 53
+
+// UnmarshalText reads 270M, 30k or 1000000.
+func (c *count) UnmarshalText(text []byte) error {
+	number, times := string(text), 1.0
+	for unit, of := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
+		if rest, ok := strings.CutSuffix(number, unit); ok {
+			number, times = rest, of
+			break
+		}
+	}
+	value, err := strconv.ParseFloat(number, 64)
+	if all := value * times; err != nil || !(all >= 0 && all <= exact) || all != math.Trunc(all) {
+		return fmt.Errorf("must be a whole number such as 270M, 30k or 1000000, got %q", text)
+	}
+	*c = count(value * times)
+	return nil
+}
+
+// SizeCommand is `capper size --users N`.
+type SizeCommand struct {
+	Users     count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
+	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window."`
+	Density   float64       `default:"1" help:"Share of ids between the lowest and the highest user id that belong to users, such as 0.04."`
+	Days      float64       `default:"7" help:"Length of the longest window in days."`
+	Campaigns float64       `default:"10" help:"Number of campaigns per day."`
+	Blast     *count        `placeholder:"N" help:"Number of users in the largest campaign. Default: a tenth of all users."`
+	Within    time.Duration `default:"10m" help:"Maximum time to decide all users of the largest campaign."`
+	Calls     float64       `default:"0" help:"Number of single-user calls per second during the largest campaign."`
+	Shards    *int          `placeholder:"N" help:"Number of Redis masters. Default: the smallest number that can carry the load."`
+	Replicas  int           `default:"2" help:"Number of replicas of each Redis master."`
+	Instances int           `default:"2" help:"Number of instances of the service."`
+	JSON      bool          `help:"Print the result as JSON."`
+}
+
+// load is what the flags say, with the defaults of those that were left out.
+func (c *SizeCommand) load() sizing.Load {
+	load := sizing.Load{Users: int64(c.Users)}.WithDefaults()
+	load.Sends, load.Density, load.Days, load.Messages = c.Sends, c.Density, c.Days, c.Campaigns
+	load.Within, load.Single, load.Replicas, load.Instances = c.Within, c.Calls, c.Replicas, c.Instances
+	if c.Blast != nil {
+		load.Blast = int64(*c.Blast)
+	}
+	if c.Shards != nil {
+		load.Shards = *c.Shards
+	} else if load.Validate() == nil {
+		load.Shards = load.LeastShards()
+	}
+	return load
+}
+
+// faults are the errors of a load as those of the flags that gave it, each on a line.
+func faults(err error) error {
+	return terminal.Misuse(errors.New("--" + strings.ReplaceAll(err.Error(), "\n", "\n--")))
+}
+
+// Run prints what the load takes.
+func (c *SizeCommand) Run(_ context.Context, on *terminal.Streams) error {
+	plan, err := sizing.Of(c.load())
+	if err != nil {
+		return faults(err)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, plan)
+	}
+	room := ""
+	for _, figure := range plan.Figures {
+		if figure.Room != room {
+			if room = figure.Room; room != plan.Figures[0].Room {
+				fmt.Fprintln(on.Out)
+			}
+			fmt.Fprintln(on.Out, room)
+		}
+		if _, err := fmt.Fprintf(on.Out, "  %-34s %12s   %s\n", figure.Name, figure.Text(),
+			figure.Formula); err != nil {
+			return err
+		}
+	}
+	for _, note := range plan.Notes {
+		fmt.Fprintf(on.Out, "\n%s\n", note)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package ops
+
+import (
+	"bufio"
+	"cmp"
+	"container/heap"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"capper/internal/segments/ingest/format"
+)
+
+// runRows is how many rows are sorted at once.
+const runRows = 1_000_000
+
+// sorter sorts rows by namespace, those of one namespace by time, and those of one time by user.
+type sorter struct {
+	dir   string // of the runs; "": made when it is needed
+	most  int    // rows of a run
+	rows  []format.SendRow
+	files []string
+	made  string
+	names map[string]string // texts that many rows share
+}
+
+func inTurn(a, b format.SendRow) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User),
+		cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
+}
+
+// mostNames bounds the texts that are remembered.
+const mostNames = 10_000
+
+// shared is the text, in memory that other rows have too.
+func (s *sorter) shared(text string) string {
+	if known, ok := s.names[text]; ok {
+		return known
+	}
+	if s.names == nil || len(s.names) >= mostNames {
+		s.names = make(map[string]string)
+	}
+	text = string([]byte(text)) // not the whole line that it is a part of
+	s.names[text] = text
+	return text
+}
+
+func (s *sorter) add(r format.SendRow) error {
+	r.Channel, r.MessageID, r.Namespace = s.shared(r.Channel), s.shared(r.MessageID), s.shared(r.Namespace)
+	s.rows = append(s.rows, r)
+	if len(s.rows) < cmp.Or(s.most, runRows) {
+		return nil
+	}
+	return s.spill()
+}
+
+// spill writes what is in memory to a file of its own.
+func (s *sorter) spill() (err error) {
+	if s.made == "" {
+		if s.made, err = os.MkdirTemp(s.dir, "capper-import-*"); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(s.rows, inTurn)
+	name := filepath.Join(s.made, fmt.Sprint("run-", len(s.files)))
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	s.files = append(s.files, name)
+	to := bufio.NewWriterSize(file, 1<<20)
+	var buffer []byte
+	for _, r := range s.rows {
+		buffer = appendRow(buffer[:0], r)
+		_, _ = to.Write(buffer) // Flush has its error
+	}
+	s.rows = s.rows[:0]
+	return errors.Join(to.Flush(), file.Close())
+}
+
+func (s *sorter) close() error {
+	if s.made == "" {
+		return nil
+	}
+	return os.RemoveAll(s.made)
+}
+
+func appendRow(dst []byte, r format.SendRow) []byte {
+	dst = binary.AppendVarint(dst, r.At)
+	dst = binary.AppendUvarint(dst, uint64(r.User))
+	for _, text := range []string{r.Channel, r.MessageID, r.Namespace} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+	}
+	return dst
+}
+
+// run is a sorted run that is read.
+type run struct {
+	from *bufio.Reader
+	next format.SendRow
+}
+
+// advance reads the next row; io.EOF: there is none.
+func (r *run) advance() (err error) {
+	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
+		return err
+	}
+	user, err := binary.ReadUvarint(r.from)
+	r.next.User = uint32(user)
+	for _, text := range []*string{&r.next.Channel, &r.next.MessageID, &r.next.Namespace} {
+		n, fault := binary.ReadUvarint(r.from)
+		bytes := make([]byte, min(n, 1<<20))
+		_, short := io.ReadFull(r.from, bytes)
+		*text = string(bytes)
+		err = errors.Join(err, fault, short)
+	}
+	if err != nil {
+		return fmt.Errorf("temporary file: %w", err)
+	}
+	return nil
+}
+
+// runs are in the order of their next rows.
+type runs []*run
+
+func (r runs) Len() int           { return len(r) }
+func (r runs) Less(i, j int) bool { return inTurn(r[i].next, r[j].next) < 0 }
+func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+
+// Push is of heap.Interface.
+func (r *runs) Push(one any) { *r = append(*r, one.(*run)) }
+
+// Pop is of heap.Interface.
+func (r *runs) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
+}
+
+// each gives all rows to yield in order. It may be asked again.
+func (s *sorter) each(yield func(format.SendRow) error) (err error) {
+	if len(s.files) == 0 {
+		slices.SortFunc(s.rows, inTurn)
+		for _, r := range s.rows {
+			if err := yield(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(s.rows) > 0 {
+		if err := s.spill(); err != nil {
+			return err
+		}
+	}
+	var open runs
+	for _, name := range s.files {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }() // it was read
+		one := &run{from: bufio.NewReaderSize(file, 1<<16)}
+		if err := one.advance(); err != nil {
+			return err
+		}
+		open = append(open, one)
+	}
+	heap.Init(&open)
+	for len(open) > 0 {
+		if err := yield(open[0].next); err != nil {
+			return err
+		}
+		switch err := open[0].advance(); {
+		case err == io.EOF:
+			heap.Pop(&open)
+		case err != nil:
+			return err
+		default:
+			heap.Fix(&open, 0)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"capper/client"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/terminal"
+)
+
+// The names in a directory of a migration. Beside each copy is the file COPY.id of its store.
+const (
+	lastCopy = "copy"        // of the last pass that ended
+	nextCopy = "next"        // of the one under way
+	halfCopy = "unfinished-" // and a number: of one that did not end
+	archive  = "next.tar"
+)
+
+// copyCache is what each copy may keep in memory: it is read once, in order.
+const copyCache = 64 << 20
+
+// work is the directory of a migration, and the copies in it.
+type work struct {
+	dir        string
+	state      state
+	last       Source   // nil: no pass has ended
+	unfinished []Source // passes since
+	stores     []*pebblestore.Store
+}
+
+func openWork(dir string, finish bool) (w *work, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	w = &work{dir: dir}
+	if err := w.begin(finish); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *work) begin(finish bool) (err error) {
+	if w.state, err = readState(w.dir); err != nil {
+		return err
+	}
+	switch s := &w.state; {
+	case s.Finished != nil:
+		return terminal.Hinted(fmt.Errorf("the migration in %s already ended, at %s", w.dir,
+			s.Finished.Format(time.RFC3339)),
+			"start the service with the new configuration")
+	case s.Finishing != "" && !finish:
+		return terminal.Hinted(errors.New("the last pass of the migration was already started: only this pass can "+
+			"be run again"),
+			"add --finish "+s.Finishing+"; to keep the embedded store, rename "+migratedDir(s.Finishing)+
+				" to that name, empty Redis, and start again with another --work later")
+	}
+	return w.openCopies()
+}
+
+// openCopies opens what earlier passes were about. That of one that did not end keeps its copy, as it may have written
+// it.
+func (w *work) openCopies() error {
+	half, err := filepath.Glob(w.path(halfCopy + "*.id"))
+	if err != nil {
+		return err
+	}
+	if exists(w.path(nextCopy)) && exists(w.path(nextCopy)+".id") {
+		name := w.path(fmt.Sprintf("%s%d", halfCopy, len(half)+1))
+		if err := rename(w.path(nextCopy), name); err != nil {
+			return err
+		}
+		half = append(half, name+".id")
+	}
+	for _, file := range half {
+		source, err := w.open(strings.TrimSuffix(file, ".id"))
+		if err != nil {
+			return err
+		}
+		w.unfinished = append(w.unfinished, source)
+	}
+	if exists(w.path(lastCopy)) {
+		w.last, err = w.open(w.path(lastCopy))
+	}
+	return err
+}
+
+func (w *work) path(name string) string { return filepath.Join(w.dir, name) }
+
+// note remembers what was reached.
+func (w *work) note(reached func(*state)) error {
+	reached(&w.state)
+	return w.state.write(w.dir)
+}
+
+// open opens a store that nobody else has open.
+func (w *work) open(dir string) (*pebblestore.Store, error) {
+	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
+		CacheBytes: copyCache})
+	if err != nil {
+		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
+	}
+	w.stores = append(w.stores, store)
+	return store, nil
+}
+
+// fetch puts a copy of the running service's store into the directory.
+func (w *work) fetch(ctx context.Context, api *client.Client) error {
+	if err := w.dropNext(); err != nil { // a half of a copy, which nothing was done with
+		return err
+	}
+	check := database.NewChecker()
+	err := terminal.WritePrivateFile(w.path(archive), func(to io.Writer) error {
+		if err := api.Backup(ctx, io.MultiWriter(to, check)); err != nil {
+			return err
+		}
+		return check.Check()
+	})
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(w.path(archive))
+	if err != nil {
+		return err
+	}
+	manifest, err := database.Restore(file, w.path(nextCopy), true, time.Now())
+	if err := errors.Join(err, file.Close(), remove(w.path(archive))); err != nil {
+		return err
+	}
+	if w.state.Store != "" && w.state.Store != manifest.Store {
+		return errors.Join(w.state.errAnother("that of the service"), w.dropNext())
+	}
+	return w.note(func(s *state) { s.Store, s.Mark, s.Channels = manifest.Store, manifest.Mark, manifest.Channels })
+}
+
+func (w *work) dropNext() error {
+	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
+}
+
+// end makes the pass the last one that ended. That of the store itself ends the migration.
+func (w *work) end() error {
+	if err := w.close(); err != nil {
+		return err
+	}
+	if w.state.Finishing != "" {
+		now := time.Now().UTC()
+		return w.note(func(s *state) { s.Finished = &now })
+	}
+	old, err := filepath.Glob(w.path(halfCopy + "*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(old, w.path(lastCopy), w.path(lastCopy)+".id") {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return rename(w.path(nextCopy), w.path(lastCopy))
+}
+
+// close closes every store. It may be called again.
+func (w *work) close() (err error) {
+	for _, store := range w.stores {
+		err = errors.Join(err, store.Close())
+	}
+	w.stores = nil
+	return err
+}
+
+// rename gives a store's directory another name, and the file beside it. A start between the two refuses what it finds.
+func rename(from, to string) error {
+	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// remove removes a file that need not be there.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/internal/terminal"
+)
+
+// Outputs are the files that a blast writes. Each is written whole or not at
+// all, pipes and standard output (-) aside; a name that ends in .roaring gets a
+// bitmap, any other one id a line.
+type Outputs struct {
+	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
+	Replayed    string `placeholder:"FILE" help:"File for allowed users whose send was already recorded, by an earlier run or by a retried call of this run."`
+	DeniedDir   string `placeholder:"DIR" help:"Directory for the denied users, one file LIMIT.txt for each limit (LIMIT.roaring if --allowed names a .roaring file)."`
+	WavesDir    string `placeholder:"DIR" help:"Directory for the denied users by the hour in which they may receive the message, one file such as 2006-01-02T15Z.txt for each hour. The file waves.json lists the time at which each hour's users can be retried."`
+	Unavailable string `placeholder:"FILE" help:"File for the users who could not be decided."`
+}
+
+// standard is the name of standard output.
+const standard = "-"
+
+// output is one file of users.
+type output struct{ flag, file string }
+
+// files lists the files in the order in which they are written: allowed is the
+// last, it says that the others are complete.
+func (o *Outputs) files() (list []output) {
+	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
+		if f.file != "" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// ReportTo is where the report goes: out of the way of users on standard output.
+func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
+	for _, f := range o.files() {
+		if f.file == standard {
+			return on.Err
+		}
+	}
+	return on.Out
+}
+
+// extension is that of the files in directories.
+func (o *Outputs) extension() string {
+	if strings.HasSuffix(o.Allowed, ".roaring") {
+		return ".roaring"
+	}
+	return ".txt"
+}
+
+// Write writes what was asked for. What goes wrong with one file keeps it, and
+// allowed, from being written, not the others.
+func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
+	var errs []error
+	if o.DeniedDir != "" {
+		files := map[string]content{}
+		for limit, users := range r.Denied {
+			files[limit+o.extension()] = usersOf(limit+o.extension(), users)
+		}
+		errs = append(errs, writeDir(o.DeniedDir, files))
+	}
+	if o.WavesDir != "" {
+		errs = append(errs, o.writeWaves(r))
+	}
+	users := map[string]*roaring.Bitmap{"--unavailable": r.Unavailable, "--replayed": r.Replayed,
+		"--allowed": r.Allowed}
+	for _, f := range o.files() {
+		if f.flag == "--allowed" && errors.Join(errs...) != nil {
+			break
+		}
+		write := usersOf(f.file, users[f.flag])
+		if f.file == standard {
+			errs = append(errs, during("write "+f.flag, write(on.Data())))
+			continue
+		}
+		errs = append(errs, during("write "+f.flag, terminal.WriteFile(f.file, write)))
+	}
+	return errors.Join(errs...)
+}
+
+// WaveReport is what --json and waves.json tell of a wave.
+type WaveReport struct {
+	From    time.Time `json:"from"`
+	ReadyAt time.Time `json:"ready_at"`
+	Users   uint64    `json:"users"`
+	File    string    `json:"file"` // in the directory
+}
+
+// Waves lists the waves, earliest first, with the files that Write gives them.
+func (o *Outputs) Waves(r *Results) []WaveReport {
+	list := []WaveReport{}
+	for from, w := range r.waves {
+		list = append(list, WaveReport{from, w.readyAt, w.users.GetCardinality(), from.Format(waveName) +
+			o.extension()})
+	}
+	slices.SortFunc(list, func(a, b WaveReport) int { return a.From.Compare(b.From) })
+	return list
+}
+
+// waveName is the name of a wave's file: its hour.
+const waveName = "2006-01-02T15Z"
+
+// wavesFile tells of each wave from when on it may be asked for again.
+const wavesFile = "waves.json"
+
+func (o *Outputs) writeWaves(r *Results) error {
+	files := map[string]content{}
+	reports := o.Waves(r)
+	for _, w := range reports {
+		files[w.File] = usersOf(w.File, r.waves[w.From].users)
+	}
+	files[wavesFile] = func(to io.Writer) error { return terminal.JSON(to, reports) }
+	return writeDir(o.WavesDir, files)
+}
+
+// content writes a file.
+type content func(to io.Writer) error
+
+// usersOf is a file of users, as its name asks for.
+func usersOf(name string, users *roaring.Bitmap) content {
+	if strings.HasSuffix(name, ".roaring") {
+		return func(to io.Writer) error { return writeBitmap(to, users) }
+	}
+	return func(to io.Writer) error { return writeIDs(to, users) }
+}
+
+// ownFiles is the file in which a directory of results lists what was written
+// into it: only that is ever removed.
+const ownFiles = ".capper-filter"
+
+// writeDir makes the directory hold these files, and none of an earlier run.
+func writeDir(dir string, files map[string]content) error {
+	for _, old := range ownedIn(dir) {
+		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	names := slices.Sorted(maps.Keys(files))
+	list := func(to io.Writer) error {
+		_, err := io.WriteString(to, strings.Join(names, "\n"))
+		return err
+	}
+	if err := terminal.WriteFile(filepath.Join(dir, ownFiles), list); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := terminal.WriteFile(filepath.Join(dir, name), files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownedIn lists the files that an earlier run wrote into the directory, also
+// those that it did not finish because it was killed.
+func ownedIn(dir string) (names []string) {
+	list, err := os.ReadFile(filepath.Join(dir, ownFiles))
+	if err == nil {
+		for _, name := range strings.Fields(string(list)) {
+			if name == filepath.Base(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if terminal.IsPart(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+func writeBitmap(to io.Writer, users *roaring.Bitmap) error {
+	users.RunOptimize()
+	_, err := users.WriteTo(to)
+	return err
+}
+
+func writeIDs(to io.Writer, users *roaring.Bitmap) error {
+	out := bufio.NewWriterSize(to, 1<<16)
+	var line []byte
+	for ids := users.Iterator(); ids.HasNext(); {
+		line = append(strconv.AppendUint(line[:0], uint64(ids.Next()), 10), '\n')
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// Check finds out before the blast whether the outputs can be written, and that
+// none of them takes the place of another or of the audience.
+func (o *Outputs) Check(audience string) error {
+	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {
+		if dir == "" {
+			continue
+		}
+		if err := checkDir(flag, dir); err != nil {
+			return err
+		}
+	}
+	files := o.files()
+	for i, f := range files {
+		if err := f.check(audience); err != nil {
+			return err
+		}
+		for _, other := range files[:i] {
+			if f.file == other.file || same(f.file, other.file) {
+				return fmt.Errorf("%s and %s: must be different files, but both are %s", f.flag, other.flag, f.file)
+			}
+		}
+	}
+	if same(o.DeniedDir, o.WavesDir) {
+		return fmt.Errorf("--denied-dir and --waves-dir: must be different directories, but both are %s", o.DeniedDir)
+	}
+	return nil
+}
+
+// check finds out whether the file can be written; pipes and devices can.
+func (f output) check(audience string) error {
+	if f.file == standard {
+		return nil
+	}
+	if err := terminal.CheckTarget(f.file); err != nil {
+		return fmt.Errorf("%s %w", f.flag, err)
+	}
+	if same(f.file, audience) {
+		return fmt.Errorf("%s %s: must not be the audience file, which it would overwrite", f.flag, f.file)
+	}
+	return nil
+}
+
+// checkDir demands a directory that is new, empty, or of an earlier run: files
+// of other origin are not to be mixed with results.
+func checkDir(flag, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("%s %s: %w", flag, dir, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", flag, dir, err)
+	}
+	owned := append(ownedIn(dir), ownFiles)
+	for _, entry := range entries {
+		if !slices.Contains(owned, entry.Name()) {
+			return fmt.Errorf("%s %s: contains %s, which this command did not write: name an empty directory", flag,
+				dir, entry.Name())
+		}
+	}
+	return nil
+}
+
+// same reports whether both paths are given and lead to the same place.
+func same(a, b string) bool {
+	if a == "" || b == "" || a == standard || b == standard {
+		return false
+	}
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	if errA == nil && errB == nil {
+		return os.SameFile(infoA, infoB)
+	}
+	absA, errA := filepath.Abs(a)
+	absB, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && absA == absB
+}
+
+// named adds what was being done to an error.
+func during(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

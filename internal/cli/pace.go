@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/terminal"
+)
+
+// PaceCommand is `capper pace PACER [FILE]`.
+type PaceCommand struct {
+	Service
+	Pacer     string         `arg:"" help:"Name of the pacer. With several names, separated by commas, every pacer must grant each line."`
+	File      string         `arg:"" optional:"" default:"-" help:"File whose lines are copied. Default: standard input."`
+	MessageID string         `placeholder:"ID" help:"Id of the message that the lines belong to; required for pacers that keep a separate limit for each message."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer. Choose a value longer than every window of the pacer. Default: no maximum."`
+	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
+}
+
+// Help is printed below the flags.
+func (c *PaceCommand) Help() string {
+	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
+		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
+		"--skip to continue. Permits are requested ahead of time and delay other callers even if they stay unused: " +
+		"about one second's worth, or up to --max-wait."
+}
+
+// Validate refuses flags that make no sense.
+func (c *PaceCommand) Validate() error {
+	switch {
+	case c.Skip < 0:
+		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
+	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
+		return fmt.Errorf("--max-wait %v: must be more than 0s and at most 24h; without the flag, lines wait "+
+			"without limit", *c.MaxWait)
+	}
+	return nil
+}
+
+// Run copies the lines at the pace.
+func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	service, err := c.Client()
+	if err != nil {
+		return err
+	}
+	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
+	switch _, err := service.Permits(ctx, look); { // before a line is read
+	case ctx.Err() != nil:
+		return c.report(on, c.Skip, 0, ctx.Err())
+	case err != nil:
+		return c.refused(err)
+	}
+	from, total, err := c.open(on)
+	if err != nil {
+		return terminal.WithStatus(terminal.BadInput, err)
+	}
+	defer from.Close()
+	pacer, err := c.pacer(on, service, look)
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	// A reader that has gone is an error of the write, and not the end of the process.
+	signal.Ignore(syscall.SIGPIPE)
+	defer signal.Reset(syscall.SIGPIPE)
+	shown := terminal.NewProgress(on, terminal.Lines)
+	waits := &longWaits{pacer: pacer, say: shown.Note, look: func(ctx context.Context) (wait time.Duration,
+		text string) {
+		answer, err := service.Permits(ctx, look)
+		if err != nil {
+			return 0, "" // the pacer tells of it
+		}
+		return c.slowest(answer.Pacers)
+	}}
+	return c.copy(ctx, on, shown, waits.take, from, total)
+}
+
+// pacers are the names in PACER.
+func (c *PaceCommand) pacers() []string {
+	names := strings.Split(c.Pacer, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return names
+}
+
+// longest is the longest wait for a slot; 0: however long it is.
+func (c *PaceCommand) longest() time.Duration {
+	if c.MaxWait == nil {
+		return 0
+	}
+	return *c.MaxWait
+}
+
+// pacer is the client's for the lines.
+func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest) (*client.Pacer,
+	error) {
+	var trouble outage
+	return client.NewPacer(service, client.PacerConfig{
+		Pacers: look.Pacers, MessageID: look.MessageID, MaxWait: c.longest(),
+		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no permits yet, retrying: %v", err) }) },
+		OnAnswer: func() { trouble.end(func() { on.Say("permits are available again") }) },
+	})
+}
+
+// stopPatience is how long a copy that was stopped has to return from a read or a
+// write.
+const stopPatience = 200 * time.Millisecond
+
+func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, take take,
+	from io.Reader, total int64) error {
+	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
+	start := time.Now()
+	copied := &Copy{From: from, To: on.Data(), Skip: c.Skip, Take: take,
+		Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
+	_, err := terminal.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
+	shown.Stop()
+	return c.report(on, copied.Lines(), time.Since(start), err)
+}
+
+// outage says once that calls fail, however many do until one is answered.
+type outage struct{ under atomic.Bool }
+
+func (o *outage) begin(say func()) {
+	if o.under.CompareAndSwap(false, true) {
+		say()
+	}
+}
+
+func (o *outage) end(say func()) {
+	if o.under.CompareAndSwap(true, false) {
+		say()
+	}
+}
+
+// longWaits takes permits, and says what they wait for where that takes long.
+type longWaits struct {
+	pacer *client.Pacer
+	look  func(context.Context) (wait time.Duration, text string) // 0: nothing to say
+	say   func(string)
+}
+
+// A wait is long, and spoken of again, after these.
+const (
+	longWait = time.Second
+	sayAgain = 5 * time.Second
+)
+
+func (w *longWaits) take(ctx context.Context, most int) (int, error) {
+	over, stop := context.WithCancel(ctx)
+	told := make(chan struct{})
+	timer := time.AfterFunc(longWait, func() { w.tell(over); close(told) })
+	n, err := w.pacer.WaitUpTo(ctx, most)
+	stop()
+	if !timer.Stop() {
+		<-told
+	}
+	return n, err
+}
+
+// tell says what is waited for until that is over: of a long wait seldom at first.
+func (w *longWaits) tell(over context.Context) {
+	for over.Err() == nil {
+		wait, text := w.look(over)
+		if wait > 0 && over.Err() == nil {
+			w.say("waiting for " + text)
+		}
+		select {
+		case <-over.Done():
+		case <-time.After(max(sayAgain, wait/4)):
+		}
+	}
+}
+
+// slowest is how long, and for which pacer, a line that has no slot yet waits.
+func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
+	for i := range pacers {
+		p := &pacers[i]
+		next := time.Duration(p.NextMS)
+		if c.MaxWait != nil && p.QueueMS > 0 { // its slot is among those that were given out
+			next = min(next, time.Duration(p.QueueMS))
+		}
+		if next > wait {
+			wait, text = next, fmt.Sprintf("%s (%s): %v", p.Name, limitOf(p), max(next.Round(time.Second), time.Second))
+		}
+	}
+	return wait, text
+}
+
+// limitOf is what makes the next permit of a pacer wait.
+func limitOf(p *api.PacerState) string {
+	switch {
+	case p.Used != nil && *p.Used >= p.Max:
+		return p.Window
+	case p.Rate != "":
+		return api.LimitRate
+	}
+	return api.LimitQueue
+}
+
+// pacedReport is what --json prints.
+type pacedReport struct {
+	Lines   int64   `json:"lines"` // that went through in this run
+	Skip    int64   `json:"skip"`  // to go on with
+	Seconds float64 `json:"seconds"`
+}
+
+// report tells how many lines went through, counted from the beginning of the input,
+// and how to go on when there are more.
+func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Duration, err error) error {
+	now := reached - c.Skip
+	switch {
+	case c.JSON:
+		if told := terminal.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); told != nil {
+			return told
+		}
+	case errors.As(err, new(*shortError)): // there is nothing to go on behind
+	case err != nil:
+		on.Say("%s; go on with --skip %d", c.through(reached), reached)
+	case now == 0:
+		on.Say("%s", c.through(reached))
+	default:
+		on.Say("%s: %.1f s, %.0f/s", c.through(reached), took.Seconds(), float64(now)/max(took.Seconds(), 1e-3))
+	}
+	return c.fault(err)
+}
+
+// through says that so many lines went through.
+func (c *PaceCommand) through(reached int64) string {
+	text := fmt.Sprintf("%d lines were copied", reached)
+	if reached == 1 {
+		text = "1 line was copied"
+	}
+	if c.Skip > 0 {
+		text += fmt.Sprintf(", %d of them in this run", reached-c.Skip)
+	}
+	return text
+}
+
+// fault tells what is wrong with the input from what is wrong on the way.
+func (c *PaceCommand) fault(err error) error {
+	var read *readError
+	var write *writeError
+	var long *client.QueueTooLongError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case errors.As(err, &read):
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("read %s: %w", c.File, err))
+	case errors.As(err, &write) && errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("write standard output: the program that reads it has ended: %w", err)
+	case errors.As(err, &write):
+		return fmt.Errorf("write standard output: %w", err)
+	case errors.As(err, &long):
+		return terminal.Hinted(err, c.queueHint(long))
+	}
+	return c.refused(err)
+}
+
+// queueHint is what to do about a queue that is too long.
+func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
+	if window, err := time.ParseDuration(long.Limit); err == nil && c.longest() <= window {
+		return fmt.Sprintf("continue later, or with another provider; a --max-wait of more than %s waits for the "+
+			"limit",
+			long.Limit)
+	}
+	return "continue later, or with another provider"
+}
+
+// refused adds what to do about a call that was refused.
+func (c *PaceCommand) refused(err error) error {
+	var refused *client.Error
+	switch {
+	case err == nil:
+		return nil
+	case client.HasCode(err, client.CodeForbidden):
+		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope filter")
+	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
+		return terminal.Hinted(err, "the pacer has a separate log for each message; add --message-id")
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Field, "pacers"):
+		return terminal.Hinted(err, "capper pacers lists the configured pacers")
+	}
+	return c.Hinted(err)
+}
+
+// open opens the lines and counts them, as far as they are there: 0 is unknown.
+func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
+	if c.File == "-" {
+		return io.NopCloser(on.In), 0, nil
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		if total, err = count(file); err == nil {
+			_, err = file.Seek(0, io.SeekStart)
+		}
+	}
+	if err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, total, nil
+}

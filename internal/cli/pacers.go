@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/terminal"
+)
+
+// PacersCommand is `capper pacers [NAME]`.
+type PacersCommand struct {
+	Service
+	Name      string `arg:"" optional:"" help:"Name of the pacer to show. Default: all pacers."`
+	MessageID string `placeholder:"ID" help:"Id of the message whose permits are shown, in the namespace of the API key; for pacers that keep a separate limit for each message."`
+	Forget    bool   `help:"Reset the pacer: forget all permits that it has granted, for all messages. Records kept for repeated requests and messages still count towards their bounds. The API key needs the scope admin."`
+}
+
+// forgotten is what --forget did, as --json prints it.
+type forgotten struct {
+	Pacer  string `json:"pacer"`
+	Result string `json:"result"`
+}
+
+// Help is printed below the flags.
+func (c *PacersCommand) Help() string {
+	return "USED counts permits within the window, including permits granted for later. QUEUE is the time until the " +
+		"last granted permit may be used. NEXT is the wait for a permit requested now."
+}
+
+// Validate refuses flags that make no sense together.
+func (c *PacersCommand) Validate() error {
+	switch {
+	case c.Name == "" && (c.Forget || c.MessageID != ""):
+		return errors.New("--forget and --message-id: require the name of a pacer")
+	case c.Forget && c.MessageID != "":
+		return errors.New("--forget: must not be combined with --message-id, because it resets the pacer for all " +
+			"messages")
+	}
+	return nil
+}
+
+// Run prints what pacers have given out, or forgets it.
+func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	service, err := c.Client()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Forget:
+		return c.forget(ctx, service, on)
+	case c.MessageID != "":
+		return c.ofMessage(ctx, service, on)
+	case c.Name != "":
+		state, err := service.Pacer(ctx, c.Name)
+		if err != nil {
+			return c.refused(err)
+		}
+		return c.print(on, state)
+	}
+	list, err := service.Pacers(ctx)
+	if err != nil {
+		return c.refused(err)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, list)
+	}
+	fmt.Fprintf(on.Out, "pacers of configuration %s\n", list.ConfigVersion)
+	return printPacers(on, list.Pacers)
+}
+
+func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *terminal.Streams) error {
+	if err := service.ForgetPacer(ctx, c.Name); err != nil {
+		return c.refused(err)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, forgotten{c.Name, "forgotten"})
+	}
+	if err := terminal.Table(on.Out, terminal.Left, []any{"pacer", c.Name, "forgotten"}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(on.Out, "note: the remembered requests and message logs of the pacer count towards their "+
+		"bounds until they expire")
+	return err
+}
+
+// ofMessage prints the log that the message has, as a call for no permits tells it.
+func (c *PacersCommand) ofMessage(ctx context.Context, service *client.Client, on *terminal.Streams) error {
+	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
+	if err != nil {
+		return c.refused(err)
+	}
+	state := &answer.Pacers[0]
+	if state.Per == "" {
+		return terminal.Misuse(fmt.Errorf("--message-id: the pacer %s has one log for all messages, not one for each",
+			c.Name))
+	}
+	return c.print(on, state)
+}
+
+func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error {
+	if c.JSON {
+		return terminal.JSON(on.Out, state)
+	}
+	return printPacers(on, []api.PacerState{*state})
+}
+
+// refused adds what to do about a call that was refused.
+func (c *PacersCommand) refused(err error) error {
+	scope := "read"
+	switch {
+	case c.Forget:
+		scope = "admin"
+	case c.MessageID != "":
+		scope = "filter"
+	}
+	switch {
+	case client.HasCode(err, client.CodeForbidden):
+		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope "+scope)
+	case client.HasCode(err, client.CodeNotFound):
+		return terminal.Hinted(terminal.Misuse(err), "capper pacers lists the configured pacers")
+	case client.HasCode(err, client.CodeMethodNotAllowed):
+		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) if there is one")
+	}
+	return c.Hinted(err)
+}
+
+func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
+	rows := [][]any{{"PACER", "LIMIT", "USED", "MAX", "QUEUE", "NEXT"}}
+	for i := range pacers {
+		rows = append(rows, pacerRows(&pacers[i])...)
+	}
+	return terminal.Table(on.Out, terminal.Left, rows...)
+}
+
+// pacerRows are the limits of one pacer, which stands in each of them, and its
+// rate. Of one per message each message has its own use.
+func pacerRows(p *api.PacerState) (rows [][]any) {
+	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
+	if p.Per != "" && p.MessageID == "" {
+		queue, next = "by message", "by message"
+	}
+	add := func(limit string, used *int, most any) {
+		text := any("by message")
+		if used != nil {
+			text = *used
+		}
+		rows = append(rows, []any{p.Name, limit, text, most, queue, next})
+	}
+	for _, l := range p.Limits {
+		add(l.Window, l.Used, l.Max)
+	}
+	if len(p.Limits) == 0 && p.Used != nil { // of a message: the fullest
+		add(p.Window, p.Used, p.Max)
+	}
+	if p.Rate != "" || len(rows) == 0 {
+		rows = append(rows, []any{p.Name, "rate", "", p.Rate, queue, next})
+	}
+	return rows
+}
+
+// waitText is a wait, to the millisecond, or the word for none.
+func waitText(wait api.Millis, none string) string {
+	if wait <= 0 {
+		return none
+	}
+	return max(time.Duration(wait).Round(time.Millisecond), time.Millisecond).String()
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// maxLength is the longest line, its break included.
+const maxLength = 1 << 20
+
+// reader reads whole lines, as many at a time as are there.
+type reader struct {
+	from io.Reader
+	read int64  // lines that were handed out
+	rest []byte // of a line that has not been read whole
+	err  error  // why there are no more
+}
+
+// block is lines as they were read, with their breaks; the last of a text may have
+// none.
+type block struct {
+	text  []byte
+	start int   // of the first line
+	ends  []int // of each line
+}
+
+// A buffer is read into until there is little room left.
+const (
+	bufferSize = 64 << 10
+	smallRead  = 4 << 10
+)
+
+// next is the lines that come next, at least one. The error at the end is io.EOF.
+func (r *reader) next() (block, error) {
+	for r.err == nil {
+		if cap(r.rest)-len(r.rest) < smallRead { // what was handed out before it stays as it is
+			r.rest = append(make([]byte, 0, 2*len(r.rest)+bufferSize), r.rest...)
+		}
+		n, err := r.from.Read(r.rest[len(r.rest):cap(r.rest)])
+		buffer := r.rest[:len(r.rest)+n]
+		r.err = err
+		if err == io.EOF {
+			r.rest = nil
+			return r.cut(buffer)
+		}
+		whole := bytes.LastIndexByte(buffer, '\n') + 1
+		if r.rest = buffer[whole:]; whole > 0 {
+			return r.cut(buffer[:whole])
+		}
+		if len(r.rest) > maxLength {
+			return r.cut(r.rest)
+		}
+	}
+	return block{}, r.err
+}
+
+// cut tells the lines of a text apart, up to one that is too long.
+func (r *reader) cut(text []byte) (block, error) {
+	b := block{text: text}
+	for start := 0; start < len(text); {
+		length := bytes.IndexByte(text[start:], '\n') + 1
+		if length == 0 {
+			length = len(text) - start
+		}
+		if length > maxLength {
+			r.err = fmt.Errorf("line %d: must be at most %d bytes long", r.read+1, maxLength)
+			break
+		}
+		start += length
+		r.read++
+		b.ends = append(b.ends, start)
+	}
+	if len(b.ends) == 0 {
+		return b, r.err
+	}
+	return b, nil
+}
+
+// drop takes the first n lines away.
+func (b *block) drop(n int) {
+	if n > 0 {
+		b.start, b.ends = b.ends[n-1], b.ends[n:]
+	}
+}
+
+// skip reads the first n lines, and hands out what was read with the last of them.
+func (r *reader) skip(n int64) (b block, err error) {
+	for n > 0 && err == nil {
+		b, err = r.next()
+		if err == io.EOF {
+			return b, &shortError{Skip: r.read + n, Lines: r.read}
+		}
+		k := min(n, int64(len(b.ends)))
+		b.drop(int(k))
+		n -= k
+	}
+	return b, err
+}
+
+// shortError is that the input has fewer lines than are to be skipped.
+type shortError struct{ Skip, Lines int64 }
+
+func (e *shortError) Error() string {
+	return fmt.Sprintf("--skip: %d lines, but the input has only %d", e.Skip, e.Lines)
+}
+
+// count is how many lines a text has, the last with a break or without.
+func count(from io.Reader) (n int64, err error) {
+	buffer, last := make([]byte, 1<<18), byte('\n')
+	for {
+		k, err := from.Read(buffer)
+		if n += int64(bytes.Count(buffer[:k], []byte{'\n'})); k > 0 {
+			last = buffer[k-1]
+		}
+		switch {
+		case err == io.EOF && last != '\n':
+			return n + 1, nil
+		case err == io.EOF:
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+}

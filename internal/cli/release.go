@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"capper/client"
+	"capper/internal/terminal"
+)
+
+// Release gives back all sends of a message, and prints what became of them.
+func Release(ctx context.Context, on *terminal.Streams, service *Service, message *client.MessageRelease) error {
+	api, err := service.Client()
+	if err != nil {
+		return err
+	}
+	given, err := api.ReleaseMessage(ctx, message, nil)
+	switch {
+	case client.HasCode(err, client.CodeConflict):
+		return terminal.Hinted(err, "name the audience of the message instead: capper release AUDIENCE --message-id …")
+	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeForbidden):
+		return service.Hinted(err)
+	case err != nil:
+		return terminal.Hinted(service.Hinted(err), "run the same command again; repeating a release is safe")
+	}
+	if service.JSON {
+		err = terminal.JSON(on.Out, given)
+	} else {
+		missing := "recorded, but not in the audit yet"
+		if given.AtLeast {
+			missing += "; too small or too large, since the store's counts are lower bounds"
+		}
+		err = terminal.Table(on.Out, terminal.Left,
+			[]any{"found", given.Found, "sends in the audit"}, []any{"released", given.Released, ""},
+			[]any{"absent", given.Absent, "released before, or forgotten"},
+			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing, missing})
+	}
+	if err == nil && given.Unavailable+given.Missing > 0 {
+		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New("some sends of the message could "+
+			"not be given back yet")),
+			"run the same command again when the other instances have completed their audit files (audit.roll); "+
+				"repeating a release is safe")
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"os"
+
+	"capper/client"
+	"capper/internal/terminal"
+)
+
+// Service is how commands reach a running service.
+type Service struct {
+	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service."`
+	JSON bool   `help:"Print the result as JSON."`
+}
+
+// StatusSays is what to do about users whom the store cannot answer for: where its
+// records are gone, no repetition helps.
+const StatusSays = "capper status shows the reason"
+
+// KeyVariable is the environment variable of the API key, id.secret. The key
+// is a secret, so there is no flag for it.
+const KeyVariable = "CAPPER_API_KEY"
+
+// Key is the API key of the environment; "": there is none.
+func Key() string { return os.Getenv(KeyVariable) }
+
+// Client calls the service; it calls nothing yet.
+func (r *Service) Client() (*client.Client, error) {
+	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
+	if err != nil {
+		return nil, terminal.Misuse(err)
+	}
+	return api, nil
+}
+
+// Hinted adds what to do about an error of a call.
+func (r *Service) Hinted(err error) error {
+	switch {
+	case err == nil, terminal.StatusOf(err) == terminal.BadInput:
+		return err
+	case client.HasCode(err, client.CodeUnauthorized):
+		return terminal.Hinted(err, "set "+KeyVariable+" to id.secret")
+	case client.HasCode(err, client.CodeUnavailable):
+		return terminal.Hinted(err, StatusSays)
+	}
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code == "" {
+		return terminal.Hinted(err, "is a capper service running at "+r.URL+"? use --url for another address")
+	}
+	return err
+}
+
+// HintedAdmin adds what to do about an error of a call of the scope admin.
+func (r *Service) HintedAdmin(err error) error {
+	switch {
+	case client.HasCode(err, client.CodeForbidden):
+		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope admin")
+	case client.HasCode(err, client.CodeNotFound), client.HasCode(err, client.CodeMethodNotAllowed):
+		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) if there is one")
+	case client.HasCode(err, client.CodeConflict):
+		return err
+	}
+	return r.Hinted(err)
+}

@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/audit/verify"
+	"capper/internal/capping"
+	"capper/internal/objects"
+	"capper/internal/share"
+	"capper/internal/terminal"
+)
+
+// StoreFlags say how the store is compared with the audit.
+type StoreFlags struct {
+	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
+	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
+	Sample         sampleShare   `placeholder:"1%" help:"Share of the users to compare; used with --store. The sample differs every day. Default: all users."`
+	SampleSalt     string        `placeholder:"TEXT" help:"Salt of the sample of users; the same salt selects the same users; used with --store. Default: the current day in UTC, such as 2026-11-23."`
+	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users to compare per second; used with --store."`
+	Missing        string        `placeholder:"FILE" help:"CSV file for sends that are missing from the store, in a form that capper import reads; used with --store."`
+	Settle         time.Duration `placeholder:"DURATION" help:"Time to wait for the audit to record finished releases before a send is reported as missing; used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
+}
+
+// sampleShare is a share of users, such as 1%.
+type sampleShare struct{ value float64 }
+
+// UnmarshalText reads a share.
+func (p *sampleShare) UnmarshalText(text []byte) error {
+	number, ok := strings.CutSuffix(string(text), "%")
+	value, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(value > 0 && value <= 100) {
+		return fmt.Errorf("must be a percentage above 0%% and at most 100%%, such as 1%%, got %q", text)
+	}
+	p.value = value
+	return nil
+}
+
+// check refuses flags that make no sense together.
+func (f *StoreFlags) check(span *Span) error {
+	switch {
+	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
+		return errors.New("--sample, --sample-salt, --missing and --settle: require --store")
+	case f.Store && span.Until.Given():
+		return errors.New("--until: must not be combined with --store, because the comparison needs every release " +
+			"up to now")
+	case f.UsersPerSecond < 1:
+		return errors.New("--users-per-second: must be at least 1")
+	case f.Settle < 0:
+		return errors.New("--settle: must not be negative")
+	case f.SampleSalt != "" && f.Sample.value == 0:
+		return errors.New("--sample-salt: requires --sample")
+	case len(f.SampleSalt) > share.MaxSalt:
+		return fmt.Errorf("--sample-salt: must be at most %d bytes", share.MaxSalt)
+	case f.Missing != "":
+		return terminal.CheckTarget(f.Missing)
+	}
+	return nil
+}
+
+// storeAsker asks a running service.
+type storeAsker struct {
+	flags    *StoreFlags
+	api      *client.Client
+	channels map[capping.Channel]string // by their numbers, as configured now
+	now      time.Time                  // the service's
+	settle   time.Duration
+	pace     *rate.Limiter
+	shown    *terminal.Progress
+	asked    int64
+	out      *terminal.File // nil: none
+	rows     *csv.Writer
+}
+
+// open asks the service what it is, before anything is read.
+func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) (*storeAsker, error) {
+	service := Service{URL: f.URL}
+	asked, err := service.Client()
+	if err != nil {
+		return nil, err
+	}
+	a := &storeAsker{flags: f, api: asked, channels: map[capping.Channel]string{}, settle: f.settleTime(at)}
+	a.pace = rate.NewLimiter(rate.Limit(f.UsersPerSecond), f.UsersPerSecond)
+	limits, err := asked.Limits(ctx)
+	if client.HasCode(err, client.CodeForbidden) {
+		return nil, terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope read")
+	}
+	if err != nil {
+		return nil, service.Hinted(err)
+	}
+	for name, number := range limits.Channels {
+		a.channels[capping.Channel(number)] = name
+	}
+	status, err := asked.Status(ctx)
+	if err != nil {
+		return nil, service.Hinted(err)
+	}
+	a.now = status.Time
+	if err := a.mayAsk(ctx); err != nil {
+		return nil, err
+	}
+	if f.Missing != "" {
+		if a.out, err = terminal.CreatePrivateFile(f.Missing); err != nil {
+			return nil, err
+		}
+		a.rows = csv.NewWriter(a.out)
+		if err := a.rows.Write([]string{"user_id", "at", "channel", "message_id", "namespace"}); err != nil {
+			return nil, err
+		}
+	}
+	a.shown = terminal.NewProgress(on, terminal.Users)
+	a.shown.Step("ask the store", 0)
+	return a, nil
+}
+
+// noNamespace is not the name of any: the service refuses it to a key that is confined to one.
+const noNamespace = "-"
+
+// mayAsk has the service refuse a key with a namespace: it would answer for messages of that namespace alone.
+func (a *storeAsker) mayAsk(ctx context.Context) error {
+	_, err := a.api.CheckSends(ctx, &client.SendsCheckRequest{
+		MessageID: "-", Namespace: noNamespace, Users: []uint32{0},
+	})
+	if err != nil {
+		return a.hinted(err)
+	}
+	return nil
+}
+
+// The pauses until releases that have ended are in the audit.
+const (
+	settleDirectory = 15 * time.Second
+	settleS3        = 10*time.Minute + settleMargin
+	settleMargin    = time.Minute
+)
+
+func (f *StoreFlags) settleTime(at *Place) time.Duration {
+	switch {
+	case f.Settle > 0:
+		return f.Settle
+	case !objects.IsURL(at.Audit):
+		return settleDirectory
+	case at.configured != nil:
+		return at.configured.Audit.Roll + settleMargin
+	}
+	return settleS3
+}
+
+// questions is how verify asks.
+func (a *storeAsker) questions() *verify.Store {
+	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
+		Now: capping.InstantOf(a.now)}
+	s.Asked = func(sends int) {
+		a.asked += int64(sends)
+		a.shown.Reach(a.asked, "")
+	}
+	if a.out != nil {
+		s.Missing = a.write
+	}
+	return s
+}
+
+func (a *storeAsker) sample() *share.Share {
+	if a.flags.Sample.value == 0 {
+		return nil
+	}
+	salt := a.flags.SampleSalt
+	if salt == "" {
+		salt = a.now.UTC().Format(time.DateOnly)
+	}
+	s, err := share.New(share.Sample, a.flags.Sample.value, salt)
+	if err != nil { // check has refused it
+		return nil
+	}
+	return &s
+}
+
+// ask asks the service one question, in parts that the pace allows.
+func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answer, error) {
+	channel, configured := a.channels[q.Channel]
+	if q.Channel != 0 && !configured {
+		return nil, fmt.Errorf("channel %d: %w", q.Channel, verify.ErrUnaskable)
+	}
+	whole := &verify.Answer{}
+	for users := q.Users; len(users) > 0; {
+		n := min(len(users), a.flags.UsersPerSecond)
+		if err := a.pace.WaitN(ctx, n); err != nil {
+			return nil, err
+		}
+		found, err := a.api.CheckSends(ctx, &client.SendsCheckRequest{
+			MessageID: q.Message.ID, Namespace: q.Message.Namespace, Channel: channel, Users: users[:n],
+		})
+		if err != nil {
+			return nil, a.hinted(err)
+		}
+		addAnswer(whole, found)
+		users = users[n:]
+	}
+	return whole, nil
+}
+
+func addAnswer(to *verify.Answer, found *api.SendsCheck) {
+	to.At = max(to.At, capping.InstantOf(found.Time))
+	to.Forgotten += found.Summary.Forgotten
+	to.Unavailable = append(to.Unavailable, found.Unavailable...)
+	for _, missing := range found.Missing {
+		if missing.Partition != nil {
+			place := fmt.Sprintf("partition %d at %s", *missing.Partition, shown(missing.Node))
+			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: missing.UserIDs})
+			continue
+		}
+		for _, user := range missing.UserIDs { // the embedded store: by neighbouring users
+			first := user &^ 0xFFFF
+			place := fmt.Sprintf("users %d to %d", first, first|0xFFFF)
+			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: []capping.UserID{user}})
+		}
+	}
+}
+
+func (a *storeAsker) hinted(err error) error {
+	if client.HasCode(err, client.CodeForbidden) {
+		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope read and no namespace: the "+
+			"comparison covers the sends of all namespaces")
+	}
+	service := Service{URL: a.flags.URL}
+	return service.Hinted(err)
+}
+
+// released returns how many sends of the message the store has counted as given back. A lower bound counts as no count.
+func (a *storeAsker) released(
+	ctx context.Context, message capping.Message,
+) (sends int64, channels int, counted bool, err error) {
+	found, err := a.api.Message(ctx, message.ID, message.Namespace)
+	switch {
+	case client.HasCode(err, client.CodeNotFound):
+		return 0, 0, false, nil
+	case err != nil:
+		return 0, 0, false, a.hinted(err)
+	}
+	counted = true
+	for i := range found.Channels {
+		sends += found.Channels[i].Released
+		counted = counted && !found.Channels[i].AtLeast
+	}
+	return sends, len(found.Channels), counted, nil
+}
+
+// wait waits until releases that have ended are in the audit.
+func (a *storeAsker) wait(ctx context.Context) error {
+	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
+	timer := time.NewTimer(a.settle)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+	}
+	a.shown.Step("read the audit again", 0)
+	return nil
+}
+
+func (a *storeAsker) write(m *verify.MissingSend) error {
+	return a.rows.Write([]string{
+		strconv.FormatUint(uint64(m.User), 10), m.At.Time().Format(milliseconds), a.channels[m.Channel], m.Message.ID,
+		m.Message.Namespace,
+	})
+}
+
+// finish puts the file of missing sends at its place, unless the comparison failed.
+func (a *storeAsker) finish(failed error) error {
+	if a.out == nil || failed != nil {
+		return nil
+	}
+	a.rows.Flush()
+	if err := a.rows.Error(); err != nil {
+		return err
+	}
+	return a.out.Commit()
+}
+
+func (a *storeAsker) close() {
+	a.shown.Stop()
+	if a.out != nil {
+		a.out.Abort()
+	}
+}
+
+// printStore prints what the comparison with the store came to.
+func printStore(on *terminal.Streams, s *verify.StoreReport) error {
+	if len(s.Places) > 0 {
+		rows := [][]any{{"PLACE", "MISSING", "FIRST", "LAST"}}
+		for _, p := range s.Places {
+			rows = append(rows, []any{p.Place, p.Missing, p.First.Format(milliseconds), p.Last.Format(milliseconds)})
+		}
+		if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
+			return err
+		}
+	}
+	return printCounts(on.Out, s)
+}
+
+func printCounts(to io.Writer, s *verify.StoreReport) error {
+	text := fmt.Sprintf("store: %d sends of %v %% of the users since %s: %d recorded, %d missing", s.Asked, s.Sample,
+		s.Since.Format(time.RFC3339),
+		s.Recorded, s.Missing)
+	for _, more := range []struct {
+		n    int64
+		what string
+	}{
+		{s.Changed, "given back or erased in the " +
+			"meantime"}, {s.Doubtful, "possibly given back by calls that the audit lost"},
+		{s.Forgotten, "possibly displaced by newer sends of a full log"}, {s.Unanswered, "without an answer"},
+		{s.NotAsked, "not asked for"},
+	} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", %d %s", more.n, more.what)
+		}
+	}
+	_, err := fmt.Fprintln(to, text)
+	return err
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// UserID is the id of a user on the command line.
+type UserID uint32
+
+// UnmarshalText reads an id.
+func (u *UserID) UnmarshalText(text []byte) error {
+	id, err := strconv.ParseUint(string(text), 10, 32)
+	if err != nil {
+		return fmt.Errorf("must be a user id from 0 to 4294967295, got %q", text)
+	}
+	*u = UserID(id)
+	return nil
+}
+
+// UserIDs are ids as the client takes them.
+func UserIDs(users []UserID) []uint32 {
+	ids := make([]uint32, len(users))
+	for i, user := range users {
+		ids[i] = uint32(user)
+	}
+	return ids
+}

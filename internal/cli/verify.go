@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/audit/archive"
+	"capper/internal/audit/verify"
+	"capper/internal/capping"
+	"capper/internal/terminal"
+)
+
+// verifyCommand is `capper audit verify`.
+type verifyCommand struct {
+	Place
+	Span
+	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published generations. Default: segments.source of --config."`
+	Generation    string `placeholder:"NAME" help:"Generation whose segments are used for every call. Default: the generation that each call recorded."`
+	FilesOnly     bool   `help:"Check only the audit files, without checking sends against limits."`
+	AcceptedUntil moment `placeholder:"TIME" help:"Count sends above a limit that were made before TIME, but do not report them as findings. These sends still count towards limits."`
+	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, for the textfile collector of the node exporter."`
+	JSON          bool   `help:"Print the result as JSON."`
+	StoreFlags
+}
+
+// Help is printed below the flags.
+func (c *verifyCommand) Help() string {
+	return "The exit status is 8 if there are findings: damage, missing files or records, records that a service " +
+		"lost, unknown objects, or sends that certainly exceeded a limit. Sends before --since are not checked.\n\n" +
+		"With --store, the command compares the audit with the running service at --url, within the longest window " +
+		"of all limits. It lists each missing send with its partition and time, and changes nothing. The API key " +
+		"needs the scope read and no namespace. The exit status is 4 if the store did not answer for every send and " +
+		"no send is missing."
+}
+
+// Run prints what was found.
+func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	since, until, err := c.instants(time.Now())
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	accepted := c.AcceptedUntil.Instant(time.Now())
+	if accepted > capping.InstantOf(time.Now()) {
+		return terminal.Misuse(fmt.Errorf("--accepted-until %s: must not be in the future", c.AcceptedUntil.text))
+	}
+	if err := c.StoreFlags.check(&c.Span); err != nil {
+		return terminal.Misuse(err)
+	}
+	from, err := c.archive(ctx)
+	if err != nil {
+		return err
+	}
+	generations, err := c.generations(ctx, c.Segments)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	report, err := c.verify(ctx, on, from, verify.Config{
+		Since: since, Until: until, Segments: generations, Generation: c.Generation, OnlyFiles: c.FilesOnly,
+		AcceptedUntil: accepted,
+	})
+	if err != nil {
+		return err
+	}
+	if c.Metrics != "" {
+		if err := writeMetrics(c.Metrics, report, begun, time.Now()); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		err = terminal.JSON(on.Out, report)
+	} else {
+		err = printReport(on, report, time.Since(begun))
+	}
+	if err != nil {
+		return err
+	}
+	return verdict(report)
+}
+
+// verify checks the audit, with the store where that is asked for.
+func (c *verifyCommand) verify(
+	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
+) (*verify.Report, error) {
+	if !c.Store {
+		return verify.Check(ctx, from, config)
+	}
+	store, err := c.StoreFlags.open(ctx, on, &c.Place)
+	if err != nil {
+		return nil, err
+	}
+	defer store.close()
+	config.Store = store.questions()
+	report, err := verify.Check(ctx, from, config)
+	return report, errors.Join(err, store.finish(err))
+}
+
+// verdict is the error that the command ends with; nil: all is well.
+func verdict(r *verify.Report) error {
+	switch {
+	case !r.Healthy():
+		err := terminal.WithStatus(terminal.Findings, errors.New("the audit has findings: "+found(r)))
+		if r.Found[verify.NotInStore] > 0 {
+			return terminal.Hinted(err, "users of the missing sends may receive more than their limits: see "+
+				"docs/audit.md, Is the store whole?")
+		}
+		return err
+	case r.Store != nil && r.Store.Unanswered > 0:
+		err := fmt.Errorf("the store did not answer for %d of %d sends", r.Store.Unanswered,
+			r.Store.Asked+r.Store.Unanswered)
+		return terminal.Hinted(terminal.WithStatus(terminal.Undecided, err), StatusSays)
+	}
+	return nil
+}
+
+// found counts the findings by kind.
+func found(r *verify.Report) string {
+	var list []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Found)) {
+		list = append(list, fmt.Sprintf("%d %s", r.Found[kind], kind))
+	}
+	return strings.Join(list, ", ")
+}
+
+func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) error {
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		text := f.Kind + ": "
+		if f.Key != "" {
+			text += f.Key + ": "
+		}
+		text += f.Text
+		if f.Kind == verify.NotInStore {
+			text += fmt.Sprintf(": user %d, message %s, channel %s, %s, %s", *f.User, namespaced(f.Namespace, f.Message),
+				shown(f.Channel),
+				f.At.Format(milliseconds), f.Place)
+		}
+		if f.Kind == verify.OverSend {
+			text += fmt.Sprintf(": message %s, channel %s, %s (record %d of instance %s)", f.Message, shown(f.Channel),
+				f.At.Format(milliseconds), f.Sequence, f.Instance)
+		}
+		fmt.Fprintln(on.Out, terminal.Escape(text))
+	}
+	for kind, n := range r.Found {
+		if n > verify.MaxListed {
+			fmt.Fprintf(on.Out, "%s: %d more are not listed\n", kind, n-verify.MaxListed)
+		}
+	}
+	if r.Store != nil {
+		if err := printStore(on, r.Store); err != nil {
+			return err
+		}
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(on.Out, "note: "+terminal.Escape(note))
+	}
+	if r.Accepted > 0 {
+		fmt.Fprintf(on.Out, "note: %d sends above a limit before --accepted-until are accepted\n", r.Accepted)
+	}
+	_, err := fmt.Fprintf(on.Out, "%d files closed and %d open, %d bytes; %d records, %d sends; %d over-sends; %d "+
+		"other findings; in %s\n",
+		r.Files, r.Open, r.Bytes, r.Records, r.Sends, r.Found[verify.OverSend], others(r),
+		took.Round(10*time.Millisecond))
+	return err
+}
+
+// others counts the findings but over-sends.
+func others(r *verify.Report) (n int) {
+	for kind, count := range r.Found {
+		if kind != verify.OverSend {
+			n += count
+		}
+	}
+	return n
+}
+
+// named is a message with its namespace.
+func namespaced(namespace, message string) string {
+	if namespace == "" {
+		return message
+	}
+	return namespace + "/" + message
+}

@@ -1,0 +1,310 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/chart"
+	"capper/internal/console/frame"
+)
+
+// One is the page of one campaign.
+func messagePage() frame.Page {
+	outlooks := newOutlooks()
+	return frame.Page{Path: oneAt, Under: messagesNav, Live: true, Template: "message.html", Files: files,
+		Show: func(v *frame.Visit) (*frame.View, error) { return showOne(v, outlooks) }}
+}
+
+// one is what the template of a campaign is given.
+type messageView struct {
+	*api.Message
+	Channels []link // of the message
+	Funnel   []step
+	Waves    waves
+	Shadow   map[string]int64
+}
+
+// step is one of the funnel.
+type step struct {
+	Name   string
+	Users  int64
+	Counts string // what it counts
+}
+
+// waves is when those who were held back become eligible.
+type waves struct {
+	*Outlook        // nil: there is none
+	Why      string // there is none
+	Faults   []string
+}
+
+func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
+	query := v.URL.Query()
+	id, namespace, channel := query.Get("id"), query.Get("namespace"), query.Get("channel")
+	if id == "" {
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "The address names no message.",
+			Do: "Choose one in the list of campaigns."}
+	}
+	found, err := v.API.Message(v.Context(), id, namespace)
+	if client.HasCode(err, client.CodeNotFound) {
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message has no counts.",
+			Do: "Counts begin with the first call and are kept for at most 31 days. Check the message id, or open " +
+				"the list of campaigns."}
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, links := choose(found, channel)
+	if m == nil {
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.",
+			Do: "Open the campaign without a channel to see all its channels."}
+	}
+	data := &messageView{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied}
+	view := &frame.View{
+		Title: "Campaign " + id, Question: "Who received this campaign, who was held back and why, and when may " +
+			"they receive it?", Data: data,
+		Tables: []*frame.Table{funnelTable(data.Funnel), messageSends(m), messageLimits(m), messageParts(m),
+			messageSegments(m)},
+		Pictures: []*frame.Picture{funnelPicture(data.Funnel)},
+		Calls: []string{"GET /v1/messages/" + escaped(id, namespace), "GET /v1/decisions?" +
+			parameters(id, namespace, m.Channel), "POST /v1/forecast"},
+	}
+	if err := addWaves(v, outlooks, data, view); err != nil {
+		return nil, err
+	}
+	return view, nil
+}
+
+// choose is the campaign on the channel, or the first where none is named, with links to
+// the others.
+func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
+	for i := range found.Channels {
+		if c := &found.Channels[i]; m == nil && (channel == "" || c.Channel == channel) {
+			m = c
+		}
+	}
+	for i := range found.Channels {
+		c := &found.Channels[i]
+		next := link{orNone(c.Channel), addressOf(found.MessageID, found.Namespace, c.Channel)}
+		if c == m {
+			next.To = ""
+		}
+		links = append(links, next)
+	}
+	return m, links
+}
+
+// withheld is answers that no waiting, or only the clock, helps against.
+func messageWithheld(m *api.Message) int64 {
+	return m.Denied[api.LimitSuppressed] + m.Denied[api.LimitHoldout] + m.Denied[api.LimitQuiet]
+}
+
+func funnel(m *api.Message) []step {
+	open := m.Asked - messageWithheld(m)
+	within := open - (denied(m) - messageWithheld(m))
+	return []step{
+		{"asked", m.Asked, "users in calls, counted in each call"},
+		{"not withheld", open, "results without users who were suppressed, held out or in quiet hours"},
+		{"within limits", within, "results without users whom a limit held back"},
+		{"allowed", within - m.Unavailable, "results without undecided users; retries count again"},
+	}
+}
+
+// sendsTable is what the logs hold, which answers are no measure of: retries are answers too.
+func messageSends(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "sends", Caption: "Sends, each exactly once",
+		Columns: []frame.Column{{Title: "Sends"}, {Title: "Users", Number: true}, {Title: "What it counts"}},
+		Rows: [][]frame.Cell{
+			{frame.Text("recorded"), sendsCell(m, m.Allowed), frame.Text("users who were allowed, each counted once")},
+			{frame.Text("given back"), sendsCell(m, m.Released), frame.Text("sends given back because they were not " +
+				"delivered")},
+		},
+	}
+	if m.AtLeast { // the difference of two lower bounds is none
+		t.Caption = "Sends: lower bounds, because Redis Cluster moved a slot"
+		return t
+	}
+	t.Rows = append(t.Rows, []frame.Cell{frame.Text("still counted"), frame.Count(m.Allowed - m.Released),
+		frame.Text("recorded and not given back")})
+	return t
+}
+
+// sends is a cell of a count of sends of the message.
+func sendsCell(m *api.Message, n int64) frame.Cell {
+	cell := frame.Count(n)
+	if m.AtLeast {
+		cell.Text = "at least " + cell.Text
+	}
+	return cell
+}
+
+func funnelTable(steps []step) *frame.Table {
+	t := &frame.Table{
+		Name: "funnel", Caption: "From asked to sent",
+		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Means: "in answers", Number: true},
+			{Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
+	}
+	for _, s := range steps {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(s.Name), frame.Count(s.Users), share(s.Users, steps[0].Users),
+			frame.Text(s.Counts)})
+	}
+	return t
+}
+
+func funnelPicture(steps []step) *frame.Picture {
+	var p chart.Picture
+	series := chart.Series{Name: "users"}
+	said := "Funnel: "
+	for i, s := range steps {
+		p.Labels, series.Values = append(p.Labels, s.Name), append(series.Values, float64(s.Users))
+		if i > 0 {
+			said += ", "
+		}
+		said += fmt.Sprintf("%s %s", s.Name, frame.Count(s.Users).Text)
+	}
+	return &frame.Picture{Name: "funnel", Alt: said + ".", Draw: func(dark bool) ([]byte, error) {
+		drawn := p
+		drawn.Dark = dark
+		return chart.Bars(drawn, []chart.Series{series}, false)
+	}}
+}
+
+func messageLimits(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "limits", Caption: "Held back, by reason",
+		Columns: []frame.Column{{Title: "Held back by"}, {Title: "Users", Means: "in answers", Number: true},
+			{Title: "Of asked", Means: "%", Number: true}},
+		Empty: "No user was held back.",
+	}
+	add := func(name string, users int64) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(users), share(users, m.Asked)})
+	}
+	for _, name := range mostFirst(m.Denied) {
+		add(name, m.Denied[name])
+	}
+	return t
+}
+
+// partsTable is parts of others: those who were suppressed by set, and of the allowed those whom
+// limits in the shadow would have held back.
+func messageParts(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
+		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "in answers", Number: true}},
+	}
+	for _, set := range mostFirst(m.Suppressed) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(api.LimitSuppressed), frame.Text(set),
+			frame.Count(m.Suppressed[set])})
+	}
+	for _, name := range mostFirst(m.ShadowDenied) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text("allowed"), frame.Text(name),
+			frame.Count(m.ShadowDenied[name])})
+	}
+	return t
+}
+
+// mostFirst is the names, of the most users first.
+func mostFirst(counts map[string]int64) []string {
+	names := slices.Sorted(maps.Keys(counts))
+	slices.SortStableFunc(names, func(a, b string) int { return int(max(-1, min(1, counts[b]-counts[a]))) })
+	return names
+}
+
+func messageSegments(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "segments", Caption: "By segment",
+		Columns: []frame.Column{
+			{Title: "Segment"}, {Title: "Asked", Means: "users, in answers", Number: true},
+			{Title: "Allowed", Means: "users, in answers", Number: true},
+			{Title: "Held back", Means: "users, in answers", Number: true}, {Title: "Allowed, of asked", Means: "%",
+				Number: true},
+		},
+		Empty: "No results are counted yet: counts are updated once per second.",
+	}
+	asked := map[string]int64{}
+	for name, s := range m.Segments {
+		asked[name] = s.Asked
+	}
+	for _, name := range mostFirst(asked) {
+		s, said := m.Segments[name], name
+		if name == api.NoSegment {
+			said = "none (default)"
+		}
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(said), frame.Count(s.Asked), frame.Count(s.Allowed),
+			frame.Count(s.Denied), share(s.Allowed, s.Asked)})
+	}
+	return t
+}
+
+// addWaves adds when those who were held back may receive something, by the audit.
+func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame.View) error {
+	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
+		func() (*Outlook, error) {
+			users, err := v.API.DecidedUsers(v.Context(), data.MessageID, data.Channel, data.Namespace)
+			if err != nil {
+				return nil, err
+			}
+			held := roaring.New()
+			for _, by := range users.DeniedBitmaps {
+				held.Or(by.OrEmpty())
+			}
+			if held.IsEmpty() {
+				return &Outlook{}, nil
+			}
+			return iDs(v, data.Channel, held)
+		})
+	switch {
+	case client.HasCode(err, client.CodeConflict):
+		data.Waves.Why = "The audit is off, so it is unknown who was held back. Set the key audit in the " +
+			"configuration to record decisions; this page then shows them."
+		return nil
+	case client.HasCode(err, client.CodeRateLimited), client.HasCode(err, client.CodeUnavailable),
+		client.HasCode(err, client.CodeOverloaded), client.HasCode(err, client.CodeTooLarge):
+		data.Waves.Why = "These numbers could not be read now; the rest of the page is complete. Load the page " +
+			"again in a moment. Error of the service: " + err.Error()
+		return nil
+	case data.Channel == "" && client.HasCode(err, client.CodeInvalidRequest):
+		data.Waves.Why = "This message was sent without a channel, but the configuration now requires one, so no " +
+			"forecast is possible."
+		return nil
+	case err != nil:
+		return err
+	case found.Users == 0:
+		data.Waves.Why = "According to the audit no user is held back: every user in a call has a send, or had one " +
+			"given back."
+		return nil
+	}
+	data.Waves.Outlook = found
+	view.Tables = append(view.Tables, found.Table("waves", "When those who were held back may receive something on "+
+		orNone(data.Channel)))
+	view.Pictures = append(view.Pictures, found.Picture("waves"))
+	return nil
+}
+
+// escaped is a message in the path of the API.
+func escaped(id, namespace string) string {
+	path := url.PathEscape(id)
+	if namespace != "" {
+		path += "?namespace=" + url.QueryEscape(namespace)
+	}
+	return path
+}
+
+// parameters are those that name a campaign to the API.
+func parameters(id, namespace, channel string) string {
+	query := url.Values{"message_id": {id}}
+	for name, value := range map[string]string{"namespace": namespace, "channel": channel} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query.Encode()
+}

@@ -1,0 +1,186 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+// mostUsers is how many users are decided at each instant; of more a sample is.
+const mostUsers = 10_000
+
+// age is how long what was found is told again.
+const age = time.Minute
+
+// The instants: now, and then each Step for Days.
+const (
+	Step   = 6 * time.Hour
+	Days   = 7
+	points = Days*24/6 + 1
+)
+
+// kept is how many outlooks are kept.
+const kept = 64
+
+// Outlook is how many of some users may receive something, by instant.
+type Outlook struct {
+	Users   uint64 // of whom it is
+	Decided int    // of them
+	Channel string
+	Basis   basis
+	Points  []api.ForecastPoint
+}
+
+// basis is what decided: a generation and a configuration, by their names.
+type basis struct{ Generation, ConfigVersion string }
+
+// basisOf is what decided a forecast.
+func basisOf(f *api.Forecast) basis { return basis{f.Generation, f.ConfigVersion} }
+
+// outlooks finds outlooks, and keeps them for a while. It is safe for concurrent use.
+type outlooks struct {
+	mu    sync.Mutex
+	known map[string]keptOutlook
+}
+
+type keptOutlook struct {
+	*Outlook
+	at time.Time
+}
+
+// New has found nothing yet.
+func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
+
+// Of is the outlook that find finds for the visitor, or the one that was found under the
+// name lately.
+func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
+	name = v.Session.Key + "\x00" + name
+	o.mu.Lock()
+	found, ok := o.known[name]
+	o.mu.Unlock()
+	if ok && v.Now.Sub(found.at).Abs() < age {
+		return found.Outlook, nil
+	}
+	made, err := find()
+	if err != nil || made == nil {
+		return made, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for other, k := range o.known {
+		if len(o.known) >= kept || v.Now.Sub(k.at).Abs() >= age {
+			delete(o.known, other)
+		}
+	}
+	o.known[name] = keptOutlook{made, v.Now}
+	return made, nil
+}
+
+// Audience asks for the users of an expression, of whom there are so many.
+func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
+	if users > mostUsers {
+		of.Sample = &api.Sample{Percent: 100 * float64(mostUsers) / float64(users), Salt: "console"}
+	}
+	return ask(v, &client.ForecastRequest{Channel: channel, Audience: &of}, users)
+}
+
+// iDs asks for users.
+func iDs(v *frame.Visit, channel string, users *roaring.Bitmap) (*Outlook, error) {
+	return ask(v, &client.ForecastRequest{Channel: channel, Bitmap: sample(users, mostUsers)}, users.GetCardinality())
+}
+
+// sample is about most of the users, evenly over their ids.
+func sample(users *roaring.Bitmap, most uint64) *roaring.Bitmap {
+	n := users.GetCardinality()
+	if n <= most {
+		return users
+	}
+	some := roaring.New()
+	for i := range most {
+		id, err := users.Select(uint32(i * n / most)) //nolint:gosec // below the cardinality
+		if err == nil {
+			some.Add(id)
+		}
+	}
+	return some
+}
+
+func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, error) {
+	for i := range points {
+		r.At = append(r.At, v.Now.Add(time.Duration(i)*Step))
+	}
+	f, err := v.API.Forecast(v.Context(), r)
+	if err != nil {
+		return nil, err
+	}
+	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Basis: basisOf(f), Points: f.Forecasts}, nil
+}
+
+// Sampled reports whether only some of the users were decided.
+func (o *Outlook) Sampled() bool { return uint64(o.Decided) < o.Users }
+
+// Scaled is a count of the decided as one of all users.
+func (o *Outlook) Scaled(n int) uint64 {
+	if o.Decided == 0 {
+		return 0
+	}
+	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
+}
+
+// Says is what was counted, in sentences.
+func (o *Outlook) Says() string {
+	text := fmt.Sprintf("The forecast decides each of the %s for %d times, as if no user received anything before.",
+		people(o.Users), points)
+	if o.Sampled() {
+		text = fmt.Sprintf("The forecast decides a sample of %s of the %s for %d times, as if no user received "+
+			"anything before. The numbers are scaled to all users, with an error of about ±%.1f %% of all.",
+			people(uint64(o.Decided)), people(o.Users), points, 100/math.Sqrt(float64(o.Decided)))
+	}
+	return text + " Nothing was recorded."
+}
+
+func people(n uint64) string {
+	if n == 1 {
+		return "1 user"
+	}
+	return frame.Count(n).Text + " users"
+}
+
+// Alt says what the picture shows.
+func (o *Outlook) Alt() string {
+	if len(o.Points) == 0 {
+		return "No instants."
+	}
+	first, last := o.Points[0], o.Points[len(o.Points)-1]
+	return fmt.Sprintf("%s may receive a message now, and %s in %d days. %s",
+		people(o.Scaled(first.Summary.Allowed)), people(o.Scaled(last.Summary.Allowed)), Days, o.half())
+}
+
+// half says when half of the users may receive.
+func (o *Outlook) half() string {
+	most := 0
+	for i, p := range o.Points {
+		most = max(most, p.Summary.Allowed)
+		switch {
+		case o.Decided == 0 || 2*p.Summary.Allowed < o.Decided:
+		case i == 0:
+			return "At least half of them may receive one now."
+		default:
+			return "Half of them may receive one from " + p.At.UTC().Format(instant) + " on."
+		}
+	}
+	if most == 0 {
+		return fmt.Sprintf("None of them may receive one within %d days.", Days)
+	}
+	return fmt.Sprintf("Fewer than half of them may receive one within %d days.", Days)
+}
+
+// instant is how instants that stand side by side are told apart.
+const instant = "Mon 2 Jan, 15:04 UTC"

@@ -1,0 +1,42 @@
+package console
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+)
+
+// What a curve says in words is what its points are.
+func TestWhatIsSaidOfACurve(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 22, 16, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		allowed []int
+		want    string
+	}{
+		"half may already": {[]int{79, 90, 100}, "79 users may receive a message now, and 100 users in 7 days. At " +
+			"least half of them may receive one now."},
+		"half may later": {[]int{10, 49, 50}, "10 users may receive a message now, and 50 users in 7 days. Half of " +
+			"them may receive one from Mon 23 Nov, 04:00 UTC on."},
+		"few may": {[]int{0, 1, 1}, "0 users may receive a message now, and 1 user in 7 days. Fewer than half of " +
+			"them may receive one within 7 days."},
+		"nobody may": {[]int{0, 0, 0}, "0 users may receive a message now, and 0 users in 7 days. None of them may " +
+			"receive one within 7 days."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &Outlook{Users: 100, Decided: 100}
+			for i, n := range c.allowed {
+				o.Points = append(o.Points, api.ForecastPoint{At: start.Add(time.Duration(i) * Step),
+					Summary: api.Summary{Allowed: n, Denied: map[string]int{"daily": 100 - n}}})
+			}
+			require.Equal(t, c.want, o.Alt())
+			rows := o.Table("days", "").Rows
+			require.Equal(t, "Sun 22 Nov, 16:00 UTC", rows[0][0].Text)
+			require.Equal(t, "Mon 23 Nov, 04:00 UTC", rows[2][0].Text)
+		})
+	}
+	require.Equal(t, "No instants.", (&Outlook{}).Alt())
+}

@@ -1,0 +1,160 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/chart"
+	"capper/internal/console/frame"
+)
+
+// Pacers is how fast providers may be called, and how fast they are.
+func pacersPage(counts *Series) frame.Page {
+	return frame.Page{
+		Path: "pacers", Nav: "Pacers", Live: true, Template: "pacers.html", Files: files,
+		Show: func(v *frame.Visit) (*frame.View, error) { return showPacers(v, counts) },
+	}
+}
+
+func showPacers(v *frame.Visit, counts *Series) (*frame.View, error) {
+	pacers, err := v.API.Pacers(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	hour, day := counts.Hour(1), counts.Day(dayStep)
+	view := &frame.View{
+		Title:    "Pacers",
+		Question: "How fast may messages be handed to providers, and who is waiting?",
+		Data:     day,
+		Tables: []*frame.Table{pacersTable(pacers.Pacers), pacerLimits(pacers.Pacers), permits(pacers.Pacers, hour,
+			day)},
+		Calls: []string{"GET /v1/pacers"},
+	}
+	if len(pacers.Pacers) > 0 {
+		view.Pictures = []*frame.Picture{granted(pacers.Pacers, counts.Hour(hourStep))}
+	}
+	return view, nil
+}
+
+func pacersTable(pacers []api.PacerState) *frame.Table {
+	t := &frame.Table{
+		Name: "pacers", Caption: "State of the pacers",
+		Columns: []frame.Column{
+			{Title: "Pacer"}, {Title: "State"}, {Title: "Rate", Means: "permits, as configured"},
+			{Title: "Queue", Means: "seconds until the last granted permit", Number: true},
+			{Title: "Next", Means: "seconds until a new permit may be used", Number: true},
+			{Title: "Fullest limit", Means: "percent in use", Number: true},
+			{Title: "Longest wait", Means: "permits with a longer wait are refused"},
+		},
+		Empty: "The configuration has no pacers. Add pacers under the key pacers to share the rate of a provider " +
+			"among all senders.",
+	}
+	for _, p := range pacers {
+		used := frame.Text("")
+		if p.Used != nil && p.Max > 0 {
+			used = frame.Number(100*float64(*p.Used)/float64(p.Max), 1).With(fmt.Sprintf("%d of %d in %s", *p.Used,
+				p.Max, p.Window))
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(p.Name), frame.Text(standing(p)), frame.Text(orNone(p.Rate)), millis(p, p.QueueMS),
+			millis(p, p.NextMS), used, frame.Text(orNone(p.MaxWait)),
+		})
+	}
+	return t
+}
+
+// standing is a pacer in words.
+func standing(p api.PacerState) string {
+	next := time.Duration(p.NextMS)
+	switch {
+	case p.Per == api.PerMessage:
+		return "one queue per message: look it up by message id"
+	case next <= 0 && p.QueueMS <= 0:
+		return "free: the next permit needs no wait"
+	case next < time.Second:
+		return "in use"
+	}
+	return "busy: the next permit waits " + frame.Span(next)
+}
+
+func millis(p api.PacerState, ms api.Millis) frame.Cell {
+	if p.Per == api.PerMessage {
+		return frame.Text("")
+	}
+	return frame.Number(time.Duration(ms).Seconds(), 1)
+}
+
+func pacerLimits(pacers []api.PacerState) *frame.Table {
+	t := &frame.Table{
+		Name: "limits", Caption: "Limits of the pacers",
+		Columns: []frame.Column{
+			{Title: "Pacer"}, {Title: "Window"}, {Title: "In use", Means: "permits in the window, including future " +
+				"ones",
+				Number: true}, {Title: "At most", Means: "permits in any window", Number: true},
+		},
+		Empty: "No pacer has limits in addition to its rate.",
+	}
+	for _, p := range pacers {
+		for _, l := range p.Limits {
+			used := frame.Text("by message")
+			if l.Used != nil {
+				used = frame.Count(*l.Used)
+			}
+			t.Rows = append(t.Rows, []frame.Cell{frame.Text(p.Name), frame.Text(l.Window), used, frame.Count(l.Max)})
+		}
+	}
+	return t
+}
+
+func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
+	t := &frame.Table{
+		Name: "permits", Caption: "Requested permits",
+		Columns: []frame.Column{
+			{Title: "Pacer"}, {Title: "Granted, last hour", Means: "permits", Number: true},
+			{Title: "Refused, last hour", Means: "permits that would have waited too long", Number: true},
+			{Title: "Granted, last day", Means: "permits", Number: true}, {Title: "Refused, last day",
+				Means: "permits that would have waited too long", Number: true},
+			{Title: "Failed, last day", Means: "calls that the store did not answer", Number: true},
+		},
+		Empty: "No pacers are configured.",
+	}
+	for _, p := range pacers {
+		count := func(w *Window, kind Kind) frame.Cell {
+			return frame.Count(int64(w.Sum(Name{Kind: kind, Of: p.Name})))
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(p.Name), count(hour, Granted), count(hour, refused), count(day, Granted),
+			count(day, refused), count(day, failed),
+		})
+	}
+	return t
+}
+
+// granted is the picture of permits over the last hour.
+func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
+	var series []chart.Series
+	var said []string
+	for _, p := range pacers {
+		for _, kind := range []Kind{Granted, refused} {
+			name := Name{Kind: kind, Of: p.Name}
+			if sum := hour.Sum(name); sum > 0 {
+				series = append(series, chart.Series{Name: p.Name + " " + string(kind), Values: hour.PerSecond(name)})
+				said = append(said, frame.Whole(sum)+" "+string(kind)+" of "+p.Name)
+			}
+		}
+	}
+	if series == nil {
+		series, said = []chart.Series{{Name: "none", Values: make([]float64, hour.Steps)}}, []string{"None"}
+	}
+	slices.Sort(said)
+	return &frame.Picture{
+		Name: "granted", Caption: "Permits granted and refused per second, by pacer; times are in UTC. The last " +
+			"table has the numbers.",
+		Alt: "Permits per second over the last hour, granted and refused. " + frame.List(said) + ".",
+		Draw: func(dark bool) ([]byte, error) {
+			return chart.Lines(chart.Picture{Labels: clockLabels(hour), Dark: dark, Unit: "permits a second"}, series)
+		},
+	}
+}

@@ -1,0 +1,218 @@
+// Package generations is the console's pages about segments and sets: what the generation in
+// use holds and what it is used for, the generations at the source, and what changed between
+// two of them.
+package console
+
+import (
+	"cmp"
+
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+const (
+	segmentsAt  = "segments"
+	changesAt   = "segments/changes"
+	segmentsNav = "Segments"
+)
+
+// Segments is the page of what there is.
+func segmentsPage() frame.Page {
+	return frame.Page{Path: segmentsAt, Nav: segmentsNav, Live: true, Template: "segments.html", Files: files,
+		Show: showSegments}
+}
+
+// overview is what its template is given.
+type segmentsView struct {
+	Status  *api.Status
+	InUse   *api.GenerationInfo // nil: the source does not list it
+	Listed  []api.GenerationInfo
+	Unknown string // why the generations are not listed
+}
+
+// Age is how old the generation in use is; "": not known.
+func (o *segmentsView) Age() string {
+	if o.Status.GenerationAgeSeconds == nil {
+		return ""
+	}
+	return frame.Span(time.Duration(*o.Status.GenerationAgeSeconds * float64(time.Second)))
+}
+
+// Cached reports whether the generation came from the local cache.
+func (o *segmentsView) Cached() bool { return o.Status.Segments.Origin == "cache" }
+
+func showSegments(v *frame.Visit) (*frame.View, error) {
+	status, err := v.API.Status(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	policy, err := v.API.Limits(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	data := &segmentsView{Status: status}
+	list, err := v.API.Generations(v.Context())
+	switch {
+	case client.HasCode(err, client.CodeUnavailable):
+		data.Unknown = "The location of the segments could not be read now, so its generations are not listed. The " +
+			"segments in use stay in use; the Overview shows the state of the location."
+		list = &api.Generations{}
+	case err != nil:
+		return nil, err
+	}
+	data.Listed = list.Generations
+	if i := slices.IndexFunc(data.Listed,
+		func(g api.GenerationInfo) bool { return g.Generation == status.Generation }); i >= 0 {
+		data.InUse = &data.Listed[i]
+	}
+	history := historyTable(list, status.Generation)
+	if data.Unknown != "" {
+		history.Empty = data.Unknown
+	}
+	return &frame.View{
+		Title: "Segments", Question: "How many users are in each segment and set, since when, and what was " +
+			"published before?",
+		Data:   data,
+		Tables: []*frame.Table{segmentsTable(status, policy), setsTable(status, policy), history},
+		Calls:  []string{"GET /v1/segments", "GET /v1/generations", "GET /v1/status"},
+	}, nil
+}
+
+func segmentsTable(s *api.Status, p *api.Policy) *frame.Table {
+	t := &frame.Table{
+		Name: "segments", Caption: "Segments, in order of precedence: a user is in at most one",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Number: true}, {Title: "Of all in segments",
+			Means: "%", Number: true}, {Title: "Limits"}},
+		Empty: "No segments are in use. Publish a generation with segmentbuild build; the service loads it within " +
+			"segments.refresh.",
+	}
+	var all uint64
+	for _, one := range s.Segments.Segments {
+		all += one.Users
+	}
+	for _, one := range s.Segments.Segments {
+		limits := "the default limits: the segment has none"
+		if own, ok := p.Segments[one.Name]; ok {
+			limits = namesOf(own)
+		}
+		part := frame.Text("")
+		if all > 0 {
+			part = frame.Number(100*float64(one.Users)/float64(all), 1)
+		}
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(one.Name), frame.Count(one.Users), part, frame.Text(limits)})
+	}
+	return t
+}
+
+func namesOf(limits []api.Limit) string {
+	if len(limits) == 0 {
+		return "none: uncapped"
+	}
+	names := make([]string, len(limits))
+	for i, l := range limits {
+		names[i] = l.Name
+	}
+	return frame.List(names)
+}
+
+func setsTable(s *api.Status, p *api.Policy) *frame.Table {
+	t := &frame.Table{
+		Name: "sets", Caption: "Sets, which may overlap",
+		Columns: []frame.Column{{Title: "Set"}, {Title: "Users", Number: true}, {Title: "Used by the limits for"}},
+		Empty:   "The generation has no sets. Publish sets with segmentbuild build --set NAME=FILE.",
+	}
+	for _, one := range s.Segments.Sets {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(one.Name), frame.Count(one.Users),
+			frame.Text(frame.List(usesOf(one.Name, p)))})
+	}
+	return t
+}
+
+// usesOf is what a set does under the policy.
+func usesOf(set string, p *api.Policy) (uses []string) {
+	for _, s := range p.Suppress {
+		if s.Set == set {
+			uses = append(uses, "suppression")
+		}
+	}
+	if slices.ContainsFunc(p.Quiet, func(q api.Quiet) bool { return slices.Contains(q.Sets, set) }) {
+		uses = append(uses, "quiet hours")
+	}
+	if len(set) > 3 && set[:3] == "tz/" && p.Timezone != "" {
+		uses = append(uses, "the time zone of its users")
+	}
+	return uses
+}
+
+func historyTable(list *api.Generations, inUse string) *frame.Table {
+	t := &frame.Table{
+		Name: "generations", Caption: "Published generations, newest first",
+		Columns: []frame.Column{
+			{Title: "Generation"}, {Title: "State"}, {Title: "Made"}, {Title: "Made with"},
+			{Title: "Users", Means: "in segments", Number: true},
+			{Title: "Segments", Number: true}, {Title: "Sets", Number: true},
+			{Title: "Reason", Means: "reason for overriding a check"}, {Title: "Changes"},
+		},
+		Empty: "No generation is published yet. Publish one with segmentbuild build.",
+	}
+	if list.More {
+		t.Caption += ", as many as are listed"
+	}
+	for i, g := range list.Generations {
+		changes := frame.Text("the first one listed")
+		if i+1 < len(list.Generations) {
+			changes = frame.Link("compared with the previous one",
+				changesAddress(list.Generations[i+1].Generation, g.Generation))
+		}
+		state := stateOf(&g, inUse)
+		if g.Fault != "" {
+			t.Rows = append(t.Rows, []frame.Cell{frame.Text(g.Generation), frame.Text("cannot be read").With(g.Fault),
+				frame.Time(g.StoredAt), frame.Text(""), frame.Text(""), frame.Text(""), frame.Text(""), frame.Text(""),
+				changes})
+			continue
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Text(g.Generation), frame.Text(state), frame.Time(g.CreatedAt), frame.Text("segmentbuild " +
+				cmp.Or(g.ToolVersion, "of an unknown version")), frame.Count(g.Users),
+			frame.Count(g.Segments), frame.Count(g.Sets), frame.Text(g.Reason), changes,
+		})
+	}
+	return t
+}
+
+// stateOf is what a generation is now, in words.
+func stateOf(g *api.GenerationInfo, inUse string) string {
+	var is []string
+	if g.Generation == inUse {
+		is = append(is, "in use here")
+	}
+	if g.Live {
+		is = append(is, "live")
+	}
+	if !g.WithdrawnAt.IsZero() {
+		is = append(is, "rolled back")
+	}
+	if !g.HeldSince.IsZero() {
+		is = append(is, "publishing is on hold: "+g.HeldFor)
+	}
+	if len(is) == 0 {
+		return "earlier"
+	}
+	return frame.List(is)
+}
+
+func changesAddress(from, to string) string {
+	return "/console/" + changesAt + "?" + url.Values{"from": {from}, "to": {to}}.Encode()
+}
+
+// notThere is what is said of a generation that the source does not have.
+func notThere() error {
+	return &frame.Refusal{Status: http.StatusNotFound, What: "One of these generations does not exist or was removed.",
+		Do: "Choose two generations from the page Segments."}
+}

@@ -1,0 +1,76 @@
+package console
+
+import (
+	"maps"
+	"slices"
+
+	"capper/client/api"
+	"capper/internal/chart"
+	"capper/internal/console/frame"
+)
+
+// Picture is the curve: who may receive, and who is held back by what waiting helps against
+// and what it does not.
+func (o *Outlook) Picture(name string) *frame.Picture {
+	labels := make([]string, len(o.Points))
+	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},
+		{Name: "suppressed or held out"}}
+	for i, p := range o.Points {
+		labels[i] = p.At.UTC().Format("Mon 15:04")
+		values := [...]int{p.Summary.Allowed, byLimits(&p.Summary), p.Summary.Denied[api.LimitQuiet],
+			p.Summary.Denied[api.LimitSuppressed] + p.Summary.Denied[api.LimitHoldout]}
+		for j, n := range values {
+			series[j].Values = append(series[j].Values, float64(o.Scaled(n)))
+		}
+	}
+	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: func(dark bool) ([]byte, error) {
+		return chart.Areas(chart.Picture{Labels: labels, Dark: dark, Unit: "users"}, shown(series))
+	}}
+}
+
+// shown are the series with any users in them, and the first.
+func shown(series []chart.Series) []chart.Series {
+	return slices.DeleteFunc(slices.Clone(series), func(s chart.Series) bool {
+		return s.Name != series[0].Name && slices.Max(s.Values) == 0
+	})
+}
+
+func byLimits(s *api.Summary) (users int) {
+	for limit, n := range s.Denied {
+		if limit != api.LimitQuiet && limit != api.LimitSuppressed && limit != api.LimitHoldout {
+			users += n
+		}
+	}
+	return users
+}
+
+// Table is the numbers of the picture.
+func (o *Outlook) Table(name, caption string) *frame.Table {
+	counted := "users"
+	if o.Sampled() {
+		counted = "users, scaled from a sample"
+	}
+	t := &frame.Table{
+		Name: name, Caption: caption,
+		Columns: []frame.Column{{Title: "At"}, {Title: "May receive", Means: counted, Number: true}},
+		Empty:   "The audience has no users.",
+	}
+	limits := map[string]bool{}
+	for _, p := range o.Points {
+		for limit := range p.Summary.Denied {
+			limits[limit] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(limits))
+	for _, limit := range names {
+		t.Columns = append(t.Columns, frame.Column{Title: "Held back by " + limit, Means: counted, Number: true})
+	}
+	for _, p := range o.Points {
+		row := []frame.Cell{frame.Text(p.At.UTC().Format(instant)), frame.Count(o.Scaled(p.Summary.Allowed))}
+		for _, limit := range names {
+			row = append(row, frame.Count(o.Scaled(p.Summary.Denied[limit])))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}

@@ -1,0 +1,184 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+// state is how a part of the service is, and what to do.
+type state struct {
+	Class  string // good, note, warn or bad
+	Part   string
+	What   string // a sentence
+	Do     string // sentences; "": nothing
+	Detail string // the service's own words
+}
+
+// Word is the state without its colour.
+func (s state) Word() string {
+	return map[string]string{"good": "OK", "note": "Note", "warn": "Look at this", "bad": "Trouble"}[s.Class]
+}
+
+func good(part, format string, args ...any) state {
+	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
+}
+
+// states are how all parts are, as of now; the worst first.
+func states(s *api.Status, now time.Time) []state {
+	list := []state{ready(s), store(s.Store)}
+	list = append(list, storeNotes(s.Store)...)
+	list = append(list, segments(s, now))
+	list = append(list, configuration(s.Config, now)...)
+	list = append(list, auditState(s.Audit, now))
+	rank := map[string]int{"bad": 0, "warn": 1, "note": 2, "good": 3}
+	slices.SortStableFunc(list, func(a, b state) int { return rank[a.Class] - rank[b.Class] })
+	return list
+}
+
+func ready(s *api.Status) state {
+	if s.Ready {
+		return good("Service", "the service is ready for calls.")
+	}
+	return state{"bad", "Service", "the service is not ready now: load balancers send no calls.",
+		"The parts below show the reason; a start or stop ends by itself.", ""}
+}
+
+// store says how the store is.
+func store(s api.StoreStatus) state {
+	kind := "Redis"
+	if s.Kind == "embedded" {
+		kind = "the embedded store in " + s.Path
+	}
+	switch s.State {
+	case "ok":
+		return good("Store", "%s works: sends are decided and recorded.", kind)
+	case "down":
+		return state{"bad", "Store", kind + " does not answer: no user is allowed, and all results are unavailable.",
+			"Check that it runs and has free disk space. Campaigns can be retried later without counting any user " +
+				"twice. " + chapter(s) + ".", s.Error}
+	}
+	return state{"warn", "Store", kind + " works in part: some users may be unavailable.",
+		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
+}
+
+// chapter is where the documents tell of the store.
+func chapter(s api.StoreStatus) string {
+	if s.Kind == "embedded" {
+		return "docs/operating.md, “The embedded store”"
+	}
+	return "docs/redis.md"
+}
+
+// createdEmpty begins the store's words on a first start, where nothing is wrong.
+const createdEmpty = "the store was created empty at this start"
+
+// storeNotes are what its start tolerated, and how the other instances differ.
+func storeNotes(s api.StoreStatus) (list []state) {
+	for _, warning := range s.Warnings {
+		if strings.HasPrefix(warning, createdEmpty) {
+			list = append(list, state{"note", "Store", "the store was created empty at this start, as at every " +
+				"first start: earlier sends are unknown.",
+				"If sends were recorded before, the service uses another directory now: check that " +
+					"store.embedded.path names the old one.", ""})
+			continue
+		}
+		list = append(list, state{"warn", "Store", "the store reported a warning at its start.",
+			"If this is not intended, change the setting and restart.", warning})
+	}
+	if s.Fleet == nil {
+		return list
+	}
+	for _, what := range slices.Sorted(maps.Keys(s.Fleet.Differing)) {
+		list = append(list, state{"warn", "Instances", fmt.Sprintf("%d of the %d other instances differ from this "+
+			"one in their %s.", s.Fleet.Differing[what], s.Fleet.Instances-1, what),
+			"During a rollout this is normal; otherwise give all instances the same configuration. docs/redis.md, " +
+				"“Instances of one fleet”.", ""})
+	}
+	return list
+}
+
+// segments says how old what is known of users is.
+func segments(s *api.Status, now time.Time) state {
+	at := s.Segments
+	if len(at.Missing) > 0 {
+		return state{"bad", "Segments", "the segments in use lack sets that the configuration requires: " +
+			strings.Join(at.Missing, ", ") + ".",
+			"Publish the sets with segmentbuild, or remove them from the configuration (from suppress with " +
+				"no_longer_suppressed). docs/operating.md, “Sets that must be there”.", ""}
+	}
+	if old := tooOld(at.Guarded); len(old) > 0 {
+		return state{"bad", "Segments", "these suppressed sets are older than their max_age, so affected sends are " +
+			"unavailable: " + strings.Join(old, ", ") + ".",
+			"Find out why no build confirms them. docs/operating.md, “Lists that are too old”.", ""}
+	}
+	if at.Refused != nil {
+		return state{"bad", "Segments", fmt.Sprintf("generation %s is published but rejected; generation %s stays "+
+			"in use.", at.Refused.Generation, at.Generation),
+			"Find out whether the change is intended. docs/operating.md, “A generation is refused”.", at.Refused.Error}
+	}
+	since := "since an unknown time"
+	if !at.CreatedAt.IsZero() {
+		since = "made " + frame.Relative(now, at.CreatedAt)
+	}
+	switch {
+	case at.Error != "":
+		return state{"warn", "Segments", fmt.Sprintf("the last refresh failed; generation %s (%s) stays in use.",
+			at.Generation, since),
+			"Check that the location of the segments can be reached, and check its content with segmentbuild " +
+				"inspect. docs/operating.md, “Segments from S3”.", at.Error}
+	case at.Origin == "cache":
+		return state{"warn", "Segments", fmt.Sprintf("generation %s (%s) comes from the local cache, because the "+
+			"location of the segments could not be reached.", at.Generation, since),
+			"Check that the location of the segments can be reached.", ""}
+	}
+	return good("Segments", "generation %s is in use, %s.", at.Generation, since)
+}
+
+// tooOld names the sets that are older than their max_age.
+func tooOld(list []api.GuardedSet) (names []string) {
+	for i := range list {
+		if list[i].TooOld {
+			names = append(names, list[i].Name)
+		}
+	}
+	return names
+}
+
+func configuration(c api.ConfigStatus, now time.Time) []state {
+	list := []state{good("Configuration", "version %s is in force, loaded %s.", c.Version,
+		frame.Relative(now, c.LoadedAt))}
+	if c.Error != "" {
+		list[0] = state{"warn", "Configuration", fmt.Sprintf("the configuration file was changed, but the change "+
+			"was rejected %s; version %s stays in force.", frame.Relative(now, c.ErrorAt), c.Version),
+			"Correct the fault below. capper check-config finds such faults before a change.", c.Error}
+	}
+	for _, problem := range c.Problems {
+		list = append(list, state{"warn", "Configuration", "the configuration has a setting that is allowed but " +
+			"probably a mistake.",
+			"Change the setting if it is not intended.", problem})
+	}
+	return list
+}
+
+func auditState(a *api.AuditStatus, now time.Time) state {
+	switch {
+	case a == nil:
+		return good("Audit", "the audit is off, so past decisions cannot be looked up. The key audit in the "+
+			"configuration turns it on.")
+	case a.State == "ok":
+		return good("Audit", "every decision is recorded to %s, %d since the start.", a.To, a.Records)
+	case a.State == "behind":
+		return state{"warn", "Audit", fmt.Sprintf("%d files wait for upload to %s. Decisions continue, and no "+
+			"record is lost so far.", a.WaitingFiles, a.To),
+			"Check that the location can be reached and has free space.", a.Error}
+	}
+	return state{"bad", "Audit", fmt.Sprintf("the audit is losing records, %d since the start. Decisions continue.",
+		a.Lost),
+		"Check that the location and the local disk are writable and have free space. docs/audit.md.", a.Error}
+}

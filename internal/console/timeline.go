@@ -1,0 +1,286 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/console/frame"
+	"capper/internal/zones"
+)
+
+// The picture's measures, in the units of its view box.
+const (
+	width     = 900
+	left      = 120 // where time begins
+	right     = 20
+	top       = 30
+	rowHeight = 30
+	bottom    = 46
+	most      = 9 // instants on the axis
+)
+
+// timeline is what the picture shows: a row for each channel with its sends and denials,
+// then one for each limit with its window.
+type timeline struct {
+	Dark          bool
+	Width, Height int
+	Left, Right   int
+	Floor         int // where the rows end
+	Now           float64
+	Ticks         []tick
+	Quiet         []span
+	Rows          []row
+
+	from, to time.Time
+}
+
+type tick struct {
+	X      float64
+	Day    string
+	Hour   string
+	Anchor string
+}
+
+type span struct{ X, Width float64 }
+
+type row struct {
+	Name   string
+	Y      int
+	Center int
+	Dots   []dot  // sends
+	Denied []dot  // what was held back
+	Window *span  // of a limit
+	Label  string // in the window
+	Full   bool
+	Frees  *float64 // where a slot frees
+}
+
+type dot struct{ X float64 }
+
+// timelinePicture is the picture of a user, so many days back.
+func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
+	return &frame.Picture{
+		Name: "timeline", Alt: alt(k, now, days),
+		Draw: func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, dark)) },
+	}
+}
+
+// alt says what the picture shows.
+func alt(k *userKnown, now time.Time, days int) string {
+	shown := 0
+	for _, s := range k.Sends {
+		if s.At.After(now.AddDate(0, 0, -days)) {
+			shown++
+		}
+	}
+	denied := len(slices.DeleteFunc(slices.Clone(k.Past.Decisions),
+		func(d api.Decision) bool { return d.Outcome != "denied" }))
+	text := []string{fmt.Sprintf("Timeline of the last %s: %s recorded, %d held back.", pastDays(days), sends(shown),
+		denied)}
+	for _, l := range k.Limits {
+		said := fmt.Sprintf("%s: %d of %d used", l.Name, l.Used, l.Max)
+		if l.RetryAt != nil {
+			said += ", a slot frees " + frame.Relative(now, *l.RetryAt)
+		}
+		text = append(text, said+".")
+	}
+	return strings.Join(text, " ")
+}
+
+func timelineOf(k *userKnown, now time.Time, days int, dark bool) *timeline {
+	t := &timeline{Dark: dark, Width: width, Left: left, Right: width - right, from: now.AddDate(0, 0, -days)}
+	t.to = now.Add(time.Duration(days) * 24 * time.Hour / 7)
+	for _, l := range k.Limits { // the instants at which slots free, as far as there is room for them
+		if l.RetryAt != nil && l.RetryAt.After(t.to) {
+			t.to = *l.RetryAt
+		}
+	}
+	if furthest := now.Add(time.Duration(days) * 24 * time.Hour); t.to.After(furthest) {
+		t.to = furthest
+	}
+	t.Now = t.x(now)
+	t.channels(k)
+	for _, l := range k.Limits {
+		t.limit(l, k, now)
+	}
+	t.Floor = top + rowHeight*len(t.Rows)
+	t.Height = t.Floor + bottom
+	t.quiet(k)
+	t.axis()
+	return t
+}
+
+// x is where an instant is.
+func (t *timeline) x(at time.Time) float64 {
+	share := float64(at.Sub(t.from)) / float64(t.to.Sub(t.from))
+	return left + share*(width-left-right)
+}
+
+func (t *timeline) inside(at time.Time) bool { return !at.Before(t.from) && !at.After(t.to) }
+
+func (t *timeline) add(r row) {
+	r.Y = top + rowHeight*len(t.Rows)
+	r.Center = r.Y + rowHeight/2
+	t.Rows = append(t.Rows, r)
+}
+
+// channels adds the rows of the channels that the user was sent something on, or was not.
+func (t *timeline) channels(k *userKnown) {
+	rows := map[string]*row{}
+	var order []string
+	of := func(channel string) *row {
+		if rows[channel] == nil {
+			name := channel
+			if name == "" {
+				name = "no channel"
+			}
+			rows[channel] = &row{Name: name}
+			order = append(order, channel)
+		}
+		return rows[channel]
+	}
+	for _, channel := range channelsOf(k.Policy) {
+		of(channel)
+	}
+	for _, s := range k.Sends {
+		if t.inside(s.At) {
+			r := of(plain(s.Channel))
+			r.Dots = append(r.Dots, dot{t.x(s.At)})
+		}
+	}
+	for _, d := range k.Past.Decisions {
+		if d.Outcome == "denied" && t.inside(d.At) {
+			r := of(d.Channel)
+			r.Denied = append(r.Denied, dot{t.x(d.At)})
+		}
+	}
+	for _, channel := range order {
+		t.add(*rows[channel])
+	}
+}
+
+func plain(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// limit adds the row of a limit: its window as of now, as far as the picture goes back.
+func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
+	r := row{Name: l.Name, Label: fmt.Sprintf("%d of %d", l.Used, l.Max), Full: l.Used >= l.Max && !l.Shadow}
+	if from, known := windowStart(l.Limit, k.Timezone, now); known {
+		x := max(t.x(from), left)
+		r.Window = &span{x, max(t.Now-x, 2)}
+	}
+	if l.RetryAt != nil && t.inside(*l.RetryAt) {
+		x := t.x(*l.RetryAt)
+		r.Frees = &x
+	}
+	t.add(r)
+}
+
+// windowStart returns the instant from which sends count for the limit at now. It returns false when the limit
+// or the zone is unknown to this console, which may be older than the service; the picture then shows no window.
+func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
+	if l.Calendar == "" {
+		window, err := time.ParseDuration(l.Window)
+		return now.Add(-window), err == nil
+	}
+	if l.Timezone != "user" {
+		zone = l.Timezone
+	}
+	place, err := zones.Load(cmp.Or(zone, "UTC"))
+	if err != nil {
+		return time.Time{}, false
+	}
+	local := now.In(place)
+	day := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, place)
+	switch l.Calendar {
+	case "day":
+		return day, true
+	case "week":
+		return day.AddDate(0, 0, -(int(day.Weekday())+6)%7), true
+	case "month":
+		return day.AddDate(0, 0, 1-day.Day()), true
+	}
+	return time.Time{}, false
+}
+
+// quiet shades the quiet hours that apply to the user.
+func (t *timeline) quiet(k *userKnown) {
+	for _, q := range k.Quiet {
+		zone := q.Zone
+		if zone == "user" {
+			zone = k.Timezone
+		}
+		place, err := zones.Load(cmp.Or(zone, "UTC"))
+		begin, ok := minutesOf(q.From)
+		end, also := minutesOf(q.To)
+		if err != nil || !ok || !also {
+			continue
+		}
+		if end <= begin {
+			end += 24 * 60
+		}
+		first := t.from.In(place).AddDate(0, 0, -1)
+		for day := first; day.Before(t.to); day = day.AddDate(0, 0, 1) {
+			at := func(minute int) time.Time {
+				return time.Date(day.Year(), day.Month(), day.Day(), 0, minute, 0, 0, place)
+			}
+			from, to := max(t.x(at(begin)), left), min(t.x(at(end)), width-right)
+			if to > from {
+				t.Quiet = append(t.Quiet, span{from, to - from})
+			}
+		}
+	}
+}
+
+// minutes are those of a clock's time, such as 21:00, since midnight.
+func minutesOf(clock string) (int, bool) {
+	hour, minute, _ := strings.Cut(clock, ":")
+	h, err := strconv.Atoi(hour)
+	m, also := strconv.Atoi(minute)
+	return 60*h + m, err == nil && also == nil
+}
+
+// steps are how far apart the axis may have its instants.
+var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
+	7 * 24 * time.Hour, 14 * 24 * time.Hour}
+
+func (t *timeline) axis() {
+	step := steps[len(steps)-1]
+	for _, s := range steps {
+		if t.to.Sub(t.from)/s <= most {
+			step = s
+			break
+		}
+	}
+	for at := t.from.UTC().Truncate(step).Add(step); !at.After(t.to); at = at.Add(step) {
+		next := tick{X: t.x(at), Day: at.Format("2 Jan"), Anchor: "middle"}
+		if step < 24*time.Hour {
+			next.Hour = at.Format("15:04")
+		}
+		if next.X > width-right-20 {
+			next.Anchor = "end"
+		}
+		t.Ticks = append(t.Ticks, next)
+	}
+}
+
+func draw(t *timeline) ([]byte, error) {
+	picture, err := template.ParseFS(files, "timeline.svg")
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = picture.Execute(&out, t)
+	return out.Bytes(), err
+}

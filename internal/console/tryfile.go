@@ -1,0 +1,94 @@
+package console
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// idColumns are the names of a column of ids, the first one that a file has.
+var idColumns = [...]string{"user_id", "id"}
+
+// readFile reads a file: one id on each line, below a header or without one, or a CSV whose
+// header names the column of the ids. It guesses no column: any other number would be a user.
+// fault says what is wrong, and where.
+func readFile(from io.Reader) (found *given, fault string) {
+	lines := bufio.NewReader(from)
+	rows := csv.NewReader(lines)
+	rows.Comma = delimiter(lines)
+	rows.FieldsPerRecord, rows.ReuseRecord, rows.TrimLeadingSpace = -1, true, rows.Comma != '\t'
+	found = newGiven()
+	column, columns := 0, 0
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return found, found.tooMany()
+		}
+		if err != nil {
+			return found, fmt.Sprintf("The file is neither a list of ids nor a CSV: %v.", err)
+		}
+		line, _ := rows.FieldPos(0)
+		if columns == 0 {
+			var header bool
+			if column, header, fault = columnOf(row, line); fault != "" {
+				return found, fault
+			}
+			columns = len(row)
+			if header {
+				continue
+			}
+		}
+		if len(row) != columns {
+			return found, fmt.Sprintf("Line %d has %s, but line 1 has %d: every line needs the same columns.", line,
+				values(len(row)), columns)
+		}
+		if id := strings.TrimSpace(row[column]); id != "" || columns > 1 {
+			if fault = found.add(id, line); fault != "" {
+				return found, fault
+			}
+		}
+	}
+}
+
+// delimiter is what stands between the columns, by the first line; a mark of the byte order
+// before it is skipped.
+func delimiter(lines *bufio.Reader) rune {
+	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
+		_, _ = lines.Discard(len(mark)) // they were there
+	}
+	start, _ := lines.Peek(4096)
+	first, _, _ := strings.Cut(string(start), "\n")
+	if strings.Contains(first, "\t") && !strings.Contains(first, ",") {
+		return '\t'
+	}
+	return ','
+}
+
+// columnOf is the column of the ids, by the first row, and whether that is a header.
+func columnOf(row []string, line int) (column int, header bool, fault string) {
+	for _, name := range idColumns {
+		if i := slices.IndexFunc(row, func(title string) bool {
+			return strings.EqualFold(strings.TrimSpace(title),
+				name)
+		}); i >= 0 {
+			return i, true, ""
+		}
+	}
+	if len(row) == 1 {
+		return 0, false, ""
+	}
+	return 0, false, fmt.Sprintf("Line %d has %s, and none is named user_id or id. Add a header with user_id, or "+
+		"use one id per line.", line,
+		values(len(row)))
+}
+
+func values(n int) string {
+	if n == 1 {
+		return "1 value"
+	}
+	return fmt.Sprintf("%d values", n)
+}

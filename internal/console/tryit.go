@@ -1,0 +1,260 @@
+// Package tryit is the console's page that tries a campaign: how many of an audience could
+// be sent to on a channel now, and over the next days. Nothing is recorded.
+package console
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+const tryAt = "try"
+
+// maxForm is the most bytes of a form with pasted ids or a file: some 1.4 million ids.
+const maxForm = 16 << 20
+
+// The most users that are decided at once, as of now; of larger audiences a sample is.
+const (
+	mostNow   = api.MaxBitmapUsers
+	sampleNow = 100_000
+)
+
+// pages has what visits share.
+type tryPages struct {
+	outlooks *outlooks
+	results  *results
+}
+
+// Page is the page.
+func tryPage() frame.Page {
+	p := tryPages{newOutlooks(), &results{kept: map[string]result{}}}
+	return frame.Page{Path: tryAt, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act,
+		MaxForm: maxForm}
+}
+
+// page is what the template is given.
+type tryView struct {
+	Channels   []string
+	Channel    string
+	Required   bool // a channel must be chosen
+	Expression string
+	Pasted     string
+	Names      []string // of segments and sets, for who writes an expression
+	Wrong      *wrong
+	Tried      *tried
+}
+
+// Select is what a choice of channels is made of.
+func (p *tryView) Select(id string) selection { return selection{id, p} }
+
+// selection is a choice of channels in a form.
+type selection struct {
+	ID   string
+	Page *tryView
+}
+
+// OpenIDs reports whether ids were given.
+func (p *tryView) OpenIDs() bool {
+	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
+}
+
+// wrong is what is wrong with what was given.
+type wrong struct {
+	Field  string // expression, ids or file
+	Text   string
+	Before string // of an expression: what stands before its fault
+	At     string // what is at fault; "": it ends too early
+	Column int    // 0: there is no such place
+}
+
+// tried is what was found.
+type tried struct {
+	What     string // who was tried, in words
+	Users    uint64
+	Sampled  int // of them were decided now; 0: all
+	Summary  *api.Summary
+	Outlook  *Outlook
+	Ignored  int // ids that were given twice
+	Sendable string
+}
+
+const tryQuestion = "How many users could receive a message now, and in the next seven days? Nothing is recorded."
+
+// show tries the expression of the address, if there is one.
+func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
+	query := v.URL.Query()
+	if name := query.Get("result"); name != "" {
+		return ps.again(v, name)
+	}
+	p, err := begin(v, query.Get("channel"))
+	if err != nil {
+		return nil, err
+	}
+	p.Expression = query.Get("audience")
+	view := &frame.View{Title: "Try it", Question: tryQuestion, Data: p}
+	if strings.TrimSpace(p.Expression) == "" {
+		return view, nil
+	}
+	if p.Wrong = checkChannel(p); p.Wrong == nil {
+		err = ps.tryExpression(v, p, view)
+	}
+	return refusedBy(p, view, err)
+}
+
+// begin is the page before anything was tried.
+func begin(v *frame.Visit, channel string) (*tryView, error) {
+	policy, err := v.API.Limits(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	p := &tryView{Channels: slices.Sorted(maps.Keys(policy.Channels)), Channel: channel, Required: policy.RequireChannel}
+	if p.Required && channel == "" {
+		p.Channel = p.Channels[0]
+	}
+	if found, err := v.API.Segments(v.Context()); err == nil {
+		for _, s := range found.Segments {
+			p.Names = append(p.Names, s.Name)
+		}
+	}
+	return p, nil
+}
+
+func checkChannel(p *tryView) *wrong {
+	if p.Channel == "" || slices.Contains(p.Channels, p.Channel) {
+		return nil
+	}
+	return &wrong{Field: "channel", Text: "The configuration has no channel of this name. Choose a channel from the " +
+		"list."}
+}
+
+// refusedBy is the view with what the service says is wrong with what was asked; other
+// errors stay errors.
+func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
+	var e *client.Error
+	switch {
+	case err == nil:
+	case client.HasCode(err, client.CodeInvalidRequest) && asError(err, &e):
+		p.Wrong = wrongOf(p, e)
+	default:
+		return nil, err
+	}
+	if p.Wrong != nil {
+		view.Status = http.StatusBadRequest
+	}
+	return view, nil
+}
+
+// wrongOf is a fault of the expression at its place.
+func wrongOf(p *tryView, e *client.Error) *wrong {
+	w := &wrong{Field: "expression", Text: e.Message, Column: e.Column}
+	if e.Column < 1 || e.Column > utf8.RuneCountInString(p.Expression)+1 {
+		w.Column = 0
+		return w
+	}
+	runes := []rune(p.Expression)
+	w.Before, w.At = string(runes[:e.Column-1]), string(runes[e.Column-1:])
+	return w
+}
+
+func (ps tryPages) tryExpression(v *frame.Visit, p *tryView, view *frame.View) error {
+	view.Calls = []string{"POST /v1/audience/count", "POST /v1/forecast"}
+	err := atOnce(func() (now, later basis, err error) { return ps.decideExpression(v, p) })
+	if err == nil {
+		present(p, view, v)
+	}
+	return err
+}
+
+// decideExpression counts and decides the users of the expression, now and over the next days.
+func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basis, err error) {
+	audience := client.Audience{Expression: p.Expression}
+	count, err := v.API.AudienceCount(v.Context(), &audience)
+	if err != nil {
+		return now, later, err
+	}
+	t := &tried{What: "the audience " + p.Expression, Users: count.Users, Summary: &api.Summary{}}
+	p.Tried = t
+	now = basis{Generation: count.Generation}
+	if count.Users == 0 {
+		return now, now, nil
+	}
+	some := audience
+	if count.Users > mostNow {
+		some.Sample = &api.Sample{Percent: 100 * float64(sampleNow) / float64(count.Users), Salt: "console"}
+	}
+	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Audience: &some})
+	if err != nil {
+		return now, later, err
+	}
+	t.Summary, now.ConfigVersion = &f.Forecasts[0].Summary, f.ConfigVersion
+	if some.Sample != nil {
+		t.Sampled = f.Users
+	}
+	by := basisOf(f)
+	if by.Generation != count.Generation {
+		return now, by, nil
+	}
+	t.Outlook, err = ps.outlooks.Of(v, strings.Join([]string{p.Channel, by.Generation, by.ConfigVersion, p.Expression},
+		"\x00"), func() (*Outlook, error) {
+		return Audience(v, p.Channel, audience, count.Users)
+	})
+	if err != nil || t.Outlook == nil {
+		return now, now, err
+	}
+	return now, t.Outlook.Basis, nil
+}
+
+// mostTimes is how often a page asks anew because a generation or a configuration came into
+// force while it asked.
+const mostTimes = 3
+
+// atOnce asks until all that is found was decided by the same.
+func atOnce(ask func() (now, later basis, err error)) error {
+	for range mostTimes {
+		now, later, err := ask()
+		if err != nil || now == later {
+			return err
+		}
+	}
+	return &frame.Refusal{
+		Status: http.StatusServiceUnavailable,
+		What:   "The configuration or the segments changed while the numbers were computed.",
+		Do:     "Try again in a moment.",
+	}
+}
+
+// tryUsers tries users whose ids were given.
+func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *roaring.Bitmap) error {
+	return atOnce(func() (now, later basis, err error) {
+		f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Bitmap: users})
+		if err != nil {
+			return now, later, err
+		}
+		p.Tried.Summary = &f.Forecasts[0].Summary
+		p.Tried.Outlook, err = iDs(v, p.Channel, users)
+		if err != nil || p.Tried.Outlook == nil {
+			return now, now, err
+		}
+		return basisOf(f), p.Tried.Outlook.Basis, nil
+	})
+}
+
+// present adds the tables and the picture of what was tried.
+func present(p *tryView, view *frame.View, v *frame.Visit) {
+	t := p.Tried
+	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)
+	view.Tables = append(view.Tables, trySegments(t), tryLimits(t), tryParts(t))
+	if t.Outlook != nil && t.Outlook.Decided > 0 {
+		view.Tables = append(view.Tables, t.Outlook.Table("days", "The next seven days"))
+		view.Pictures = append(view.Pictures, t.Outlook.Picture("days"))
+	}
+}

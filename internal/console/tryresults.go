@@ -1,0 +1,75 @@
+package console
+
+import (
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"time"
+
+	"capper/internal/console/frame"
+)
+
+// How long, and how many, results of ids are kept: they have an address of their own, so
+// that their tables and pictures can be had, but no ids are in it.
+const (
+	keptFor  = 15 * time.Minute
+	mostKept = 64
+)
+
+// results are what was found of ids, by a name that nobody guesses.
+type results struct {
+	mu   sync.Mutex
+	kept map[string]result
+}
+
+type result struct {
+	page *tryView
+	key  string // whose it is
+	at   time.Time
+}
+
+// keep keeps what a page found, and is the address where it is shown.
+func (r *results) keep(v *frame.Visit, p *tryView) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	oldest := ""
+	for name, one := range r.kept {
+		if v.Now.Sub(one.at) > keptFor {
+			delete(r.kept, name)
+		} else if oldest == "" || one.at.Before(r.kept[oldest].at) {
+			oldest = name
+		}
+	}
+	if len(r.kept) >= mostKept {
+		delete(r.kept, oldest)
+	}
+	name := rand.Text()
+	r.kept[name] = result{p, v.Session.Key, v.Now}
+	return "/console/" + tryAt + "?result=" + name
+}
+
+func (r *results) of(v *frame.Visit, name string) *tryView {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one, ok := r.kept[name]
+	if !ok || one.key != v.Session.Key || v.Now.Sub(one.at) > keptFor {
+		return nil
+	}
+	p := *one.page
+	return &p
+}
+
+// again shows what was found of ids.
+func (ps tryPages) again(v *frame.Visit, name string) (*frame.View, error) {
+	p := ps.results.of(v, name)
+	if p == nil {
+		return nil, &frame.Refusal{
+			Status: http.StatusGone, What: "The result has expired: it is kept for 15 minutes, by one instance, for " +
+				"the key that sent the ids.",
+			Do: "Open Try it and send the ids again.",
+		}
+	}
+	view := &frame.View{Title: "Try it", Question: tryQuestion, Data: p, Calls: []string{"POST /v1/forecast"}}
+	present(p, view, v)
+	return view, nil
+}

@@ -1,0 +1,103 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+func asError(err error, e **client.Error) bool { return errors.As(err, e) }
+
+// scaled is a count of the decided as one of all.
+func (t *tried) scaled(n int) uint64 {
+	if t.Sampled == 0 {
+		return uint64(max(n, 0))
+	}
+	return uint64(float64(n)/float64(t.Sampled)*float64(t.Users) + 0.5)
+}
+
+// Counted is how the numbers of now came about, in a sentence.
+func (t *tried) Counted() string {
+	if t.Sampled == 0 {
+		return "Every user was decided as for a send now."
+	}
+	return fmt.Sprintf("The audience is too large to decide at once: a sample of %s was decided as for a send now, "+
+		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
+}
+
+// Undecided is users of whom the service could not tell, scaled.
+func (t *tried) Undecided() string {
+	if t.Summary.Unavailable == 0 {
+		return ""
+	}
+	return frame.Count(t.scaled(t.Summary.Unavailable)).Text
+}
+
+func trySegments(t *tried) *frame.Table {
+	table := &frame.Table{
+		Name: "segments", Caption: "By segment, now",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Users", Means: "of the audience", Number: true},
+			{Title: "May receive", Means: "users, now", Number: true}, {Title: "Of them", Means: "%", Number: true}},
+		Empty: "The audience has no users. Compare the expression with the page Segments.",
+	}
+	names := slices.Sorted(maps.Keys(t.Summary.Segments))
+	slices.SortStableFunc(names,
+		func(a, b string) int { return t.Summary.Segments[b].Requested - t.Summary.Segments[a].Requested })
+	for _, name := range names {
+		s, said := t.Summary.Segments[name], name
+		if name == api.NoSegment {
+			said = "none (default)"
+		}
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(said), frame.Count(t.scaled(s.Requested)),
+			frame.Count(t.scaled(s.Allowed)), percent(s.Allowed, s.Requested)})
+	}
+	return table
+}
+
+func percent(part, whole int) frame.Cell {
+	if whole == 0 {
+		return frame.Text("")
+	}
+	return frame.Number(100*float64(part)/float64(whole), 1)
+}
+
+func tryLimits(t *tried) *frame.Table {
+	table := &frame.Table{
+		Name: "limits", Caption: "Held back, now",
+		Columns: []frame.Column{{Title: "By"}, {Title: "Users", Means: "now", Number: true},
+			{Title: "Of all", Means: "%", Number: true}},
+		Empty: "No user is held back.",
+	}
+	add := func(name string, users int) {
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(name), frame.Count(t.scaled(users)),
+			percent(users, t.Summary.Requested)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Summary.Denied)) {
+		add(name, t.Summary.Denied[name])
+	}
+	return table
+}
+
+// partsTable is parts of others: those who are suppressed by set, and of those who may receive
+// whom limits in the shadow would hold back.
+func tryParts(t *tried) *frame.Table {
+	table := &frame.Table{
+		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",
+		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "now", Number: true}},
+	}
+	add := func(of, by string, users int) {
+		table.Rows = append(table.Rows, []frame.Cell{frame.Text(of), frame.Text(by), frame.Count(t.scaled(users))})
+	}
+	for _, set := range slices.Sorted(maps.Keys(t.Summary.Suppressed)) {
+		add(api.LimitSuppressed, set, t.Summary.Suppressed[set])
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Summary.ShadowDenied)) {
+		add("may receive", name, t.Summary.ShadowDenied[name])
+	}
+	return table
+}

@@ -1,0 +1,180 @@
+// Package user is the console's page about one user: the answer to "why did this customer
+// not get it". It says for each channel what holds now and from when on a send may go out,
+// and shows the recorded sends, the windows of the limits and what was denied.
+package console
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+	"capper/internal/server/gate"
+)
+
+//go:embed *.html *.svg
+var files embed.FS
+
+// at is where the page is below the console.
+const userAt = "users"
+
+// Page is the page.
+func userPage() frame.Page {
+	return frame.Page{Path: userAt, Nav: "User", Live: true, Template: "user.html", Files: files, Show: show, Act: erase}
+}
+
+// page is what the template is given.
+type userView struct {
+	Asked    string     // the id as it was typed
+	Wrong    string     // why it is none
+	Said     *message   // of an action
+	Known    *userKnown // nil: nobody was asked for
+	Days     int        // that the picture goes back
+	MayErase bool
+}
+
+// message is what became of an action.
+type message struct {
+	Class string // good, warn or bad
+	Text  string
+}
+
+// known is what is known of a user.
+type userKnown struct {
+	*api.Explanation
+	Policy   *api.Policy
+	Verdicts []verdict
+	Notes    []string // suppression, holdout, quiet hours, missing sets, in sentences
+	Past     past
+}
+
+const userQuestion = "Why did this user not receive a message, and when may they receive one again?"
+
+func show(v *frame.Visit) (*frame.View, error) { return view(v, nil) }
+
+// view shows the user that the address names.
+func view(v *frame.Visit, said *message) (*frame.View, error) {
+	query := v.URL.Query()
+	p := &userView{Asked: strings.TrimSpace(query.Get("id")), Said: said, Days: days(query.Get("days")),
+		MayErase: v.May(gate.ScopeAdmin)}
+	shown := &frame.View{Title: "User", Question: userQuestion, Data: p}
+	if p.Asked == "" {
+		return shown, nil
+	}
+	id, err := strconv.ParseUint(p.Asked, 10, 32)
+	if err != nil {
+		p.Wrong = "A user id is a whole number from 0 to 4294967295."
+		shown.Status = http.StatusBadRequest
+		return shown, nil
+	}
+	if p.Known, err = find(v, uint32(id), p.Days); err != nil {
+		return nil, err
+	}
+	shown.Title = fmt.Sprintf("User %d", id)
+	shown.Tables = []*frame.Table{userLimits(p.Known), userSends(p.Known), deniedTable(p.Known)}
+	shown.Pictures = []*frame.Picture{timelinePicture(p.Known, v.Now, p.Days)}
+	shown.Calls = []string{fmt.Sprintf("GET /v1/users/%d", id), fmt.Sprintf("GET /v1/users/%d/decisions?since=%s", id,
+		since(v.Now, p.Days)), "GET /v1/limits"}
+	return shown, nil
+}
+
+// lengths are how many days a picture may go back.
+var lengths = []int{1, 7, 31}
+
+// days reads how many days the picture goes back.
+func days(text string) int {
+	if n, err := strconv.Atoi(text); err == nil && slices.Contains(lengths, n) {
+		return n
+	}
+	return 7
+}
+
+// Lengths are the other pictures that can be had.
+func (p *userView) Lengths() []length {
+	list := make([]length, len(lengths))
+	for i, n := range lengths {
+		list[i] = length{strconv.Itoa(n) + " days", "?id=" + p.Asked + "&days=" + strconv.Itoa(n), n == p.Days}
+	}
+	list[0].Name = "1 day"
+	return list
+}
+
+type length struct {
+	Name, To string
+	Here     bool
+}
+
+func since(now time.Time, days int) string {
+	return now.UTC().AddDate(0, 0, -days).Truncate(time.Second).Format(time.RFC3339)
+}
+
+// find asks for all that is known of a user.
+func find(v *frame.Visit, id uint32, days int) (*userKnown, error) {
+	e, err := v.API.Explain(v.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := v.API.Limits(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	k := &userKnown{Explanation: e, Policy: policy, Notes: notes(e)}
+	k.Past = pastOf(v, id, days)
+	for _, channel := range channelsOf(policy) {
+		k.Verdicts = append(k.Verdicts, judge(v, k, channel))
+	}
+	return k, nil
+}
+
+// mostVerdicts is for how many channels the page says what holds.
+const mostVerdicts = 12
+
+// channelsOf are those of the configuration; without any, sends have none: "".
+func channelsOf(p *api.Policy) []string {
+	if len(p.Channels) == 0 {
+		return []string{""}
+	}
+	names := slices.SortedFunc(maps.Keys(p.Channels), func(a, b string) int {
+		return cmp.Compare(p.Channels[a],
+			p.Channels[b])
+	})
+	return names[:min(len(names), mostVerdicts)]
+}
+
+// erase forgets a user, when the id was typed again.
+func erase(v *frame.Visit) (*frame.View, string, error) {
+	asked := v.URL.Query().Get("id")
+	id, err := strconv.ParseUint(asked, 10, 32)
+	if err != nil {
+		shown, err := show(v)
+		return shown, "", err
+	}
+	if strings.TrimSpace(v.PostFormValue("again")) != asked {
+		shown, err := view(v, &message{"bad", fmt.Sprintf("Nothing was erased: the typed id is not %s. Type the id "+
+			"again to erase this user.", asked)})
+		if shown != nil {
+			shown.Status = http.StatusBadRequest
+		}
+		return shown, "", err
+	}
+	if err := v.API.Erase(v.Context(), uint32(id)); err != nil {
+		if client.HasCode(err, client.CodeForbidden) {
+			err = &frame.Refusal{Status: http.StatusForbidden, What: "Nothing was erased: your API key lacks the " +
+				"scope admin.", Do: "Sign in with a key that has the scope, or ask the operator."}
+		}
+		return nil, "", err
+	}
+	done := fmt.Sprintf("User %d was erased: all recorded sends and other data in the store are gone, and limits "+
+		"start from zero. The audit no longer shows earlier records of this user. Segments and sets are published "+
+		"separately and stay as they are.", id)
+	shown, err := view(v, &message{"good", done})
+	return shown, "", err
+}

@@ -1,0 +1,176 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+func userLimits(k *userKnown) *frame.Table {
+	t := &frame.Table{
+		Name: "limits", Caption: "Limits of segment " + segmentWords(k.Segment) + ", and how much of them the user " +
+			"has used",
+		Columns: []frame.Column{
+			{Title: "Limit"}, {Title: "Used", Means: "sends in its window", Number: true},
+			{Title: "At most", Means: "sends in its window", Number: true},
+			{Title: "Window"}, {Title: "Channels", Means: "whose sends count"},
+			{Title: "A slot frees", Means: "when it is full"},
+		},
+		Empty: "No limit applies to this user. Limits are configured under the key limits.",
+	}
+	for _, l := range k.Limits {
+		name, frees := frame.Text(l.Name), frame.Text("there is room")
+		if l.Shadow {
+			name = name.With("shadow: denies nobody")
+		}
+		switch {
+		case l.RetryAt != nil:
+			frees = frame.Time(*l.RetryAt)
+		case l.Max == 0:
+			frees = frame.Text("never: the limit is 0")
+		}
+		t.Rows = append(t.Rows, []frame.Cell{name, frame.Count(l.Used), frame.Count(l.Max),
+			frame.Text(windowWords(l.Limit)), frame.Text(onChannels(l.Channels)), frees})
+	}
+	return t
+}
+
+func segmentWords(name string) string {
+	if name == api.NoSegment {
+		return "none (default)"
+	}
+	return name
+}
+
+func userSends(k *userKnown) *frame.Table {
+	t := &frame.Table{
+		Name: "sends", Caption: "Recorded sends that count against limits, latest first",
+		Columns: []frame.Column{{Title: "Sent"}, {Title: "Channel"}, {Title: "Message"},
+			{Title: "Team", Means: "namespace of the key"}},
+		Empty: "No send of this user is recorded: none was allowed recently, or all were given back or erased.",
+	}
+	for i := len(k.Sends) - 1; i >= 0; i-- {
+		s := k.Sends[i]
+		t.Rows = append(t.Rows, []frame.Cell{frame.Time(s.At), frame.Text(orWords(s.Channel, "none")),
+			messageCell(s.MessageID, s.Namespace), frame.Text(orWords(s.Namespace, "not kept"))})
+	}
+	return t
+}
+
+// orWords is a text that may not be known.
+func orWords(text *string, unknown string) string {
+	switch {
+	case text == nil:
+		return unknown
+	case *text == "":
+		return "none"
+	}
+	return *text
+}
+
+func messageCell(id, namespace *string) frame.Cell {
+	if id == nil {
+		return frame.Text("not remembered")
+	}
+	of := ""
+	if namespace != nil {
+		of = *namespace
+	}
+	return frame.Link(*id, messageAddress(*id, of))
+}
+
+func deniedTable(k *userKnown) *frame.Table {
+	t := &frame.Table{
+		Name: "decisions", Caption: "Decisions about the user, latest first",
+		Columns: []frame.Column{
+			{Title: "Decided"}, {Title: "Channel"}, {Title: "Message"}, {Title: "Outcome"}, {Title: "Held back by"},
+			{Title: "Asked by", Means: "client and key"},
+		},
+		Empty: k.Past.Empty,
+	}
+	for i := len(k.Past.Decisions) - 1; i >= 0; i-- {
+		d := k.Past.Decisions[i]
+		by := d.Limit
+		if d.Set != "" {
+			by += " (" + d.Set + ")"
+		}
+		t.Rows = append(t.Rows, []frame.Cell{
+			frame.Time(d.At), frame.Text(channelWords(d)),
+			frame.Link(d.MessageID, messageAddress(d.MessageID, d.Namespace)), frame.Text(outcomeWords(d)),
+			frame.Text(by), frame.Text(strings.TrimSpace(d.Client + " " + d.Key)),
+		})
+	}
+	return t
+}
+
+func channelWords(d api.Decision) string {
+	if d.Channel == "" {
+		if d.Kind == "release" {
+			return "all"
+		}
+		return "none"
+	}
+	return d.Channel
+}
+
+// outcomes are the outcomes of the audit as people say them.
+var outcomeTexts = map[string]string{
+	"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
+	"unavailable": "not decided: try again",
+	"released":    "send given back", "absent": "no send to give back",
+	"release_unavailable": "unknown whether the send was given back",
+}
+
+// outcomeWords is an outcome as people say it.
+func outcomeWords(d api.Decision) string {
+	said, known := outcomeTexts[d.Outcome]
+	if !known {
+		said = d.Outcome
+	}
+	if d.Exempt {
+		said += ", exempt from limits"
+	}
+	return said
+}
+
+// past is what the audit holds of a user, or why there is nothing to show.
+type past struct {
+	Decisions []api.Decision
+	Notes     []string
+	Empty     string
+}
+
+// pastDays is in words how far back the audit was read.
+func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
+
+func nothingIn(days int) string {
+	return fmt.Sprintf("The audit has no decision about this user in the last %s: no call named the user, or the "+
+		"records are not written yet.", pastDays(days))
+}
+
+// pastOf asks the audit what was decided of the user. Without it the page says the rest.
+func pastOf(v *frame.Visit, id uint32, days int) past {
+	found, err := v.API.Decisions(v.Context(), id, v.Now.AddDate(0, 0, -days))
+	switch {
+	case client.HasCode(err, client.CodeConflict):
+		return past{Empty: "The audit is off, so denials are not recorded. Set the key audit in the configuration " +
+			"to record decisions; this page then shows them."}
+	case err != nil:
+		return past{Empty: "The audit could not be read now, so denials are not shown; the rest of the page is " +
+			"complete. The Overview shows the state of the audit."}
+	}
+	p := past{Decisions: found.Decisions, Empty: nothingIn(days)}
+	if found.More {
+		p.Notes = append(p.Notes, "Older decisions are not shown: the audit was read back to "+
+			found.Since.UTC().Format("2 Jan 2006, 15:04 UTC")+", the limit of this page.")
+	}
+	if len(found.Faults) > 0 {
+		p.Notes = append(p.Notes, "Some audit files cannot be read, so their decisions are missing here: "+
+			frame.List(found.Faults)+". capper audit verify shows details.")
+	}
+	return p
+}

@@ -1,0 +1,207 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+// verdict is what holds for sends on a channel.
+type verdict struct {
+	Channel string
+	Class   string // good, warn or bad
+	Word    string // may receive, not now, never
+	Text    string // why, in a sentence
+	Until   time.Time
+}
+
+// On is the channel in words.
+func (v verdict) On() string {
+	if v.Channel == "" {
+		return "without a channel"
+	}
+	return v.Channel
+}
+
+// judge says what holds for a channel, by what the API says of each rule.
+func judge(v *frame.Visit, k *userKnown, channel string) verdict {
+	for _, s := range k.Suppressed {
+		if counts(s.Channels, channel) {
+			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the suppressed set %s and "+
+				"receives nothing until removed from the set.", s.Set), time.Time{}}
+		}
+	}
+	if h := k.Holdout; h != nil && counts(h.Channels, channel) {
+		return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the holdout, the control group of %g "+
+			"%% who receive nothing.", h.Percent), time.Time{}}
+	}
+	if len(k.Missing) > 0 {
+		return verdict{channel, "warn", "not known", "the segments in use lack " + frame.List(k.Missing) +
+			": sends that need the set are unavailable until it is published.", time.Time{}}
+	}
+	if len(k.TooOld) > 0 {
+		return verdict{channel, "warn", "not known", "the list " + frame.List(k.TooOld) +
+			" is older than its max_age: sends that need the set are unavailable until a build confirms it.",
+			time.Time{}}
+	}
+	held := holding(k, channel)
+	if held.never != "" {
+		return verdict{channel, "bad", "nothing", held.never, time.Time{}}
+	}
+	if len(held.because) == 0 {
+		return verdict{channel, "good", "may receive", free(k, channel), time.Time{}}
+	}
+	text := "because " + strings.Join(held.because, "; and ") + "."
+	if then := quietThen(v, k, channel, held.until); then != "" {
+		text += " " + then
+	}
+	return verdict{channel, "warn", "not before", text, held.until}
+}
+
+// counts reports whether a rule of these channels is about a channel.
+func counts(channels []string, channel string) bool {
+	return len(channels) == 0 || slices.Contains(channels, channel)
+}
+
+// held is what holds sends on a channel back now.
+type held struct {
+	never   string // no waiting helps; "": it does
+	because []string
+	until   time.Time // of the last
+}
+
+// holding finds the limits without a free slot and the quiet hours that are on.
+func holding(k *userKnown, channel string) held {
+	var h held
+	for _, l := range k.Limits {
+		switch {
+		case l.Shadow || !counts(l.Channels, channel) || l.Used < l.Max:
+		case l.Max == 0:
+			h.never = fmt.Sprintf("the limit %s never allows a send.", l.Name)
+		case l.RetryAt != nil:
+			h.because = append(h.because, fmt.Sprintf("%s has %d of %s used in %s", l.Name, l.Used, sends(l.Max),
+				windowWords(l.Limit)))
+			h.until = later(h.until, *l.RetryAt)
+		}
+	}
+	for _, q := range k.Quiet {
+		if q.Now && counts(q.Channels, channel) && q.Until != nil {
+			h.because = append(h.because, "quiet hours are active for the user ("+q.From+" to "+q.To+")")
+			h.until = later(h.until, *q.Until)
+		}
+	}
+	return h
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// free says what is left of the limits of a channel.
+func free(k *userKnown, channel string) string {
+	var left []string
+	for _, l := range k.Limits {
+		if !l.Shadow && counts(l.Channels, channel) {
+			left = append(left, fmt.Sprintf("%s has %d of %s used in %s", l.Name, l.Used, sends(l.Max),
+				windowWords(l.Limit)))
+		}
+	}
+	if len(left) == 0 {
+		return "no limit applies to this channel for the user."
+	}
+	return strings.Join(left, "; ") + "."
+}
+
+// quietThen says whether quiet hours are on at the instant when the limits have room
+// again, which the service is asked.
+func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) string {
+	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
+		return ""
+	}
+	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: channel, Users: []uint32{k.UserID},
+		At: []time.Time{at}})
+	if err != nil || len(f.Forecasts) == 0 || f.Forecasts[0].Summary.Denied[api.LimitQuiet] == 0 {
+		return ""
+	}
+	return "Quiet hours are active then, so the send must wait until they end."
+}
+
+// notes are what applies to the user beside limits, in sentences.
+func notes(e *api.Explanation) (list []string) {
+	for _, s := range e.Suppressed {
+		text := fmt.Sprintf("Suppressed: in the set %s, %s.", s.Set, onChannels(s.Channels))
+		if s.EvenExempt {
+			text = fmt.Sprintf("Suppressed: in the set %s, %s, transactional messages included.", s.Set,
+				onChannels(s.Channels))
+		}
+		list = append(list, text)
+	}
+	if h := e.Holdout; h != nil {
+		list = append(list, fmt.Sprintf("Held out: in the control group of %g %% who receive nothing, %s.", h.Percent,
+			onChannels(h.Channels)))
+	}
+	for _, q := range e.Quiet {
+		now := "off now"
+		if q.Now {
+			now = "on now"
+		}
+		list = append(list, fmt.Sprintf("Quiet hours from %s to %s (%s), %s: %s.", q.From, q.To,
+			zoneWords(q.Zone, e.Timezone), onChannels(q.Channels), now))
+	}
+	if len(e.Missing) > 0 {
+		list = append(list, "Not published: "+frame.List(e.Missing)+". Results that need these sets assume that the "+
+			"user "+
+			"is in none of them.")
+	}
+	if len(e.WouldBeDeniedBy) > 0 {
+		list = append(list, "Shadow limits that are full, which deny no user: "+frame.List(e.WouldBeDeniedBy)+".")
+	}
+	return list
+}
+
+func onChannels(names []string) string {
+	if len(names) == 0 {
+		return "on all channels"
+	}
+	return "on " + frame.List(names)
+}
+
+func zoneWords(zone, of string) string {
+	if zone != "user" {
+		return zone
+	}
+	if of == "" {
+		return "the user's time"
+	}
+	return "the user's time, " + of
+}
+
+func sends(n int) string {
+	if n == 1 {
+		return "1 send"
+	}
+	return fmt.Sprintf("%d sends", n)
+}
+
+// windowWords is a limit's window: "any 24 hours", "the calendar day (UTC)".
+func windowWords(l api.Limit) string {
+	if l.Calendar != "" {
+		return "the calendar " + l.Calendar + " (" + zoneWords(l.Timezone, "") + ")"
+	}
+	window, err := time.ParseDuration(l.Window)
+	if err != nil {
+		return "any " + l.Window
+	}
+	if hours := window.Hours(); hours > 1 && hours <= 72 && hours == float64(int(hours)) {
+		return fmt.Sprintf("any %d hours", int(hours))
+	}
+	return "any " + strings.TrimPrefix(frame.Span(window), "1 ")
+}

@@ -1,0 +1,65 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// openSource opens the segments' place for a look.
+func openSource(ctx context.Context, s *Subject) (objects.Location, error) {
+	return objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
+}
+
+// signedWithin is how far S3 lets a signature's time be from its own.
+const signedWithin = 15 * time.Minute
+
+// tolerable is what S3's clock, which tells whole seconds, may differ by where nothing depends on it.
+const tolerable = 5 * time.Second
+
+// s3Clock compares this machine's clock with that of the server that S3 is.
+func s3Clock(s *Subject) check {
+	return check{Name: "clocks.s3", Within: lookTime, Look: func(ctx context.Context, n *notes) {
+		at, err := openSource(ctx, s)
+		if err != nil {
+			n.Skip("", "%v", err)
+			return
+		}
+		before := s.now()
+		date, ok, err := objects.ServerDate(ctx, at, segments.CurrentKey)
+		took := s.now().Sub(before)
+		switch {
+		case !ok:
+			n.Skip("", "the segments are in a directory")
+			return
+		case err != nil:
+			n.Skip("", "%v", err)
+			return
+		}
+		// The server said a whole second of some instant between the question and the answer.
+		off := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2))
+		sure := 500*time.Millisecond + took/2
+		judgeS3Clock(n, at.Name(), off, sure)
+	}}
+}
+
+func judgeS3Clock(n *notes, of string, off, sure time.Duration) {
+	seen := fmt.Sprintf("clock of S3 differs from this machine's by %s, measured to %s",
+		off.Round(10*time.Millisecond),
+		sure.Round(time.Millisecond))
+	apart := off.Abs() - sure
+	switch {
+	case apart > signedWithin:
+		n.Fail(of, seen, "set this machine's clock (NTP)", "S3 refuses signatures that are more than 15 minutes "+
+			"off: RequestTimeTooSkewed")
+	case apart > tolerable:
+		n.Warn(of, seen, "see whether this machine's clock is kept by NTP",
+			"ages of generations are wrong by this difference, and if the clock of this machine is off, days and "+
+				"quiet hours begin at the wrong time")
+	default:
+		n.OK(of, "%s", seen)
+	}
+}

@@ -1,0 +1,230 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// lookAtCache tries the directory of the segments' cache.
+func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
+	dir := s.Config.Segments.Refresher.CacheDir
+	if dir == "" {
+		n.Warn("", "no cache directory is configured",
+			"set segments.cache_dir", "the service cannot start while the location of the "+
+				"segments is down")
+		return
+	}
+	if !tryDirectory(n, dir, "the service cannot start while the location of the segments is down") {
+		return
+	}
+	need := int64(0)
+	if at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3); err == nil {
+		if m, err := segments.ReadLiveManifest(ctx, at); err == nil {
+			for _, entry := range m.Entries() {
+				need += 2 * entry.SizeBytes // the next one is written beside it
+			}
+		}
+	}
+	judgeRoom(n, dir, need, "two generations")
+}
+
+// tryDirectory writes a file into a directory, or where there is none yet into the nearest above
+// it, and removes it. It reports whether that worked.
+func tryDirectory(n *notes, dir, why string) bool {
+	at := nearest(dir)
+	file, err := os.CreateTemp(at, ".capper-doctor-*")
+	if about, statErr := os.Stat(dir); errors.Is(statErr, syscall.ENOTDIR) || statErr == nil && !about.IsDir() {
+		err = errors.Join(err, fmt.Errorf("%s: must be a directory, but a file is in its path", dir))
+	}
+	if file != nil {
+		defer func() { _ = os.Remove(file.Name()) }()
+	}
+	if err == nil {
+		_, err = file.Write(make([]byte, 4096))
+		if synced := file.Sync(); err == nil {
+			err = synced
+		}
+		_ = file.Close()
+	}
+	if err != nil {
+		n.Fail(dir, err.Error(), "chown "+at+" to the service's user, or free disk space; run the doctor as that user",
+			why)
+		return false
+	}
+	if at != dir {
+		n.OK(dir, "does not exist yet; a file could be written to %s and was removed", at)
+		return true
+	}
+	n.OK(dir, "%s was written and removed", filepath.Base(file.Name()))
+	return true
+}
+
+// nearest is the directory, or the nearest one above it that exists.
+func nearest(dir string) string {
+	for {
+		if about, err := os.Stat(dir); err == nil && about.IsDir() || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// leastRoom is free at any place that is written to.
+const leastRoom = 256 << 20
+
+// judgeRoom holds what is free below a directory to what is needed.
+func judgeRoom(n *notes, dir string, need int64, what string) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(nearest(dir), &fs); err != nil {
+		n.Skip("room", "%s: %v", dir, err)
+		return
+	}
+	free := int64(uint64(fs.Bavail) * uint64(fs.Bsize))
+	switch {
+	case free < need:
+		n.Fail("room", fmt.Sprintf("%s has %s free, but %s need %s", dir, bytesText(free), what, bytesText(need)),
+			"use a larger disk, or another path", "writes fail when the disk is full")
+	case free < need+leastRoom:
+		n.Warn("room", fmt.Sprintf("%s has %s free, and %s need %s", dir, bytesText(free), what, bytesText(need)),
+			"use a larger disk, or another path", "the disk is nearly full")
+	case need == 0:
+		n.OK("room", "%s has %s free", dir, bytesText(free))
+	default:
+		n.OK("room", "%s has %s free, and %s need %s", dir, bytesText(free), what, bytesText(need))
+	}
+}
+
+// auditPlace tries where decisions are recorded, and where they wait for it.
+func auditPlace(s *Subject) check {
+	return check{Name: "audit", Within: lookTime, Look: func(ctx context.Context, n *notes) {
+		a := s.Config.Audit
+		if a.To == "" {
+			n.Skip("", "decisions are not recorded")
+			return
+		}
+		if !objects.IsURL(a.To) {
+			if tryDirectory(n, a.To, "decisions are not recorded") {
+				judgeRoom(n, a.To, 0, "future records")
+			}
+			return
+		}
+		at, err := objects.Open(ctx, a.To, s.Config.Segments.S3)
+		if err != nil {
+			n.Fail(a.To, err.Error(), "correct audit.to", "decisions are not recorded")
+			return
+		}
+		s.tryAudit(ctx, n, at)
+		if tryDirectory(n, a.Spool, "decisions are not recorded") {
+			judgeRoom(n, a.Spool, a.MaxWaiting, "files waiting for upload (max_waiting)")
+		}
+	}}
+}
+
+// tryAudit writes, lists and removes an object of the audit's place.
+func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
+	key := fmt.Sprintf("doctor-%d.json", s.now().UnixNano())
+	if err := at.Overwrite(ctx, key, []byte("{}\n")); err != nil {
+		n.Fail(at.Name(), err.Error(), reachOr(err, "grant s3:PutObject, s3:GetObject and s3:ListBucket, and for "+
+			"compaction s3:DeleteObject"), "records collect in the spool directory, and are lost when it is full")
+		return
+	}
+	if list, err := at.List(ctx, key); err != nil || len(list) != 1 {
+		n.Warn(at.Name(), fmt.Sprintf("%s is not listed: %v", key, err), reachOr(err, "grant s3:ListBucket"),
+			"capper audit finds no files")
+	}
+	if err := at.Delete(ctx, key); err != nil {
+		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key),
+			"capper audit compact cannot remove erased users")
+		return
+	}
+	n.OK(at.Name(), "wrote, listed and removed %s", key)
+}
+
+// reachOr is what to do about an error of S3: rights help where they are what is missing.
+func reachOr(err error, rights string) string {
+	switch {
+	case err == nil || objects.IsDenied(err):
+		return rights
+	case errors.Is(err, objects.ErrNotFound):
+		return "create the bucket, or correct its name"
+	}
+	return "check that this machine can reach the endpoint (segments.s3, AWS_ENDPOINT_URL_S3) and has valid " +
+		"credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or the role of an instance)"
+}
+
+// networked are file systems whose locks and syncs are another machine's word.
+var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs",
+	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
+
+// fileSystem is the kind of file system of a directory, as the table of mounts has it; "": it is
+// not known here.
+func fileSystem(mounts, dir string) (kind string) {
+	at, err := filepath.EvalSymlinks(nearest(dir))
+	if err != nil {
+		return ""
+	}
+	longest := -1
+	for line := range strings.Lines(mounts) {
+		before, behind, _ := strings.Cut(line, " - ")
+		fields, kinds := strings.Fields(before), strings.Fields(behind)
+		if len(fields) < 5 || len(kinds) < 1 {
+			continue
+		}
+		point := strings.ReplaceAll(fields[4], `\040`, " ")
+		if (at == point || strings.HasPrefix(at, strings.TrimRight(point, "/")+"/")) && len(point) >= longest {
+			longest, kind = len(point), kinds[0]
+		}
+	}
+	return kind
+}
+
+func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
+
+// syncTimes are how long small writes take to be durable beside a path, in order.
+func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
+	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	defer func() { _ = f.Close() }()
+	for range times {
+		began := time.Now()
+		if _, err := f.Write(make([]byte, 4096)); err != nil {
+			return nil, f.Name(), err
+		}
+		if err := f.Sync(); err != nil {
+			return nil, f.Name(), err
+		}
+		took = append(took, time.Since(began))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	slices.Sort(took)
+	return took, f.Name(), nil
+}
+
+// bytesText is a size for people.
+func bytesText(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.3g %s", value, units[unit])
+}

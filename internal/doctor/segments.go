@@ -1,0 +1,240 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/config"
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// readTime bounds the reading of a whole generation.
+const readTime = 2 * time.Minute
+
+// lookTime bounds a question to a place.
+const lookTime = 20 * time.Second
+
+func segmentsChecks(s *Subject) []check {
+	checks := []check{
+		{Name: "segments.generation", Within: readTime, Look: s.lookAtGeneration},
+		{Name: "segments.list", Within: lookTime, Look: s.lookAtList},
+		{Name: "segments.cache", Within: lookTime, Look: s.lookAtCache},
+	}
+	if s.Publisher {
+		checks = append(checks, check{Name: "segments.publisher", Within: lookTime, Look: s.tryPublisher})
+	}
+	return checks
+}
+
+// source opens the segments' place; nil: it was told why not.
+func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
+	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
+	if err != nil {
+		n.Fail(s.Config.Segments.Source, err.Error(), "correct segments.source",
+			"the service has no segments without "+
+				"this location")
+		return nil
+	}
+	return at
+}
+
+const needsRead = "the service needs s3:GetObject on the prefix"
+
+// lookAtGeneration reads the live generation, all of it, as the service does.
+func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
+	at := s.source(ctx, n)
+	if at == nil {
+		return
+	}
+	m, err := segments.ReadLiveManifest(ctx, at)
+	switch {
+	case errors.Is(err, segments.ErrNothingLive):
+		n.Fail(at.Name(), "no generation is published at this "+
+			"location: "+err.Error(), "segmentbuild build --to "+at.Name()+
+			" --segment NAME=FILE publishes a first generation, or correct segments.source",
+			"the service does not start without a generation")
+		return
+	case err != nil:
+		n.Fail(at.Name(), err.Error(), "check that this machine can reach the location and that the credentials may "+
+			"read: "+needsRead,
+			"the service can start only from its cache, and loads no new generation")
+		return
+	}
+	bytes, faults := int64(0), 0
+	for _, entry := range m.Entries() {
+		bytes += entry.SizeBytes
+		if _, err := segments.ReadSegment(ctx, at, m, entry.Name); err != nil {
+			faults++
+			n.Fail(entry.Name, err.Error(), "publish again, or run segmentbuild rollback",
+				"a generation with a fault is rejected: the previous one stays in use")
+		}
+	}
+	if faults == 0 {
+		n.OK(at.Name(), "generation %s is complete: %d segments and %d sets, %s", m.Generation, len(m.Segments),
+			len(m.Sets), bytesText(bytes))
+	}
+	s.judgeAge(n, m)
+	s.judgeSets(n, m)
+	s.judgeLosses(ctx, n, at, m)
+}
+
+func (s *Subject) judgeAge(n *notes, m *segments.Manifest) {
+	oldest := s.MaxAge
+	if oldest == 0 {
+		oldest = 7 * 24 * time.Hour
+	}
+	exact := s.now().Sub(m.CreatedAt)
+	age := exact.Round(time.Minute)
+	switch {
+	case exact > oldest:
+		n.Warn("age", fmt.Sprintf("the generation is %s old, more than %s", age, oldest),
+			"find out why segmentbuild has published nothing since, or set --max-age",
+			"users who changed segments still have the limits of their old segment")
+	case age < -time.Minute:
+		n.Warn("age", fmt.Sprintf("the generation was created %s in the future", -age),
+			"set the clock of this machine, or of the machine that builds segments", "one of the two clocks is wrong")
+	default:
+		n.OK("age", "generation was created %s ago", max(age, 0))
+	}
+}
+
+// judgeSets holds what the configuration names to what is published.
+func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
+	var sets, names, missing []string
+	for i := range m.Sets {
+		sets = append(sets, m.Sets[i].Name)
+	}
+	for i := range m.Segments {
+		names = append(names, m.Segments[i].Name)
+	}
+	needed := s.Config.Policy.Sets()
+	for _, name := range needed {
+		if !slices.Contains(sets, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		n.Fail("sets", "missing: "+strings.Join(missing, ", "), "publish the sets, or remove them from suppress and "+
+			"quiet",
+			"users of sends that these sets could deny are unavailable until the sets are published")
+	} else {
+		n.OK("sets", "the generation has all %d sets that the configuration requires", len(needed))
+	}
+	configured, unlimited := s.Config.Policy.Unmatched(names)
+	for _, name := range configured {
+		n.Warn("limits.segments."+name, "the generation does not have this segment",
+			"publish the segment, or remove its "+
+				"limits",
+			"these limits apply to no user")
+	}
+	if len(unlimited) > 0 && len(s.Config.Policy.Default) == 0 {
+		n.Warn("limits.default", "limits.default is not set, "+
+			"and "+strings.Join(unlimited, ", ")+" have no limits",
+			"set limits.default", "these users are uncapped")
+	}
+}
+
+// judgeLosses compares the published generation as a start would: with the cached one, or
+// else with the one before it at the source.
+func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
+	for _, warning := range config.LooseLists(s.Config.Policy, m) {
+		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",
+			"users who must not receive messages may receive them")
+	}
+	for i := range s.Config.Policy.Suppress {
+		if of := &s.Config.Policy.Suppress[i]; of.MaxAge > 0 && s.now().Sub(m.CreatedAt) > of.MaxAge {
+			n.Warn("lists", fmt.Sprintf("suppress.%s: the generation is older than max_age %s", of.Set, of.MaxAge),
+				"run segmentbuild again",
+				"sends that the set may deny are unavailable, unless a later build confirmed the set")
+		}
+	}
+	guarded := config.Guarded(s.Config.Policy)
+	if len(guarded.MayLose) == 0 && !guarded.Zones {
+		return
+	}
+	against, unjudged, err := segments.Judge(ctx, at, s.Config.Segments.Refresher.CacheDir, m, guarded)
+	switch {
+	case err != nil:
+		n.Fail("losses", err.Error(), "publish a corrected build, or accept the change: segmentbuild build --accept",
+			"a running service keeps its generation, a starting one uses the previous one, and neither loads new "+
+				"generations")
+	case len(unjudged) > 0:
+		n.Skip("losses", "not compared: %s", strings.Join(unjudged, "; "))
+	default:
+		n.OK("losses", "compared with generation %s: no protected set lost more users than allowed", against)
+	}
+}
+
+func (s *Subject) lookAtList(ctx context.Context, n *notes) {
+	at := s.source(ctx, n)
+	if at == nil {
+		return
+	}
+	list, err := at.List(ctx, segments.GenerationsPrefix)
+	if err != nil {
+		n.Warn(at.Name(), err.Error(), reachOr(err, "grant s3:ListBucket on the bucket, at least for the prefix"),
+			"without s3:ListBucket a missing object looks like a forbidden one, and earlier generations are not shown")
+		return
+	}
+	n.OK(at.Name(), "lists %d manifests", len(list))
+}
+
+// tryPublisher does what a publish does, with an object of its own.
+func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
+	at := s.source(ctx, n)
+	if at == nil {
+		return
+	}
+	tryWriting(ctx, n, at, "segmentbuild needs s3:PutObject, s3:ListBucket and, for gc and this check, "+
+		"s3:DeleteObject")
+}
+
+// probeKey is what the first conditional write of a process leaves, see package objects.
+const probeKey = "probe.json"
+
+// tryWriting writes, replaces and removes an object, and names it.
+func tryWriting(ctx context.Context, n *notes, at objects.Location, rights string) {
+	key := "doctor-" + strings.ToLower(rand.Text()) + ".json"
+	_, _, err := at.ReadTagged(ctx, probeKey, "")
+	probed := err == nil
+	tag, err := at.Replace(ctx, key, []byte("{}\n"), "")
+	switch {
+	case errors.Is(err, objects.ErrNoConditions):
+		n.Fail("conditional put", err.Error(), "use an S3 server that supports If-Match and If-None-Match",
+			"two concurrent publishers could overwrite each other; segmentbuild rejects such a server")
+	case err != nil:
+		n.Fail("put", err.Error(), reachOr(err, rights), "segments cannot be published")
+	default:
+		n.OK("put", "wrote %s", key)
+		if _, err := at.Replace(ctx, key, []byte("{}\n"), ""); errors.Is(err, objects.ErrLostRace) {
+			n.OK("conditional put", "%s, version %s, was not overwritten by a conditional write", key, tag)
+		} else {
+			n.Fail("conditional put", fmt.Sprintf("a second writer was not rejected: %v", err),
+				"use an S3 server that supports If-Match and If-None-Match",
+				"two publishers could overwrite each other")
+		}
+	}
+	remove(ctx, n, at, key, probed)
+}
+
+// remove takes away what a try has written, whatever came of it.
+func remove(ctx context.Context, n *notes, at objects.Location, key string, probed bool) {
+	written := []string{key}
+	if !probed {
+		written = append(written, probeKey)
+	}
+	for _, key := range written {
+		if err := at.Delete(ctx, key); err != nil {
+			n.Warn("delete", err.Error(), reachOr(err, "grant s3:DeleteObject, and remove "+key),
+				"segmentbuild gc cannot remove unused objects")
+			return
+		}
+	}
+	n.OK("delete", "removed %s", strings.Join(written, " and "))
+}

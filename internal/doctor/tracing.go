@@ -1,0 +1,27 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+
+	"capper/internal/trace"
+)
+
+// tracing asks the collector whether it takes spans; it is sent none.
+func tracing(s *Subject) check {
+	return check{Name: "tracing", Look: func(ctx context.Context, n *notes) {
+		cfg := s.Config.Tracing
+		if cfg.Endpoint == "" {
+			n.Skip("", "tracing is not configured")
+			return
+		}
+		cfg.Timeout = min(cmp.Or(cfg.Timeout, trace.DefaultTimeout), defaultTime/2)
+		if err := trace.Probe(ctx, cfg); err != nil {
+			n.Warn(cfg.Endpoint, err.Error(), "start the collector, or correct tracing.endpoint: its port for OTLP "+
+				"over HTTP, usually 4318; set required headers in $OTEL_EXPORTER_OTLP_HEADERS",
+				"trace spans wait for the collector and are then dropped; decisions do not wait")
+			return
+		}
+		n.OK(cfg.Endpoint, "the collector accepts trace spans")
+	}}
+}

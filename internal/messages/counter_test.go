@@ -1,0 +1,130 @@
+package messages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+	"capper/internal/messages"
+)
+
+// sums is a store that adds up what it is given, unless it fails.
+type sums struct {
+	messages.Store
+	mu      sync.Mutex
+	failing bool
+	added   map[messages.Key]messages.Answers
+}
+
+func (s *sums) AddAnswers(_ context.Context, deltas []messages.Delta) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing {
+		return errors.New("the disk is full")
+	}
+	for i := range deltas {
+		total := s.added[deltas[i].Key]
+		total.Add(&deltas[i].Answers)
+		s.added[deltas[i].Key] = total
+	}
+	return nil
+}
+
+func (s *sums) Campaign(_ context.Context, message capping.Message) ([]messages.Campaign, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := messages.Key{Message: message}
+	return []messages.Campaign{{Key: key, Answers: s.added[key]}}, nil
+}
+
+func newSums(t testing.TB) (*messages.Counter, *sums) {
+	store := &sums{added: map[messages.Key]messages.Answers{}}
+	c, err := messages.NewCounter(store, nil, nil)
+	require.NoError(t, err)
+	return c, store
+}
+
+func told(asked int64) *messages.Answers {
+	return &messages.Answers{
+		Calls: 1, Asked: asked, Denied: map[string]int64{"daily": asked}, First: 5, Last: 5, Configs: []string{"v1"},
+		Segments: map[string]messages.SegmentAnswers{"new": {Asked: asked, Denied: asked}},
+	}
+}
+
+func add(c *messages.Counter, to messages.Key, answers *messages.Answers) {
+	c.Add(to, answers.Asked, func(to *messages.Answers) { to.Add(answers) })
+}
+
+func key(id string) messages.Key { return messages.Key{Message: capping.Message{ID: id}} }
+
+// Whoever reads is told what was answered before, also by calls at once.
+func TestCounterCountsEachAnswer(t *testing.T) {
+	t.Parallel()
+	c, _ := newSums(t)
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for range 500 {
+				add(c, key("promo"), told(2))
+				if _, err := c.Campaign(context.Background(), capping.Message{ID: "promo"}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	found, err := c.Campaign(t.Context(), capping.Message{ID: "promo"})
+	require.NoError(t, err)
+	require.Equal(t, int64(2000), found[0].Calls)
+	require.Equal(t, map[string]int64{"daily": 4000}, found[0].Denied)
+	require.Equal(t, messages.SegmentAnswers{Asked: 4000, Denied: 4000}, found[0].Segments["new"])
+	require.Equal(t, []string{"v1"}, found[0].Configs)
+}
+
+// What a store could not add is added the next time, and once.
+func TestCounterKeepsWhatCouldNotBeAdded(t *testing.T) {
+	t.Parallel()
+	c, store := newSums(t)
+	store.failing = true
+	add(c, key("promo"), told(3))
+	require.ErrorContains(t, c.Flush(t.Context()), "the disk is full")
+	add(c, key("promo"), told(4))
+	require.Error(t, c.Flush(t.Context()))
+	store.failing = false
+	require.NoError(t, c.Flush(t.Context()))
+	require.NoError(t, c.Flush(t.Context()))
+	require.Equal(t, int64(7), store.added[key("promo")].Asked)
+	require.Equal(t, int64(2), store.added[key("promo")].Calls)
+}
+
+// Memory is bounded, and messages of many users find room beside any number of small ones.
+func TestCounterIsBounded(t *testing.T) {
+	t.Parallel()
+	c, store := newSums(t)
+	for i := range 10_000 {
+		add(c, key(fmt.Sprint("small-", i)), told(1))
+	}
+	add(c, key("large"), told(capping.BulkUsers))
+	for i := range 30_000 {
+		add(c, key(fmt.Sprint("large-", i)), told(capping.BulkUsers))
+	}
+	require.NoError(t, c.Flush(t.Context()))
+	require.Len(t, store.added, 20_000)
+	require.Contains(t, store.added, key("large"))
+}
+
+// What was answered last is added when the counter ends.
+func TestCounterFlushesAtTheEnd(t *testing.T) {
+	t.Parallel()
+	c, store := newSums(t)
+	add(c, key("promo"), told(3))
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	c.Run(ctx)
+	require.Equal(t, int64(3), store.added[key("promo")].Asked)
+}

@@ -1,0 +1,54 @@
+package messagestest
+
+import (
+	"testing"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/messages"
+)
+
+// Store is what the suite drives: the logs and what is counted of them.
+type Store interface {
+	capping.Store
+	messages.Store
+}
+
+// Open opens the store under test for one case. The store stamps sends with the clock,
+// which starts at the real time and never moves back. Open closes the store through
+// t.Cleanup.
+type Open func(t *testing.T, clock func() time.Time) Store
+
+// Run runs the suite. It returns when all cases, which run in parallel, have ended.
+func Run(t *testing.T, open Open) {
+	t.Run("campaigns", func(t *testing.T) {
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(newFixture(t, open))
+			})
+		}
+	})
+}
+
+var cases = []struct {
+	name string
+	run  func(f *fixture)
+}{
+	{"what is not known is none", unknown},
+	{"a retry counts nothing", retry},
+	{"a release counts what it gives back", release},
+	{"a denial counts no send", denial},
+	{"channels and namespaces are apart", identities},
+	{"a preview counts nothing", preview},
+	{"an erased user stays counted", erased},
+	{"single calls of a message that is counted", singles},
+	{"a release of what is not counted begins no campaign", releaseOfUncounted},
+	{"answers are added up", answers},
+	{"answers of few users begin no campaign", fewAnswers},
+	{"campaigns are listed by their last call", listed},
+	{"campaigns of which sends were brought are listed", brought},
+	{"ids of every kind", hostile},
+	{"calls at once", concurrent},
+	{"random calls agree with the naive model", randomCalls},
+}

@@ -1,0 +1,119 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// delimited is a delimited file whose first row has been looked at.
+type delimited struct {
+	// Column that the ids are read from: its name, or its number where there is no header. Empty for a text.
+	Column string
+	// Names is likewise the column of the names of a table; empty where the file is none.
+	Names string
+	// Header is the beginning of the first row when that names the columns, else empty;
+	// HeaderBytes are to be skipped before the rows, and HeaderLines.
+	Header      string
+	HeaderBytes int
+	HeaderLines int64
+	// Multiline is the header, if it spans several lines.
+	Multiline Multiline
+
+	text   bool
+	layout *layout
+}
+
+// Open decides by the first row how a file is to be read. head is the beginning of
+// the file, at least its first row, which is not empty.
+func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
+	d, err := o.dialect()
+	if err != nil {
+		return nil, err
+	}
+	first, size, fault := d.firstRow(head, o.Kind == Text)
+	shape, err := o.layout(first, d)
+	if err != nil {
+		return nil, err
+	}
+	f := &delimited{text: o.Kind == Text, layout: shape}
+	if !f.text {
+		f.Column = strconv.Itoa(shape.id + 1)
+	}
+	if o.Table {
+		f.Names = strconv.Itoa(shape.segment + 1)
+	}
+	if shape.header {
+		f.nameColumns(first)
+		return f, f.takeHeader(head[:size], fault)
+	}
+	if shape.swallowsFirst(bytes.TrimRight(head[:size], "\r\n")) {
+		return nil, fmt.Errorf("line 1: %s", reasonSwallowed)
+	}
+	return f, nil
+}
+
+// nameColumns names the columns as the header does.
+func (f *delimited) nameColumns(header []string) {
+	f.Column = header[f.layout.id]
+	if f.layout.segment >= 0 {
+		f.Names = header[f.layout.segment]
+	}
+}
+
+// takeHeader notes the header. One whose quotes are not in order, or that
+// encloses rows, would take these with it.
+func (f *delimited) takeHeader(head []byte, fault error) error {
+	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
+	row := bytes.TrimRight(head, "\r\n")
+	f.Header = Clip(row)
+	if fault != nil {
+		return fault
+	}
+	lines := int64(bytes.Count(row, []byte{'\n'})) + 1
+	if lines == 1 {
+		return nil
+	}
+	if f.layout.headerSwallows(row) {
+		return fmt.Errorf("the header: %s", reasonSwallowed)
+	}
+	f.Multiline.Note(1, lines)
+	return nil
+}
+
+// Syntax is that of the rows behind the header.
+func (f *delimited) Syntax() Syntax {
+	if f.text {
+		return Syntax{Whole: wholeLines, Parse: parseText}
+	}
+	return Syntax{
+		Whole: f.layout.wholeRows, Parse: f.layout.parse, Nulls: f.layout.columns == 1, Escaped: f.layout.endsEscaped,
+	}
+}
+
+// firstRow splits the first row of a file into fields, quotes removed. A
+// text has one field a line. The fault is for whoever takes it for a header:
+// a row of data is judged as all rows are.
+func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
+	end := bytes.IndexByte(head, '\n') + 1
+	if !text {
+		end = d.rowEnd(head, 0)
+	}
+	if end <= 0 {
+		end = len(head)
+	}
+	row := bytes.TrimRight(head[:end], "\r\n")
+	if text {
+		return []string{strings.TrimSpace(string(row))}, end, nil
+	}
+	for at := 0; at <= len(row); {
+		value, ok, next := d.field(row, at)
+		if !ok {
+			fault = fmt.Errorf("the header: %s", reasonQuote)
+		}
+		fields = append(fields, strings.TrimSpace(string(value)))
+		at = next + 1
+	}
+	return fields, end, fault
+}

@@ -1,0 +1,138 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// hasHeader reports whether the first row names the columns.
+func (o *DelimitedOptions) hasHeader(first []string) bool {
+	switch o.Header {
+	case HeaderYes:
+		return true
+	case HeaderNo:
+		return false
+	}
+	if isName(o.IDColumn) || o.Table && isName(o.SegmentColumn) {
+		return true
+	}
+	if n, err := strconv.Atoi(o.IDColumn); err == nil {
+		return n >= 1 && n <= len(first) && namesID(first[n-1])
+	}
+	named := false
+	for _, field := range first {
+		if _, err := strconv.ParseFloat(field, 64); err == nil {
+			return false // a row of data: no column is called by a number
+		}
+		named = named || namesID(field)
+	}
+	return named
+}
+
+// isName: a column given by name, not by number and not left open.
+func isName(column string) bool {
+	_, err := strconv.Atoi(column)
+	return column != "" && err != nil
+}
+
+// findColumn returns the index of a column that is asked for by name or number,
+// or of the usual one when nothing is asked for, else of the likely one.
+func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
+	error)) (int, error) {
+	if n, err := strconv.Atoi(asked); err == nil {
+		if n < 1 || n > len(first) {
+			return 0, fmt.Errorf("column %d does not exist: the first row has %d columns", n, len(first))
+		}
+		return n - 1, nil
+	}
+	if asked != "" {
+		if !header {
+			return 0, fmt.Errorf("column %q cannot be found by name: the file is read without a header", asked)
+		}
+		return byName(asked, first)
+	}
+	if header {
+		if i, err := byName(usual, first); err == nil {
+			return i, nil
+		}
+	}
+	return likely(first, header)
+}
+
+// likelyID is the column that is named after people, else the first.
+func likelyID(first []string, header bool) (int, error) {
+	if header {
+		if i, err := userColumn(first); i >= 0 || err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+// otherThan is the only column beside the id's. Of several nothing says which holds names:
+// a date would make a set of every day.
+func otherThan(id int) func(first []string, header bool) (int, error) {
+	return func(first []string, _ bool) (int, error) {
+		switch len(first) {
+		case 1:
+			return 0, errors.New("the segment column is missing: the first row has 1 column")
+		case 2:
+			return 1 - id, nil
+		}
+		return 0, fmt.Errorf("the column with segment or set names is unknown: the first row is %q: set "+
+			"--segment-column, or segment_column in a build file",
+			Clip([]byte(strings.Join(first, ","))))
+	}
+}
+
+func byName(name string, first []string) (int, error) {
+	found := -1
+	for i, field := range first {
+		if !strings.EqualFold(field, name) {
+			continue
+		}
+		if found >= 0 {
+			return 0, fmt.Errorf("column %q exists twice: select it by number", name)
+		}
+		found = i
+	}
+	if found < 0 {
+		return 0, fmt.Errorf("column %q does not exist: the header is %q", name, strings.Join(first, ","))
+	}
+	return found, nil
+}
+
+// layout is where the columns of a delimited file are.
+type layout struct {
+	dialect
+	id      int // index of the id's column
+	segment int // index of the segment's column, -1 when the file is no table
+	columns int // in every row
+	header  bool
+}
+
+// layout finds the columns by the first row.
+func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
+	if o.Kind == Text && o.Table {
+		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")
+	}
+	shape := &layout{dialect: d, segment: -1, columns: len(first)}
+	shape.header = o.hasHeader(first)
+	var err error
+	if shape.id, err = findColumn(o.IDColumn, "user_id", first, shape.header, likelyID); err != nil {
+		return nil, err
+	}
+	if !o.Table {
+		return shape, nil
+	}
+	if shape.segment, err = findColumn(o.SegmentColumn, "segment", first, shape.header,
+		otherThan(shape.id)); err != nil {
+		return nil, err
+	}
+	if shape.segment == shape.id {
+		return nil, fmt.Errorf("column %d cannot hold both the user id and the segment", shape.id+1)
+	}
+	return shape, nil
+}

@@ -1,0 +1,162 @@
+package format
+
+import (
+	"bytes"
+)
+
+// dialect is how a delimited file separates and encloses its fields. A byte of
+// 0 stands for none: NUL in a file is a byte like others.
+type dialect struct {
+	delimiter byte
+	quote     byte // encloses a field that begins with it; doubled inside, it is itself
+	escape    byte // takes the meaning from the byte after it, a line break included
+}
+
+// wholeRows is the length of the whole rows at the start of block. Only
+// a quoted or escaped line break does not end a row.
+func (d *dialect) wholeRows(block []byte) int {
+	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
+		return d.wholeUnquoted(block)
+	}
+	end := 0
+	for {
+		next := d.rowEnd(block, end)
+		if next < 0 {
+			return end
+		}
+		end = next
+	}
+}
+
+// wholeUnquoted looks from the end for a line break that is not escaped.
+func (d *dialect) wholeUnquoted(block []byte) int {
+	for {
+		end := wholeLines(block)
+		if end == 0 || !d.endsEscaped(block[:end-1]) {
+			return end
+		}
+		block = block[:end-1]
+	}
+}
+
+// endsEscaped reports whether what follows text is escaped: whether it ends in
+// an odd number of escapes.
+func (d *dialect) endsEscaped(text []byte) bool {
+	if d.escape == 0 {
+		return false
+	}
+	n := len(text)
+	for n > 0 && text[n-1] == d.escape {
+		n--
+	}
+	return (len(text)-n)%2 == 1
+}
+
+// rowEnd is the index after the row that starts at i, -1 when it is not whole.
+func (d *dialect) rowEnd(b []byte, i int) int {
+	for {
+		if d.quote != 0 && i < len(b) && b[i] == d.quote {
+			if i = d.quoteEnd(b, i); i < 0 || i == len(b) {
+				return -1
+			}
+		}
+		if i = d.fieldEnd(b, i); i == len(b) {
+			return -1
+		}
+		if b[i] == '\n' {
+			return i + 1
+		}
+		i++
+	}
+}
+
+// fieldEnd is the index of the delimiter or line break that ends the text at i, len(b) when there is none.
+func (d *dialect) fieldEnd(b []byte, i int) int {
+	delimiter, escape := d.delimiter, d.escape
+	for ; i < len(b); i++ {
+		c := b[i]
+		if c == delimiter || c == '\n' {
+			return i
+		}
+		if c == escape && c != 0 {
+			i++
+		}
+	}
+	return len(b)
+}
+
+// quoteEnd is the index after the quote that closes the one at i, -1 when there is none.
+func (d *dialect) quoteEnd(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		if d.escape == 0 {
+			n := bytes.IndexByte(b[i:], d.quote)
+			if n < 0 {
+				return -1
+			}
+			i += n
+		}
+		switch {
+		case b[i] == d.escape && d.escape != 0:
+			i++
+		case b[i] != d.quote:
+		case i+1 < len(b) && b[i+1] == d.quote:
+			i++
+		default:
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// field reads the field at i: its value without quotes, whether these are in
+// order, and the index of what ends it, len(b) at the end. A quote that is never
+// closed takes all of b.
+func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
+	if d.quote == 0 || i == len(b) || b[i] != d.quote {
+		end = d.fieldEnd(b, i)
+		value = b[i:beforeReturn(b, i, end)]
+		return value, d.allEscaped(value), end
+	}
+	closed := d.quoteEnd(b, i)
+	if closed < 0 {
+		return b[i:], false, len(b)
+	}
+	end = d.fieldEnd(b, closed)
+	if beforeReturn(b, closed, end) != closed {
+		return b[i:end], false, end
+	}
+	value = b[i+1 : closed-1]
+	if bytes.IndexByte(value, d.quote) >= 0 {
+		value = bytes.ReplaceAll(value, []byte{d.quote, d.quote}, []byte{d.quote})
+	}
+	return value, true, end
+}
+
+// beforeReturn is end, or the index before it when the row ends there with a carriage return.
+func beforeReturn(b []byte, i, end int) int {
+	if end > i && b[end-1] == '\r' && (end == len(b) || b[end] == '\n') {
+		return end - 1
+	}
+	return end
+}
+
+// allEscaped reports whether every quote of an unquoted field is escaped.
+func (d *dialect) allEscaped(field []byte) bool {
+	if d.quote == 0 || bytes.IndexByte(field, d.quote) < 0 {
+		return true
+	}
+	for i := 0; i < len(field); i++ {
+		switch c := field[i]; {
+		case c == d.quote:
+			return false
+		case c == d.escape && c != 0:
+			i++
+		}
+	}
+	return true
+}
+
+// isNull reports whether a field is \N, which is how a null is written where there are escapes.
+func (d *dialect) isNull(field []byte) bool {
+	return d.escape != 0 && len(field) == 2 && field[0] == d.escape && field[1] == 'N'
+}

@@ -1,0 +1,194 @@
+package format
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"capper/internal/objects"
+)
+
+// Opener opens files as they are stored.
+type Opener interface {
+	// Open returns a file's bytes and how many are announced, -1 when that is not known.
+	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
+}
+
+// Stdin is the name of standard input.
+const Stdin = "-"
+
+// StandardInput opens a reader whatever the name.
+type StandardInput struct{ io.Reader }
+
+// Open implements Opener.
+func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, error) {
+	return io.NopCloser(s.Reader), -1, nil
+}
+
+// HeadBytes is how far Head can look into a file.
+const HeadBytes = 1 << 20
+
+// Progress is told how many more bytes have been read, and how many more there are in all.
+type Progress func(read, total int64)
+
+// File is an open file, decompressed. One goroutine may use it.
+type File struct {
+	*bufio.Reader
+	stored  *storedFile
+	plain   *os.File // the file itself when it is local and not compressed, for formats that seek
+	closers []func() error
+}
+
+// Open opens a file and looks through gzip and zstd, which it knows by their first
+// bytes. progress may be nil; it is called by whoever reads the file.
+func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
+	body, size, err := from.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if progress != nil && size > 0 {
+		progress(0, size)
+	}
+	stored := &storedFile{ctx: ctx, body: body, size: size, progress: progress}
+	f := &File{stored: stored, closers: []func() error{body.Close}}
+	if err := f.unpack(bufio.NewReaderSize(stored, stored.bufferBytes()), name); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// ChangedAt is when the file was last written, nil when that is not known.
+func (f *File) ChangedAt() *time.Time {
+	if at, ok := objects.ChangedAt(f.stored.body); ok {
+		return &at
+	}
+	return nil
+}
+
+// unpack sets the reader of the decompressed content.
+func (f *File) unpack(raw *bufio.Reader, name string) error {
+	head, err := raw.Peek(4)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	switch {
+	case len(head) == 0 && name == Stdin:
+		return errors.New("standard input is empty: did the program that writes it fail?")
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(raw)
+		if err != nil {
+			return fmt.Errorf("gzip: %w", err)
+		}
+		f.Reader = bufio.NewReaderSize(&decompressed{"gzip", z, f.stored}, 1<<20)
+	case isZstd(head):
+		z, err := zstd.NewReader(raw, zstd.WithDecoderMaxWindow(256<<20))
+		if err != nil {
+			return fmt.Errorf("zstd: %w", err)
+		}
+		f.closers = append(f.closers, func() error { z.Close(); return nil })
+		f.Reader = bufio.NewReaderSize(&decompressed{"zstd", z, f.stored}, 1<<20)
+	default:
+		if _, packing := WithoutPacking(name); packing != "" {
+			return fmt.Errorf("the file name says %s, but the content has another format (%d bytes, beginning with %q)",
+				packing,
+				f.stored.size, head)
+		}
+		f.Reader = raw
+		if local, ok := f.stored.body.(*os.File); ok && f.stored.size >= 0 {
+			f.plain = local
+		}
+	}
+	return nil
+}
+
+// isZstd knows a frame of zstd, and the skippable frame that some writers begin with.
+func isZstd(head []byte) bool {
+	return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
+		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
+}
+
+// Head returns up to n bytes of what has not been read, fewer when the file is shorter, and at
+// most HeadBytes.
+func (f *File) Head(n int) ([]byte, error) {
+	head, err := f.Peek(n)
+	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
+		return nil, err
+	}
+	return head, nil
+}
+
+// Close closes the file and all that was opened for it.
+func (f *File) Close() error {
+	var faults []error
+	for i := len(f.closers) - 1; i >= 0; i-- {
+		faults = append(faults, f.closers[i]())
+	}
+	return errors.Join(faults...)
+}
+
+// Seekable returns the content as a file that can be read at any place: the
+// file itself, or else a copy in a temporary file.
+func (f *File) Seekable() (*os.File, int64, error) {
+	if f.plain != nil {
+		return f.plain, f.stored.size, nil
+	}
+	spool, err := os.CreateTemp("", "segmentbuild-*")
+	if err != nil {
+		return nil, 0, &objects.StorageError{Err: err}
+	}
+	f.closers = append(f.closers, func() error { return errors.Join(spool.Close(), os.Remove(spool.Name())) })
+	size, err := io.Copy(&spooling{spool}, f.Reader)
+	return spool, size, err
+}
+
+// spooling tells the faults of writing a copy, such as a full disk, from those of what is copied.
+type spooling struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (s *spooling) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if err != nil {
+		err = &objects.StorageError{Err: err}
+	}
+	return n, err
+}
+
+// SkipBOM drops a UTF-8 byte order mark at the beginning and refuses UTF-16.
+func (f *File) SkipBOM() error {
+	head, err := f.Head(3)
+	if err != nil {
+		return err
+	}
+	if bytes.HasPrefix(head, []byte{0xef, 0xbb, 0xbf}) {
+		_, err = f.Discard(3)
+		return err
+	}
+	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		return errors.New("the text is encoded as UTF-16 and must be UTF-8")
+	}
+	return nil
+}
+
+// CheckLength looks whether a local file that was read at several places is still as long as it was.
+func (f *File) CheckLength() error { return f.stored.checkLength() }
+
+// WithoutPacking is a name in lower case without the extension of its
+// compression, and which compression that extension says, if any.
+func WithoutPacking(name string) (plain, packing string) {
+	name = strings.ToLower(name)
+	for ext, packing := range map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"} {
+		if plain, ok := strings.CutSuffix(name, ext); ok {
+			return plain, packing
+		}
+	}
+	return name, ""
+}

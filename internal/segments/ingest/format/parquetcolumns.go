@@ -1,0 +1,199 @@
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// columns are those of a file that are read.
+type columns struct {
+	id      *parquet.Column
+	as      idType
+	wide    bool            // 32-bit integers are read as 64-bit ones, see chunk.go
+	segment *parquet.Column // nil when the file is no table
+}
+
+// idType is how the id's column spells a number.
+type idType int
+
+const (
+	signed   idType = iota // whole numbers of 32 or 64 bits, decimals among them
+	unsigned               // likewise
+	digits                 // a string
+	decimal                // a decimal in bytes: big-endian two's complement
+)
+
+func (o *ParquetOptions) columns(file *parquet.File) (*columns, error) {
+	id, err := leaf(file, o.IDColumn, "user_id", userColumn)
+	if err != nil {
+		return nil, err
+	}
+	c := &columns{id: id}
+	if c.as, err = idTypeOf(id); err != nil {
+		return nil, err
+	}
+	if !o.Table {
+		return c, nil
+	}
+	other := func([]string) (int, error) { return -1, nil }
+	if c.segment, err = leaf(file, o.SegmentColumn, "segment", other); err != nil {
+		return nil, err
+	}
+	if kind := c.segment.Type().Kind(); kind != parquet.ByteArray {
+		return nil, fmt.Errorf("column %q has type %s, but segment names must be strings", c.segment.Name(),
+			c.segment.Type())
+	}
+	return c, nil
+}
+
+// leaf finds a column by its name, by the path of names if it is nested, or by
+// its number from 1; when nothing is asked for by its usual name, or as likely says.
+func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
+	at := file.Root().Columns()
+	var names []string
+	for _, c := range at {
+		names = append(names, c.Name())
+	}
+	i, err := topLevel(names, asked, usual, likely)
+	if err != nil {
+		return nil, err
+	}
+	var found *parquet.Column
+	if i >= 0 {
+		found = at[i]
+	} else if found, err = nested(file.Root(), names, asked); err != nil {
+		return nil, err
+	}
+	if !found.Leaf() || found.MaxRepetitionLevel() > 0 {
+		return nil, fmt.Errorf("column %q must hold one plain value per row", found.Name())
+	}
+	return found, nil
+}
+
+// topLevel is the index of the column among the names, -1 when asked is none of them.
+func topLevel(names []string, asked, usual string, likely func([]string) (int, error)) (int, error) {
+	if asked == "" {
+		i, err := named(names, usual)
+		if i < 0 && err == nil {
+			i, err = likely(names)
+		}
+		if i < 0 && err == nil {
+			err = fmt.Errorf("column %q does not exist: the file has %q", usual, strings.Join(names, ","))
+		}
+		return i, err
+	}
+	if i, err := named(names, asked); i >= 0 || err != nil {
+		return i, err
+	}
+	n, err := strconv.Atoi(asked)
+	if err != nil {
+		return -1, nil
+	}
+	if n < 1 || n > len(names) {
+		return -1, fmt.Errorf("column %d does not exist: the file has %d columns", n, len(names))
+	}
+	return n - 1, nil
+}
+
+// named is the index of a name, in any case if there is none in this one; -1
+// when there is none at all. A name that is there twice names nothing.
+func named(names []string, name string) (int, error) {
+	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
+		found := -1
+		for i, n := range names {
+			if !same(n, name) {
+				continue
+			}
+			if found >= 0 {
+				return -1, fmt.Errorf("column %q exists twice: %q; select it by number", name,
+					strings.Join(names, ","))
+			}
+			found = i
+		}
+		if found >= 0 {
+			return found, nil
+		}
+	}
+	return -1, nil
+}
+
+// nested follows a path of names.
+func nested(at *parquet.Column, names []string, path string) (*parquet.Column, error) {
+	for step := range strings.SplitSeq(path, ".") {
+		var inside []string
+		for _, c := range at.Columns() {
+			inside = append(inside, c.Name())
+		}
+		i, err := named(inside, step)
+		if err != nil {
+			return nil, err
+		}
+		if i < 0 {
+			return nil, fmt.Errorf("column %q does not exist: the file has %q", path, strings.Join(names, ","))
+		}
+		at = at.Columns()[i]
+	}
+	return at, nil
+}
+
+// idTypeOf refuses every type whose values are not whole numbers as they stand.
+func idTypeOf(c *parquet.Column) (idType, error) {
+	switch kind := c.Type().Kind(); kind {
+	case parquet.Int32, parquet.Int64:
+		if as, ok := integerType(c.Type()); ok {
+			return as, nil
+		}
+	case parquet.ByteArray, parquet.FixedLenByteArray:
+		if as, ok := bytesType(c.Type()); ok {
+			return as, nil
+		}
+	}
+	return 0, fmt.Errorf("column %q has type %s, but user ids must be 32-bit or 64-bit integers, decimals without a "+
+		"fraction, or strings of digits", c.Name(), c.Type())
+}
+
+func integerType(t parquet.Type) (idType, bool) {
+	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
+		switch t := logical.Value.(type) {
+		case *format.IntType:
+			if t.IsSigned {
+				return signed, true
+			}
+			return unsigned, true
+		case *format.DecimalType:
+			return signed, t.Scale == 0
+		}
+		return 0, false
+	}
+	converted := t.ConvertedType()
+	if converted == nil {
+		return signed, true
+	}
+	switch *converted {
+	case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
+		return unsigned, true
+	case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
+		return signed, true
+	}
+	return 0, false
+}
+
+// bytesType: bytes of no declared meaning are strings, as old writers leave them.
+func bytesType(t parquet.Type) (idType, bool) {
+	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
+		switch d := logical.Value.(type) {
+		case *format.DecimalType:
+			return decimal, d.Scale == 0
+		case *format.StringType:
+			return digits, true
+		}
+		return 0, false
+	}
+	converted := t.ConvertedType()
+	return digits, t.Kind() == parquet.ByteArray && (converted == nil || *converted == deprecated.UTF8)
+}

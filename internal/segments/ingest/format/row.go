@@ -1,0 +1,166 @@
+package format
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Row is one send.
+type SendRow struct {
+	User      uint32
+	At        int64 // milliseconds since 1970
+	Channel   string
+	MessageID string
+	Namespace string // "": the one without a name
+}
+
+// RowError is why a row is no send.
+type RowError struct {
+	Line int64 // or row, of formats without lines; counted from 1
+	Err  error
+}
+
+// Error has the line.
+func (e *RowError) Error() string { return fmt.Sprintf("%d: %s", e.Line, e.Err) }
+
+// Unwrap is the fault.
+func (e *RowError) Unwrap() error { return e.Err }
+
+// maxName is the most bytes of a message id, as the service takes it.
+const maxName = 128
+
+func userOf(text string) (uint32, error) {
+	user, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q: must be a user id from 0 to 4294967295", clipText(text))
+	}
+	return uint32(user), nil
+}
+
+func clipText(text string) string {
+	if len(text) > 60 {
+		return text[:60] + "…"
+	}
+	return text
+}
+
+// The layouts of times; a fraction is read behind each.
+var (
+	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
+		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
+	naive = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05"}
+)
+
+var errZone = errors.New("has no offset from UTC: set its time zone with --timezone")
+
+// earliest is when sends begin: what reads as an earlier time is a date written as a number, a count of days, or zero.
+var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// timeOf is the text in milliseconds since 1970. zone nil: a time needs an offset.
+func timeOf(text string, zone *time.Location) (int64, error) {
+	text = strings.TrimSpace(text)
+	at, err := instantOf(text, zone)
+	if err == nil && at < earliest.UnixMilli() {
+		return 0, fmt.Errorf("%q means %s, but a send must not be before the year 2000: use a time such as "+
+			"2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+			clipText(text), time.UnixMilli(at).UTC().Format(time.RFC3339))
+	}
+	return at, err
+}
+
+func instantOf(text string, zone *time.Location) (int64, error) {
+	if at, ok := epochOf(text); ok {
+		return at, nil
+	}
+	for _, layout := range zoned {
+		at, err := time.Parse(layout, text)
+		// other letters say nothing for certain
+		if name, _ := at.Zone(); err == nil && (!strings.HasSuffix(layout, "MST") || name == "UTC") {
+			return at.UnixMilli(), nil
+		}
+	}
+	for _, layout := range naive {
+		wall, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		if zone == nil {
+			return 0, fmt.Errorf("%q %w", clipText(text), errZone)
+		}
+		at, ok := latestAt(wall, zone)
+		if !ok {
+			return 0, fmt.Errorf("%q does not exist in time zone %s, where clocks were put forward past it",
+				clipText(text), zone)
+		}
+		return at, nil
+	}
+	return 0, fmt.Errorf("%q: must be a time such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+		clipText(text))
+}
+
+// latestAt is when clocks of the zone showed a time, in milliseconds since 1970: the later instant of the two that an
+// hour has which clocks went through twice, as a send then counts for longer, not shorter. false: they never did.
+// Clocks are put at most once within the two days that are looked at, and no offset is more than one.
+func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
+	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := wall.Add(side).In(zone).Zone()
+		at := wall.Add(-time.Duration(offset) * time.Second)
+		if _, then := at.In(zone).Zone(); then == offset && (!found || at.UnixMilli() > latest) {
+			latest, found = at.UnixMilli(), true
+		}
+	}
+	return latest, found
+}
+
+// epochOf reads seconds, which may have a fraction, or milliseconds since 1970. Eight digits are of the years 1970 to
+// 1973, and rather a date such as 20261120: they are no time. timeOf refuses other dates that look like numbers.
+func epochOf(text string) (int64, bool) {
+	whole, fraction, broken := strings.Cut(text, ".")
+	n, err := strconv.ParseUint(whole, 10, 63)
+	switch {
+	case err != nil || len(whole) == 8 || len(whole) > 13:
+		return 0, false
+	case len(whole) >= 12:
+		return int64(n), !broken
+	case !broken:
+		return 1000 * int64(n), true
+	}
+	if fraction == "" || strings.Trim(fraction, "0123456789") != "" {
+		return 0, false
+	}
+	millis, _ := strconv.ParseInt((fraction + "000")[:3], 10, 64) // digits, as was seen
+	return 1000*int64(n) + millis, true
+}
+
+// check completes a row and says why it is none.
+func (o *SendOptions) check(r *SendRow) error {
+	if r.Channel == "" {
+		r.Channel = o.Channel
+	}
+	if r.MessageID == "" {
+		r.MessageID = o.MessageID
+	}
+	switch {
+	case len(r.MessageID) > maxName:
+		return fmt.Errorf("message id has %d bytes and must have at most %d", len(r.MessageID), maxName)
+	case !utf8.ValidString(r.MessageID):
+		return fmt.Errorf("message id %q: must be valid UTF-8", clipText(r.MessageID))
+	case r.At > o.Now.UnixMilli()+1000:
+		return fmt.Errorf("%s: %s is in the future: the time is now %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At),
+			stamp(o.Now.UnixMilli()))
+	case r.At > o.Now.UnixMilli() && r.MessageID == "":
+		return fmt.Errorf("%s: %s is in the future: the time is now %s, and a send without a message id is "+
+			"identified by its time",
+			cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
+	case o.Channels != nil && r.Channel != "" && !o.Channels[r.Channel]:
+		return fmt.Errorf("channel %q is not configured", clipText(r.Channel))
+	}
+	return nil
+}
+
+func stamp(at int64) string { return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.999Z07:00") }

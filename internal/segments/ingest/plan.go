@@ -1,0 +1,221 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"capper/internal/segments"
+	"capper/internal/segments/publish"
+)
+
+// Plan says what to build: what the flags or the build file ask for.
+type Plan struct {
+	// Segments in order of precedence. Empty: those that Order names, from the tables.
+	Segments []Definition
+	// Sets are named definitions that others refer to. Those that say Publish are
+	// published beside the segments, in this order.
+	Sets []Definition
+	// Tables hold ids with the names of their segments, or of Sets. The rows of a segment
+	// join the inputs of the segment with that name; every other name is a bad row.
+	Tables []Input
+	// SetTables hold ids with the names of their sets, all of which are published behind Sets.
+	SetTables []SetTable
+	// Precedence resolves overlaps: a user in several segments stays in the
+	// first of them. False: overlaps are an error.
+	Precedence bool
+	// Order, when not empty, names all segments in order of precedence, and
+	// asks for Precedence.
+	Order []string
+	// MaxBadRows are left out and counted instead of being an error.
+	MaxBadRows Tolerance
+	// Bounds are what may go live without somebody's word for it. Run leaves them
+	// to its caller.
+	Bounds publish.Bounds
+}
+
+// SetTable is tables of which every name, behind a prefix, makes a set, or joins the
+// inputs of the set with that name.
+type SetTable struct {
+	Prefix string // such as tz/
+	Inputs []Input
+}
+
+// AddSetTable adds tables of sets with a prefix, to those that have it already.
+func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
+	for i := range p.SetTables {
+		if p.SetTables[i].Prefix == prefix {
+			p.SetTables[i].Inputs = append(p.SetTables[i].Inputs, inputs...)
+			return
+		}
+	}
+	p.SetTables = append(p.SetTables, SetTable{Prefix: prefix, Inputs: inputs})
+}
+
+// Definition says what one segment or set is made of: the users of the inputs and of every Union, that are
+// also in every Intersect, and in no Minus. The names are those of segments or
+// sets, in any order, as they are before overlaps are resolved.
+type Definition struct {
+	Name      string
+	Inputs    []Input
+	Union     []string
+	Intersect []string
+	Minus     []string
+	// Publish is of a set: it is in the generation.
+	Publish bool
+	// Growth is of a set that is published.
+	Growth publish.Growth
+}
+
+// check reports every fault of the plan at once.
+func (p *Plan) check() error {
+	if len(p.Segments) == 0 && len(p.Tables) == 0 {
+		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
+			return errors.New("segments are missing: publishing sets alone would put every user under the default " +
+				"limits; publish the sets together with the segments")
+		}
+		return errors.New("nothing to build: give at least one segment or table")
+	}
+	var faults []error
+	if len(p.Segments)+len(p.Order) == 0 {
+		faults = append(faults, errors.New("a table needs the list of its segments, to detect misspelt names: set "+
+			"--precedence NAME,…, or segments in the build file"))
+	}
+	if len(p.Segments) > segments.MaxSegments {
+		faults = append(faults, fmt.Errorf("%d segments: at most %d are allowed", len(p.Segments),
+			segments.MaxSegments))
+	}
+	if n := len(p.published()); n > segments.MaxSets {
+		faults = append(faults, fmt.Errorf("%d sets to publish: at most %d are allowed", n, segments.MaxSets))
+	}
+	for i, t := range p.SetTables {
+		faults = append(faults, checkPrefix(t.Prefix))
+		for _, other := range p.SetTables[:i] {
+			if strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix) {
+				faults = append(faults, fmt.Errorf("set prefixes %q and %q: one must not begin with the other",
+					other.Prefix, t.Prefix))
+			}
+		}
+	}
+	known := map[string]bool{}
+	for _, r := range p.definitions() {
+		if err := r.checkName(); err != nil {
+			faults = append(faults, err)
+		}
+		if known[r.Name] {
+			faults = append(faults, fmt.Errorf("segment or set %q is given twice", r.Name))
+		}
+		known[r.Name] = true
+	}
+	for _, r := range p.definitions() {
+		if len(r.Inputs)+len(r.Union)+len(r.Intersect) == 0 && !p.mayBeInTable(&r) {
+			faults = append(faults, fmt.Errorf("segment or set %q: must have inputs or a union", r.Name))
+		}
+		for _, name := range r.refs() {
+			if !known[name] {
+				faults = append(faults, fmt.Errorf("segment or set %q refers to %q, which is neither a segment "+
+					"nor a set", r.Name, name))
+			}
+		}
+	}
+	if errors.Join(faults...) == nil {
+		faults = append(faults, p.checkCycles())
+	}
+	return errors.Join(faults...)
+}
+
+// checkName checks the name of what is to be in a generation, or of an ingredient.
+func (r *Definition) checkName() error {
+	if r.Publish {
+		return segments.CheckSetName(r.Name)
+	}
+	return segments.CheckName(r.Name)
+}
+
+func checkPrefix(prefix string) error {
+	if !strings.HasSuffix(prefix, "/") || prefix != segments.ZonePrefix && segments.CheckSetName(prefix+"x") != nil {
+		return fmt.Errorf("set prefix %q: must be the beginning of a set name and end in '/', such as %s or country/",
+			prefix, segments.ZonePrefix)
+	}
+	return nil
+}
+
+// mayBeInTable reports whether the rows of a table may be all that a definition is made of.
+func (p *Plan) mayBeInTable(r *Definition) bool {
+	return len(p.Tables) > 0 || r.Publish && p.inSetTable(r.Name)
+}
+
+func (p *Plan) inSetTable(name string) bool {
+	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
+}
+
+// published lists the sets that are published.
+func (p *Plan) published() []Definition {
+	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
+}
+
+// SetGrowth says whether a set that is published only grows.
+func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
+	for i := range p.Sets {
+		if p.Sets[i].Name == name && p.Sets[i].Publish {
+			p.Sets[i].Growth = growth
+			return nil
+		}
+	}
+	return fmt.Errorf("%q: must be the name of a set to publish", name)
+}
+
+// Publishes reports whether a name is that of a segment or a published set of the
+// plan, or as country/* of the sets of a folder; what is in its tables is not known yet.
+func (p *Plan) Publishes(name string) bool {
+	folder, isFolder := strings.CutSuffix(name, "*")
+	is := func(d Definition) bool {
+		return d.Name == name || isFolder && strings.HasSuffix(folder, "/") && strings.HasPrefix(d.Name, folder)
+	}
+	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, is) || slices.ContainsFunc(p.published(),
+		is) || p.inSetTable(name)
+}
+
+func (p *Plan) definitions() []Definition { return slices.Concat(p.Segments, p.Sets) }
+
+// kindOf is what error messages call what has a name.
+func (p *Plan) kindOf(name string) string {
+	if slices.ContainsFunc(p.Segments, func(s Definition) bool { return s.Name == name }) {
+		return "segment"
+	}
+	return "set"
+}
+
+func (r *Definition) refs() []string { return slices.Concat(r.Union, r.Intersect, r.Minus) }
+
+func (p *Plan) checkCycles() error {
+	byName := map[string]Definition{}
+	for _, r := range p.definitions() {
+		byName[r.Name] = r
+	}
+	done := map[string]bool{}
+	var visit func(name string, path []string) error
+	visit = func(name string, path []string) error {
+		if slices.Contains(path, name) {
+			return fmt.Errorf("%q refers to itself: %q", name, append(path, name))
+		}
+		if done[name] {
+			return nil
+		}
+		r := byName[name]
+		for _, ref := range r.refs() {
+			if err := visit(ref, append(path, name)); err != nil {
+				return err
+			}
+		}
+		done[name] = true
+		return nil
+	}
+	for _, r := range p.definitions() {
+		if err := visit(r.Name, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

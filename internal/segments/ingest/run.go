@@ -1,0 +1,259 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+	"capper/internal/segments/ingest/format"
+	"capper/internal/segments/publish"
+)
+
+// Result is what a plan made.
+type Result struct {
+	Candidate *publish.Candidate
+	// Overlaps as they were in the inputs, resolved or not.
+	Overlaps []publish.Overlap
+	Files    []FileReport
+	BadRows  int64
+	Samples  []format.Bad // the first bad rows
+	// Shortfalls are what the inputs lack of what was expected of them.
+	Shortfalls []string
+	// LeftOut match a pattern but are not data by their names.
+	LeftOut []string
+}
+
+// Proposal shows the guard the result over what is live.
+func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
+	p := &publish.Proposal{Candidate: r.Candidate, Base: base, Shortfalls: r.Shortfalls, BadRows: r.BadRows}
+	for _, f := range r.Files {
+		if f.Rows == 0 {
+			p.EmptyFiles = append(p.EmptyFiles, f.File)
+		}
+	}
+	return p
+}
+
+// OverlapError says that segments have users in common and nothing says which
+// of them wins.
+type OverlapError struct {
+	Overlaps []publish.Overlap
+}
+
+func (e *OverlapError) Error() string {
+	text := "segments overlap"
+	for _, o := range e.Overlaps {
+		text += fmt.Sprintf("\n  %s and %s: %d users, such as %v", o.A, o.B, o.Users, o.Samples)
+	}
+	return text
+}
+
+// PlanError is a fault of the plan itself.
+type PlanError struct{ Err error }
+
+func (e *PlanError) Error() string { return e.Err.Error() }
+func (e *PlanError) Unwrap() error { return e.Err }
+
+// step names what Run is about to do, for progress.
+type step func(what string)
+
+// Run reads the inputs and builds the segments. On an *OverlapError and on an
+// *ingest.BadRowsError the result is there too, for a report; it must not be
+// published then.
+func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
+	if err := p.check(); err != nil {
+		return nil, &PlanError{err}
+	}
+	cfg.MaxBadRows = p.MaxBadRows
+	b := &builder{plan: p, reader: NewReader(cfg), made: map[string]*bitmap.Bitmap{},
+		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step}
+	candidate, err := b.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{Candidate: candidate, Files: b.reader.Reports(), Shortfalls: b.reader.Shortfalls(),
+		LeftOut: b.reader.LeftOut()}
+	result.BadRows, result.Samples = b.reader.BadRows()
+	if err := b.reader.Check(); err != nil {
+		return result, err
+	}
+	step("looking for overlaps")
+	result.Overlaps = candidate.Overlaps()
+	if len(result.Overlaps) == 0 {
+		return result, nil
+	}
+	if !p.Precedence && len(p.Order) == 0 {
+		return result, &OverlapError{Overlaps: result.Overlaps}
+	}
+	candidate.Resolve()
+	return result, nil
+}
+
+// builder makes the definitions of one plan. It keeps what is made as bitmaps: one
+// bitset at a time is in memory, those of tables and operands aside.
+type builder struct {
+	plan   *Plan
+	reader *reader
+	rows   map[string]*bitmap.Set    // of the tables, by segment or set
+	named  map[string]*bitmap.Bitmap // of the tables of sets
+	made   map[string]*bitmap.Bitmap
+	byName map[string]*Definition
+	step   step
+}
+
+func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
+	if len(b.plan.Tables) > 0 {
+		b.step("reading tables")
+		var err error
+		if b.rows, err = b.reader.ReadTable(ctx, b.plan.Tables, b.known()); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.readSetTables(ctx); err != nil {
+		return nil, err
+	}
+	if len(b.plan.Segments) == 0 {
+		for _, name := range b.plan.Order {
+			b.plan.Segments = append(b.plan.Segments, Definition{Name: name})
+		}
+		if err := b.plan.check(); err != nil {
+			return nil, &PlanError{err}
+		}
+	}
+	for _, r := range b.plan.definitions() {
+		b.byName[r.Name] = &r
+	}
+	names, err := b.names()
+	if err != nil {
+		return nil, &PlanError{err}
+	}
+	c := &publish.Candidate{Names: names}
+	for _, name := range names {
+		made, err := b.make(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		c.Bitmaps = append(c.Bitmaps, made)
+	}
+	for _, r := range b.plan.published() {
+		made, err := b.make(ctx, r.Name)
+		if err != nil {
+			return nil, err
+		}
+		c.Sets = append(c.Sets, publish.Set{Name: r.Name, Bitmap: made, Growth: r.Growth})
+	}
+	return c, nil
+}
+
+// readSetTables reads the tables of sets. What the plan does not define gets a
+// definition, in order of the names, as which of them comes first in the files says nothing.
+func (b *builder) readSetTables(ctx context.Context) error {
+	for _, t := range b.plan.SetTables {
+		b.step("reading tables of " + t.Prefix)
+		sets, err := b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
+		if err != nil {
+			return err
+		}
+		defined := map[string]bool{}
+		for _, r := range b.plan.definitions() {
+			defined[r.Name] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(sets)) {
+			b.named[name] = sets[name]
+			if !defined[name] {
+				b.plan.Sets = append(b.plan.Sets, Definition{Name: name, Publish: true})
+			}
+		}
+	}
+	if len(b.plan.SetTables) == 0 {
+		return nil
+	}
+	if n := len(b.plan.published()); n > segments.MaxSets {
+		return &PlanError{fmt.Errorf("%d sets to publish, including sets of tables: at most %d are allowed", n,
+			segments.MaxSets)}
+	}
+	return nil
+}
+
+// known lists the names that a table may hold.
+func (b *builder) known() []string {
+	names := slices.Clone(b.plan.Order)
+	list := b.plan.published()
+	if len(b.plan.Segments) > 0 {
+		names, list = nil, b.plan.definitions()
+	}
+	for _, r := range list {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// names lists the segments in order of precedence.
+func (b *builder) names() ([]string, error) {
+	var names []string
+	for _, r := range b.plan.Segments {
+		names = append(names, r.Name)
+	}
+	order := b.plan.Order
+	if len(order) == 0 {
+		return names, nil
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(names))) {
+		return nil, fmt.Errorf("precedence must name every segment exactly once: it names %q, but the segments are %q",
+			order,
+			names)
+	}
+	return order, nil
+}
+
+// make makes the definition of a name, and what it refers to, once.
+func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
+	if made := b.made[name]; made != nil {
+		return made, nil
+	}
+	r, named := b.byName[name], b.named[name]
+	delete(b.named, name)
+	if named != nil && len(r.Inputs)+len(r.refs()) == 0 && b.rows[name] == nil {
+		b.made[name] = named
+		return named, nil
+	}
+	for _, ref := range r.refs() {
+		if _, err := b.make(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	b.step("reading " + name)
+	set, err := b.reader.ReadIDs(ctx, r.Inputs)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", b.plan.kindOf(name), name, err)
+	}
+	if rows := b.rows[name]; rows != nil {
+		set.Union(rows)
+		delete(b.rows, name)
+	}
+	if named != nil {
+		set.AddBitmap(named)
+	}
+	b.combine(set, r)
+	b.step("encoding " + name)
+	b.made[name] = set.Bitmap()
+	return b.made[name], nil
+}
+
+func (b *builder) combine(set *bitmap.Set, r *Definition) {
+	for _, name := range r.Union {
+		set.AddBitmap(b.made[name])
+	}
+	if len(r.Intersect) > 0 && len(r.Inputs)+len(r.Union) == 0 && set.Empty() {
+		set.AddBitmap(b.made[r.Intersect[0]]) // "users in both a and b" needs no inputs of its own
+	}
+	for _, name := range r.Intersect {
+		set.Intersect(b.made[name])
+	}
+	for _, name := range r.Minus {
+		set.Subtract(b.made[name])
+	}
+}

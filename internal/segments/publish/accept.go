@@ -1,0 +1,291 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+)
+
+// acceptance is a change of one segment or set that somebody lets pass by name.
+type acceptance struct {
+	Name   string
+	Change string // as it was written: "-57%", "-57% +3%", "-90", "vanishes", "empties"
+	Reason string
+
+	state string // publish.Vanishes, publish.Empties, or empty
+	loss  *share
+	gain  *share
+}
+
+// share is how many users come or go: a number of them, or a percentage of the users before.
+type share struct {
+	value   float64
+	digits  int // behind the point, of a percentage
+	percent bool
+}
+
+// ParseAcceptance reads "NAME: CHANGE", and the reason for it.
+func ParseAcceptance(text, reason string) (*acceptance, error) {
+	name, change, ok := strings.Cut(text, ":")
+	if !ok {
+		return nil, fmt.Errorf("%q: must have the form NAME: CHANGE, such as \"opted-out: -57%%\" or "+
+			"\"tz/Asia/Singapore: vanishes\"",
+			text)
+	}
+	return NewAcceptance(strings.TrimSpace(name), strings.TrimSpace(change), reason)
+}
+
+// NewAcceptance checks the parts of an acceptance.
+func NewAcceptance(name, change, reason string) (*acceptance, error) {
+	a := &acceptance{Name: name, Change: change, Reason: strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd")}
+	switch {
+	case segments.CheckName(name) != nil && segments.CheckSetName(name) != nil:
+		return nil, fmt.Errorf("%q: must be the name of a segment or set", name)
+	case a.Reason == "" || len(a.Reason) > segments.MaxAcceptedReason:
+		return nil, fmt.Errorf("reason has %d bytes and must have 1 to %d bytes",
+			len(a.Reason), segments.MaxAcceptedReason)
+	case len(change) > segments.MaxAcceptedChange:
+		return nil, fmt.Errorf("change has %d bytes and must have at most %d bytes",
+			len(change), segments.MaxAcceptedChange)
+	}
+	return a, a.parseChange()
+}
+
+var errChange = errors.New("must be -57% (share of users who leave), +57% (share of users who join), both (\"-57% " +
+	"+3%\"), a number of users (-90), vanishes or empties")
+
+func (a *acceptance) parseChange() error {
+	if a.Change == Vanishes || a.Change == empties {
+		a.state = a.Change
+		return nil
+	}
+	terms := strings.Fields(a.Change)
+	for _, term := range terms {
+		to := &a.loss
+		if strings.HasPrefix(term, "+") {
+			to = &a.gain
+		}
+		s, err := parseShare(term)
+		if err != nil || *to != nil {
+			return fmt.Errorf("change %q: %w", a.Change, errChange)
+		}
+		*to = s
+	}
+	if len(terms) == 0 {
+		return fmt.Errorf("change %q: %w", a.Change, errChange)
+	}
+	return nil
+}
+
+// parseShare reads a sign and a number, with or without a per cent sign.
+func parseShare(term string) (*share, error) {
+	number, percent := strings.CutSuffix(strings.TrimLeft(term, "+-"), "%")
+	whole, fraction, point := strings.Cut(number, ".")
+	value, err := strconv.ParseFloat(number, 64)
+	switch digits := whole + fraction; {
+	case err != nil, len(term)-len(strings.TrimLeft(term, "+-")) != 1, strings.Trim(digits, "0123456789") != "",
+		value == 0, point && (!percent || fraction == ""):
+		return nil, errChange
+	}
+	return &share{value: value, digits: len(fraction), percent: percent}, nil
+}
+
+// is reports whether so many users of a whole are what was written, rounded as it was written.
+func (s *share) is(users, whole uint64) bool {
+	if !s.percent {
+		return float64(users) == s.value
+	}
+	if whole == 0 || users == 0 {
+		return false
+	}
+	return math.Abs(segments.RoundPercent(percent(users, whole), s.digits)-s.value) < math.Pow(10,
+		-float64(s.digits))/2
+}
+
+// matches reports whether c is the change that was accepted.
+func (a *acceptance) matches(c *Change) bool {
+	switch {
+	case a.state != "":
+		return c.State == a.state
+	case c.State != changed && c.State != empties:
+		return false
+	}
+	return (a.loss == nil || a.loss.is(c.Removed, c.Before)) && (a.gain == nil || a.gain.is(c.Added, c.Before))
+}
+
+// coversLoss reports whether the acceptance is of the users who leave.
+func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
+
+// rest is what is left of a change to judge.
+func (a *acceptance) rest(c Change) Change {
+	if a.coversLoss() {
+		c.Before, c.Removed = c.Before-c.Removed, 0
+	}
+	if a.gain != nil {
+		c.After, c.Added = c.After-c.Added, 0
+	}
+	if c.State = changed; c.Added+c.Removed == 0 {
+		c.State = Same
+	}
+	c.Percent = percent(c.Added+c.Removed, c.Before)
+	return c
+}
+
+// AcceptError is acceptances that are not of the changes that a build makes.
+type AcceptError struct {
+	Faults []string
+	// Live is the live generation, where it has the segment or set of an acceptance as the build makes it.
+	Live string
+}
+
+func (e *AcceptError) Error() string { return "not published: " + strings.Join(e.Faults, "\n  ") }
+
+// Suggest is the acceptance that lets a change pass: "opted-out: -57%"; empty where none does.
+func Suggest(c *Change) string {
+	switch c.State {
+	case Vanishes, empties:
+		return c.Name() + ": " + c.State
+	case changed:
+		return c.Name() + ": " + c.Words()
+	}
+	return ""
+}
+
+// accepted are the acceptances that were found to be of real changes, by name.
+type accepted map[string]*acceptance
+
+// accept finds the changes that the acceptances are of.
+func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error) {
+	found, wrong := accepted{}, &AcceptError{}
+	fault := func(text string, args ...any) { wrong.Faults = append(wrong.Faults, fmt.Sprintf(text, args...)) }
+	for i := range b.Accept {
+		a := &b.Accept[i]
+		switch c := f.change(a.Name); {
+		case usedBy(before, a):
+			f.Used = append(f.Used, a.text())
+		case c == nil:
+			fault("the acceptance %q: segment or set %q is neither live nor in this build", a.text(), a.Name)
+			if a.state == Vanishes {
+				wrong.Live = before.Generation
+			}
+		case found[a.Name] != nil:
+			fault("the acceptance %q: %s is accepted twice", a.text(), c.What())
+		case !a.matches(c):
+			fault("%s", a.differs(c))
+			if c.State == Same {
+				wrong.Live = before.Generation
+			}
+		default:
+			found[a.Name] = a
+		}
+	}
+	if len(wrong.Faults) > 0 {
+		return nil, wrong
+	}
+	return found, nil
+}
+
+// change is what becomes of a segment or set; nil where neither generation has it.
+func (f *Findings) change(name string) *Change {
+	for _, list := range [][]Change{f.Changes, f.Sets} {
+		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// rest lists what is left of changes to judge.
+func (found accepted) rest(changes []Change) []Change {
+	rest := slices.Clone(changes)
+	for i := range rest {
+		if a := found[rest[i].Name()]; a != nil {
+			rest[i] = a.rest(rest[i])
+		}
+	}
+	return rest
+}
+
+// record lists the acceptances as the manifest of the candidate says them.
+func (found accepted) record(f *Findings, before *segments.Manifest, is *Candidate) (list []segments.Accepted) {
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		a, c := found[name], f.change(name)
+		one := segments.Accepted{Set: c.Set, Segment: c.Segment, FromSHA256: sumIn(before, name),
+			ToSHA256: is.SHA256(name),
+			Before:   c.Before, Change: a.Change, Reason: a.Reason}
+		if a.coversLoss() {
+			one.Removed = c.Removed
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func (a *acceptance) text() string { return a.Name + ": " + a.Change }
+
+// differs says how the real change differs from the accepted one.
+func (a *acceptance) differs(c *Change) string {
+	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
+	switch c.State {
+	case Vanishes:
+		real = fmt.Sprintf("vanishes, with %d users", c.Before)
+	case appears:
+		real = fmt.Sprintf("is new, with %d users", c.After)
+	case fills:
+		real = fmt.Sprintf("had no users and now has %d", c.After)
+	case empties:
+		real = fmt.Sprintf("becomes empty: all of its %d users leave", c.Before)
+	case changed:
+		real = fmt.Sprintf("changes by %s: %d of %d users leave, %d join", c.Words(), c.Removed, c.Before, c.Added)
+	}
+	text := fmt.Sprintf("the acceptance %q does not match the change: %s %s", a.text(), c.What(), real)
+	if right := Suggest(c); right != "" {
+		text += fmt.Sprintf(" (--accept %q)", right)
+	}
+	return text
+}
+
+// usedBy reports whether an earlier generation has recorded the acceptance, which passes once.
+func usedBy(before *segments.Manifest, a *acceptance) bool {
+	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
+		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason
+	})
+}
+
+func sumIn(m *segments.Manifest, name string) string {
+	for _, s := range m.Entries() {
+		if s.Name == name {
+			return s.SHA256
+		}
+	}
+	return ""
+}
+
+// acceptedSince reports whether a change of a segment or set was accepted after a generation.
+func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
+	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
+		return (a.Set == name || a.Segment == name) && a.At.After(earlier.CreatedAt)
+	})
+}
+
+// fell counts the users of the segments whose change passes that are in no segment any more.
+func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
+	var was []*bitmap.Bitmap
+	for i, s := range before.Manifest.Segments {
+		if passes(s.Name) {
+			was = append(was, before.Bitmaps[i])
+		}
+	}
+	if len(was) == 0 {
+		return 0
+	}
+	all, _, both := bitmap.Unions(was, is.Bitmaps)
+	return all - both
+}

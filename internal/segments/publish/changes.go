@@ -1,0 +1,86 @@
+package publish
+
+import (
+	"fmt"
+	"strings"
+
+	"capper/internal/segments"
+)
+
+// judgeSizes says which segments and sets have too few or too many users.
+func (b *Bounds) judgeSizes(c *Candidate) (refusals []string) {
+	for i, name := range c.Names {
+		refusals = append(refusals, b.judgeSize("segment", name, c.Bitmaps[i].Cardinality())...)
+	}
+	for _, s := range c.Sets {
+		refusals = append(refusals, b.judgeSize("set", s.Name, s.Bitmap.Cardinality())...)
+	}
+	return refusals
+}
+
+func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) {
+	own := b.own(name)
+	if own.MinUsers != nil && users < *own.MinUsers {
+		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at least %d are expected (min_users)", kind, name,
+			users, *own.MinUsers))
+	}
+	if own.MaxUsers != nil && users > *own.MaxUsers {
+		refusals = append(refusals, fmt.Sprintf("%s %q has %d users, at most %d are expected (max_users)", kind, name,
+			users, *own.MaxUsers))
+	}
+	return refusals
+}
+
+// judgeChange judges one change of all those of segments, or of sets: what vanishes,
+// empties, appears or fills, or of which too many users come or go.
+func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
+	refuse := func(format string, args ...any) {
+		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))
+	}
+	allowed, meant := b.maxChange(c.Name()), b.mayAppear(c.Name())
+	switch {
+	case c.State == Vanishes, c.State == empties:
+		refuse("%s (it has %d users now)", c.State, c.Before)
+	case c.State == appears && !meant:
+		refuse("is new, with %d users%s: use --allow-new %s if this is intended", c.After, similar(c, all), c.Name())
+	case c.State == fills && !meant:
+		refuse("has no users now and would have %d: use --allow-new %s if this is intended", c.After, c.Name())
+	case c.Percent > allowed:
+		refuse("changes by %s %%, but at most %s %% is allowed: %d users join and %d leave, of %d",
+			segments.PercentAbove(c.Percent, allowed), segments.BoundText(allowed), c.Added, c.Removed, c.Before)
+	}
+	return refusals
+}
+
+// judgeDrift judges the drift of one segment or set since the generation of a week ago.
+// What appeared or emptied since then has been judged when it did.
+func (b *Bounds) judgeDrift(generation string, c *Change) []string {
+	allowed := b.maxWeekChange(c.Name())
+	if c.State != changed || c.Percent <= allowed {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, "+
+		"%d go, of %d",
+		c.What(), segments.PercentAbove(c.Percent, allowed), generation, segments.BoundText(allowed), c.Added,
+		c.Removed, c.Before)}
+}
+
+func (b *Bounds) judgeFall(n NoSegment, since string) []string {
+	allowed := orElse(b.MaxUnassigned, b.MaxChange)
+	if n.Percent <= allowed {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d users are in no segment%s and get the default limits: that is %s %%, but "+
+		"at most %s %% is allowed",
+		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
+}
+
+// similar says which live segment or set has the name in other letters' case.
+func similar(is *Change, all []Change) string {
+	for _, c := range all {
+		if c.Name() != is.Name() && c.State != appears && strings.EqualFold(c.Name(), is.Name()) {
+			return fmt.Sprintf(" (%q is live and differs only by case)", c.Name())
+		}
+	}
+	return ""
+}

@@ -1,0 +1,48 @@
+package publish
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Flaw is what a first publish is refused for: there is nothing to compare it
+// with that would show whether it was meant.
+type Flaw string
+
+// Flaws, as --allow-first and allow_first name them.
+const (
+	emptySegments Flaw = "empty-segments"
+	emptySets     Flaw = "empty-sets"
+	EmptyFiles    Flaw = "empty-files" // files without one good row
+	BadRows       Flaw = "bad-rows"    // any of them, also where some are tolerated
+)
+
+// Flaws lists what can be allowed by name.
+var Flaws = []Flaw{emptySegments, emptySets, EmptyFiles, BadRows}
+
+// judgeFirst says what is wrong with a proposal as a first publish, but for what is allowed.
+func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
+	refuse := func(flaw Flaw, format string, args ...any) {
+		if !slices.Contains(b.AllowFirst, flaw) {
+			refusals = append(refusals, "in a first publish "+fmt.Sprintf(format, args...)+": use --allow-first "+
+				string(flaw)+" if this is intended")
+		}
+	}
+	for i, name := range p.Candidate.Names {
+		if p.Candidate.Bitmaps[i].Cardinality() == 0 {
+			refuse(emptySegments, "segment %q has no users", name)
+		}
+	}
+	for _, s := range p.Candidate.Sets {
+		if s.Bitmap.Cardinality() == 0 {
+			refuse(emptySets, "set %q has no users", s.Name)
+		}
+	}
+	for _, file := range p.EmptyFiles {
+		refuse(EmptyFiles, "%s has no valid row", file)
+	}
+	if p.BadRows > 0 {
+		refuse(BadRows, "%d rows are bad", p.BadRows)
+	}
+	return refusals
+}

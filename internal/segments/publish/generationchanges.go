@@ -1,0 +1,155 @@
+package publish
+
+import (
+	"context"
+
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// Changes is what changed from one generation to a later one.
+type Changes struct {
+	From, To *segments.Manifest
+	// Exact: users were compared. Else Added, Removed and MovedFrom of the changes are not
+	// known, and NoSegment is nil.
+	Exact     bool
+	Segments  []Change
+	Sets      []Change
+	NoSegment *NoSegment
+}
+
+// pair is two generations that are compared.
+type pair struct{ from, to string }
+
+// Changes compares two generations. The error wraps objects.ErrNotFound when one is not
+// there. The caller changes nothing of the answer.
+func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
+	asked := pair{from, to}
+	if c := h.known(asked); c != nil {
+		return c, nil
+	}
+	if err := h.take(ctx); err != nil {
+		return nil, err
+	}
+	defer h.end()
+	if c := h.known(asked); c != nil { // who had the turn asked for the same
+		return c, nil
+	}
+	c, err := h.compare(ctx, asked)
+	if err == nil {
+		h.keep(asked, c)
+	}
+	return c, err
+}
+
+func (h *History) known(asked pair) *Changes {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.compared[asked]
+}
+
+func (h *History) keep(asked pair, c *Changes) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.compared[asked] = c
+	h.order = append(h.order, asked)
+	if len(h.order) > kept {
+		delete(h.compared, h.order[0])
+		h.order = h.order[1:]
+	}
+}
+
+func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
+	from, err := h.manifest(ctx, asked.from)
+	if err != nil {
+		return nil, err
+	}
+	to, err := h.manifest(ctx, asked.to)
+	if err != nil {
+		return nil, err
+	}
+	if sizeOf(from)+sizeOf(to) > h.mostBytes {
+		return &Changes{From: from, To: to, Segments: sizes(segmentSizes(from), segmentSizes(to)),
+			Sets: sizes(setSizes(from), setSizes(to))}, nil
+	}
+	before, err := from.ReadBitmaps(ctx, h.source)
+	if err != nil {
+		return nil, err
+	}
+	after, err := to.ReadBitmaps(ctx, h.source)
+	if err != nil {
+		return nil, err
+	}
+	later := CandidateOf(after)
+	none := later.NoSegment(before)
+	return &Changes{From: from, To: to, Exact: true, Segments: later.Compare(before), Sets: later.CompareSets(before),
+		NoSegment: &none}, nil
+}
+
+// manifest reads a manifest; a name that no generation has is not found.
+func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
+	if !segments.IsGeneration(generation) {
+		return nil, objects.ErrNotFound
+	}
+	return segments.ReadManifest(ctx, h.source, generation)
+}
+
+func sizeOf(m *segments.Manifest) (size int64) {
+	for _, s := range m.Entries() {
+		size += s.SizeBytes
+	}
+	return size
+}
+
+// entry is a segment or a set as a manifest tells of it.
+type entry struct {
+	Change        // with its name
+	users  uint64 // that it has
+	sum    string
+}
+
+func segmentSizes(m *segments.Manifest) (list []entry) {
+	for _, s := range m.Segments {
+		list = append(list, entry{Change{Segment: s.Name}, s.Cardinality, s.SHA256})
+	}
+	return list
+}
+
+func setSizes(m *segments.Manifest) (list []entry) {
+	for _, s := range m.Sets {
+		list = append(list, entry{Change{Set: s.Name}, s.Cardinality, s.SHA256})
+	}
+	return list
+}
+
+// sizes says what changed of the sizes: of those after in their order, then of those
+// that vanish.
+func sizes(before, after []entry) (changes []Change) {
+	was := map[string]entry{}
+	for _, e := range before {
+		was[e.Name()] = e
+	}
+	for _, e := range after {
+		old, there := was[e.Name()]
+		e.Before, e.After, e.State = old.users, e.users, changed
+		switch {
+		case !there:
+			e.State = appears
+		case old.sum == e.sum:
+			e.State = Same
+		case e.After == 0:
+			e.State = empties
+		case e.Before == 0:
+			e.State = fills
+		}
+		changes = append(changes, e.Change)
+		delete(was, e.Name())
+	}
+	for _, e := range before {
+		if _, vanishes := was[e.Name()]; vanishes {
+			e.Before, e.State = e.users, Vanishes
+			changes = append(changes, e.Change)
+		}
+	}
+	return changes
+}

@@ -1,0 +1,239 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// Proposal is what is to go live, and what is known about where it comes from.
+type Proposal struct {
+	Candidate *Candidate
+	// Base is what is live at the location.
+	Base *LiveState
+	// Shortfalls are what the inputs lack of what was expected of them.
+	Shortfalls []string
+	// EmptyFiles are inputs without one good row.
+	EmptyFiles []string
+	// BadRows were left out.
+	BadRows int64
+}
+
+// Findings are what a proposal changes, and what speaks against it.
+type Findings struct {
+	// ComparedWith is the newest generation, where none is live and there are some.
+	ComparedWith string
+	// Changes and NoSegment say what becomes of every segment, and of the users in
+	// none; nil where there is nothing to compare with.
+	Changes   []Change
+	NoSegment *NoSegment
+	// Sets say what becomes of every set.
+	Sets []Change
+	// Drift is nil where nothing was live a week ago, and where nothing changes.
+	Drift *Drift
+	// Refusals are why the proposal must not go live without somebody's word for it.
+	Refusals []string
+	// Acceptable are the acceptances that would let refused changes pass.
+	Acceptable []string
+	// Used are acceptances that an earlier generation has recorded: they pass once.
+	Used []string
+	// RefusedSets are sets of which a refusal is, but for that of users who leave alone.
+	RefusedSets map[string]bool
+}
+
+// Drift is what becomes of the segments since the generation of a week ago, or the
+// one that publish.FindEarlier takes in its place.
+type Drift struct {
+	Generation string    `json:"generation,omitempty"`
+	Changes    []Change  `json:"changes,omitempty"`
+	NoSegment  NoSegment `json:"no_segment"`
+	Sets       []Change  `json:"sets,omitempty"`
+	Skipped    []string  `json:"skipped,omitempty"` // generations that cannot be read
+}
+
+// RefusedError: the guard does not let a proposal go live.
+type RefusedError struct{ Refusals []string }
+
+func (e *RefusedError) Error() string {
+	if len(e.Refusals) == 1 {
+		return "not published: " + e.Refusals[0]
+	}
+	return fmt.Sprintf("not published, for %d reasons:\n  %s", len(e.Refusals), strings.Join(e.Refusals, "\n  "))
+}
+
+// IsBound reports whether a refusal is of a bound that can be given another value; others need a word.
+func IsBound(refusal string) bool {
+	return strings.Contains(refusal, " is allowed") || strings.Contains(refusal, " expected (")
+}
+
+// IsWithdrawn reports whether a refusal is of what was rolled back from.
+func IsWithdrawn(refusal string) bool {
+	return strings.Contains(refusal, ", which was rolled back from at ")
+}
+
+// Judge looks at what is to go live at a location, and refuses what looks like an
+// accident. Sets of which nothing is said get from the generation that they are compared
+// with whether they only grow. The error is for a location that cannot be read.
+func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
+	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
+	controls, err := p.Base.Controls(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.compare(ctx, at, controls, p, f, now); err != nil {
+		return nil, err
+	}
+	for _, refusal := range controls.Refusals(p.Candidate.Describe(), p.Candidate.DescribeSets(), p.Base) {
+		f.refuse(refusal.Error())
+		f.refusedSet(refusal.Set)
+	}
+	for _, s := range p.Candidate.Sets {
+		if len(b.judgeSize("set", s.Name, s.Bitmap.Cardinality())) > 0 {
+			f.refusedSet(s.Name)
+		}
+	}
+	return f, nil
+}
+
+func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, refusals...) }
+
+// compare judges what changes since the last publish and since a week ago; of a
+// first publish it judges what it can.
+func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *controls, p *Proposal, f *Findings,
+	now time.Time) error {
+	before, what, fault := p.Base.Generation, "live", p.Base.Fault
+	if before == nil && fault == nil {
+		// current.json was lost, or the first publish was cut off before it, or this is the first.
+		newest, err := Newest(ctx, at)
+		if err != nil {
+			return err
+		}
+		if newest == "" {
+			f.refuse(b.judgeFirst(p)...)
+			return b.nothingToAccept("no generation is live to compare with")
+		}
+		f.ComparedWith, what = newest, "newest"
+		before, fault = segments.ReadGeneration(ctx, at, newest)
+	}
+	if fault != nil {
+		f.refuse(fmt.Sprintf("the %s generation cannot be read, so nothing can be compared: %v", what, fault))
+		return b.nothingToAccept(fmt.Sprintf("the %s generation cannot be read", what))
+	}
+	none := p.Candidate.NoSegment(before)
+	f.Changes, f.NoSegment, f.Sets = p.Candidate.Compare(before), &none, p.Candidate.CompareSets(before)
+	accepted, err := b.accept(f, before.Manifest)
+	if err != nil {
+		return err
+	}
+	p.Candidate.Accepted = accepted.record(f, before.Manifest, p.Candidate)
+	judged := b.newSetJudge(p.Candidate, before)
+	b.judge(p, f, judged, accepted)
+	p.Candidate.Inherit(before.Manifest)
+	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets),
+		func(c Change) bool { return c.State != Same }) {
+		return nil // nothing goes live that is not live already
+	}
+	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
+}
+
+// nothingToAccept is an error where changes are accepted that cannot be known.
+func (b *Bounds) nothingToAccept(why string) error {
+	if len(b.Accept) == 0 {
+		return nil
+	}
+	return &AcceptError{Faults: []string{fmt.Sprintf("the acceptance %q: %s", b.Accept[0].text(), why)}}
+}
+
+// judge judges the changes since the last publish.
+func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted accepted) {
+	segmentsLeft := accepted.rest(f.Changes)
+	for _, c := range segmentsLeft {
+		f.refuseChange(&c, func(c *Change) []string { return b.judgeChange(c, segmentsLeft) })
+	}
+	passes := func(name string) bool { return accepted[name] != nil }
+	none := withoutFall(*f.NoSegment, fell(passes, judged.before, p.Candidate))
+	f.refuse(b.judgeFall(none, "")...)
+	setsLeft := accepted.rest(f.Sets)
+	for _, c := range setsLeft {
+		f.refuseChange(&c, func(c *Change) []string { return judged.change(c, setsLeft) })
+	}
+}
+
+// withoutFall leaves the users out who fall to no segment by an accepted change.
+func withoutFall(n NoSegment, accepted uint64) NoSegment {
+	n.Fall -= min(n.Fall, accepted)
+	n.Percent = percent(n.Fall, n.Before)
+	return n
+}
+
+// refuseChange refuses a change where judge has reasons.
+func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
+	reasons := judge(c)
+	if len(reasons) == 0 {
+		return
+	}
+	f.refuse(reasons...)
+	joined := *c
+	joined.Removed = 0
+	if len(judge(&joined)) > 0 {
+		f.refusedSet(c.Set)
+	}
+	if whole := f.change(c.Name()); whole != nil {
+		if text := Suggest(whole); text != "" && !slices.Contains(f.Acceptable, text) {
+			f.Acceptable = append(f.Acceptable, text)
+		}
+	}
+}
+
+func (f *Findings) refusedSet(name string) {
+	if name == "" {
+		return
+	}
+	if f.RefusedSets == nil {
+		f.RefusedSets = map[string]bool{}
+	}
+	f.RefusedSets[name] = true
+}
+
+// compareWeek judges the drift: 19 % every night are not 19 % after a week. A change that
+// was accepted since then is no drift.
+func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
+	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
+	live := judged.before.Manifest
+	earlier, err := findEarlier(ctx, at, controls, live.Generation, now)
+	if err != nil {
+		return err
+	}
+	drift := &Drift{Skipped: earlier.Skipped}
+	if earlier.Generation == nil {
+		if len(earlier.Skipped) > 0 {
+			f.Drift = drift
+		}
+		return nil
+	}
+	drift.Generation = earlier.Generation.Manifest.Generation
+	drift.Changes, drift.NoSegment = p.Candidate.Drift(earlier.Generation), p.Candidate.NoSegment(earlier.Generation)
+	drift.Sets = p.Candidate.DriftSets(earlier.Generation)
+	f.Drift = drift
+	passes := func(name string) bool {
+		return accepted[name] != nil || acceptedAfter(live, earlier.Generation.Manifest, name)
+	}
+	for _, c := range drift.Sets {
+		if !passes(c.Set) {
+			f.refuseChange(&c, func(c *Change) []string { return judged.week(drift.Generation, c) })
+		}
+	}
+	for _, c := range drift.Changes {
+		if !passes(c.Segment) {
+			f.refuseChange(&c, func(c *Change) []string { return b.judgeDrift(drift.Generation, c) })
+		}
+	}
+	none := withoutFall(drift.NoSegment, fell(passes, earlier.Generation, p.Candidate))
+	f.refuse(b.judgeFall(none, " since "+drift.Generation)...)
+	return nil
+}

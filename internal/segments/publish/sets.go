@@ -1,0 +1,171 @@
+package publish
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+)
+
+// direction is whether a set may lose users: as was said when it went live, and as is said now.
+type direction struct{ was, is Growth }
+
+// directionsOf are those of all sets of a candidate and of what it is compared with.
+func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction {
+	of := map[string]*direction{}
+	for _, s := range before.Sets {
+		was := Growth{Said: true, OnlyGrows: s.OnlyGrows, MaxLoss: s.MaxLoss}
+		of[s.Name] = &direction{was: was, is: was}
+	}
+	for _, s := range c.Sets {
+		switch of[s.Name] {
+		case nil:
+			of[s.Name] = &direction{is: s.Growth}
+		default:
+			if s.Growth.Said {
+				of[s.Name].is = s.Growth
+			}
+		}
+	}
+	return of
+}
+
+// maxLoss is the stricter of what was said and what is; ok is false where the set may lose users.
+func (d *direction) maxLoss() (percent float64, ok bool) {
+	switch {
+	case d.was.OnlyGrows && d.is.OnlyGrows:
+		return min(d.was.MaxLoss, d.is.MaxLoss), true
+	case d.was.OnlyGrows:
+		return d.was.MaxLoss, true
+	}
+	return d.is.MaxLoss, d.is.OnlyGrows
+}
+
+// lifted says that a set is to lose more users than was said when it went live.
+func (d *direction) lifted() string {
+	switch {
+	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
+		return ""
+	case !d.is.OnlyGrows:
+		return fmt.Sprintf("only grows (at most %s %% of its users may leave), but this build no longer says so",
+			segments.BoundText(d.was.MaxLoss))
+	}
+	return fmt.Sprintf("only grows: at most %s %% of its users may leave, but this build allows %s %%",
+		segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
+}
+
+// setJudge judges what becomes of sets from before to a candidate.
+type setJudge struct {
+	*Bounds
+	before     *segments.Generation
+	directions map[string]*direction
+	// everybody counts the users of all segments and sets before.
+	everybody func() uint64
+	// zones are the sets of time zones of the candidate.
+	zones []*bitmap.Bitmap
+}
+
+func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudge {
+	j := &setJudge{Bounds: b, before: before, directions: directionsOf(c, before.Manifest)}
+	j.everybody = sync.OnceValue(func() uint64 {
+		all, _, _ := bitmap.Unions(slices.Concat(before.Bitmaps, before.Sets), nil)
+		return all
+	})
+	for _, s := range c.Sets {
+		if isZone(s.Name) {
+			j.zones = append(j.zones, s.Bitmap)
+		}
+	}
+	return j
+}
+
+// change says why a change is beyond the bounds: as of segments, and users who leave a set
+// that only grows, also where this build does not say so.
+func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
+	d := j.directions[c.Set]
+	loss, onlyGrows := d.maxLoss()
+	if why := d.lifted(); why != "" && c.State != Vanishes {
+		refusals = append(refusals, c.What()+" "+why)
+	}
+	switch {
+	case onlyGrows && (c.State == changed || c.State == fills):
+		refusals = append(refusals, judgeLoss(c, loss, "", "")...)
+		return append(refusals, j.judgeGrowth(c, j.maxChange(c.Set), "", "")...)
+	case isZone(c.Set) && j.free(c):
+		return append(refusals, j.judgeZone(c)...)
+	case onlyGrows || !j.free(c):
+		return append(refusals, j.judgeChange(c, all)...)
+	}
+	return refusals
+}
+
+// free reports whether a set is too small for its changes to say something.
+func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
+
+// judgeZone judges a set of a time zone that is too small for other bounds: the hours of
+// its users are no longer known when it vanishes or empties, or when most of them are in
+// no zone.
+func (j *setJudge) judgeZone(c *Change) []string {
+	switch {
+	case c.State == Vanishes || c.State == empties:
+		return j.judgeChange(c, nil)
+	case 2*c.Removed <= c.Before:
+		return nil
+	}
+	was := j.before.Sets[slices.IndexFunc(j.before.Manifest.Sets, func(s segments.Set) bool { return s.Name == c.Set })]
+	users, _, inZones := bitmap.Unions([]*bitmap.Bitmap{was}, j.zones)
+	if lost := users - inZones; 2*lost > users {
+		return []string{fmt.Sprintf("%s loses most of its users: %d of %d are in no time zone any more", c.What(), lost,
+			users)}
+	}
+	return nil
+}
+
+// week judges the drift of a set since a week ago.
+func (j *setJudge) week(generation string, c *Change) (refusals []string) {
+	loss, onlyGrows := j.directions[c.Set].maxLoss()
+	switch {
+	case onlyGrows && (c.State == changed || c.State == fills):
+		refusals = judgeLoss(c, usualWeek*loss, " since "+generation, " in a week")
+		return append(refusals, j.judgeGrowth(c, j.maxWeekChange(c.Set), " since "+generation, " in a week")...)
+	case onlyGrows || !j.free(c):
+		return j.judgeDrift(generation, c)
+	}
+	return nil
+}
+
+// judgeGrowth judges how many users join a set that only grows: by the share of all users,
+// since five who join a list of four say nothing. A bound of the set's own is of the set.
+func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
+	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
+	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {
+		whole = j.everybody()
+		of = fmt.Sprintf("all %d users", whole)
+	}
+	if 100*float64(c.Added) <= allowed*float64(whole) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s grows by %d users%s, %s %% of %s: at most %s %% is allowed%s",
+		c.What(), c.Added, since, segments.PercentAbove(percent(c.Added, whole), allowed), of,
+		segments.BoundText(allowed), within)}
+}
+
+// judgeLoss says how many users leave a set that only grows, where it is more than may.
+func judgeLoss(c *Change, allowed float64, since, within string) []string {
+	if float64(c.Removed)*100 <= allowed*float64(c.Before) {
+		return nil
+	}
+	text := fmt.Sprintf("%s only grows, and %d of its %d users leave%s, such as %s", c.What(), c.Removed, c.Before,
+		since, list(c.Left))
+	if allowed > 0 {
+		text += fmt.Sprintf(": at most %s %% may%s", segments.BoundText(allowed), within)
+	}
+	return []string{text}
+}
+
+func list(ids []uint32) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
+}

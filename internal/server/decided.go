@@ -1,0 +1,167 @@
+package server
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/server/wire"
+)
+
+// decided counts users by what was decided of them, by the policy in force: the series
+// of what it can deny by are there from the start, and those of sets and shadow limits that
+// are configured no longer go. It is safe for concurrent use.
+type decided struct {
+	policy func() *capping.Policy
+
+	users, suppressed, shadow *prometheus.CounterVec
+
+	mu       sync.Mutex
+	followed *capping.Policy
+	sets     []string
+	limits   [][2]string // segment and shadow limit
+}
+
+func newDecided(policy func() *capping.Policy) *decided {
+	return &decided{
+		policy: policy,
+		users: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_users_total",
+			Help: "Users in recording filter calls, by outcome, segment and (if denied) limit or other reason.",
+		}, []string{"outcome", "segment", "limit"}),
+		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_suppressed_users_total",
+			Help: "Users denied in recording filter calls because they are in a suppressed set, by set.",
+		}, []string{"set"}),
+		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_shadow_denied_users_total",
+			Help: "Users allowed in recording filter calls whom a shadow limit would deny, by segment and limit.",
+		}, []string{"segment", "limit"}),
+	}
+}
+
+func (d *decided) vectors() []*prometheus.CounterVec {
+	return []*prometheus.CounterVec{d.users, d.suppressed, d.shadow}
+}
+
+// Describe describes the metrics.
+func (d *decided) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range d.vectors() {
+		v.Describe(to)
+	}
+}
+
+// Collect collects the metrics of the policy in force.
+func (d *decided) Collect(to chan<- prometheus.Metric) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.follow()
+	for _, v := range d.vectors() {
+		v.Collect(to)
+	}
+}
+
+func (d *decided) follow() {
+	policy := d.policy()
+	if policy == d.followed {
+		return
+	}
+	d.followed = policy
+	d.expect(policy)
+	sets, limits := setsOf(policy), shadowLimitsOf(policy)
+	for _, set := range d.sets {
+		if !slices.Contains(sets, set) {
+			d.suppressed.DeleteLabelValues(set)
+		}
+	}
+	for _, limit := range d.limits {
+		if !slices.Contains(limits, limit) {
+			d.shadow.DeleteLabelValues(limit[:]...)
+		}
+	}
+	d.sets, d.limits = sets, limits
+	for _, set := range sets {
+		d.suppressed.WithLabelValues(set)
+	}
+	for _, limit := range limits {
+		d.shadow.WithLabelValues(limit[:]...)
+	}
+}
+
+func setsOf(policy *capping.Policy) (sets []string) {
+	for i := range policy.Suppress {
+		sets = append(sets, policy.Suppress[i].Set)
+	}
+	return sets
+}
+
+func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
+	add := func(segment string, limits []capping.Limit) {
+		for i := range limits {
+			if limits[i].Shadow {
+				found = append(found, [2]string{segment, limits[i].Name})
+			}
+		}
+	}
+	add(api.NoSegment, policy.Default)
+	for segment, limits := range policy.Segments {
+		add(wire.SegmentName(segment), limits)
+	}
+	return found
+}
+
+// count counts the users of a call. names are those of its decisions.
+func (d *decided) count(sum *wire.Summary, names []string) {
+	sum.EachSegment(names, func(outcome, segment, limit string, users int) {
+		if users > 0 {
+			d.users.WithLabelValues(outcome, segment, limit).Add(float64(users))
+		}
+	})
+	sum.EachSet(func(set string, users int) { d.suppressed.WithLabelValues(set).Add(float64(users)) })
+	sum.EachShadow(names, func(segment, limit string, users int) {
+		d.shadow.WithLabelValues(segment, limit).Add(float64(users))
+	})
+}
+
+// expect makes the counters of the policy's segments. Those of segments
+// without limits of their own come with their users.
+func (d *decided) expect(p *capping.Policy) {
+	withheld := withholding(p)
+	d.expectSegment(api.NoSegment, p.Default, withheld)
+	for segment, limits := range p.Segments {
+		d.expectSegment(wire.SegmentName(segment), limits, withheld)
+	}
+}
+
+// withholding are the names of what denies in the policy beside its limits.
+func withholding(p *capping.Policy) (names []string) {
+	if len(p.Suppress) > 0 {
+		names = append(names, api.LimitSuppressed)
+	}
+	if p.Holdout != nil {
+		names = append(names, api.LimitHoldout)
+	}
+	if len(p.Quiet) > 0 {
+		names = append(names, api.LimitQuiet)
+	}
+	return names
+}
+
+func (d *decided) expectSegment(segment string, limits []capping.Limit, withheld []string) {
+	for _, outcome := range capping.Outcomes() {
+		if outcome != capping.Denied {
+			d.users.WithLabelValues(outcome.String(), segment, "")
+		}
+	}
+	for _, name := range withheld {
+		d.users.WithLabelValues(capping.Denied.String(), segment, name)
+	}
+	for i := range limits {
+		if !limits[i].Shadow {
+			d.users.WithLabelValues(capping.Denied.String(), segment, limits[i].Name)
+		}
+	}
+}

@@ -1,9 +1,0 @@
-package decode
-
-// Check reads a body strictly.
-func Check(body []byte, bounds Bounds) (*MessageRequest, error) {
-	d := newDecoder(body, bounds)
-	return d.message(&bodyOfMessage{
-		noChannel: "a send without a channel", purpose: "it names the send to look for", other: d.unknown,
-	})
-}

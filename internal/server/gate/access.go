@@ -1,0 +1,182 @@
+package gate
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/server/wire"
+)
+
+// Control applies Rules. It is safe for concurrent use.
+type Control struct {
+	rules Rules
+	byID  map[string]*liveKey
+}
+
+type liveKey struct {
+	Key
+	sum [sha256.Size]byte
+}
+
+// New is a Control of the rules. It reports every fault.
+func New(rules Rules) (*Control, error) {
+	var faults []error
+	for _, fault := range rules.faults() {
+		faults = append(faults, fmt.Errorf("api key %d (id %q): %w", fault.Key, rules.Keys[fault.Key].ID, fault))
+	}
+	if err := rules.Rate.Check(); err != nil {
+		faults = append(faults, fmt.Errorf("default rate: %w", err))
+	}
+	for client, rate := range rules.Rates {
+		if err := rate.Check(); err != nil {
+			faults = append(faults, fmt.Errorf("rate of client %q: %w", client, err))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	c := &Control{rules: rules, byID: make(map[string]*liveKey, len(rules.Keys))}
+	for _, key := range rules.Keys {
+		live := &liveKey{Key: key}
+		_, _ = hex.Decode(live.sum[:], []byte(key.SHA256)) // it has been checked
+		c.byID[key.ID] = live
+	}
+	return c, nil
+}
+
+// HasKeys reports whether calls need a key.
+func (c *Control) HasKeys() bool { return len(c.byID) > 0 }
+
+// RateOf is the client's rate; zero: unlimited.
+func (c *Control) RateOf(client string) capping.Rate {
+	if rate, ok := c.rules.Rates[client]; ok {
+		return rate
+	}
+	return c.rules.Rate
+}
+
+// Clients are all clients, each once.
+func (c *Control) Clients() []string {
+	return c.ClientsWith(ScopeFilter, ScopeRead, ScopeAdmin)
+}
+
+// ClientsWith are the clients that may make calls of one of the scopes, each
+// once. Without keys that is OpenClient.
+func (c *Control) ClientsWith(scopes ...Scope) (clients []string) {
+	if !c.HasKeys() {
+		return []string{OpenClient}
+	}
+	for _, key := range c.rules.Keys {
+		may := slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(key.Scopes, scope) })
+		if may && !slices.Contains(clients, key.Client) {
+			clients = append(clients, key.Client)
+		}
+	}
+	return clients
+}
+
+// OpenClient is the client of all calls where no keys are configured.
+const OpenClient = "anonymous"
+
+// Caller is who a call comes from.
+type Caller struct {
+	Client    string
+	Namespace string // of the key; "": none
+	Key       string // its id; "" without keys
+}
+
+// Caller is who sends the Authorization header, which must have the scope.
+func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
+	if !c.HasKeys() || scope == ScopeNone {
+		return Caller{Client: OpenClient}, nil
+	}
+	scheme, token, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return Caller{}, wire.NewFailure(api.CodeUnauthorized, "an API key is required: send the header Authorization: "+
+			"Bearer ID.SECRET")
+	}
+	id, _, _ := strings.Cut(token, ".")
+	key := c.byID[id]
+	var want [sha256.Size]byte // an unknown id costs the same as a wrong secret
+	if key != nil {
+		want = key.sum
+	}
+	got := sha256.Sum256([]byte(token))
+	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || key == nil {
+		return known(key), wire.NewFailure(api.CodeUnauthorized, "the API key is not valid")
+	}
+	return key.with(scope)
+}
+
+// inside marks a context as that of a call that the process makes by itself.
+type inside struct{}
+
+// Inside is the context of a call that the process makes by itself, for whoever has
+// shown the key of that id; "": where there are no keys. No request of a network has one.
+func Inside(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, inside{}, key)
+}
+
+// CallerOf is who makes the request, which must have the scope: whoever the process
+// itself makes it for, with the scopes that the key has now, or else the sender of its
+// Authorization header.
+func (c *Control) CallerOf(r *http.Request, scope Scope) (Caller, error) {
+	if !c.HasKeys() || scope == ScopeNone {
+		return Caller{Client: OpenClient}, nil
+	}
+	id, ok := r.Context().Value(inside{}).(string)
+	if !ok {
+		return c.Caller(r.Header.Get("Authorization"), scope)
+	}
+	key := c.byID[id]
+	if key == nil {
+		return Caller{}, wire.NewFailure(api.CodeUnauthorized, "the API key is not valid")
+	}
+	return key.with(scope)
+}
+
+// Seal is a secret for each key by its id, for one purpose: it changes with the key
+// and is the same at every instance that has it.
+func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
+	secrets := make(map[string][sha256.Size]byte, len(c.byID))
+	for id, key := range c.byID {
+		mac := hmac.New(sha256.New, key.sum[:])
+		mac.Write([]byte(purpose))
+		secrets[id] = [sha256.Size]byte(mac.Sum(nil))
+	}
+	return secrets
+}
+
+// May reports whether the key of that id has the scope; without keys everybody has.
+func (c *Control) May(id string, scope Scope) bool {
+	key := c.byID[id]
+	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
+}
+
+// with is the caller that the key makes, if it has the scope.
+func (k *liveKey) with(scope Scope) (caller Caller, err error) {
+	if !slices.Contains(k.Scopes, scope) {
+		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %q, which this call requires", k.ID,
+			scope)
+	}
+	return Caller{k.Client, k.Namespace, k.ID}, err
+}
+
+// known names, of a key that was refused, what is in the configuration: what a
+// caller made up, or sent by mistake, is not for logs.
+func known(key *liveKey) Caller {
+	if key == nil {
+		return Caller{}
+	}
+	return Caller{Key: key.ID}
+}

@@ -1,0 +1,68 @@
+package gate
+
+import (
+	"time"
+
+	"capper/client/api"
+	"capper/internal/pacing"
+)
+
+// Bounds protect the service from what callers send, by the keys of the
+// configuration's server. A zero field stands for its default.
+type Bounds struct {
+	JSONUsers   int   // max_json_users: most ids in user_ids; api.MaxUserIDs
+	BitmapUsers int   // max_bitmap_users: most ids in users_bitmap; api.MaxBitmapUsers
+	BodyBytes   int64 // max_body: largest body, before and after decompression; api.MaxBodyBytes
+	// max_in_flight_users: users of all calls being decided at one time; 4,000,000. A larger single batch is let in
+	// alone
+	InFlightUsers int
+	// call_timeout: for a call to the store, and as much again for every 250,000 users; 5 s
+	CallTimeout time.Duration
+	// bounds.body_bytes: of bodies, as received and while they are decoded, at one time; 512 MiB, or four times
+	// BodyBytes
+	InFlightBytes int64
+	AnswerBytes   int64 // bounds.answer_bytes: of answers being made and written at one time; 512 MiB
+	GzipRatio     int   // bounds.gzip_ratio: bytes that a byte of gzip may stand for, beyond 4 MiB; 100
+	// bounds.min_rate: bytes per second at which bodies must come and answers be taken, after 10 s; 64 KiB
+	MinRate int64
+	// bounds.permit_records_per_client, bounds.permit_records: that calls for permits may leave behind
+	PermitRecords pacing.RecordBounds
+	Connections   int // bounds.connections: open at one time, of each listener; 16,384
+}
+
+// WithDefaults puts the defaults into zero fields.
+func (b Bounds) WithDefaults() Bounds {
+	orDefault(&b.JSONUsers, api.MaxUserIDs)
+	orDefault(&b.BitmapUsers, api.MaxBitmapUsers)
+	orDefault(&b.BodyBytes, api.MaxBodyBytes)
+	orDefault(&b.InFlightUsers, 4_000_000)
+	orDefault(&b.InFlightBytes, max(512<<20, 4*b.BodyBytes))
+	orDefault(&b.AnswerBytes, 512<<20)
+	orDefault(&b.GzipRatio, 100)
+	orDefault(&b.MinRate, 64<<10)
+	orDefault(&b.Connections, 16_384)
+	b.PermitRecords = b.PermitRecords.WithDefaults()
+	orDefault(&b.CallTimeout, 5*time.Second)
+	return b
+}
+
+// usersPerTimeout is how many users make a call to the store one CallTimeout
+// longer: at 5 s, 20 µs each.
+const usersPerTimeout = 250_000
+
+// Timeout is how long a call to the store may take for so many users.
+func (b Bounds) Timeout(users int) time.Duration {
+	return b.CallTimeout + time.Duration(float64(users)/usersPerTimeout*float64(b.CallTimeout))
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// SlowestBody is how long a body of the largest size may take.
+func (b Bounds) SlowestBody() time.Duration {
+	return GraceTime + time.Duration(b.BodyBytes/b.MinRate+1)*time.Second
+}

@@ -1,0 +1,164 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"capper/internal/capping"
+)
+
+// Scope is a right to call. Scopes do not include one another.
+type Scope string
+
+// The scopes.
+const (
+	ScopeFilter Scope = "filter" // filter and release
+	ScopeRead   Scope = "read"   // explain a user; limits, status and, on the public listener, metrics
+	ScopeAdmin  Scope = "admin"  // erase a user; profiles
+	ScopeExempt Scope = "exempt" // with filter: calls with enforce false, which limits and most suppressions let pass
+	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
+)
+
+// Rules say who may call and how fast. They are not changed after they have
+// been handed over.
+type Rules struct {
+	Keys  []Key                   // api_keys; none: everybody who reaches the listener may call
+	Rates map[string]capping.Rate // rate_limits.clients: by client; a client without one has the default
+	Rate  capping.Rate            // rate_limits.default; zero: unlimited
+}
+
+// Key is an API key as the configuration keeps it. The key itself is the text
+// id.secret, sent as "Authorization: Bearer id.secret".
+type Key struct {
+	ID     string // id: part of the key before its first dot, unique
+	Client string // client: who calls; a client has at most two keys, so that keys can be rotated
+	// Namespace (namespace) is that of the message ids of the key's calls, the same
+	// for all keys of a client; "": none. The same id in two namespaces is two
+	// messages.
+	Namespace string
+	SHA256    string  // sha256: hex SHA-256 of the whole key, dot and id included
+	Scopes    []Scope // scopes
+}
+
+// keysPerClient is how many keys of a client may live at one time.
+const keysPerClient = 2
+
+// keyID is the rule of a key's id.
+var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// Scopes lists the scopes that a key can have.
+func Scopes() []Scope { return []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeExempt} }
+
+// scopeNames is Scopes in one line.
+func scopeNames() string {
+	var names []string
+	for _, scope := range Scopes() {
+		names = append(names, string(scope))
+	}
+	return strings.Join(names, ", ")
+}
+
+// fault is what is wrong with a key.
+type fault struct {
+	Key   int    // its index
+	Field string // client, namespace, id, sha256, scopes or scopes[N]; "" for the key as a whole
+	Rule  string // what must hold, and what was found instead
+}
+
+func (f fault) Error() string {
+	if f.Field == "" {
+		return f.Rule
+	}
+	return f.Field + ": " + f.Rule
+}
+
+// faults is everything that is wrong with the keys.
+func (r *Rules) faults() (faults []fault) {
+	for i := range r.Keys {
+		for _, fault := range r.Keys[i].Faults() {
+			fault.Key = i
+			faults = append(faults, fault)
+		}
+	}
+	return append(faults, Conflicts(r.Keys)...)
+}
+
+// Faults is what is wrong with the key, whatever others there are.
+func (k *Key) Faults() (faults []fault) {
+	add := func(field, format string, args ...any) {
+		faults = append(faults, fault{Field: field, Rule: fmt.Sprintf(format, args...)})
+	}
+	required := func(field, value string) bool {
+		if value == "" {
+			add(field, "is required")
+		}
+		return value != ""
+	}
+	if required("client", k.Client) && !capping.IsName(k.Client) {
+		add("client", capping.NameRule, k.Client)
+	}
+	if k.Namespace != "" && !capping.IsName(k.Namespace) {
+		add("namespace", capping.NameRule, k.Namespace)
+	}
+	if required("id", k.ID) && !keyID.MatchString(k.ID) {
+		add("id", "must be 1 to 64 letters, digits, '_' and '-', got %q", k.ID)
+	}
+	if required("sha256", k.SHA256) {
+		if sum, err := hex.DecodeString(k.SHA256); err != nil || len(sum) != sha256.Size {
+			add("sha256", "must be the 64 hex digits of a SHA-256")
+		}
+	}
+	if len(k.Scopes) == 0 {
+		add("scopes", "must name a scope of %s", scopeNames())
+	}
+	if k.Namespace != "" && slices.Contains(k.Scopes, ScopeAdmin) {
+		add("namespace", "must be absent for a key with the scope admin, which applies to all namespaces (erase, "+
+			"reset a pacer, backup), got %q: remove admin from this key and give it to a key of another client "+
+			"without a namespace, which imports into one with POST /v1/sends?namespace=%s",
+			k.Namespace, k.Namespace)
+	}
+	for i, scope := range k.Scopes {
+		if !slices.Contains(Scopes(), scope) {
+			add(fmt.Sprintf("scopes[%d]", i), "must be one of %s, got %q", scopeNames(), scope)
+		}
+	}
+	if slices.Contains(k.Scopes, ScopeExempt) && !slices.Contains(k.Scopes, ScopeFilter) {
+		add("scopes", "must include filter together with exempt: exempt alone allows no call")
+	}
+	return faults
+}
+
+// Conflicts is what is wrong with keys beside each other.
+func Conflicts(keys []Key) (faults []fault) {
+	ids, sums, perClient, first := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]Key{}
+	for i, key := range keys {
+		add := func(field, format string, args ...any) {
+			faults = append(faults, fault{Key: i, Field: field, Rule: fmt.Sprintf(format, args...)})
+		}
+		if ids[key.ID] && key.ID != "" {
+			add("", "must be unique: %q is given twice", key.ID)
+		}
+		ids[key.ID] = true
+		if sum := strings.ToLower(key.SHA256); sum != "" {
+			if sums[sum] {
+				add("", "must be unique: this sha256 is given twice")
+			}
+			sums[sum] = true
+		}
+		if perClient[key.Client]++; perClient[key.Client] == keysPerClient+1 && key.Client != "" {
+			add("", "must be at most two keys of one client, for rotation; %q has more", key.Client)
+		}
+		if other, ok := first[key.Client]; !ok {
+			first[key.Client] = key
+		} else if key.Namespace != other.Namespace && key.Client != "" {
+			add("namespace", "must be the namespace of the other key of the client, %q, got %q: otherwise the new "+
+				"key would record separate sends",
+				other.Namespace, key.Namespace)
+		}
+	}
+	return faults
+}

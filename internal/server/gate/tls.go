@@ -1,0 +1,117 @@
+package gate
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// certificate is a certificate in files, read again when they change.
+type certificate struct {
+	certFile, keyFile string
+	clock             func() time.Time
+	log               *slog.Logger
+
+	mu      sync.Mutex
+	checked time.Time
+	stamp   [2]fileStamp
+	current *tls.Certificate
+}
+
+// fileStamp tells versions of a file apart.
+type fileStamp struct {
+	modified time.Time
+	size     int64
+}
+
+// recheck is how old the answer of the file system may be.
+const recheck = time.Second
+
+// TLSConfig serves the certificate chain and key of PEM files. They are read
+// again, within a second, when they change; while the new ones do not fit
+// together the last good certificate is served and the fault is logged. At
+// least TLS 1.2. logger nil: faults are discarded.
+func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	c := &certificate{certFile: certFile, keyFile: keyFile, clock: time.Now, log: logger}
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{ // of TLS 1.2; those of 1.3 are not chosen. No CBC, no RSA key exchange
+			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		},
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return c.fresh(), nil
+		},
+	}, nil
+}
+
+// CertificateExpiry is a metric of when the certificate that the configuration
+// of TLSConfig serves ends.
+func CertificateExpiry(config *tls.Config) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "capper_tls_certificate_expiry_timestamp_seconds",
+		Help: "Unix time at which the TLS certificate of the service expires.",
+	}, func() float64 {
+		current, err := config.GetCertificate(nil)
+		if err != nil || current.Leaf == nil {
+			return 0
+		}
+		return float64(current.Leaf.NotAfter.Unix())
+	})
+}
+
+// load reads the files. It holds mu, or nobody else has c yet.
+func (c *certificate) load() error {
+	stamp, err := c.stamps()
+	if err != nil {
+		return err
+	}
+	c.stamp, c.checked = stamp, c.clock()
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("load TLS certificate %s with key %s: %w", c.certFile, c.keyFile, err)
+	}
+	c.current = &pair
+	return nil
+}
+
+func (c *certificate) stamps() (stamps [2]fileStamp, err error) {
+	for i, name := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return stamps, fmt.Errorf("TLS file: %w", err)
+		}
+		stamps[i] = fileStamp{info.ModTime(), info.Size()}
+	}
+	return stamps, nil
+}
+
+// fresh is the certificate to serve now.
+func (c *certificate) fresh() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.clock(); now.Sub(c.checked) >= recheck {
+		c.checked = now
+		stamps, err := c.stamps()
+		if err == nil && stamps != c.stamp {
+			err = c.load()
+		}
+		if err != nil {
+			c.log.Warn("TLS files could not be reloaded, the previous certificate stays in use", "error", err)
+		}
+	}
+	return c.current
+}

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+
+	"capper/client/api"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
+)
+
+// The ratio that gzip may have: inflatedFree bytes in any case, beyond them
+// Bounds.GzipRatio times what was sent.
+const inflatedFree = 4 << 20
+
+// inflate replaces the body by what it is the gzip of.
+func (rc *receiver) inflate(b *Body) error {
+	sent := b.Data
+	defer func() { gate.PutBuffer(sent) }()
+	reader, err := gzip.NewReader(bytes.NewReader(sent))
+	if err != nil {
+		b.Data = nil
+		return notGzip(err)
+	}
+	limit := min(rc.Bounds.BodyBytes, inflatedFree+int64(rc.Bounds.GzipRatio)*int64(len(sent)))
+	plain := &Body{hold: b.hold.Another()}
+	defer plain.hold.Close()
+	err = plain.fill(&boundedReader{reader, limit}, limit)
+	b.Data = plain.Data
+	b.hold.Settle(plain.hold.Size())
+	switch {
+	case errors.Is(err, errBeyond):
+		return rc.tooLarge()
+	case errors.As(err, new(*wire.Failure)):
+		return err
+	case err != nil:
+		return notGzip(err)
+	}
+	return nil
+}
+
+func notGzip(cause error) *wire.Failure {
+	f := wire.NewFailure(api.CodeInvalidRequest, "the body is not valid gzip, although Content-Encoding says so")
+	if errors.Is(cause, io.ErrUnexpectedEOF) {
+		f.Message = "the gzip body ends early"
+	}
+	f.Cause = cause
+	return f
+}
+
+var errBeyond = errors.New("the body has more bytes than allowed")
+
+// boundedReader fails once more than left bytes have been read.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errBeyond
+	}
+	return n, err
+}

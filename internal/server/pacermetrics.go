@@ -1,0 +1,217 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/pacing"
+)
+
+// pacerMetrics counts permits, by the pacers of the policy in force. It is safe for
+// concurrent use.
+type pacerMetrics struct {
+	policy func() *pacing.Policy
+	clock  func() time.Time
+
+	granted, refused, failed *prometheus.CounterVec
+	waits                    *prometheus.HistogramVec
+	queue, used              *prometheus.GaugeVec
+
+	mu       sync.Mutex
+	followed *pacing.Policy
+	standing map[string]*standing
+}
+
+// standing is what the calls of a pacer have told of it.
+type standing struct {
+	empty  time.Time // when the newest slot is
+	shares []share   // by limit; of a rate alone one
+}
+
+// share is how much of a limit is used.
+type share struct {
+	used  float64
+	until time.Time // when nothing of that can be used any more
+}
+
+// newPacers count for the pacers of the policy.
+func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetrics {
+	return &pacerMetrics{
+		policy: policy, clock: clock,
+		granted: byPacer("capper_permits_granted_total", "Permits granted, by each pacer that the call named. "+
+			"Repeated calls count once."),
+		refused: byPacer("capper_permits_refused_total", "Permits refused, by the pacer that limited the call. "+
+			"Repeated calls count once."),
+		failed: byPacer("capper_permits_errors_total", "Calls for permits that failed because the store did not "+
+			"answer, by each pacer that the call named."),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "capper_permits_wait_seconds",
+			Help:    "Wait until the last permit of a call may be used, in seconds, by each pacer that the call named.",
+			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
+		}, pacerLabel),
+		queue: asOfNow("capper_pacer_queue_seconds",
+			"Time until the last granted permit may be used, as known to this instance; the longest of all messages "+
+				"for a pacer per message."),
+		used: asOfNow("capper_pacer_used_ratio",
+			"Used share of the fullest limit of a pacer at its latest call; the highest of all messages for a pacer "+
+				"per message. For a pacer with only a rate: 1 while the next permit must wait."),
+		standing: map[string]*standing{},
+	}
+}
+
+var pacerLabel = []string{"pacer"}
+
+func byPacer(name, help string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, pacerLabel)
+}
+
+func asOfNow(name, help string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, pacerLabel)
+}
+
+func (p *pacerMetrics) vectors() []prometheus.Collector {
+	return []prometheus.Collector{p.granted, p.refused, p.failed, p.waits, p.queue, p.used}
+}
+
+// Describe describes the metrics.
+func (p *pacerMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range p.vectors() {
+		v.Describe(to)
+	}
+}
+
+// Collect collects the metrics, as of now, of the pacers in force.
+func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	now := p.clock()
+	for name, s := range p.standing {
+		p.queue.WithLabelValues(name).Set(max(0, s.empty.Sub(now).Seconds()))
+		p.used.WithLabelValues(name).Set(s.used(now))
+	}
+	for _, v := range p.vectors() {
+		v.Collect(to)
+	}
+}
+
+// follow makes the series of the pacers in force, from 0, and drops those of
+// pacers that are configured no longer.
+func (p *pacerMetrics) follow() {
+	policy := p.policy()
+	if policy == p.followed {
+		return
+	}
+	p.followed = policy
+	for name := range p.standing {
+		if _, known := policy.Pacer(name); !known {
+			p.drop(name)
+		}
+	}
+	for i := range policy.Pacers {
+		name := policy.Pacers[i].Name
+		if p.standing[name] == nil {
+			p.standing[name] = &standing{}
+			p.granted.WithLabelValues(name)
+			p.refused.WithLabelValues(name)
+			p.failed.WithLabelValues(name)
+			p.waits.WithLabelValues(name)
+		}
+	}
+}
+
+func (p *pacerMetrics) drop(name string) {
+	delete(p.standing, name)
+	p.granted.DeleteLabelValues(name)
+	p.refused.DeleteLabelValues(name)
+	p.failed.DeleteLabelValues(name)
+	p.waits.DeleteLabelValues(name)
+	p.queue.DeleteLabelValues(name)
+	p.used.DeleteLabelValues(name)
+}
+
+// CountFailure counts a call of the pacers that the store did not answer.
+func (p *pacerMetrics) CountFailure(names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	for _, name := range names {
+		if p.standing[name] != nil {
+			p.failed.WithLabelValues(name).Inc()
+		}
+	}
+}
+
+// Count counts a call. A pacer that a change of the configuration removed
+// meanwhile is not counted any more.
+func (p *pacerMetrics) Count(given *pacing.Answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	now := p.clock()
+	for i := range given.Pacers {
+		pacer := &given.Pacers[i]
+		s := p.standing[pacer.Name]
+		if s == nil {
+			continue
+		}
+		s.see(now, pacer, &given.States[i])
+		if given.Fresh > 0 {
+			p.granted.WithLabelValues(pacer.Name).Add(float64(given.Fresh))
+			last := &given.Runs[len(given.Runs)-1]
+			p.waits.WithLabelValues(pacer.Name).Observe(max(0, last.WaitOf(last.Permits-1).Seconds()))
+		}
+		if given.Refused > 0 && i == given.Target && !given.Replayed {
+			p.refused.WithLabelValues(pacer.Name).Add(float64(given.Refused))
+		}
+	}
+}
+
+// Forget counts that a pacer's log is empty as of now.
+func (p *pacerMetrics) Forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.standing[name]; s != nil {
+		*s = standing{}
+	}
+}
+
+// see takes what a call tells of the pacer. Of a pacer per message the most that
+// is still true is kept.
+func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
+	if empty := now.Add(state.Queue); !p.PerMessage || s.empty.Before(empty) {
+		s.empty = empty
+	}
+	shares := sharesOf(now, p, state)
+	if p.PerMessage && len(s.shares) == len(shares) {
+		for i, before := range s.shares {
+			if before.until.After(now) && before.used > shares[i].used {
+				shares[i] = before
+			}
+		}
+	}
+	s.shares = shares
+}
+
+func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
+	if len(p.Limits) == 0 {
+		return []share{{1, now.Add(state.Next)}}
+	}
+	shares := make([]share, len(p.Limits))
+	for i, limit := range p.Limits {
+		shares[i] = share{float64(state.Used[i]) / float64(limit.Max), now.Add(state.Queue + limit.Window)}
+	}
+	return shares
+}
+
+// used is the share of the fullest limit.
+func (s *standing) used(now time.Time) (most float64) {
+	for _, share := range s.shares {
+		if share.until.After(now) {
+			most = max(most, share.used)
+		}
+	}
+	return most
+}

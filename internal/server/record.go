@@ -1,0 +1,73 @@
+// Package record says of calls what the audit keeps of them, beside what was decided of
+// each user.
+package server
+
+import (
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/pacing"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
+)
+
+// Span is from when a call was given to the store until that had answered.
+type recordSpan struct{ From, To time.Time }
+
+// call is the record of a call, by a span that is whole milliseconds and holds the one given.
+func (s recordSpan) call(caller gate.Caller, message capping.Message, channel capping.Channel) *audit.Record {
+	at := capping.InstantOf(s.From)
+	return &audit.Record{
+		At: at, Took: max(s.To.Sub(at.Time())+time.Millisecond-1, 0).Truncate(time.Millisecond),
+		Message: message, Channel: channel, Client: caller.Client, Key: caller.Key,
+	}
+}
+
+// Filter is the record of a filter call.
+func (s recordSpan) Filter(caller gate.Caller, send *capping.Send, r *wire.FilterRequest, d *capping.Decisions,
+	sum *wire.Summary) *audit.Record {
+	x := s.call(caller, send.Message, send.Channel)
+	x.Exempt, x.Audience = !send.Enforce, expression(&r.Audience)
+	sum.BySegment(d.Names, func(segment string, n wire.Counts) {
+		x.Segments = append(x.Segments, audit.SegmentCount{
+			Name: segment, Requested: n.Requested, Allowed: n.Allowed, Denied: n.Denied, Unavailable: n.Unavailable,
+		})
+	})
+	sum.ByShadow(func(limit string, users int) { x.Shadow = append(x.Shadow, audit.Count{Name: limit, Users: users}) })
+	return x
+}
+
+// expression is how the call named its users; "" where it listed them.
+func expression(a *wire.Audience) string {
+	if a.Query == nil {
+		return ""
+	}
+	return a.Query.Audience
+}
+
+// Release is the record of a release. What was in force is for the caller to add.
+func (s recordSpan) Release(caller gate.Caller, message capping.Message, channel capping.Channel,
+	a *wire.Audience) *audit.Record {
+	x := s.call(caller, message, channel)
+	x.Audience = expression(a)
+	return x
+}
+
+// Permits is the record of a call for permits.
+func (s recordSpan) Permits(
+	caller gate.Caller, message capping.Message, r *wire.PermitsRequest, given *pacing.Answer, generation string,
+) *audit.Record {
+	x := s.call(caller, message, 0)
+	x.Generation, x.Config = generation, given.Version
+	x.Permits = &audit.Permits{Pacers: r.Pacers, Asked: r.Permits, Granted: given.Granted}
+	if n := len(given.Runs); n > 0 {
+		first, last := &given.Runs[0], &given.Runs[n-1]
+		since := given.At.Sub(pacing.TimeOf(x.At.Time()))
+		x.Permits.First, x.Permits.Last = since+first.WaitOf(0), since+last.WaitOf(last.Permits-1)
+	}
+	if given.Refused > 0 && given.Target >= 0 {
+		x.Permits.Limited = given.Pacers[given.Target].Name
+	}
+	return x
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/internal/pacing"
+)
+
+// Records shows what calls for permits have left behind in the store, for the clients of the
+// configuration in force. It is safe for concurrent use.
+type recordMetrics struct {
+	records *pacing.Records // nil: nothing is counted
+	clients *clientMetrics
+
+	byClient, inAll, used *prometheus.Desc
+}
+
+func newRecords(records *pacing.Records, clients *clientMetrics) *recordMetrics {
+	return &recordMetrics{
+		records: records, clients: clients,
+		byClient: prometheus.NewDesc("capper_permit_records",
+			"Permit records in the store by kind (request: a remembered request, log: the log of a message) and by "+
+				"the client that caused them.", []string{"client", "kind"}, nil),
+		inAll: prometheus.NewDesc("capper_permit_records_in_all",
+			"Permit records of all clients in the store, by kind (request: a remembered request, log: the log of a "+
+				"message).", []string{"kind"},
+			nil),
+		used: prometheus.NewDesc("capper_permit_records_used_ratio",
+			"Used share of the limit on permit records that is closest to full.", nil, nil),
+	}
+}
+
+// Describe describes the metrics.
+func (r *recordMetrics) Describe(to chan<- *prometheus.Desc) {
+	to <- r.byClient
+	to <- r.inAll
+	to <- r.used
+}
+
+// Collect collects the metrics of the clients in force.
+func (r *recordMetrics) Collect(to chan<- prometheus.Metric) {
+	if r.records == nil {
+		return
+	}
+	gauge := func(desc *prometheus.Desc, n float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, labels...)
+	}
+	for _, kind := range pacing.RecordKinds() {
+		for _, client := range r.clients.now() {
+			gauge(r.byClient, float64(r.records.Count(client, kind)), client, kind.String())
+		}
+		gauge(r.inAll, float64(r.records.CountAll(kind)), kind.String())
+	}
+	gauge(r.used, r.records.Used())
+}

@@ -1,0 +1,242 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/audience"
+	"capper/internal/segments"
+	"capper/internal/share"
+)
+
+// overloadedFor is after how long a caller tries again.
+const overloadedFor = time.Second
+
+// Finder finds the users of audiences. It is safe for concurrent use.
+type Finder struct {
+	Pin    Pin
+	engine *audience.Engine
+	turns  turns
+}
+
+// NewFinder is a finder in the generations of pin.
+func NewFinder(pin Pin) *Finder {
+	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
+}
+
+// found is an audience and the part of it that a call asks for.
+type found struct {
+	*audience.Audience
+	query audience.Query
+	plain string // the expression without names of the configuration; "": it has none
+}
+
+// Snapshot is the generation that a query is of, which is pinned.
+func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
+	if q.Cursor == "" {
+		return f.Pin.Pinned("generation", q.Generation)
+	}
+	cursor, err := audience.ParseCursor(q.Cursor)
+	if err != nil {
+		return nil, Invalid("cursor", "it is %s", err)
+	}
+	if q.Generation != "" && q.Generation != cursor.Generation {
+		return nil, Invalid("generation", "the cursor belongs to generation %s: leave the field generation "+
+			"out",
+			Clip([]byte(cursor.Generation)))
+	}
+	return f.Pin.Generation("cursor", cursor.Generation)
+}
+
+// find reads a query, which may use the named expressions.
+func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audience.Named) (*found, error) {
+	e, err := audience.Parse(q.Audience)
+	if err == nil {
+		e, err = e.With(named)
+	}
+	if err != nil {
+		return nil, told(err)
+	}
+	a, err := f.engine.Bind(e, s)
+	if err != nil {
+		return nil, told(err)
+	}
+	of := &found{Audience: a, plain: e.Plain()}
+	if q.Part != nil {
+		of.query.Part = audience.Part{Of: q.Part.Of, Index: q.Part.Index}
+	}
+	if q.Cursor != "" {
+		of.query.Cursor, err = audience.ParseCursor(q.Cursor)
+	}
+	if q.Sample != nil && err == nil {
+		var sample share.Share
+		sample, err = share.NewCell(share.Sample, q.Sample.From, cmp.Or(q.Sample.Percent, q.Sample.To), q.Sample.Salt)
+		of.query.Sample = &sample
+	}
+	return of, err
+}
+
+// Users are the users of a query, ascending, at most so many; the error says how many
+// there are where they are more and the query does not say how many it wants.
+func (f *Finder) Users(
+	ctx context.Context, holder string, q *api.AudienceQuery, named *audience.Named, most int,
+) ([]uint32, *api.AudienceTaken, error) {
+	s, err := f.Snapshot(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	of, err := f.find(s, q, named)
+	if err != nil {
+		return nil, nil, err
+	}
+	end, err := f.turns.take(ctx, holder)
+	if err != nil {
+		return nil, nil, told(err)
+	}
+	defer end()
+	page, err := of.Page(ctx, of.query, cmp.Or(q.MaxUsers, most))
+	switch {
+	case err != nil:
+		return nil, nil, told(err)
+	case page.Next != nil && q.MaxUsers == 0:
+		return nil, nil, of.tooMany(ctx, most)
+	}
+	return page.Users, takenOf(s, page), nil
+}
+
+func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {
+	taken := &api.AudienceTaken{Generation: s.Generation(), Users: len(page.Users)}
+	if page.Next != nil {
+		taken.Next = page.Next.String()
+	}
+	if p := page.NextPart; p != nil {
+		taken.NextPart = &api.Part{Of: p.Of, Index: p.Index}
+	}
+	return taken
+}
+
+// tooMany says how many users there are, and which ways lead on.
+func (of *found) tooMany(ctx context.Context, most int) error {
+	users, err := of.Count(ctx, of.query)
+	if err != nil {
+		return told(err)
+	}
+	parts := max(of.query.Part.Of, 1) * int((users+uint64(most)-1)/uint64(most))
+	if of.query.Part.Of == 0 && of.query.Cursor == nil && parts <= api.MaxParts {
+		return FieldFailure(api.CodeTooLarge, "audience",
+			"%d users: one call covers at most %d: set max_users to at most %d and follow audience.next of each "+
+				"response; or request at least %d parts one by one",
+			users, most, most, parts)
+	}
+	return FieldFailure(api.CodeTooLarge, "audience",
+		"%d users: one call covers at most %d: set max_users to at most %d and follow audience.next of each response",
+		users, most, most)
+}
+
+// The price of counting is that of deciding so many users: one for each of these of the
+// generation, of whom there are three kinds of work. A sample has each user of the audience hashed.
+const (
+	usersBroken  = 1000   // counted by segment and set
+	usersSampled = 200    // of which a sample is
+	usersCounted = 20_000 // counted in all
+)
+
+// priceOf is the price of counting a query in the generation.
+func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
+	var users uint64
+	for _, size := range s.Segments() {
+		users += size.Cardinality
+	}
+	for _, size := range s.Sets() {
+		users = max(users, size.Cardinality)
+	}
+	each := uint64(usersBroken)
+	switch {
+	case q.Sample != nil:
+		each = usersSampled
+	case total:
+		each = usersCounted
+	}
+	return int(users/each) + 1
+}
+
+// Count says what is counted.
+type Count struct {
+	Query *api.AudienceQuery
+	Named *audience.Named       // expressions that the query may use
+	Total bool                  // only in all; else by segment and set, too
+	Pay   func(price int) error // is asked before anything is counted
+}
+
+// Count counts the users of a query.
+func (f *Finder) Count(ctx context.Context, holder string, r *Count) (*api.AudienceCount, error) {
+	s, err := f.Snapshot(r.Query)
+	if err != nil {
+		return nil, err
+	}
+	of, err := f.find(s, r.Query, r.Named)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Pay(priceOf(s, r.Query, r.Total)); err != nil {
+		return nil, err
+	}
+	end, err := f.turns.take(ctx, holder)
+	if err != nil {
+		return nil, told(err)
+	}
+	defer end()
+	counts := &api.AudienceCount{
+		Generation: s.Generation(), Expression: of.plain, Segments: map[string]uint64{}, Sets: map[string]uint64{},
+	}
+	if r.Total {
+		counts.Users, err = of.Count(ctx, of.query)
+	} else {
+		err = of.breakdown(ctx, counts)
+	}
+	if err != nil {
+		return nil, told(err)
+	}
+	return counts, nil
+}
+
+func (of *found) breakdown(ctx context.Context, to *api.AudienceCount) error {
+	counts, err := of.Breakdown(ctx, of.query)
+	if err == nil {
+		to.Users, to.Segments, to.Sets = counts.Users, counts.Segments, counts.Sets
+	}
+	return err
+}
+
+// told is an error of working out an audience as a caller is told it.
+func told(err error) error {
+	var refused *Failure
+	var syntax *audience.SyntaxError
+	var bound *audience.BoundError
+	var unknown *audience.UnknownError
+	var ambiguous *audience.AmbiguousError
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return late(err)
+	case errors.Is(err, audience.ErrOtherQuery):
+		return Invalid("cursor", "the cursor belongs to another query: expression, sample, part and "+
+			"generation must be the same in every call")
+	}
+	f := Invalid("audience", "%s", err)
+	switch {
+	case errors.As(err, &syntax):
+		f.Column = syntax.Column
+	case errors.As(err, &bound):
+		f.Column = bound.Column
+	case errors.As(err, &unknown):
+		f.Column = unknown.Column
+	case errors.As(err, &ambiguous):
+		f.Column = ambiguous.Column
+	}
+	return f
+}

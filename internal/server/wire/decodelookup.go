@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"slices"
+	"strconv"
+
+	"capper/client/api"
+)
+
+// LookupRequest is a decoded POST /v1/segments/lookup. Whether there are such sets is
+// left to the caller.
+type LookupRequest struct {
+	Audience
+	Generation string   // that the answer is to be of; "": that of Query, or the one in use
+	Sets       []string // names, each once
+}
+
+// Lookup reads a body strictly.
+func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
+	d := newDecoder(body, bounds)
+	r := &LookupRequest{}
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "user_ids", "users_bitmap":
+			err = d.users(name)
+		case "sets":
+			r.Sets, err = d.sets()
+		default:
+			err = d.queryOrUnknown(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !d.seen["audience"] {
+		r.Generation = d.asked.Generation
+		delete(d.seen, "generation") // it goes with users of every kind
+	}
+	r.Audience, err = d.audience()
+	return r, err
+}
+
+// sets reads an array of names.
+func (d *decoder) sets() (names []string, err error) {
+	const field = "sets"
+	if !d.accept('[') {
+		return nil, Invalid(field, "%s is not an array of names", d.value())
+	}
+	if d.accept(']') {
+		return nil, nil
+	}
+	for {
+		if len(names) == api.MaxLookupSets {
+			return nil, Invalid(field, "at most %d names are allowed, got more", api.MaxLookupSets)
+		}
+		at := field + "[" + strconv.Itoa(len(names)) + "]"
+		name, err := d.id(at, maxText)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(names, name) {
+			return nil, Invalid(at, "%q is given twice", Clip([]byte(name)))
+		}
+		names = append(names, name)
+		if d.accept(']') {
+			return names, nil
+		}
+		if !d.accept(',') {
+			return nil, d.syntax("',' or ']'")
+		}
+	}
+}
+
+// CountRequest is a decoded POST /v1/audience/count.
+type CountRequest struct {
+	Query   api.AudienceQuery
+	Total   bool // detail is "total"
+	Preview bool // channel is given
+	Channel string
+}
+
+// Count reads a body strictly.
+func DecodeCount(body []byte, bounds Bounds) (*CountRequest, error) {
+	d := newDecoder(body, bounds)
+	r := &CountRequest{}
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "channel":
+			text, err := d.str(name)
+			r.Preview, r.Channel = true, string(text)
+			return err
+		case "detail":
+			r.Total, err = d.detail(api.DetailSets, api.DetailTotal)
+			return err
+		case "max_users", "cursor":
+			return Invalid(name, "must be absent, because a count covers a whole audience, sample or part")
+		}
+		return d.queryOrUnknown(name)
+	})
+	if err == nil && !d.seen["audience"] {
+		err = Invalid("audience", "is required: the expression says whom to count; all means every user")
+	}
+	r.Query = d.asked
+	return r, err
+}

@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+)
+
+// PermitsRequest is a decoded POST /v1/permits. Whether its pacers are configured
+// is left to the caller.
+type PermitsRequest struct {
+	Pacers    []string // names, 1 to api.MaxPacers
+	Permits   int      // 0 to api.MaxPermits
+	MaxWait   time.Duration
+	RequestID string // "": none
+	MessageID string // "": none
+}
+
+// Permits reads a body strictly.
+func DecodePermits(body []byte) (*PermitsRequest, error) {
+	d := newDecoder(body, Bounds{})
+	r := &PermitsRequest{}
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "pacers":
+			r.Pacers, err = d.pacers()
+		case "permits":
+			r.Permits, err = d.permits()
+		case "max_wait":
+			r.MaxWait, err = d.maxWait()
+		case "request_id":
+			r.RequestID, err = d.id(name, api.MaxRequestID)
+		case "message_id":
+			r.MessageID, err = d.messageID()
+		default:
+			err = d.unknown(name)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !d.seen["pacers"]:
+		return nil, Invalid("pacers", "is required: name 1 to %d pacers", api.MaxPacers)
+	case !d.seen["permits"]:
+		return nil, Invalid("permits", "is required: the number of permits, 0 to %d", api.MaxPermits)
+	}
+	return r, nil
+}
+
+// pacers reads an array of names.
+func (d *decoder) pacers() (names []string, err error) {
+	const field = "pacers"
+	if !d.accept('[') {
+		return nil, Invalid(field, "%s is not an array of names", d.value())
+	}
+	if d.accept(']') {
+		return nil, Invalid(field, "must not be empty: name 1 to %d pacers", api.MaxPacers)
+	}
+	for {
+		if len(names) == api.MaxPacers {
+			return nil, Invalid(field, "must have at most %d names", api.MaxPacers)
+		}
+		name, err := d.pacer(field + "[" + strconv.Itoa(len(names)) + "]")
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+		if d.accept(']') {
+			return names, nil
+		}
+		if !d.accept(',') {
+			return nil, d.syntax("',' or ']'")
+		}
+	}
+}
+
+// pacer reads a name that a pacer may have.
+func (d *decoder) pacer(field string) (string, error) {
+	name, err := d.str(field)
+	if err == nil && !capping.IsName(string(name)) {
+		err = Invalid(field, "%q is not the name of a pacer", Clip(name))
+	}
+	return string(name), err
+}
+
+// permits reads a number of permits.
+func (d *decoder) permits() (int, error) {
+	d.skipSpace()
+	n, end := number(d.data, d.pos)
+	if end < 0 || n > api.MaxPermits {
+		return 0, Invalid("permits", "%s is not a number of permits (0 to %d)", d.value(), api.MaxPermits)
+	}
+	d.pos = end
+	return int(n), nil
+}
+
+// maxWait reads a duration.
+func (d *decoder) maxWait() (time.Duration, error) {
+	text, err := d.str("max_wait")
+	if err != nil {
+		return 0, err
+	}
+	wait, err := time.ParseDuration(string(text))
+	if err != nil || wait < 0 || wait > api.MaxWait {
+		return 0, Invalid("max_wait", "must be a duration from 0s to %dh, such as 2s or 250ms, got %q",
+			int(api.MaxWait.Hours()), Clip(text))
+	}
+	return wait, nil
+}

@@ -1,0 +1,255 @@
+package wire
+
+import (
+	"strings"
+
+	"capper/client/api"
+)
+
+// Bounds are what a request may hold.
+type Bounds struct {
+	IDs     int                     // most users in user_ids
+	Bitmap  int                     // most users in users_bitmap, and of an audience
+	Reserve func(bytes int64) error // makes sure of memory before it is taken
+	// NeedsChannel: the configuration requires a channel of each send, so no fault suggests a send without one.
+	NeedsChannel bool
+}
+
+// FilterRequest is a decoded POST /v1/filter.
+type FilterRequest struct {
+	Audience
+	MessageID string
+	Channel   string
+	Enforce   bool
+	Record    bool
+	Counts    bool // detail is "counts"
+	Waves     bool
+	At        string
+}
+
+// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check: users of a message.
+type MessageRequest struct {
+	Audience
+	MessageID string
+	Channel   string // "": of a release all, else a send without a channel
+}
+
+// decoder reads the members of a request.
+type decoder struct {
+	scanner
+	bounds Bounds
+	seen   map[string]bool
+	given  Audience
+	asked  api.AudienceQuery
+}
+
+func newDecoder(body []byte, bounds Bounds) *decoder {
+	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
+}
+
+// Filter reads a body strictly. What needs the policy or the clock,
+// channel and at, is checked by the caller.
+func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
+	d := newDecoder(body, bounds)
+	r := &FilterRequest{Enforce: true, Record: true}
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "message_id":
+			r.MessageID, err = d.messageID()
+		case "channel":
+			r.Channel, err = d.sendChannel(name)
+		case "user_ids", "users_bitmap":
+			err = d.users(name)
+		case "enforce":
+			r.Enforce, err = d.boolean(name)
+		case "record":
+			r.Record, err = d.boolean(name)
+		case "detail":
+			r.Counts, err = d.detail(api.DetailDenials, api.DetailCounts)
+		case "waves":
+			r.Waves, err = d.boolean(name)
+		case "at":
+			r.At, err = d.at()
+		default:
+			err = d.queryOrUnknown(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.Audience, err = d.audience(); err != nil {
+		return nil, err
+	}
+	return r, d.checkCombination(r)
+}
+
+// checkCombination checks what fields say of each other.
+func (d *decoder) checkCombination(r *FilterRequest) error {
+	switch {
+	case r.Record && r.MessageID == "":
+		return Invalid("message_id", "is required for a send that is recorded (1 to %d bytes)",
+			api.MaxMessageID)
+	case !r.Record && !r.Enforce:
+		return Invalid("enforce", "must not be false together with record false, because the call would "+
+			"neither decide nor record anything")
+	case d.seen["at"] && r.Record:
+		return Invalid("at", "requires record false, because a send is always recorded at the current time")
+	}
+	return nil
+}
+
+// Release reads a body strictly.
+func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
+	d := newDecoder(body, bounds)
+	return d.message(&bodyOfMessage{
+		noChannel: "all sends of the id", purpose: "it names the send to release", other: d.queryOrUnknown,
+	})
+}
+
+// bodyOfMessage says how the bodies of calls about users of a message differ.
+type bodyOfMessage struct {
+	noChannel string                  // what a channel that is left out means
+	purpose   string                  // of the message id
+	other     func(name string) error // reads a member that is none of a message and its users
+}
+
+func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
+	r := &MessageRequest{}
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "message_id":
+			r.MessageID, err = d.messageID()
+		case "channel":
+			r.Channel, err = d.channel(of.noChannel)
+		case "user_ids", "users_bitmap":
+			err = d.users(name)
+		default:
+			err = of.other(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !d.seen["message_id"] {
+		return nil, Invalid("message_id", "is required: %s (1 to %d bytes)", of.purpose, api.MaxMessageID)
+	}
+	r.Audience, err = d.audience()
+	return r, err
+}
+
+// ReleaseMessage reads a body strictly: the channel, "" for all.
+func DecodeReleaseMessage(body []byte) (channel string, err error) {
+	d := newDecoder(body, Bounds{})
+	err = d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		if name != "channel" {
+			return d.unknown(name)
+		}
+		channel, err = d.channel("all sends of the message")
+		return err
+	})
+	return channel, err
+}
+
+func (d *decoder) markSeen(name string) error {
+	if d.seen[name] {
+		return Invalid(Clip([]byte(name)), "the field is given twice")
+	}
+	d.seen[name] = true
+	return nil
+}
+
+// queryOrUnknown reads a field of api.AudienceQuery; others are refused.
+func (d *decoder) queryOrUnknown(name string) error {
+	known, err := d.query(name)
+	if !known {
+		return d.unknown(name)
+	}
+	return err
+}
+
+func (d *decoder) unknown(name string) error {
+	for _, known := range []string{
+		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
+		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
+		"cursor", "generation", "sets", "reason",
+	} {
+		switch {
+		case name == known:
+			return Invalid(name, "this call has no such field, but other calls have it")
+		case strings.EqualFold(name, known):
+			return Invalid(name, "this call has no such field: field names are lower case")
+		}
+	}
+	return Invalid(Clip([]byte(name)), "this call has no such field")
+}
+
+func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }
+
+// id reads a caller's own name of something, at most so many bytes.
+func (d *decoder) id(field string, most int) (string, error) {
+	id, err := d.str(field)
+	if err == nil && (len(id) == 0 || len(id) > most) {
+		err = Invalid(field, "has %d bytes and must have 1 to %d", len(id), most)
+	}
+	return string(id), err
+}
+
+// channel reads the name of a channel; without tells what leaving it out means.
+func (d *decoder) channel(without string) (string, error) {
+	name, err := d.str("channel")
+	if err == nil && len(name) == 0 {
+		err = Invalid("channel", "must not be empty: leave the field out for %s", without)
+	}
+	return string(name), err
+}
+
+// sendChannel reads the channel of a send.
+func (d *decoder) sendChannel(field string) (string, error) {
+	name, err := d.str("channel")
+	if err == nil && len(name) == 0 {
+		err = d.bounds.emptyChannel(field)
+	}
+	return string(name), err
+}
+
+// emptyChannel is the fault of a send whose channel has no name.
+func (b *Bounds) emptyChannel(field string) error {
+	if b.NeedsChannel {
+		return Invalid(field, "must not be empty, because the configuration requires a channel")
+	}
+	return Invalid(field, "must not be empty: leave the field out for a send without a channel")
+}
+
+// detail reads the field, which has the usual value or another: given says that it has the other.
+func (d *decoder) detail(usual, other string) (given bool, err error) {
+	text, err := d.str("detail")
+	if err != nil {
+		return false, err
+	}
+	switch string(text) {
+	case usual:
+		return false, nil
+	case other:
+		return true, nil
+	}
+	return false, Invalid("detail", "%q must be %q or %q", Clip(text), usual, other)
+}
+
+func (d *decoder) at() (string, error) {
+	at, err := d.str("at")
+	if err == nil && len(at) == 0 {
+		err = Invalid("at", "must not be empty: leave the field out to decide for the current time")
+	}
+	return string(at), err
+}

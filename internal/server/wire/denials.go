@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// denialTexts is what is the same for all users of a segment whom one thing denies,
+// made once: by segment code, reason and rule.
+type denialTexts struct {
+	d     *capping.Decisions
+	texts [][reasons][]denialText
+	zones map[*time.Location]string
+	place *time.Location // that of the user before, and its text
+	text  string
+}
+
+// cause is whom a text is the same for.
+type cause struct {
+	code uint8
+	by   capping.Reason
+	rule uint8
+}
+
+// denialText is the members of a denial between user_id and the value of retry_at.
+type denialText struct {
+	text   string // "": not made yet
+	byZone bool   // the users' time zones and the name of retry_at follow it
+}
+
+// denials writes each denied user.
+func (a *answer) denials() {
+	t := denialTexts{d: a.d, texts: make([][reasons][]denialText, len(a.d.Names)+1)}
+	var instants instantWriter
+	var last cause
+	var text *denialText
+	for i := range a.d.Verdicts {
+		v := &a.d.Verdicts[i]
+		if v.Outcome != capping.Denied {
+			continue
+		}
+		if text != nil {
+			a.out = append(a.out, ',')
+		}
+		if this := (cause{a.d.Codes[i], v.By, v.Rule}); text == nil || this != last {
+			text, last = t.of(i, v), this
+		}
+		a.out = append(a.out, `{"user_id":`...)
+		a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
+		a.out = append(a.out, text.text...)
+		if text.byZone {
+			a.out = append(a.out, t.zone(i)...)
+		}
+		a.out = instants.append(a.out, v.FreesAt)
+		a.out = append(a.out, '}')
+	}
+}
+
+func (t *denialTexts) of(i int, v *capping.Verdict) *denialText {
+	rows, rule := &t.texts[t.d.Codes[i]][v.By], int(v.Rule)
+	for rule >= len(*rows) {
+		*rows = append(*rows, denialText{})
+	}
+	found := &(*rows)[rule]
+	if found.text == "" {
+		*found = t.make(i, v)
+	}
+	return found
+}
+
+func (t *denialTexts) make(i int, v *capping.Verdict) denialText {
+	limit, most := t.d.Limit(i), 0
+	text := appendText([]byte(`,"segment":`), SegmentName(t.d.Segment(i)))
+	text = appendText(append(text, `,"limit":`...), t.d.DeniedBy(i))
+	if v.By == capping.BySuppression {
+		text = appendText(append(text, `,"set":`...), t.d.Set(i))
+	}
+	if limit != nil {
+		most = limit.Max
+	}
+	text = strconv.AppendInt(append(text, `,"max":`...), int64(most), 10)
+	switch {
+	case limit != nil && limit.UserZone, v.By == capping.ByQuiet:
+		return denialText{string(text), true}
+	}
+	return denialText{string(append(text, `,"retry_at":`...)), false}
+}
+
+// zone is the time zone by which user i was denied, and the name of retry_at.
+func (t *denialTexts) zone(i int) string {
+	place := t.d.Zone(i)
+	if place == t.place && t.text != "" {
+		return t.text
+	}
+	text, ok := t.zones[place]
+	if !ok {
+		if t.zones == nil {
+			t.zones = map[*time.Location]string{}
+		}
+		text = string(append(appendText([]byte(`,"timezone":`), place.String()), `,"retry_at":`...))
+		t.zones[place] = text
+	}
+	t.place, t.text = place, text
+	return text
+}

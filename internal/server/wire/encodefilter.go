@@ -1,0 +1,242 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// answer writes the response of a filter call by appending: no reflection, no
+// value per user.
+type answer struct {
+	out     []byte
+	scratch []byte // of bitmaps
+	users   []capping.UserID
+	d       *capping.Decisions
+	s       *Summary
+	r       *FilterRequest
+}
+
+// Filter appends the answer of a filter call to dst.
+func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
+	a := &answer{out: dst, d: d, s: s, r: r}
+	a.raw(`{`)
+	if r.Bitmap {
+		a.bitmaps()
+	} else {
+		a.lists()
+	}
+	if r.Waves {
+		a.waves()
+	}
+	a.taken(&r.Audience)
+	a.summary()
+	a.raw(`,"generation":`).text(d.Generation)
+	a.raw(`,"config_version":`).text(d.Policy.Version)
+	a.raw("}\n")
+	return a.out
+}
+
+func (a *answer) raw(s string) *answer {
+	a.out = append(a.out, s...)
+	return a
+}
+
+func (a *answer) number(n int) *answer {
+	a.out = strconv.AppendInt(a.out, int64(n), 10)
+	return a
+}
+
+func (a *answer) text(s string) *answer {
+	a.out = appendText(a.out, s)
+	return a
+}
+
+// appendText appends s as a JSON string.
+func appendText(dst []byte, s string) []byte {
+	quoted, err := json.Marshal(s)
+	if err != nil { // a string always encodes
+		quoted = []byte(`""`)
+	}
+	return append(dst, quoted...)
+}
+
+func isAllowed(o capping.Outcome) bool     { return o == capping.Allowed || o == capping.Replayed }
+func isReplayed(o capping.Outcome) bool    { return o == capping.Replayed }
+func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
+
+// lists writes the decisions of a request with user_ids.
+func (a *answer) lists() {
+	a.raw(`"allowed":`).list(a.pick(a.s.Allowed, isAllowed))
+	a.raw(`,"replayed":`).list(a.pick(a.s.Replayed, isReplayed))
+	if !a.r.Counts {
+		a.raw(`,"denied":[`).denials()
+		a.raw(`]`)
+	}
+	a.raw(`,"unavailable":`).list(a.pick(a.s.Unavailable, isUnavailable))
+}
+
+// bitmaps writes the decisions of a request with users_bitmap.
+func (a *answer) bitmaps() {
+	a.raw(`"allowed_bitmap":`).bitmap(a.pick(a.s.Allowed, isAllowed))
+	a.raw(`,"replayed_bitmap":`).bitmap(a.pick(a.s.Replayed, isReplayed))
+	if !a.r.Counts {
+		a.raw(`,"denied_bitmaps":{`).deniedBitmaps()
+		a.raw(`}`)
+	}
+	a.raw(`,"unavailable_bitmap":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
+}
+
+// pick is the n users with a matching outcome, in the order of the request.
+// The next call overwrites it.
+func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
+	if n == len(a.d.Users) {
+		return a.d.Users
+	}
+	a.users = a.users[:0]
+	if n == 0 {
+		return a.users
+	}
+	for i, v := range a.d.Verdicts {
+		if match(v.Outcome) {
+			a.users = append(a.users, a.d.Users[i])
+		}
+	}
+	return a.users
+}
+
+func (a *answer) list(users []capping.UserID) *answer {
+	a.out = append(a.out, '[')
+	a.out = appendIDs(a.out, users)
+	a.out = append(a.out, ']')
+	return a
+}
+
+func appendIDs(dst []byte, users []capping.UserID) []byte {
+	for i, user := range users {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendUint(dst, uint64(user), 10)
+	}
+	return dst
+}
+
+func (a *answer) bitmap(users []capping.UserID) *answer {
+	a.out, a.scratch = appendBase64Bitmap(a.out, a.scratch, users)
+	return a
+}
+
+// deniedBitmaps writes the denied users by the name of what denied them.
+func (a *answer) deniedBitmaps() {
+	lists := map[string]*[]capping.UserID{}
+	for _, limit := range a.s.byLimit() {
+		users := make([]capping.UserID, 0, limit.users)
+		lists[limit.name] = &users
+	}
+	var byRule [reasons][][]*[]capping.UserID // the list of each reason, segment code and rule
+	for code := range a.s.denials {
+		for by, rows := range a.s.denials[code] {
+			found := make([]*[]capping.UserID, len(rows))
+			for rule := range rows {
+				found[rule] = lists[rows[rule].limit]
+			}
+			byRule[by] = append(byRule[by], found)
+		}
+	}
+	for i := range a.d.Verdicts {
+		if v := &a.d.Verdicts[i]; v.Outcome == capping.Denied {
+			users := byRule[v.By][a.d.Codes[i]][v.Rule]
+			*users = append(*users, a.d.Users[i])
+		}
+	}
+	for i, limit := range a.s.byLimit() {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.text(limit.name).raw(`:`).bitmap(*lists[limit.name])
+	}
+}
+
+func (a *answer) summary() {
+	s := a.s
+	a.raw(`,"summary":{"requested":`).number(s.Requested + a.r.Duplicates)
+	a.raw(`,"allowed":`).number(s.Allowed)
+	a.raw(`,"denied":`).counts(s.byLimit())
+	a.raw(`,"unavailable":`).number(s.Unavailable)
+	a.raw(`,"duplicates":`).number(a.r.Duplicates)
+	a.raw(`,"replayed":`).number(s.Replayed)
+	a.raw(`,"segments":{`)
+	for i, c := range s.bySegment(a.d.Names) {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.text(c.name).raw(`:{"requested":`).number(c.Requested).raw(`,"allowed":`).number(c.Allowed).raw(`}`)
+	}
+	a.raw(`}`)
+	if sets := s.bySet(); len(sets) > 0 {
+		a.raw(`,"suppressed":`).counts(sets)
+	}
+	if limits := s.byShadow(); len(limits) > 0 {
+		a.raw(`,"shadow_denied":`).counts(limits)
+	}
+	a.raw(`}`)
+}
+
+// counts writes an object of numbers.
+func (a *answer) counts(counts []count) *answer {
+	a.raw(`{`)
+	for i, c := range counts {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.text(c.name).raw(`:`).number(c.users)
+	}
+	return a.raw(`}`)
+}
+
+// instantWriter writes instants, and remembers the day of the last one: a day's
+// date is the dear part.
+type instantWriter struct {
+	day  int64 // since the instant 0, plus 1; 0: none yet
+	date [len("2006-01-02T")]byte
+}
+
+const millisPerDay = 24 * 60 * 60 * 1000
+
+// append appends an instant as a JSON string; Never, the instant of what no
+// waiting helps, is null.
+func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
+	if at >= capping.Never {
+		return append(dst, "null"...)
+	}
+	if day := int64(at)/millisPerDay + 1; day != c.day {
+		c.day = day
+		copy(c.date[:], at.Time().Format("2006-01-02T"))
+	}
+	ms := int(int64(at) % millisPerDay)
+	dst = append(dst, '"')
+	dst = append(dst, c.date[:]...)
+	dst = append(appendTwo(dst, ms/3600000), ':')
+	dst = append(appendTwo(dst, ms/60000%60), ':')
+	dst = append(appendTwo(dst, ms/1000%60), '.')
+	dst = append(dst, byte('0'+ms/100%10))
+	dst = appendTwo(dst, ms%100)
+	return append(dst, 'Z', '"')
+}
+
+func appendTwo(dst []byte, n int) []byte {
+	return append(dst, byte('0'+n/10), byte('0'+n%10))
+}
+
+// appendBase64Bitmap appends the users, which must ascend, as a JSON string.
+// scratch is a buffer to use; it is returned for the next call.
+func appendBase64Bitmap(dst, scratch []byte, users []capping.UserID) (extended, scratchOut []byte) {
+	scratch = bitmap.AppendSorted(scratch[:0], users)
+	dst = append(dst, '"')
+	dst = base64.StdEncoding.AppendEncode(dst, scratch)
+	return append(dst, '"'), scratch
+}

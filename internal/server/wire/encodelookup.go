@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"capper/client/api"
+)
+
+// Lookup appends the answer of a lookup to dst.
+func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
+	a := &answer{out: dst}
+	a.raw(`{"generation":`).text(m.Generation)
+	if r.Bitmap {
+		a.raw(`,"segments":{`).segmentBitmaps(m)
+		a.raw(`},"sets":{`).setBitmaps(m)
+		a.raw(`}`).taken(&r.Audience)
+	} else {
+		a.raw(`,"users":[`).memberships(m)
+		a.raw(`]`)
+	}
+	a.raw("}\n")
+	return a.out
+}
+
+// combination is what users are in.
+type combination struct {
+	sets uint64
+	code uint8
+}
+
+// memberships writes what each user is in. What is the same for all users of a
+// combination of segment and sets is made once.
+func (a *answer) memberships(m *membership) {
+	texts := map[combination]string{}
+	var last combination
+	text := ""
+	for i, user := range m.Users {
+		this := combination{code: m.Codes[i]}
+		if m.In != nil {
+			this.sets = m.In[i]
+		}
+		if text == "" || this != last {
+			if text = texts[this]; text == "" {
+				text = textOf(m, this)
+				texts[this] = text
+			}
+			last = this
+		}
+		if i > 0 {
+			a.out = append(a.out, ',')
+		}
+		a.out = append(a.out, `{"user_id":`...)
+		a.out = strconv.AppendUint(a.out, uint64(user), 10)
+		a.out = append(a.out, text...)
+	}
+}
+
+// textOf is the members of an answer after user_id.
+func textOf(m *membership, c combination) string {
+	text := appendText([]byte(`,"segment":`), segmentOf(m, int(c.code)))
+	text = append(text, `,"sets":[`...)
+	for k, first := 0, true; k < len(m.Sets); k++ {
+		if c.sets>>k&1 == 0 {
+			continue
+		}
+		if !first {
+			text = append(text, ',')
+		}
+		text, first = appendText(text, m.Sets[k]), false
+	}
+	return string(append(text, `]}`...))
+}
+
+// segmentOf is the name of a segment by its code, as callers see it.
+func segmentOf(m *membership, code int) string {
+	if code == 0 {
+		return SegmentName("")
+	}
+	return SegmentName(m.Names[code-1])
+}
+
+// segmentBitmaps writes the users of each segment that has any.
+func (a *answer) segmentBitmaps(m *membership) {
+	lists := make([][]uint32, len(m.Names)+1)
+	for i, user := range m.Users {
+		lists[m.Codes[i]] = append(lists[m.Codes[i]], user)
+	}
+	first := true
+	for code, users := range lists {
+		if len(users) == 0 {
+			continue
+		}
+		if !first {
+			a.raw(`,`)
+		}
+		first = false
+		a.text(segmentOf(m, code)).raw(`:`).bitmap(users)
+	}
+}
+
+// setBitmaps writes the users of each set that was asked for.
+func (a *answer) setBitmaps(m *membership) {
+	for k, name := range m.Sets {
+		a.users = a.users[:0]
+		for i, user := range m.Users {
+			if m.In[i]>>k&1 == 1 {
+				a.users = append(a.users, user)
+			}
+		}
+		if k > 0 {
+			a.raw(`,`)
+		}
+		a.text(name).raw(`:`).bitmap(a.users)
+	}
+}
+
+// taken writes whom a call with an audience was about.
+func (a *answer) taken(of *Audience) {
+	if of.Taken == nil {
+		return
+	}
+	text, err := json.Marshal(of.Taken)
+	if err != nil { // a struct of texts and numbers always encodes
+		text = []byte(`null`)
+	}
+	a.raw(`,"audience":`)
+	a.out = append(a.out, text...)
+}
+
+// Members appends a page of members to dst.
+func EncodeMembers(dst []byte, page *api.Members) []byte {
+	a := &answer{out: dst}
+	a.raw(`{"generation":`).text(page.Generation)
+	a.raw(`,"name":`).text(page.Name)
+	a.raw(`,"user_ids":`).list(page.UserIDs)
+	if page.Next == nil {
+		return a.raw(`,"next":null}` + "\n").out
+	}
+	return a.raw(`,"next":`).number(int(*page.Next)).raw("}\n").out
+}

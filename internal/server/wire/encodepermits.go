@@ -1,0 +1,128 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/pacing"
+)
+
+// Permits appends the answer of a permits call to dst. messageID is the call's.
+func EncodePermits(dst []byte, messageID string, given *pacing.Answer) []byte {
+	a := &answer{out: dst}
+	a.raw(`{"granted":`).number(given.Granted)
+	a.raw(`,"slots":[`).slots(given.Runs)
+	a.raw(`]`)
+	if given.Replayed {
+		a.raw(`,"replayed":true`)
+	}
+	a.raw(`,"refused":`).number(given.Refused)
+	if given.Refused > 0 {
+		a.limitedBy(given)
+		a.raw(`,"retry_after_ms":`).millis(given.Next)
+	}
+	a.raw(`,"pacers":[`)
+	for i := range given.Pacers {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		a.pacer(&given.Pacers[i], &given.States[i], messageID)
+	}
+	a.raw("]}\n")
+	return a.out
+}
+
+// slots writes the runs as waits from now. Permits of slots that are past may be
+// used at once.
+func (a *answer) slots(runs []pacing.WaitRun) {
+	due, first := 0, true
+	flush := func() {
+		if due > 0 {
+			a.slot(&first, 0, 0, due)
+			due = 0
+		}
+	}
+	for _, r := range runs {
+		past := r.Past()
+		due += past
+		if r.Permits == past {
+			continue
+		}
+		flush()
+		if r.Every == 0 || r.Burst == 1 {
+			a.slot(&first, r.WaitOf(past), r.Every, r.Permits-past)
+			continue
+		}
+		for past < r.Permits {
+			n := min(r.Burst, r.Permits-past)
+			a.slot(&first, r.WaitOf(past), 0, n)
+			past += n
+		}
+	}
+	flush()
+}
+
+func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
+	if !*first {
+		a.raw(`,`)
+	}
+	*first = false
+	a.raw(`{"wait_ms":`).millis(wait)
+	if every > 0 && permits > 1 {
+		a.raw(`,"every_ms":`).millis(every)
+	}
+	a.raw(`,"permits":`).number(permits)
+	a.raw(`}`)
+}
+
+// limitedBy writes which limit the next permit waits for. There is none where it
+// need not wait: a repeated call is refused what it was refused at first.
+func (a *answer) limitedBy(given *pacing.Answer) {
+	if given.Target < 0 {
+		return
+	}
+	a.raw(`,"limited_by":{"pacer":`).text(given.Pacers[given.Target].Name)
+	a.raw(`,"limit":`).text(limitName(&given.Pacers[given.Target], given.Limit))
+	a.raw(`}`)
+}
+
+// limitName is how answers name a limit of a grant.
+func limitName(p *pacing.Pacer, limit int) string {
+	if limit == pacing.ByQueue {
+		return "queue"
+	}
+	return p.LimitName(limit)
+}
+
+// pacer writes what a pacer has given out.
+func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, messageID string) {
+	a.raw(`{"name":`).text(p.Name)
+	if p.PerMessage {
+		a.raw(`,"per":`).text(api.PerMessage)
+		a.raw(`,"message_id":`).text(messageID)
+	}
+	a.raw(`,"queue_ms":`).millis(state.Queue)
+	a.raw(`,"next_ms":`).millis(state.Next)
+	if i := p.Fullest(state); i >= 0 {
+		a.raw(`,"used":`).number(state.Used[i])
+		a.raw(`,"max":`).number(p.Limits[i].Max)
+		a.raw(`,"window":`).text(p.LimitName(i))
+	}
+	a.raw(`}`)
+}
+
+// millis writes a duration that is not negative as api.Millis does.
+func (a *answer) millis(d time.Duration) *answer {
+	micros := d.Microseconds()
+	a.out = strconv.AppendInt(a.out, micros/1000, 10)
+	if rest := micros % 1000; rest > 0 {
+		digits := [4]byte{'.', byte('0' + rest/100), byte('0' + rest/10%10), byte('0' + rest%10)}
+		n := len(digits)
+		for digits[n-1] == '0' {
+			n--
+		}
+		a.out = append(a.out, digits[:n]...)
+	}
+	return a
+}

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+)
+
+// ForecastRequest is a decoded POST /v1/forecast.
+type ForecastRequest struct {
+	Audience
+	Channel string
+	At      []string // at most api.MaxForecasts
+}
+
+// Forecast reads a body strictly. What needs the policy or the clock, channel and at, is
+// checked by the caller.
+func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
+	d := newDecoder(body, bounds)
+	r := &ForecastRequest{}
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "channel":
+			r.Channel, err = d.sendChannel(name)
+		case "user_ids", "users_bitmap":
+			err = d.users(name)
+		case "at":
+			r.At, err = d.times()
+		default:
+			err = d.queryOrUnknown(name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Audience, err = d.audience()
+	return r, err
+}
+
+// times reads an array of times, whose form is left to ForecastTimes.
+func (d *decoder) times() (times []string, err error) {
+	const field = "at"
+	if !d.accept('[') {
+		return nil, Invalid(field, "%s is not an array of times", d.value())
+	}
+	if d.accept(']') {
+		return nil, Invalid(field, "must not be empty: leave the field out to decide for the current time")
+	}
+	for {
+		if len(times) == api.MaxForecasts {
+			return nil, Invalid(field, "at most %d times are allowed, got more", api.MaxForecasts)
+		}
+		at, err := d.id(timeField(len(times)), maxText)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, at)
+		if d.accept(']') {
+			return times, nil
+		}
+		if !d.accept(',') {
+			return nil, d.syntax("',' or ']'")
+		}
+	}
+}
+
+func timeField(i int) string { return "at[" + strconv.Itoa(i) + "]" }
+
+// ForecastTimes are the instants of the times, of none the current one.
+func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
+	current := capping.InstantOf(now)
+	if len(at) == 0 {
+		return []capping.Instant{current}, nil
+	}
+	times := make([]capping.Instant, len(at))
+	for i, text := range at {
+		instant, err := forecastAt(timeField(i), text, now)
+		if err != nil {
+			return nil, err
+		}
+		times[i] = max(instant, current)
+	}
+	return times, nil
+}

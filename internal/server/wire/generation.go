@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/audience"
+	"capper/internal/segments"
+)
+
+// notYetFor is after how long at most a caller tries again with a generation that is to
+// come: it is looked for at once, and then read.
+const notYetFor = 5 * time.Second
+
+// Pin returns the generation in use, or an earlier one that is kept, and keeps it; of "" it
+// returns the one in use and keeps nothing. The error is a *segments.GoneError, or a
+// *segments.NotYetError. It is called by many goroutines.
+type Pin func(generation string) (*segments.Snapshot, error)
+
+// Generation is the generation of a name, "" for the one in use; field is the one of the
+// request that named it.
+func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
+	s, err := p(name)
+	if err == nil {
+		return s, nil
+	}
+	if later := (*segments.NotYetError)(nil); errors.As(err, &later) {
+		f := FieldFailure(api.CodeUnavailable, field, "%s; try again", strings.TrimPrefix(later.Error(), field+" "))
+		f.RetryAfter = min(max(later.Interval, time.Second), notYetFor)
+		return nil, f
+	}
+	if gone := (*segments.GoneError)(nil); !errors.As(err, &gone) || name == "" {
+		f := NewFailure(api.CodeUnavailable, "no generation of segments is loaded: /v1/status shows the reason")
+		f.Cause = err
+		return nil, f
+	}
+	return nil, FieldFailure(api.CodeGone, field, "%s; start again with the generation in use",
+		strings.TrimPrefix(clipped(err, name), field+" "))
+}
+
+// Pinned is Generation, and keeps the one in use, too.
+func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
+	s, err := p.Generation(field, name)
+	if err == nil && name == "" {
+		return p.Generation(field, s.Generation())
+	}
+	return s, err
+}
+
+// clipped is the text of an error about a caller's name of any length.
+func clipped(err error, name string) string {
+	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
+}
+
+// List is what a generation has.
+func SegmentList(s *segments.Snapshot) *api.Segments {
+	list := &api.Segments{Generation: s.Generation(), CreatedAt: s.CreatedAt(), Segments: []api.SegmentInfo{}}
+	for kind, sizes := range map[string][]segments.SegmentSize{api.KindSegment: s.Segments(), api.KindSet: s.Sets()} {
+		for _, size := range sizes {
+			list.Segments = append(list.Segments, api.SegmentInfo{Name: size.Name, Kind: kind, Users: size.Cardinality,
+				SizeBytes: size.SizeBytes})
+		}
+	}
+	slices.SortStableFunc(list.Segments, func(a, b api.SegmentInfo) int { return strings.Compare(a.Kind, b.Kind) })
+	return list
+}
+
+// meant says which of the names was probably meant.
+func meant(name string, names []string) string {
+	if nearest := audience.Nearest(name, names); nearest != "" {
+		return fmt.Sprintf("; the nearest is %q", nearest)
+	}
+	return ""
+}

@@ -1,0 +1,24 @@
+package wire
+
+import (
+	"capper/client/api"
+)
+
+// Accept reads the reason of an acceptance strictly.
+func DecodeAccept(body []byte, bounds Bounds) (reason string, err error) {
+	d := newDecoder(body, bounds)
+	err = d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		if name != "reason" {
+			return d.unknown(name)
+		}
+		reason, err = d.id("reason", api.MaxReason)
+		return err
+	})
+	if err == nil && reason == "" {
+		err = Invalid("reason", "is required: say what was checked (1 to %d bytes)", api.MaxReason)
+	}
+	return reason, err
+}

@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"capper/client/api"
+)
+
+// Parameters are those of a call's query, by name: each of the known ones at most
+// once, and not empty.
+func DecodeParameters(query string, known []string) (map[string]string, error) {
+	if query == "" {
+		return nil, nil
+	}
+	shown := Clip([]byte(query))
+	if len(known) == 0 {
+		return nil, NewFailure(api.CodeInvalidRequest, "the query %q is not allowed: this call has no query "+
+			"parameters", shown)
+	}
+	given, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, NewFailure(api.CodeInvalidRequest, "the query %q is not valid in a URL: %s", shown, err)
+	}
+	parameters := map[string]string{}
+	for name, values := range given {
+		field := Clip([]byte(name))
+		switch {
+		case !slices.Contains(known, name):
+			return nil, Invalid(field, "the parameter does not exist: this call has %s",
+				strings.Join(known, ", "))
+		case len(values) > 1:
+			return nil, Invalid(field, "the parameter is given %d times", len(values))
+		case values[0] == "" || len(values[0]) > maxText:
+			return nil, Invalid(field, "has %d bytes and must have 1 to %d", len(values[0]), maxText)
+		}
+		parameters[name] = values[0]
+	}
+	return parameters, nil
+}
+
+// PageOf are the parameters after and max of a page: the ids from first on, at most so
+// many. Left out, a page begins with the first id and has usual ids, or most where that is less.
+func PageOf(parameters map[string]string, usual, most int) (first uint64, n int, err error) {
+	n = min(usual, most)
+	if text, given := parameters["after"]; given {
+		after, ok := UserID(text)
+		if !ok {
+			return 0, 0, Invalid("after", "%s is not a user id (0 to 4294967295)", Clip([]byte(text)))
+		}
+		first = uint64(after) + 1
+	}
+	if text, given := parameters["max"]; given {
+		wanted, ok := UserID(text)
+		if !ok || wanted < 1 || int64(wanted) > int64(most) {
+			return 0, 0, Invalid("max", "%s is not a number from 1 to %d", Clip([]byte(text)), most)
+		}
+		n = int(wanted)
+	}
+	return first, n, nil
+}

@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"cmp"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+)
+
+// Policy is a policy as callers see it; widening is how much longer rolling windows are.
+func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
+	told := &api.Policy{
+		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),
+		Segments: map[string][]api.Limit{}, ToleranceMS: widening.Milliseconds(), RequireChannel: policy.RequireChannel,
+	}
+	for name, channel := range policy.Channels {
+		told.Channels[name] = uint8(channel)
+	}
+	for segment, limits := range policy.Segments {
+		told.Segments[segment] = limitsOf(limits, policy)
+	}
+	for i := range policy.Suppress {
+		told.Suppress = append(told.Suppress, suppressionOf(&policy.Suppress[i], policy))
+	}
+	told.Holdout = holdoutOf(policy)
+	for i := range policy.Quiet {
+		told.Quiet = append(told.Quiet, quietOf(&policy.Quiet[i], policy))
+	}
+	if policy.UsesZones() {
+		told.Timezone = cmp.Or(policy.Zone, time.UTC).String()
+	}
+	return told
+}
+
+func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppression {
+	return api.Suppression{Set: s.Set, Channels: channelNames(s.Channels, policy), EvenExempt: s.EvenExempt}
+}
+
+// holdoutOf is the policy's holdout; nil: it has none.
+func holdoutOf(policy *capping.Policy) *api.Holdout {
+	h := policy.Holdout
+	if h == nil {
+		return nil
+	}
+	return &api.Holdout{Percent: h.Share.Percent(), Salt: h.Share.Salt(), Channels: channelNames(h.Channels, policy)}
+}
+
+func quietOf(q *capping.Quiet, policy *capping.Policy) api.Quiet {
+	zone := userZone
+	if !q.UserZone {
+		zone = cmp.Or(q.Location, time.UTC).String()
+	}
+	return api.Quiet{
+		From: q.Hours.From.String(), To: q.Hours.To.String(), Zone: zone,
+		Channels: channelNames(q.Channels, policy), Sets: q.Sets,
+	}
+}
+
+// userZone is what stands for a time zone where it is the user's own.
+const userZone = "user"
+
+func channelNames(set capping.ChannelSet, policy *capping.Policy) (names []string) {
+	for _, channel := range set.Channels() {
+		names = append(names, policy.ChannelName(channel))
+	}
+	return names
+}
+
+func limitsOf(limits []capping.Limit, policy *capping.Policy) []api.Limit {
+	answers := make([]api.Limit, len(limits))
+	for i := range limits {
+		answers[i] = limitOf(&limits[i], policy)
+	}
+	return answers
+}
+
+func limitOf(l *capping.Limit, policy *capping.Policy) api.Limit {
+	answer := api.Limit{
+		Name: l.Name, Max: l.Max, Window: l.Span(), Calendar: string(l.Calendar), Shadow: l.Shadow,
+		Channels: channelNames(l.Channels, policy),
+	}
+	switch {
+	case l.Calendar == "":
+	case l.UserZone:
+		answer.Timezone = userZone
+	default:
+		answer.Timezone = cmp.Or(l.Location, time.UTC).String()
+	}
+	return answer
+}

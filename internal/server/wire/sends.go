@@ -1,0 +1,308 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+)
+
+// ImportRequest is a decoded POST /v1/sends.
+type ImportRequest struct {
+	Sends    []importedSend
+	Messages []string // those that are named; 0: none is
+	Channels []string // the same
+}
+
+// importedSend is one of its sends.
+type importedSend struct {
+	User    capping.UserID
+	At      capping.Instant // may be before 2024
+	Message int             // its place in Messages
+	Channel int             // its place in Channels
+}
+
+// names are different names by their places.
+type names struct {
+	all    []string
+	places map[string]int
+}
+
+func newNames() names { return names{[]string{""}, map[string]int{"": 0}} }
+
+func (n *names) place(name []byte) int {
+	place, known := n.places[string(name)]
+	if !known {
+		place = len(n.all)
+		n.all = append(n.all, string(name))
+		n.places[n.all[place]] = place
+	}
+	return place
+}
+
+// importDecoder reads sends.
+type importDecoder struct {
+	*decoder
+	latest             capping.Instant
+	messages, channels names
+	sends              []importedSend
+}
+
+const (
+	sendBytes    = 40 // of memory, for each send
+	shortestSend = 40 // of JSON
+)
+
+// Import reads a body strictly. No send is later than latest; those that are younger than now are of now, but
+// for those without a message id, which nothing but their time tells apart: they are refused.
+// Whether its channels are configured is for the caller to check.
+func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
+	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
+		channels: newNames()}
+	message, channel := 0, 0
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "message_id":
+			message, err = d.message(name)
+		case "channel":
+			channel, err = d.channelOf(name)
+		case "sends":
+			err = d.array()
+		default:
+			err = d.unknown(name)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(d.sends) == 0:
+		return nil, Invalid("sends", "is empty: at least one send is required")
+	}
+	current := capping.InstantOf(now)
+	for i := range d.sends {
+		send := &d.sends[i]
+		if send.Message == 0 {
+			send.Message = message
+		}
+		if send.Message == 0 && send.At > current {
+			return nil, Invalid(fmt.Sprintf("sends[%d].at", i),
+				"%s is later than the clock of the service, %s: a send without a message_id is identified by its "+
+					"time, so repeat it later, or add its message_id",
+				send.At.Time().Format(api.Milliseconds), current.Time().Format(api.Milliseconds))
+		}
+		send.At = min(send.At, current)
+		if send.Channel == 0 {
+			send.Channel = channel
+		}
+	}
+	return &ImportRequest{d.sends, d.messages.all, d.channels.all}, nil
+}
+
+// array reads the sends.
+func (d *importDecoder) array() error {
+	const field = "sends"
+	if !d.accept('[') {
+		return Invalid(field, "%s is not an array of sends", d.value())
+	}
+	if d.accept(']') {
+		return nil
+	}
+	room := min((len(d.data)-d.pos)/shortestSend+1, d.bounds.IDs)
+	if err := d.bounds.Reserve(int64(room) * sendBytes); err != nil {
+		return err
+	}
+	d.sends = make([]importedSend, 0, room)
+	for {
+		if len(d.sends) == d.bounds.IDs {
+			return FieldFailure(api.CodeTooLarge, field, "has more than %d sends: split the batch", d.bounds.IDs)
+		}
+		send, err := d.send()
+		if err != nil {
+			return err
+		}
+		d.sends = append(d.sends, send)
+		if d.accept(']') {
+			return nil
+		}
+		if !d.accept(',') {
+			return d.syntax("',' or ']'")
+		}
+	}
+}
+
+// path names a field of the send that is being read.
+func (d *importDecoder) path(name string) string {
+	path := "sends[" + strconv.Itoa(len(d.sends)) + "]"
+	if name != "" {
+		path += "." + name
+	}
+	return path
+}
+
+// The fields of a send, a bit each.
+const (
+	sendUser = 1 << iota
+	sendAt
+	sendChannel
+	sendMessage
+)
+
+// send reads one send. What it costs is a few comparisons a field: paths are made for errors only.
+func (d *importDecoder) send() (send importedSend, err error) {
+	if !d.accept('{') {
+		return send, Invalid(d.path(""), "%s is not an object", d.value())
+	}
+	seen := 0
+	if !d.accept('}') {
+		err = d.members(func(name string) (err error) {
+			field := fieldOf(name)
+			if field&seen != 0 {
+				return Invalid(d.path(name), "the field is given twice")
+			}
+			seen |= field
+			switch field {
+			case sendUser:
+				send.User, err = d.user()
+			case sendAt:
+				send.At, err = d.sentAt()
+			case sendChannel:
+				send.Channel, err = d.channelOf("")
+			case sendMessage:
+				send.Message, err = d.message("")
+			default:
+				err = Invalid(d.path(Clip([]byte(name))),
+					"a send has no such field: its fields are user_id, at, channel and message_id")
+			}
+			return err
+		})
+	}
+	switch {
+	case err != nil:
+		return send, err
+	case seen&sendUser == 0:
+		return send, Invalid(d.path("user_id"), "is required: the user who received the message")
+	case seen&sendAt == 0:
+		return send, Invalid(d.path("at"), "is required: the time of the send")
+	}
+	return send, nil
+}
+
+func fieldOf(name string) int {
+	switch name {
+	case "user_id":
+		return sendUser
+	case "at":
+		return sendAt
+	case "channel":
+		return sendChannel
+	case "message_id":
+		return sendMessage
+	}
+	return 0
+}
+
+func (d *importDecoder) user() (capping.UserID, error) {
+	d.skipSpace()
+	user, end := number(d.data, d.pos)
+	if end < 0 {
+		return 0, Invalid(d.path("user_id"), "%s is not a user id (0 to 4294967295)", d.value())
+	}
+	d.pos = end
+	return user, nil
+}
+
+// plain reads a string without escapes where there is one, and else is of any value that is not one.
+func (d *importDecoder) plain(field, name string) ([]byte, error) {
+	if field == "" {
+		field = d.path(name)
+	}
+	return d.str(field)
+}
+
+func (d *importDecoder) message(field string) (int, error) {
+	id, err := d.plain(field, "message_id")
+	switch {
+	case err != nil:
+		return 0, err
+	case len(id) == 0 || len(id) > api.MaxMessageID:
+		if field == "" {
+			field = d.path("message_id")
+		}
+		return 0, Invalid(field, "has %d bytes and must have 1 to %d: leave the field out for none", len(id),
+			api.MaxMessageID)
+	}
+	return d.messages.place(id), nil
+}
+
+func (d *importDecoder) channelOf(field string) (int, error) {
+	name, err := d.plain(field, "channel")
+	switch {
+	case err != nil:
+		return 0, err
+	case len(name) == 0:
+		if field == "" {
+			field = d.path("channel")
+		}
+		return 0, d.bounds.emptyChannel(field)
+	}
+	return d.channels.place(name), nil
+}
+
+// sentAt reads the time of a send.
+func (d *importDecoder) sentAt() (capping.Instant, error) {
+	text, err := d.plain("", "at")
+	if err != nil {
+		return 0, err
+	}
+	at, err := time.Parse(time.RFC3339, string(text))
+	if err != nil || !looksRFC3339(text) {
+		return 0, Invalid(d.path("at"), "%q is not an RFC 3339 time such as 2026-11-20T09:12:44.120Z",
+			Clip(text))
+	}
+	instant := capping.InstantOf(at)
+	if instant > d.latest {
+		return 0, Invalid(d.path("at"), "%s is in the future: the time is now %s", Clip(text),
+			d.latest.Time().Format(api.Milliseconds))
+	}
+	return instant, nil
+}
+
+// looksRFC3339 is what the regular expression rfc3339 says of a text that the time package
+// takes, and cheaper: its numbers have all their digits, and a fraction follows a point.
+func looksRFC3339(text []byte) bool {
+	const form = "2006-01-02T15:04:05"
+	if len(text) < len(form)+1 {
+		return false
+	}
+	for i := range form {
+		if digit := text[i] - '0'; form[i] >= '0' && form[i] <= '9' {
+			if digit > 9 {
+				return false
+			}
+		} else if text[i] != form[i] {
+			return false
+		}
+	}
+	rest := text[len(form):]
+	if rest[0] == '.' {
+		n := 1
+		for n < len(rest) && rest[n]-'0' <= 9 {
+			n++
+		}
+		if n == 1 {
+			return false
+		}
+		rest = rest[n:]
+	}
+	if len(rest) == 1 {
+		return rest[0] == 'Z'
+	}
+	return len(rest) == 6 && (rest[0] == '+' || rest[0] == '-') && string(rest[1:3]) <= "23" && rest[3] == ':' &&
+		rest[4] <= '5'
+}

@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/capping"
+)
+
+// FuzzDecodeImport compares the decoder with one made of encoding/json's tokens: both
+// accept the same bodies, and read the same from them.
+func FuzzDecodeImport(f *testing.F) {
+	for _, seed := range []string{
+		`{"sends":[{"user_id":1,"at":"2026-11-20T09:00:00.5Z"}]}`,
+		`{"sends":[{"user_id":4294967295,"at":"2026-11-20T09:00:00+08:00","channel":"push","message_id":"\u00e9"}],"message_id":"m","channel":"sms"}`,
+		`{"channel":"push","sends":[{"at":"1999-01-01T00:00:00Z","user_id":0}, { "user_id" : 2 ,"at":"2026-11-20T09:00:00.123456789-00:30"}]}`,
+		`{"sends":[{"user_id":1,"user_id":2,"at":"2026-11-20T09:00:00Z"}]}`, `{"sends":[{}]}`, `{"sends":[1]}`,
+		`{"sends":[null]}`, `{"sends":[{"at":"2026-11-20T9:00:00Z"}]}`,
+		`{"sends":[{"user_id":1,"at":"2026-11-20T09:00:00Z","channel":null}]}`, `{"sends":[]}`, `{"sends":`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	latest := now.Add(time.Second)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		given := bytes.Clone(body)
+		got, err := DecodeImport(body, testBounds, now, latest)
+		require.Equal(t, given, body, "the body was changed")
+		want, valid := slowImport(body, now, latest)
+		if err != nil {
+			require.ErrorAs(t, err, new(*Failure))
+			require.False(t, valid, "refused %q: %v", body, err)
+			return
+		}
+		require.True(t, valid, "accepted %q", body)
+		require.Len(t, got.Sends, len(want))
+		for i, send := range got.Sends {
+			require.Equal(t, want[i], slowSend{send.User, send.At, got.Channels[send.Channel],
+				got.Messages[send.Message]})
+		}
+	})
+}
+
+// slowSend is a send with the names that it has.
+type slowSend struct {
+	user             capping.UserID
+	at               capping.Instant
+	channel, message string
+}
+
+// slowImport is a second opinion.
+func slowImport(body []byte, now, latest time.Time) (sends []slowSend, valid bool) {
+	if !utf8.Valid(body) || hasLoneSurrogate(body) {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	top := map[string]json.RawMessage{}
+	if !slowMembers(decoder, top) {
+		return nil, false
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, false
+	}
+	var message, channel string
+	var list []json.RawMessage
+	for name, value := range top {
+		ok := false
+		switch name {
+		case "message_id":
+			ok = slowName(value, 128, &message)
+		case "channel":
+			ok = slowName(value, math.MaxInt, &channel)
+		case "sends":
+			ok = value[0] == '[' && json.Unmarshal(value, &list) == nil
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	for _, one := range list {
+		send, ok := slowOne(one, message, channel, now, latest)
+		if !ok {
+			return nil, false
+		}
+		sends = append(sends, send)
+	}
+	return sends, len(sends) > 0 && len(sends) <= testBounds.IDs
+}
+
+func slowOne(one json.RawMessage, message, channel string, now, latest time.Time) (slowSend, bool) {
+	send := slowSend{channel: channel, message: message}
+	members := map[string]json.RawMessage{}
+	if !slowMembers(json.NewDecoder(bytes.NewReader(one)), members) || members["user_id"] == nil ||
+		members["at"] == nil {
+		return send, false
+	}
+	for name, value := range members {
+		ok := false
+		switch name {
+		case "message_id":
+			ok = slowName(value, 128, &send.message)
+		case "channel":
+			ok = slowName(value, math.MaxInt, &send.channel)
+		case "user_id":
+			id, err := strconv.ParseUint(string(value), 10, 32)
+			send.user, ok = uint32(id), err == nil && string(value) == strconv.FormatUint(id, 10)
+		case "at":
+			text := ""
+			if ok = slowName(value, math.MaxInt, &text) && rfc3339.MatchString(text); ok {
+				at, err := time.Parse(time.RFC3339, text)
+				ok = err == nil && capping.InstantOf(at) <= capping.InstantOf(latest)
+				send.at = capping.InstantOf(at)
+			}
+		}
+		if !ok {
+			return send, false
+		}
+	}
+	ahead := send.at > capping.InstantOf(now)
+	if ahead {
+		send.at = capping.InstantOf(now)
+	}
+	return send, !ahead || send.message != "" // its time is what tells it from others
+}
+
+func slowName(value json.RawMessage, most int, to *string) bool {
+	return value[0] == '"' && json.Unmarshal(value, to) == nil && *to != "" && len(*to) <= most
+}
+
+// slowMembers reads an object whose names are all different.
+func slowMembers(decoder *json.Decoder, members map[string]json.RawMessage) bool {
+	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+		return false
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		var value json.RawMessage
+		if err != nil || decoder.Decode(&value) != nil || members[name.(string)] != nil {
+			return false
+		}
+		members[name.(string)] = value
+	}
+	_, err := decoder.Token()
+	return err == nil
+}
+
+func BenchmarkDecodeImport(b *testing.B) {
+	body := []byte(`{"message_id":"m","channel":"push","sends":[`)
+	for i := range 50_000 {
+		body = append(strconv.AppendUint(append(body, `{"user_id":`...), uint64(uint32(i)*2654435769), 10),
+			`,"at":"2026-11-20T09:00:00.123Z"},`...)
+	}
+	body = append(body[:len(body)-1], "]}"...)
+	bounds := Bounds{IDs: 100_000, Reserve: boundless}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := DecodeImport(body, bounds, time.Now(), time.Now())
+		require.NoError(b, err)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/50_000, "ns/send")
+}
+
+// What is ahead counts as now, each time it is sent: without a message it would be another send each time.
+func TestASendThatIsAheadNeedsAMessage(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	read := func(body string) (*ImportRequest, error) {
+		return DecodeImport([]byte(body), testBounds, now, now.Add(time.Second))
+	}
+	_, err := read(`{"sends": [{"user_id": 1, "at": "2026-11-22T12:00:00Z"}, {"user_id": 1, "at": "2026-11-22T12:00:00.950Z"}]}`)
+	require.ErrorContains(t, err, "sends[1].at")
+	require.ErrorContains(t, err, "a send without a message_id is identified by its time")
+	for _, body := range []string{
+		`{"message_id": "a", "sends": [{"user_id": 1, "at": "2026-11-22T12:00:00.950Z"}]}`,
+		`{"sends": [{"user_id": 1, "at": "2026-11-22T12:00:00.950Z", "message_id": "a"}]}`,
+	} {
+		got, err := read(body)
+		require.NoError(t, err)
+		require.Equal(t, capping.InstantOf(now), got.Sends[0].At)
+	}
+}

@@ -1,0 +1,317 @@
+package wire
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"capper/client/api"
+	"capper/internal/capping"
+)
+
+// SegmentName is the name of a segment as callers see it.
+func SegmentName(segment string) string {
+	if segment == "" {
+		return api.NoSegment
+	}
+	return segment
+}
+
+// Counts are users by what was decided of them.
+type Counts struct {
+	Requested   int
+	Allowed     int // Replayed included
+	Replayed    int
+	Denied      int
+	Unavailable int
+}
+
+func (c *Counts) add(more *Counts) {
+	c.Requested += more.Requested
+	c.Allowed += more.Allowed
+	c.Replayed += more.Replayed
+	c.Denied += more.Denied
+	c.Unavailable += more.Unavailable
+}
+
+// denialCount counts the users of one segment whom one thing denied.
+type denialCount struct {
+	limit string // as callers see it; "": it denied nobody
+	set   string // of those suppressed
+	users int
+}
+
+// reasons is how many values a capping.Reason has.
+const reasons = int(capping.ByQuiet) + 1
+
+// denialCounts counts denials by reason, and by what of that reason: the rule, the
+// suppression, the quiet hours.
+type denialCounts [reasons][]denialCount
+
+// shadowCount counts the users of one segment whom one shadow limit would have denied.
+type shadowCount struct {
+	limit string // "": it would have denied nobody
+	users int
+}
+
+// Summary counts a call's decisions.
+type Summary struct {
+	Counts                  // of all
+	byCode  []Counts        // by segment code
+	denials []denialCounts  // by segment code
+	shadows [][]shadowCount // by segment code and rule; nil: there are none
+}
+
+// Summarize counts the decisions, in one pass.
+func Summarize(d *capping.Decisions) *Summary {
+	s := &Summary{byCode: make([]Counts, len(d.Names)+1), denials: make([]denialCounts, len(d.Names)+1)}
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		c := &s.byCode[d.Codes[i]]
+		c.Requested++
+		switch v.Outcome {
+		case capping.Allowed:
+			c.Allowed++
+			if v.Shadow != 0 {
+				s.shadow(d, i)
+			}
+		case capping.Replayed:
+			c.Allowed++
+			c.Replayed++
+		case capping.Denied:
+			c.Denied++
+			if rows := s.denials[d.Codes[i]][v.By]; int(v.Rule) < len(rows) && rows[v.Rule].users > 0 {
+				rows[v.Rule].users++
+			} else {
+				s.deny(d, i)
+			}
+		default:
+			c.Unavailable++
+		}
+	}
+	for i := range s.byCode {
+		s.add(&s.byCode[i])
+	}
+	return s
+}
+
+// deny counts the first user whom something denies.
+func (s *Summary) deny(d *capping.Decisions, i int) {
+	v := &d.Verdicts[i]
+	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
+	for rule >= len(*rows) {
+		*rows = append(*rows, denialCount{})
+	}
+	(*rows)[rule] = denialCount{limit: d.DeniedBy(i), set: d.Set(i), users: 1}
+}
+
+func (s *Summary) shadow(d *capping.Decisions, i int) {
+	if s.shadows == nil {
+		s.shadows = make([][]shadowCount, len(d.Names)+1)
+	}
+	limits, rows := d.ShadowLimits(i), &s.shadows[d.Codes[i]]
+	if *rows == nil {
+		*rows = make([]shadowCount, len(limits))
+	}
+	for set := d.Verdicts[i].Shadow; set != 0; set &= set - 1 {
+		row := &(*rows)[bits.TrailingZeros32(set)]
+		row.limit = limits[bits.TrailingZeros32(set)].Name
+		row.users++
+	}
+}
+
+// Each calls yield with the users of each outcome, each once: those replayed
+// are not among the allowed.
+func (c *Counts) Each(yield func(outcome string, users int)) {
+	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
+	yield(capping.Replayed.String(), c.Replayed)
+	yield(capping.Denied.String(), c.Denied)
+	yield(capping.Unavailable.String(), c.Unavailable)
+}
+
+// EachSegment calls yield with the users of each outcome of each segment; those
+// denied by the name of their limit, which is "" with other outcomes. names are
+// those of the decisions.
+func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
+	for code := range s.byCode {
+		segment := api.NoSegment
+		if code > 0 {
+			segment = SegmentName(names[code-1])
+		}
+		s.byCode[code].Each(func(outcome string, users int) {
+			if outcome != capping.Denied.String() {
+				yield(outcome, segment, "", users)
+			}
+		})
+		for _, rows := range s.denials[code] {
+			for _, row := range rows {
+				if row.users > 0 {
+					yield(capping.Denied.String(), segment, row.limit, row.users)
+				}
+			}
+		}
+	}
+}
+
+// EachSet calls yield with the users of each set whom it denied.
+func (s *Summary) EachSet(yield func(set string, users int)) {
+	for code := range s.denials {
+		for _, row := range s.denials[code][capping.BySuppression] {
+			if row.users > 0 {
+				yield(row.set, row.users)
+			}
+		}
+	}
+}
+
+// EachShadow calls yield with the users of each segment whom each shadow limit would
+// have denied. names are those of the decisions.
+func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
+	for code, rows := range s.shadows {
+		segment := api.NoSegment
+		if code > 0 {
+			segment = SegmentName(names[code-1])
+		}
+		for _, row := range rows {
+			if row.users > 0 {
+				yield(segment, row.limit, row.users)
+			}
+		}
+	}
+}
+
+// count is a name and how many users it stands for.
+type count struct {
+	name  string
+	users int
+}
+
+// byLimit is the denials by the name of the limit, over all segments, sorted
+// by name.
+func (s *Summary) byLimit() []count {
+	users := map[string]int{}
+	s.eachDenial(func(limit string, n int) { users[limit] += n })
+	return sorted(users)
+}
+
+// eachDenial calls yield with the users of each segment whom each limit denied.
+func (s *Summary) eachDenial(yield func(limit string, users int)) {
+	for code := range s.denials {
+		for _, rows := range s.denials[code] {
+			for _, row := range rows {
+				if row.users > 0 {
+					yield(row.limit, row.users)
+				}
+			}
+		}
+	}
+}
+
+// bySet is those suppressed by set, sorted by name.
+func (s *Summary) bySet() []count {
+	users := map[string]int{}
+	s.EachSet(func(set string, n int) { users[set] += n })
+	return sorted(users)
+}
+
+// byShadow is whom shadow limits would have denied, by limit, sorted by name.
+func (s *Summary) byShadow() []count {
+	users := map[string]int{}
+	for _, rows := range s.shadows {
+		for _, row := range rows {
+			if row.users > 0 {
+				users[row.limit] += row.users
+			}
+		}
+	}
+	return sorted(users)
+}
+
+func sorted(users map[string]int) []count {
+	counts := make([]count, 0, len(users))
+	for name, n := range users {
+		counts = append(counts, count{name, n})
+	}
+	slices.SortFunc(counts, func(a, b count) int { return cmp.Compare(a.name, b.name) })
+	return counts
+}
+
+// segmentCount is what the summary says of one segment.
+type segmentCount struct {
+	name string
+	Counts
+}
+
+// bySegment is the segments that had users in the call: in order of
+// precedence, users in no segment last.
+func (s *Summary) bySegment(names []string) []segmentCount {
+	var counts []segmentCount
+	for code := 1; code < len(s.byCode); code++ {
+		if s.byCode[code].Requested > 0 {
+			counts = append(counts, segmentCount{SegmentName(names[code-1]), s.byCode[code]})
+		}
+	}
+	none := s.byCode[0]
+	if none.Requested == 0 {
+		return counts
+	}
+	for i := range counts {
+		if c := &counts[i]; c.name == api.NoSegment {
+			c.Requested += none.Requested
+			c.Allowed += none.Allowed
+			return counts
+		}
+	}
+	return append(counts, segmentCount{api.NoSegment, none})
+}
+
+// BySegment calls yield with the counts of each segment that had users in the call: in order
+// of precedence, those in none last, as "". names are those of the decisions.
+func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
+	for i := range s.byCode {
+		code, segment := (i+1)%len(s.byCode), ""
+		if code > 0 {
+			segment = names[code-1]
+		}
+		if s.byCode[code].Requested > 0 {
+			yield(segment, s.byCode[code])
+		}
+	}
+}
+
+// ByShadow calls yield with how many each shadow limit would have denied, by name, sorted.
+func (s *Summary) ByShadow(yield func(limit string, users int)) {
+	for _, c := range s.byShadow() {
+		yield(c.name, c.users)
+	}
+}
+
+// NewSummary is a summary of nobody.
+func NewSummary() *api.Summary {
+	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
+}
+
+// SummaryOf is a summary as callers see it. names are those of the decisions.
+func SummaryOf(s *Summary, names []string) *api.Summary {
+	told := NewSummary()
+	told.Requested, told.Allowed, told.Replayed, told.Unavailable = s.Requested, s.Allowed, s.Replayed, s.Unavailable
+	for _, c := range s.byLimit() {
+		told.Denied[c.name] = c.users
+	}
+	for _, c := range s.bySegment(names) {
+		told.Segments[c.name] = api.SegmentSummary{Requested: c.Requested, Allowed: c.Allowed}
+	}
+	told.Suppressed, told.ShadowDenied = countsOf(s.bySet()), countsOf(s.byShadow())
+	return told
+}
+
+// countsOf are counts by name, nil where there are none.
+func countsOf(counts []count) (told map[string]int) {
+	for _, c := range counts {
+		if told == nil {
+			told = map[string]int{}
+		}
+		told[c.name] = c.users
+	}
+	return told
+}

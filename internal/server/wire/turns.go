@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"capper/client/api"
+)
+
+// The bounds of what is worked out. Each takes all cores, so that more at once would
+// not be faster.
+const (
+	atOnce     = 2
+	maxWaiting = 64 // of one holder
+)
+
+// turns bounds how many are at work, and lets the holders that wait in by rotation.
+type turns struct {
+	mu      sync.Mutex
+	working int
+	waiting map[string][]chan struct{} // by holder, first come first served; closed: it is their turn
+	order   []string                   // of the holders that wait
+}
+
+// take waits for a turn, until ctx ends. Its end gives it back.
+func (t *turns) take(ctx context.Context, holder string) (end func(), err error) {
+	turn, err := t.queue(holder)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-turn:
+		return t.end, nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.leave(holder, turn) { // it has come in the last moment
+		t.pass()
+	}
+	return nil, ctx.Err()
+}
+
+// queue begins a wait; the turn of who need not wait has come.
+func (t *turns) queue(holder string) (turn chan struct{}, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	turn = make(chan struct{})
+	switch {
+	case t.working < atOnce:
+		t.working++
+		close(turn)
+		return turn, nil
+	case len(t.waiting[holder]) >= maxWaiting:
+		return nil, Overloaded("too many audiences of this client are waiting")
+	case t.waiting == nil:
+		t.waiting = map[string][]chan struct{}{}
+	}
+	if len(t.waiting[holder]) == 0 {
+		t.order = append(t.order, holder)
+	}
+	t.waiting[holder] = append(t.waiting[holder], turn)
+	return turn, nil
+}
+
+func (t *turns) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pass()
+}
+
+// pass gives a turn to the holder that has waited longest for its next one; t.mu is held.
+func (t *turns) pass() {
+	if len(t.order) == 0 {
+		t.working--
+		return
+	}
+	holder := t.order[0]
+	t.order = t.order[1:]
+	turn := t.waiting[holder][0]
+	if t.waiting[holder] = t.waiting[holder][1:]; len(t.waiting[holder]) > 0 {
+		t.order = append(t.order, holder)
+	} else {
+		delete(t.waiting, holder)
+	}
+	close(turn)
+}
+
+// leave ends a wait; false: it has ended already. t.mu is held.
+func (t *turns) leave(holder string, turn chan struct{}) bool {
+	at := slices.Index(t.waiting[holder], turn)
+	if at < 0 {
+		return false
+	}
+	if t.waiting[holder] = slices.Delete(t.waiting[holder], at, at+1); len(t.waiting[holder]) == 0 {
+		delete(t.waiting, holder)
+		t.order = slices.DeleteFunc(t.order, func(other string) bool { return other == holder })
+	}
+	return true
+}
+
+// late is what a caller is told when there was no turn, or no end, in time.
+func late(err error) error {
+	f := NewFailure(api.CodeUnavailable, "the audience could not be computed in time: try again")
+	f.RetryAfter, f.Cause = overloadedFor, err
+	return f
+}

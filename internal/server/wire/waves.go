@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"cmp"
+	"slices"
+
+	"capper/internal/capping"
+)
+
+const millisPerHour = 60 * 60 * 1000
+
+// wave is the denied users who become eligible within one hour.
+type wave struct {
+	hour    int64           // since the instant 0
+	readyAt capping.Instant // when the last of them is eligible
+	users   []capping.UserID
+}
+
+// wavesOf groups the denied users by the hour of their retry_at. Those whom no
+// waiting helps are in no wave. Each wave keeps the order of the request; the
+// waves ascend.
+func wavesOf(d *capping.Decisions) []*wave {
+	byHour := map[int64]*wave{}
+	last := &wave{hour: -1}
+	var waves []*wave
+	for i, v := range d.Verdicts {
+		if v.Outcome != capping.Denied || v.FreesAt >= capping.Never {
+			continue
+		}
+		if hour := int64(v.FreesAt) / millisPerHour; hour != last.hour {
+			if byHour[hour] == nil {
+				byHour[hour] = &wave{hour: hour}
+				waves = append(waves, byHour[hour])
+			}
+			last = byHour[hour]
+		}
+		last.readyAt = max(last.readyAt, v.FreesAt)
+		last.users = append(last.users, d.Users[i])
+	}
+	slices.SortFunc(waves, func(a, b *wave) int { return cmp.Compare(a.hour, b.hour) })
+	return waves
+}
+
+func (a *answer) waves() {
+	a.raw(`,"waves":[`)
+	var instants instantWriter
+	for i, w := range wavesOf(a.d) {
+		if i > 0 {
+			a.raw(`,`)
+		}
+		from := capping.Instant(w.hour * millisPerHour).Time().Format(`{"from":"2006-01-02T15:04:05Z"`)
+		a.raw(from).raw(`,"ready_at":`)
+		a.out = instants.append(a.out, w.readyAt)
+		if a.r.Bitmap {
+			a.raw(`,"users_bitmap":`).bitmap(w.users)
+		} else {
+			a.raw(`,"user_ids":`).list(w.users)
+		}
+		a.raw(`}`)
+	}
+	a.raw(`]`)
+}

@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"capper/client/api"
+)
+
+// fieldsOf are the names of a wire type's fields.
+func fieldsOf(body any) (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(body)) {
+		if field.Anonymous {
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// The decoders know the fields of the wire types, and no others.
+func TestEveryFieldOfARequestIsRead(t *testing.T) {
+	t.Parallel()
+	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "sets", "summary",
+		"MESSAGE_ID", "Permits", "Audience")
+	for _, call := range []struct {
+		body any
+		read func([]byte) error
+	}{
+		{api.FilterRequest{}, func(body []byte) error { _, err := DecodeFilter(body, testBounds); return err }},
+		{api.ReleaseRequest{}, func(body []byte) error { _, err := DecodeRelease(body, testBounds); return err }},
+		{api.LookupRequest{}, func(body []byte) error { _, err := DecodeLookup(body, testBounds); return err }},
+		{api.AudienceCountRequest{}, func(body []byte) error { _, err := DecodeCount(body, testBounds); return err }},
+		{api.ForecastRequest{}, func(body []byte) error { _, err := DecodeForecast(body, testBounds); return err }},
+		{api.PermitsRequest{}, func(body []byte) error { _, err := DecodePermits(body); return err }},
+	} {
+		for _, name := range all {
+			err := call.read([]byte(`{"` + name + `":null}`))
+			require.Error(t, err)
+			known := slices.Contains(fieldsOf(call.body), name)
+			require.Equal(t, known, !strings.Contains(err.Error(), "no such field"), "%T: %s: %v", call.body, name, err)
+		}
+	}
+}
+
+// What encoding/json writes of a wire type is read as what it says.
+func TestRequestsAreTheWireTypes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		sent := api.FilterRequest{
+			MessageID: rapid.StringN(1, 20, api.MaxMessageID).Draw(t, "id"), Channel: rapid.StringN(0, 5, 20).Draw(t,
+				"channel"),
+			Waves: rapid.Bool().Draw(t, "waves"), Detail: rapid.SampledFrom([]string{"", api.DetailDenials,
+				api.DetailCounts}).Draw(t, "detail"),
+		}
+		if set := rapid.Bool().Draw(t, "enforce"); rapid.Bool().Draw(t, "given") {
+			sent.Enforce = &set
+		}
+		want := &FilterRequest{
+			MessageID: sent.MessageID, Channel: sent.Channel, Waves: sent.Waves,
+			Counts:  sent.Detail == api.DetailCounts,
+			Enforce: sent.Enforce == nil || *sent.Enforce, Record: true,
+		}
+		if want.Enforce && rapid.Bool().Draw(t, "preview") {
+			record, at := false, time.UnixMilli(rapid.Int64Range(0, 4e12).Draw(t, "at")).UTC()
+			sent.Record, sent.At = &record, &at
+			want.Record, want.At = false, at.Format(time.RFC3339Nano)
+		}
+		users := rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "users")
+		if want.Bitmap = rapid.Bool().Draw(t, "bitmap"); want.Bitmap {
+			slices.Sort(users)
+			sent.UsersBitmap = &api.Bitmap{Bitmap: roaring.BitmapOf(users...)}
+		} else {
+			sent.UserIDs = users
+		}
+		want.Users = users
+		body, err := json.Marshal(sent)
+		require.NoError(t, err)
+		got, err := DecodeFilter(body, testBounds)
+		require.NoError(t, err, "%s", body)
+		require.Equal(t, want, got)
+	})
+}
+
+// The same of calls for permits.
+func TestPermitsRequestsAreTheWireTypes(t *testing.T) {
+	t.Parallel()
+	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_.-]{0,63}`)
+	rapid.Check(t, func(t *rapid.T) {
+		sent := api.PermitsRequest{
+			Pacers:    rapid.SliceOfN(name, 1, api.MaxPacers).Draw(t, "pacers"),
+			Permits:   rapid.IntRange(0, api.MaxPermits).Draw(t, "permits"),
+			MaxWait:   api.Wait(rapid.Int64Range(0, int64(api.MaxWait)).Draw(t, "wait")),
+			RequestID: rapid.StringN(0, 20, api.MaxRequestID).Draw(t, "request"), MessageID: rapid.StringN(0, 20,
+				api.MaxMessageID).Draw(t, "message"),
+		}
+		body, err := json.Marshal(sent)
+		require.NoError(t, err)
+		got, err := DecodePermits(body)
+		require.NoError(t, err, "%s", body)
+		require.Equal(t, &PermitsRequest{sent.Pacers, sent.Permits, time.Duration(sent.MaxWait), sent.RequestID,
+			sent.MessageID}, got)
+	})
+}

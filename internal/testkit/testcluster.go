@@ -1,0 +1,233 @@
+// Package testcluster gives tests real Redis servers: one cluster shared by
+// the tests of a package, and clusters of their own for tests that break
+// things. All of them are started by scripts/cluster.sh on free loopback
+// ports; the script ends them too when the test process dies.
+package testkit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// variable names the environment variable with the addresses of a cluster
+// that is running already.
+const variable = "CAPPER_TEST_REDIS"
+
+// serverVariable names the environment variable with the binary of the servers,
+// for other engines than the system's redis-server (see scripts/engines.sh).
+const serverVariable = "CAPPER_TEST_REDIS_SERVER"
+
+// Server is the binary of the servers.
+func Server() string { return cmp.Or(os.Getenv(serverVariable), "redis-server") }
+
+// Options of a cluster or server. The zero value is a healthy default.
+type Options struct {
+	Masters     int           // 0: 3; a standalone server ignores it
+	Replicas    int           // of each master; 0: none
+	NodeTimeout time.Duration // 0: 2 s
+	Password    string        // "": none
+	// path of the servers' ACL file, in which CHANGE-ME becomes capper; "": the line of deploy/redis.acl for capper
+	ACL  string
+	User string // who creates the cluster and feeds replicas; "": the user default
+	Host string // where the nodes listen; "": 127.0.0.1
+	// directory with ca.crt, server.crt and server.key: the nodes speak TLS alone, among themselves too
+	TLS      string
+	Settings []string // more lines of redis.conf
+}
+
+func (o *Options) args() []string {
+	args := []string{"--replicas", strconv.Itoa(o.Replicas), "--owner", strconv.Itoa(os.Getpid())}
+	if o.Masters > 0 {
+		args = append(args, "--masters", strconv.Itoa(o.Masters))
+	}
+	if o.NodeTimeout > 0 {
+		args = append(args, "--node-timeout", strconv.FormatInt(o.NodeTimeout.Milliseconds(), 10))
+	}
+	if o.Password != "" {
+		args = append(args, "--password", o.Password)
+	}
+	if o.ACL != "" {
+		args = append(args, "--acl", o.ACL)
+	}
+	if o.User != "" {
+		args = append(args, "--user", o.User)
+	}
+	if o.Host != "" {
+		args = append(args, "--host", o.Host)
+	}
+	if o.TLS != "" {
+		args = append(args, "--tls", o.TLS)
+	}
+	for _, line := range o.Settings {
+		args = append(args, "--set", line)
+	}
+	return args
+}
+
+// Cluster is a set of Redis servers of this process.
+type Cluster struct {
+	Addrs []string // masters first
+	dir   string
+}
+
+var shared struct {
+	once    sync.Once
+	cluster *Cluster
+	err     error
+}
+
+// Run runs the tests of a package and ends the shared cluster, if one was
+// started. It returns the exit status.
+func Run(m *testing.M) int {
+	status := m.Run()
+	if shared.cluster != nil {
+		shared.cluster.stop()
+	}
+	return status
+}
+
+// Shared is the addresses of the cluster that a package's tests share: that of
+// the environment, or else one with 3 masters and 3 replicas that the first
+// caller starts. Nobody may break it, and it fails over for nothing that a busy machine
+// does to it; Run ends it.
+func Shared(t testing.TB) []string {
+	t.Helper()
+	if addrs := os.Getenv(variable); addrs != "" {
+		return strings.Split(addrs, ",")
+	}
+	shared.once.Do(func() {
+		shared.cluster,
+			shared.err = open("up", Options{Replicas: 1, NodeTimeout: 15 * time.Second})
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster.Addrs
+}
+
+// Start starts a cluster of the test's own and ends it with the test.
+func Start(t testing.TB, options Options) *Cluster { return start(t, "up", options) }
+
+// Single starts a standalone server, its replicas behind it in Addrs.
+func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
+
+// Spare starts servers in cluster mode that are in no cluster yet, as many as
+// Options.Masters says.
+func Spare(t testing.TB, options Options) *Cluster { return start(t, "spare", options) }
+
+func start(t testing.TB, verb string, options Options) *Cluster {
+	t.Helper()
+	c, err := open(verb, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.stop)
+	return c
+}
+
+func open(verb string, options Options) (*Cluster, error) {
+	parent, err := os.MkdirTemp("", "capper-redis-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: filepath.Join(parent, "nodes")}
+	if err := script(append([]string{verb, c.dir}, options.args()...)...); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(parent))
+	}
+	env, err := os.ReadFile(filepath.Join(c.dir, "env"))
+	if err != nil {
+		return nil, err
+	}
+	_, addrs, _ := strings.Cut(strings.TrimSpace(string(env)), "=")
+	c.Addrs = strings.Split(addrs, ",")
+	return c, nil
+}
+
+// stop is all that can be done at the end of a test: what it leaves, the
+// script's watch ends.
+func (c *Cluster) stop() {
+	_ = script("down", c.dir)
+	_ = os.RemoveAll(filepath.Dir(c.dir))
+}
+
+func script(args ...string) error {
+	_, file, _, _ := runtime.Caller(0)
+	path := filepath.Join(filepath.Dir(file), "..", "..", "scripts", "cluster.sh")
+	out, err := exec.Command("bash", append([]string{path}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("cluster.sh %s: %w\n%s", args[0], err, out)
+	}
+	return nil
+}
+
+// Kill ends a node with SIGKILL and returns when its port is closed.
+func (c *Cluster) Kill(addr string) error {
+	return c.end(addr, syscall.SIGKILL)
+}
+
+// Shut ends a node with SIGTERM, as an init system does, and returns when its port is closed.
+func (c *Cluster) Shut(addr string) error { return c.end(addr, syscall.SIGTERM) }
+
+func (c *Cluster) end(addr string, sig syscall.Signal) error {
+	if err := c.signal(addr, sig); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			return nil
+		}
+		_ = conn.Close()
+		time.Sleep(2 * time.Millisecond)
+	}
+	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
+}
+
+// Pause stops a node with SIGSTOP: its connections stay open and silent.
+func (c *Cluster) Pause(addr string) error { return c.signal(addr, syscall.SIGSTOP) }
+
+// Resume lets a paused node go on.
+func (c *Cluster) Resume(addr string) error { return c.signal(addr, syscall.SIGCONT) }
+
+// Data is the directory with a node's data.
+func (c *Cluster) Data(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return filepath.Join(c.dir, port)
+}
+
+// Restart starts a killed node again with the data that it had.
+func (c *Cluster) Restart(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	return script("start", c.dir, port)
+}
+
+func (c *Cluster) signal(addr string, sig syscall.Signal) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(c.dir, port+".pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, sig)
+}

@@ -1,0 +1,124 @@
+package whatif
+
+import (
+	_ "embed" // the page
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+
+	"capper/internal/chart"
+)
+
+//go:embed page.html
+var pageText string
+
+// picture is a chart in both colours, with what it shows in words.
+type picture struct {
+	Alt   string
+	Light template.URL
+	Dark  template.Srcset
+}
+
+// part is a table with its picture, if it has one.
+type part struct {
+	Table
+	Picture *picture
+}
+
+// page is what the page shows.
+type pageView struct {
+	Title     string
+	Sentences []string
+	Parts     []part
+}
+
+// Page writes the result as one page of HTML. what is what was asked, such as the name of the file of limits.
+func Page(to io.Writer, what string, r *Result, campaigns int) error {
+	t, err := template.New("page").Parse(pageText)
+	if err != nil {
+		return err
+	}
+	p := pageView{Title: what, Sentences: Sentences(r)}
+	for _, table := range Tables(r, campaigns) {
+		drawn, err := drawTable(&table, r)
+		if err != nil {
+			return fmt.Errorf("draw chart %q: %w", table.Title, err)
+		}
+		p.Parts = append(p.Parts, part{table, drawn})
+	}
+	return t.Execute(to, p)
+}
+
+// mostBars is how many bars a picture has: the table beside it has them all.
+const mostBars = 20
+
+// draw is the picture of a table, nil where a picture would show nothing.
+func drawTable(t *Table, r *Result) (*picture, error) {
+	var labels []string
+	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under these limits"}
+	add := func(name string, b, a int64) {
+		if len(labels) < mostBars || t.Title == "Sends a day" {
+			labels, before.Values, after.Values = append(labels, name), append(before.Values, float64(b)),
+				append(after.Values, float64(a))
+		}
+	}
+	list := map[string][]row{"Sends a day": r.Days, "By segment": r.Segments, "By channel": r.Channels,
+		"By campaign": named(r.Campaigns)}[t.Title]
+	for i := range list {
+		add(list[i].Name, list[i].Before.Sends, list[i].After.Sends)
+	}
+	unit := "sends"
+	switch t.Title {
+	case "Denials by limit":
+		unit = "denials"
+		for _, c := range r.Limits {
+			add(c.Name, c.Before, c.After)
+		}
+	case "Users by what changes for them":
+		return drawUsers(r.Users)
+	}
+	if len(labels) == 0 || t.Title == "Sends a day" && len(labels) == 1 {
+		return nil, nil
+	}
+	alt := fmt.Sprintf("%s, as recorded and under these limits, for %d of the rows of the table below", t.Title,
+		len(labels))
+	return both(alt, labels, unit, func(p chart.Picture) ([]byte, error) {
+		if t.Title == "Sends a day" {
+			return chart.Lines(p, []chart.Series{before, after})
+		}
+		return chart.Bars(p, []chart.Series{before, after}, false)
+	})
+}
+
+func drawUsers(u Users) (*picture, error) {
+	var labels []string
+	counts := chart.Series{Name: "users"}
+	for _, step := range u.By[:min(mostBars, len(u.By))] {
+		labels, counts.Values = append(labels, signed(step.More)), append(counts.Values, float64(step.Users))
+	}
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	return both("How many users would have got so many sends more or less, as in the table below", labels, "users",
+		func(p chart.Picture) ([]byte, error) {
+			return chart.Bars(p, []chart.Series{counts}, false)
+		})
+}
+
+func both(alt string, labels []string, unit string, draw func(chart.Picture) ([]byte, error)) (*picture, error) {
+	light, err := draw(chart.Picture{Labels: labels, Unit: unit})
+	if err != nil {
+		return nil, err
+	}
+	dark, err := draw(chart.Picture{Labels: labels, Unit: unit, Dark: true})
+	if err != nil {
+		return nil, err
+	}
+	return &picture{Alt: alt, Light: template.URL(inline(light)), Dark: template.Srcset(inline(dark))}, nil
+}
+
+// inline is a picture as an address that holds it.
+func inline(svg []byte) string {
+	return "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)
+}
