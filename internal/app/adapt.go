@@ -31,8 +31,8 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Records: s.records(),
-		Campaigns:   s.answers,
-		Generations: s.segments.Pin, History: s.history, Audiences: s.audiences.of,
+		MessageCounts: s.answers,
+		Generations:   s.segments.Pin, History: s.history, Audiences: s.audiences.of,
 		Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
 		Tracer: s.spans(), TraceMessages: s.config.Tracing.MessageIDs,

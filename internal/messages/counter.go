@@ -157,19 +157,19 @@ func (c *Counter) putBack(deltas []Delta) {
 	}
 }
 
-// Campaigns are those of the store, with what this instance has answered; see Store.
-func (c *Counter) Campaigns(ctx context.Context, since capping.Instant, most int, match func(Key) bool) ([]Campaign,
+// ListMessages returns those of the store, with what this instance has answered; see Store.
+func (c *Counter) ListMessages(ctx context.Context, since capping.Instant, most int, match func(Key) bool) ([]Counts,
 	bool, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return nil, false, err
 	}
-	return c.store.Campaigns(ctx, since, most, match)
+	return c.store.ListMessages(ctx, since, most, match)
 }
 
-// Campaign is the message's, with what this instance has answered; see Store.
-func (c *Counter) Campaign(ctx context.Context, message capping.Message) ([]Campaign, error) {
+// MessageCounts is the message's, with what this instance has answered; see Store.
+func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return nil, err
 	}
-	return c.store.Campaign(ctx, message)
+	return c.store.MessageCounts(ctx, message)
 }

@@ -35,11 +35,11 @@ func (s *sums) AddAnswers(_ context.Context, deltas []messages.Delta) error {
 	return nil
 }
 
-func (s *sums) Campaign(_ context.Context, message capping.Message) ([]messages.Campaign, error) {
+func (s *sums) MessageCounts(_ context.Context, message capping.Message) ([]messages.Counts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := messages.Key{Message: message}
-	return []messages.Campaign{{Key: key, Answers: s.added[key]}}, nil
+	return []messages.Counts{{Key: key, Answers: s.added[key]}}, nil
 }
 
 func newSums(t testing.TB) (*messages.Counter, *sums) {
@@ -71,14 +71,14 @@ func TestCounterCountsEachAnswer(t *testing.T) {
 		callers.Go(func() {
 			for range 500 {
 				add(c, key("promo"), told(2))
-				if _, err := c.Campaign(context.Background(), capping.Message{ID: "promo"}); err != nil {
+				if _, err := c.MessageCounts(context.Background(), capping.Message{ID: "promo"}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	callers.Wait()
-	found, err := c.Campaign(t.Context(), capping.Message{ID: "promo"})
+	found, err := c.MessageCounts(t.Context(), capping.Message{ID: "promo"})
 	require.NoError(t, err)
 	require.Equal(t, int64(2000), found[0].Calls)
 	require.Equal(t, map[string]int64{"daily": 4000}, found[0].Denied)

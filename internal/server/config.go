@@ -38,8 +38,8 @@ type Config struct {
 	Journal *journal.Journal
 	// Pacers give permits. Nil: none are configured.
 	Pacers *pacing.Pacers
-	// Campaigns counts what is answered of each message. Nil: nothing is counted.
-	Campaigns *messages.Counter
+	// MessageCounts counts what is answered of each message. Nil: nothing is counted.
+	MessageCounts *messages.Counter
 	// Audit says to whom a message was sent, for releases of all its sends. Nil: nothing does.
 	Audit Audit
 	// Records is what was decided before. Nil: nothing is recorded.

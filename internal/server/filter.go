@@ -135,9 +135,9 @@ func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 func (s *Server) reportFilter(c *call, r *wire.FilterRequest, send *capping.Send, d *capping.Decisions,
 	sum *wire.Summary) {
 	if r.Record {
-		if s.campaigns != nil {
+		if s.messageCounts != nil {
 			at := capping.InstantOf(s.clock())
-			s.campaigns.Add(messages.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested),
+			s.counter.Add(messages.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested),
 				func(to *messages.Answers) {
 					wire.AddAnswers(to, d, sum, at)
 				})

@@ -15,9 +15,9 @@ import (
 
 // counts is what was counted of messages; see messages.Counter.
 type counts interface {
-	Campaigns(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
-		found []messages.Campaign, more bool, err error)
-	Campaign(ctx context.Context, message capping.Message) ([]messages.Campaign, error)
+	ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
+		found []messages.Counts, more bool, err error)
+	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
 }
 
 // Messages answers. It is safe for concurrent use.
@@ -61,7 +61,7 @@ func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
 	if err != nil || m.Counts == nil {
 		return nil, orNotCounted(err)
 	}
-	found, more, err := m.Counts.Campaigns(ctx, since, most, match)
+	found, more, err := m.Counts.ListMessages(ctx, since, most, match)
 	if err != nil {
 		return nil, wire.StoreFailure(ctx, err)
 	}
@@ -82,7 +82,7 @@ func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageCh
 	if err != nil || m.Counts == nil {
 		return nil, orNotCounted(err)
 	}
-	found, err := m.Counts.Campaign(ctx, message)
+	found, err := m.Counts.MessageCounts(ctx, message)
 	if err != nil {
 		return nil, wire.StoreFailure(ctx, err)
 	}
@@ -96,7 +96,7 @@ func noSuchMessage(message capping.Message) error {
 	return wire.NewFailure(api.CodeNotFound, "message %q has no counts", wire.Clip([]byte(message.ID)))
 }
 
-func (m *Messages) told(found []messages.Campaign) []api.Message {
+func (m *Messages) told(found []messages.Counts) []api.Message {
 	policy, list := m.Capper.Policy(), make([]api.Message, 0, len(found))
 	for i := range found {
 		list = append(list, wire.Message(&found[i], policy))

@@ -26,7 +26,7 @@ func counted(t testing.TB) func(*server.Config) {
 		store, ok := capping.As[messages.Store](cfg.Capper.Store())
 		require.True(t, ok)
 		var err error
-		cfg.Campaigns, err = messages.NewCounter(store, nil, nil)
+		cfg.MessageCounts, err = messages.NewCounter(store, nil, nil)
 		require.NoError(t, err)
 	}
 }

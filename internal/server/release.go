@@ -124,7 +124,7 @@ func (r *release) step(ctx context.Context, channel capping.Channel, users []cap
 
 // count finds out how many sends are not given back yet, and whether there is such a message at all.
 func (r *release) count(ctx context.Context, channel capping.Channel) error {
-	found, err := r.Counts.Campaign(ctx, r.message)
+	found, err := r.Counts.MessageCounts(ctx, r.message)
 	if err != nil {
 		return wire.StoreFailure(ctx, err)
 	}

@@ -28,7 +28,7 @@ type Server struct {
 	capper        *capping.Capper
 	journal       *journal.Journal
 	pacers        *pacing.Pacers
-	campaigns     *messages.Counter      // nil: nothing is counted
+	counter       *messages.Counter      // nil: nothing is counted
 	imported      *capping.MessageMemory // messages whose sends were made elsewhere
 	messages      Messages
 	past          auditReader
@@ -66,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, campaigns: cfg.Campaigns,
+		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, counter: cfg.MessageCounts,
 		finder: wire.NewFinder(cfg.Generations), audiences: cfg.Audiences,
 		history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
@@ -78,8 +78,8 @@ func New(cfg Config) (*Server, error) {
 	s.imported = capping.NewMessageMemory(cfg.Clock)
 	s.past = auditReader{Records: cfg.Records, Policy: s.capper.Policy}
 	s.messages = Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit}
-	if cfg.Campaigns != nil {
-		s.messages.Counts = cfg.Campaigns
+	if cfg.MessageCounts != nil {
+		s.messages.Counts = cfg.MessageCounts
 	}
 	s.bodies = receiver{Bounds: s.bounds, Budgets: s.budgets, Remedy: "split the batch"}
 	s.smallBodies = s.bodies

@@ -37,7 +37,7 @@ func inLogs(t *testing.T, s *Store) map[idText]int64 {
 // requireCounted demands that the counts are what is in the logs, exactly.
 func requireCounted(t *testing.T, s *Store) {
 	t.Helper()
-	campaigns, more, err := s.Campaigns(context.Background(), 0, 100_000, nil)
+	campaigns, more, err := s.ListMessages(context.Background(), 0, 100_000, nil)
 	require.NoError(t, err)
 	require.False(t, more)
 	logs := inLogs(t, s)

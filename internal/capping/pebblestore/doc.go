@@ -132,7 +132,7 @@
 // Which were in force is noted ahead by an hour, in a value that a call writes
 // in the same write-ahead log as its sends and before them.
 //
-// # Campaigns
+// # Messages
 //
 // Package campaigns keeps what was sent of each message in the embedded database:
 // sends in the same batch as the logs that they are in, and answers.

@@ -129,13 +129,13 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return nil
 }
 
-// Campaigns are those of the latest calls; see messages.Store.
-func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
-	[]messages.Campaign, bool, error) {
-	var found []messages.Campaign
+// ListMessages returns those of the latest calls; see messages.Store.
+func (s *Store) ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
+	[]messages.Counts, bool, error) {
+	var found []messages.Counts
 	var more bool
 	err := s.db.Read(ctx, func() (err error) {
-		found, more, err = s.counts.Campaigns(ctx, since, most, match)
+		found, more, err = s.counts.ListMessages(ctx, since, most, match)
 		return err
 	})
 	if err != nil {
@@ -144,11 +144,11 @@ func (s *Store) Campaigns(ctx context.Context, since capping.Instant, most int, 
 	return found, more, nil
 }
 
-// Campaign is the message's, one for each channel; see messages.Store.
-func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]messages.Campaign, error) {
-	var found []messages.Campaign
+// MessageCounts is the message's, one for each channel; see messages.Store.
+func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
+	var found []messages.Counts
 	err := s.db.Read(ctx, func() (err error) {
-		found, err = s.counts.Campaign(message)
+		found, err = s.counts.MessageCounts(message)
 		return err
 	})
 	if err != nil {

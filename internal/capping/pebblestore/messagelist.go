@@ -14,8 +14,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Campaign is the message's campaigns; see messages.Store.
-func (c *messageCounts) Campaign(message capping.Message) (found []messages.Campaign, err error) {
+// MessageCounts is the message's campaigns; see messages.Store.
+func (c *messageCounts) MessageCounts(message capping.Message) (found []messages.Counts, err error) {
 	token := message.Token()
 	prefix := recordKey(id{token: token})[:len(recordPrefix)+len(token)]
 	err = c.each(prefix, func(key, value []byte) error {
@@ -31,17 +31,17 @@ func (c *messageCounts) Campaign(message capping.Message) (found []messages.Camp
 	return found, err
 }
 
-func (c *messageCounts) campaign(i id, r *record) (messages.Campaign, error) {
+func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 	sends, err := c.sum(cell{i, r.Life})
 	if err != nil {
-		return messages.Campaign{}, fmt.Errorf("message %q: %w", r.Message, err)
+		return messages.Counts{}, fmt.Errorf("message %q: %w", r.Message, err)
 	}
 	answers := r.Answers
 	// that the record was begun, by what brought sends of elsewhere, is no call that was answered
 	if answers.Calls == 0 {
 		answers.First = 0
 	}
-	return messages.Campaign{Key: r.key(i), Sends: sends, Answers: answers}, nil
+	return messages.Counts{Key: r.key(i), Sends: sends, Answers: answers}, nil
 }
 
 // listing is a walk over the list, from the latest call on.
@@ -59,9 +59,9 @@ type row struct {
 	*record
 }
 
-// Campaigns are those of the latest calls; see messages.Store.
-func (c *messageCounts) Campaigns(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
-	found []messages.Campaign, more bool, err error) {
+// ListMessages returns those of the latest calls; see messages.Store.
+func (c *messageCounts) ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
+	found []messages.Counts, more bool, err error) {
 	l := listing{c: c, since: since, most: most, match: match}
 	if err := l.walk(ctx); err != nil {
 		return nil, false, err

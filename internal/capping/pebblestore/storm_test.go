@@ -438,7 +438,7 @@ func (s *storm) verify(t testing.TB, store *Store) violations {
 		counts[m.merge.Messages[0]] = int64(len(m.merge.Users))
 	}
 	for message, want := range counts {
-		campaigns, err := store.Campaign(t.Context(), message)
+		campaigns, err := store.MessageCounts(t.Context(), message)
 		require.NoError(t, err)
 		for _, c := range campaigns {
 			want -= c.Recorded - c.Released

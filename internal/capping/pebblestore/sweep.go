@@ -28,7 +28,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	sweeps := []*sweep{
 		{start: []byte{database.KeyLog}, step: s.sweepStep},
 		{start: pacersSweepFrom(), step: s.sweepPacers},
-		{start: messagesSweepFrom(), step: s.sweepCampaigns},
+		{start: messagesSweepFrom(), step: s.sweepMessages},
 	}
 	for {
 		select {
@@ -169,8 +169,8 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	s.db.Commit(batch)
 }
 
-// sweepCampaigns is sweepStep for the counts of campaigns, which are kept as long as logs.
-func (s *Store) sweepCampaigns(ctx context.Context, from []byte) (next []byte, err error) {
+// sweepMessages is sweepStep for the counts of campaigns, which are kept as long as logs.
+func (s *Store) sweepMessages(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	}
 	sends := func(id string) messages.Sends {
 		t.Helper()
-		found, err := s.Campaign(t.Context(), capping.Message{ID: id})
+		found, err := s.MessageCounts(t.Context(), capping.Message{ID: id})
 		require.NoError(t, err)
 		require.Len(t, found, 1)
 		return found[0].Sends
@@ -154,14 +154,14 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	message := capping.Message{ID: "m"}
 	filter(t, s, batchOf("m", spread(1000)))
 	require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{answersOf(message, 1000)}))
-	found, err := s.Campaign(t.Context(), message)
+	found, err := s.MessageCounts(t.Context(), message)
 	require.NoError(t, err)
 	require.Equal(t, int64(1000), found[0].Recorded)
 	require.NoError(t, c.Pause(c.Addrs[0]))
-	found, err = s.Campaign(background(t, time.Second), message)
+	found, err = s.MessageCounts(background(t, time.Second), message)
 	require.ErrorContains(t, err, "what is counted by message is undecided")
 	require.Empty(t, found)
-	listed, _, err := s.Campaigns(background(t, time.Second), 0, 10, nil)
+	listed, _, err := s.ListMessages(background(t, time.Second), 0, 10, nil)
 	require.ErrorContains(t, err, "what is counted by message is undecided")
 	require.Empty(t, listed)
 
@@ -181,7 +181,7 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	require.NoError(t, c.Resume(c.Addrs[0]))
 	require.NoError(t, s.AddAnswers(background(t, testkit.Patience), left.Deltas))
 	for _, delta := range deltas {
-		found, err := s.Campaign(t.Context(), delta.Message)
+		found, err := s.MessageCounts(t.Context(), delta.Message)
 		require.NoError(t, err)
 		require.Positive(t, found[0].Calls)
 		if !slices.ContainsFunc(left.Deltas, func(d messages.Delta) bool { return d.Key == delta.Key }) {
@@ -210,7 +210,7 @@ func TestAnswersAreAddedOnceWhenConnectionsBreak(t *testing.T) {
 	}
 	between.each(func(x *proxy) { x.cut.Store(cutNever) })
 	require.Positive(t, between.cuts())
-	found, err := s.Campaign(t.Context(), message)
+	found, err := s.MessageCounts(t.Context(), message)
 	require.NoError(t, err)
 	t.Logf("%d added, %d perhaps, counted %d", sure, open, found[0].Calls)
 	require.GreaterOrEqual(t, found[0].Calls, sure)

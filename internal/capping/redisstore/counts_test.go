@@ -81,7 +81,7 @@ func (b *blast) sends(t testing.TB) (counted messages.Sends, recorded int64) {
 
 func (b *blast) read(ctx context.Context) (counted messages.Sends, recorded int64, err error) {
 	s := b.stores[0]
-	campaigns, err := s.Campaign(ctx, b.key.message)
+	campaigns, err := s.MessageCounts(ctx, b.key.message)
 	if err != nil {
 		return counted, 0, err
 	}
@@ -196,7 +196,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		delta.Configs = []string{strings.Repeat("v", i+1), strings.Repeat("w", i+1)}
 		require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{delta}))
 	}
-	found, err := s.Campaign(t.Context(), message)
+	found, err := s.MessageCounts(t.Context(), message)
 	require.NoError(t, err)
 	require.Less(t, len(found[0].Denied), 4300)
 	require.Equal(t, int64(60), found[0].Denied["daily"], "what is known goes on")

@@ -249,7 +249,7 @@ func (p *importStorm) grants(user capping.UserID, by *answer) map[identity]bool 
 func (p *importStorm) countFaults(t testing.TB, store *Store) (faults []string) {
 	t.Helper()
 	for _, m := range p.merges() {
-		campaigns, err := store.Campaign(t.Context(), m.Messages[0])
+		campaigns, err := store.MessageCounts(t.Context(), m.Messages[0])
 		require.NoError(t, err)
 		var got int64
 		for _, one := range campaigns {

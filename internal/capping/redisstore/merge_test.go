@@ -141,7 +141,7 @@ func TestMergedSendsAreCounted(t *testing.T) {
 	for range 3 {
 		require.NoError(t, s.Merge(t.Context(), m, make([]capping.Merged, len(m.Users))))
 		for _, message := range m.Messages {
-			found, err := s.Campaign(t.Context(), message)
+			found, err := s.MessageCounts(t.Context(), message)
 			require.NoError(t, err)
 			require.Len(t, found, 2)
 			for _, one := range found {
@@ -150,7 +150,7 @@ func TestMergedSendsAreCounted(t *testing.T) {
 		}
 		m.Messages[0], m.Messages[1] = m.Messages[1], m.Messages[0]
 	}
-	found, err := s.Campaign(t.Context(), capping.Message{ID: "not counted"})
+	found, err := s.MessageCounts(t.Context(), capping.Message{ID: "not counted"})
 	require.NoError(t, err)
 	require.Empty(t, found)
 }

@@ -34,9 +34,9 @@ type shelf struct {
 	done bool
 }
 
-// Campaigns are those that match and were called at or after since; see messages.Store.
-func (c *messageCounts) Campaigns(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
-	[]messages.Campaign, bool, error) {
+// ListMessages returns those that match and were called at or after since; see messages.Store.
+func (c *messageCounts) ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
+	[]messages.Counts, bool, error) {
 	listed, more, err := c.list(ctx, since, most, match)
 	if err != nil {
 		return nil, false, err
@@ -53,7 +53,7 @@ func (c *messageCounts) Campaigns(ctx context.Context, since capping.Instant, mo
 	if err != nil {
 		return nil, false, err
 	}
-	var found []messages.Campaign
+	var found []messages.Counts
 	for _, one := range listed {
 		if campaign, there := read[one.Key]; there { // else it expired meanwhile
 			found = append(found, campaign)

@@ -14,9 +14,9 @@ import (
 // mostRead bounds how many messages are read at once: each is a command for every partition.
 const mostMessagesRead = 64
 
-// Campaign is the message's campaigns; see messages.Store. A shard that cannot be read
+// MessageCounts is the message's campaigns; see messages.Store. A shard that cannot be read
 // is an error: no part is told as the whole.
-func (c *messageCounts) Campaign(ctx context.Context, message capping.Message) ([]messages.Campaign, error) {
+func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	if message.ID == "" {
 		return nil, nil
 	}
@@ -25,13 +25,13 @@ func (c *messageCounts) Campaign(ctx context.Context, message capping.Message) (
 		return nil, err
 	}
 	campaigns := slices.Collect(maps.Values(found))
-	slices.SortFunc(campaigns, func(a, b messages.Campaign) int { return int(a.Channel) - int(b.Channel) })
+	slices.SortFunc(campaigns, func(a, b messages.Counts) int { return int(a.Channel) - int(b.Channel) })
 	return campaigns, nil
 }
 
 // readAll is read in parts.
-func (c *messageCounts) readAll(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Campaign, error) {
-	found := map[messages.Key]messages.Campaign{}
+func (c *messageCounts) readAll(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
+	found := map[messages.Key]messages.Counts{}
 	for part := range slices.Chunk(asked, mostMessagesRead) {
 		more, err := c.read(ctx, part)
 		if err != nil {
@@ -44,7 +44,7 @@ func (c *messageCounts) readAll(ctx context.Context, asked []capping.Message) (m
 
 // read is the campaigns of distinct messages: the answers of each, and the sum of its sends
 // over all partitions.
-func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Campaign, error) {
+func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading
 	for _, message := range asked {
 		t := message.Token()
@@ -56,7 +56,7 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	if err := c.do(ctx, reads); err != nil {
 		return nil, err
 	}
-	found := map[messages.Key]messages.Campaign{}
+	found := map[messages.Key]messages.Counts{}
 	each := 1 + len(c.config.Prefixes)
 	for i, message := range asked {
 		if err := decode(message, reads[i*each:][:each], found); err != nil {
@@ -67,7 +67,7 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 }
 
 // decode adds the message's campaigns: the first of reads has its answers, the others its sends.
-func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Campaign) error {
+func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Counts) error {
 	answers, err := script.DecodeAnswers(reads[0].list)
 	if err != nil {
 		return err
@@ -83,11 +83,11 @@ func decode(message capping.Message, reads []reading, found map[messages.Key]mes
 	for channel, of := range sends {
 		key := messages.Key{Message: message, Channel: channel}
 		of.AtLeast = atLeast
-		found[key] = messages.Campaign{Key: key, Sends: of}
+		found[key] = messages.Counts{Key: key, Sends: of}
 	}
 	for channel, of := range answers {
 		key := messages.Key{Message: message, Channel: channel}
-		one := messages.Campaign{Key: key, Sends: found[key].Sends, Answers: *of}
+		one := messages.Counts{Key: key, Sends: found[key].Sends, Answers: *of}
 		one.AtLeast = atLeast
 		found[key] = one
 	}

@@ -161,15 +161,15 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }
 
-// Campaigns are those that match and were called at or after since.
-func (s *Store) Campaigns(ctx context.Context, since capping.Instant, max int, match func(messages.Key) bool) (
-	[]messages.Campaign, bool, error) {
-	return s.counts.Campaigns(ctx, since, max, match)
+// ListMessages returns those that match and were called at or after since.
+func (s *Store) ListMessages(ctx context.Context, since capping.Instant, max int, match func(messages.Key) bool) (
+	[]messages.Counts, bool, error) {
+	return s.counts.ListMessages(ctx, since, max, match)
 }
 
-// Campaign is the message's campaigns, by channel.
-func (s *Store) Campaign(ctx context.Context, message capping.Message) ([]messages.Campaign, error) {
-	return s.counts.Campaign(ctx, message)
+// MessageCounts is the message's campaigns, by channel.
+func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
+	return s.counts.MessageCounts(ctx, message)
 }
 
 // halted is why the store decides nothing, or nil.

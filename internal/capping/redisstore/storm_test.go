@@ -281,7 +281,7 @@ func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]m
 		}
 	}
 	for send, want := range recorded {
-		campaigns, err := store.Campaign(t.Context(), send.message)
+		campaigns, err := store.MessageCounts(t.Context(), send.message)
 		require.NoError(t, err)
 		var got messages.Sends
 		for _, one := range campaigns {

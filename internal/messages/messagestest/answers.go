@@ -79,7 +79,7 @@ func listed(f *fixture) {
 	}
 	mine := func(key messages.Key) bool { return slices.Contains(keys, key) }
 	list := func(since capping.Instant, most int, match func(messages.Key) bool) (found []messages.Key, more bool) {
-		campaigns, more, err := f.store.Campaigns(context.Background(), since, most, match)
+		campaigns, more, err := f.store.ListMessages(context.Background(), since, most, match)
 		require.NoError(f, err)
 		for _, c := range campaigns {
 			require.Equal(f, int64(100), c.Asked)
@@ -107,7 +107,7 @@ func listed(f *fixture) {
 	require.Empty(f, found)
 	require.False(f, more)
 	f.add(messages.Delta{Key: keys[0], Answers: messages.Answers{Calls: 1, First: f.now(), Last: f.now() + 1}})
-	campaigns, _, err := f.store.Campaigns(context.Background(), begin, 1, mine)
+	campaigns, _, err := f.store.ListMessages(context.Background(), begin, 1, mine)
 	require.NoError(f, err)
 	require.Equal(f, keys[0], campaigns[0].Key, "called last")
 	require.Equal(f, int64(2), campaigns[0].Calls)

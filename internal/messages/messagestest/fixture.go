@@ -101,11 +101,11 @@ func (f *fixture) add(deltas ...messages.Delta) {
 }
 
 // campaigns are those of the message, by channel.
-func (f *fixture) campaigns(message capping.Message) map[capping.Channel]messages.Campaign {
+func (f *fixture) campaigns(message capping.Message) map[capping.Channel]messages.Counts {
 	f.Helper()
-	found, err := f.store.Campaign(context.Background(), message)
+	found, err := f.store.MessageCounts(context.Background(), message)
 	require.NoError(f, err)
-	by := map[capping.Channel]messages.Campaign{}
+	by := map[capping.Channel]messages.Counts{}
 	last := -1
 	for _, c := range found {
 		require.Equal(f, message, c.Message)
@@ -116,7 +116,7 @@ func (f *fixture) campaigns(message capping.Message) map[capping.Channel]message
 }
 
 // campaign is the one of the key, which must be counted.
-func (f *fixture) campaign(key messages.Key) messages.Campaign {
+func (f *fixture) campaign(key messages.Key) messages.Counts {
 	f.Helper()
 	found, ok := f.campaigns(key.Message)[key.Channel]
 	require.True(f, ok, "%q on channel %d is counted", key.Message, key.Channel)

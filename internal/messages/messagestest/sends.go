@@ -111,7 +111,7 @@ func brought(f *fixture) {
 	mine := func(k messages.Key) bool { return k.Message == key.Message || k.Message == uncounted.Message }
 	for range 2 { // twice is once
 		require.NoError(f, merger.Merge(context.Background(), m, make([]capping.Merged, len(users))))
-		found, more, err := f.store.Campaigns(context.Background(), begin, 10, mine)
+		found, more, err := f.store.ListMessages(context.Background(), begin, 10, mine)
 		require.NoError(f, err)
 		require.False(f, more)
 		require.Len(f, found, 1)

@@ -53,7 +53,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 }
 
 // Message is a campaign as callers see it.
-func Message(c *messages.Campaign, policy *capping.Policy) api.Message {
+func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	told := api.Message{
 		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Channel: policy.ChannelName(c.Channel),
 		Allowed: c.Recorded, Released: c.Released, AtLeast: c.AtLeast,

@@ -23,8 +23,8 @@ type Key struct {
 	Channel capping.Channel // 0: none
 }
 
-// Campaign is the counts of one message on one channel.
-type Campaign struct {
+// Counts is what became of one message on one channel.
+type Counts struct {
 	Key
 	Sends
 	Answers
@@ -75,12 +75,12 @@ type Store interface {
 	// some or all may not have been added: a *NotAddedError names which, so that what was added is
 	// not given again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
-	// Campaigns are those that match and whose last call was at or after since, latest first, at
+	// ListMessages returns those that match and whose last call was at or after since, latest first, at
 	// most max of them; more: there are others. A nil match is of all.
-	Campaigns(ctx context.Context, since capping.Instant, max int, match func(Key) bool) (found []Campaign, more bool,
+	ListMessages(ctx context.Context, since capping.Instant, max int, match func(Key) bool) (found []Counts, more bool,
 		err error)
-	// Campaign is the message's, one for each channel it was sent on, by number. None is no error.
-	Campaign(ctx context.Context, message capping.Message) ([]Campaign, error)
+	// MessageCounts is the message's, one for each channel it was sent on, by number. None is no error.
+	MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error)
 }
 
 // NotAddedError is that some deltas may not have been added; all others have been.
