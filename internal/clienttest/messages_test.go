@@ -36,7 +36,7 @@ func withMessages(t testing.TB, audit *audited) func(*server.Config) {
 	return func(cfg *server.Config) {
 		store, _ := capping.As[messages.Store](cfg.Capper.Store())
 		var err error
-		cfg.Campaigns, err = messages.NewCounter(store, nil, nil)
+		cfg.MessageCounts, err = messages.NewCounter(store, nil, nil)
 		require.NoError(t, err)
 		if audit != nil {
 			cfg.Audit = audit

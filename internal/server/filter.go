@@ -135,7 +135,7 @@ func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 func (s *Server) reportFilter(c *call, r *wire.FilterRequest, send *capping.Send, d *capping.Decisions,
 	sum *wire.Summary) {
 	if r.Record {
-		if s.messageCounts != nil {
+		if s.counter != nil {
 			at := capping.InstantOf(s.clock())
 			s.counter.Add(messages.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested),
 				func(to *messages.Answers) {
