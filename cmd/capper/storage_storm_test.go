@@ -48,7 +48,7 @@ func TestBackupThatIsCutOff(t *testing.T) {
 		fake := httptest.NewServer(answer)
 		dir := t.TempDir()
 		out := capperOutput(t, 1, "backup", "--url", fake.URL, "--to", filepath.Join(dir, "b.tar"))
-		require.True(t, strings.Contains(out, "damaged or cut off") || strings.Contains(out, "receive the backup"),
+		require.True(t, strings.Contains(out, "damaged or incomplete") || strings.Contains(out, "receive the backup"),
 			"%s: %s", name, out)
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -57,9 +57,9 @@ func TestBackupThatIsCutOff(t *testing.T) {
 	}
 	damaged := filepath.Join(t.TempDir(), "damaged.tar")
 	require.NoError(t, os.WriteFile(damaged, archive[:len(archive)-512], 0o600))
-	require.Contains(t, capperOutput(t, 3, "restore", damaged), "damaged or cut off")
+	require.Contains(t, capperOutput(t, 3, "restore", damaged), "damaged or incomplete")
 	require.NoError(t, os.WriteFile(damaged, ofLaterVersion(archive), 0o600))
-	require.Contains(t, capperOutput(t, 3, "restore", damaged), "version 9: this program reads up to 1")
+	require.Contains(t, capperOutput(t, 3, "restore", damaged), "version 9 is too new: this program reads versions up to 1")
 }
 
 // ofLaterVersion is the archive as a later version of capper might have written it, whole.

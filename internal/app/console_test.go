@@ -53,7 +53,7 @@ func TestTheLimitsPageTellsOfReloads(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		_, page := see(t, w.Service, 0, "/console/limits")
 		return regexp.MustCompile(
-			`(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*the oldest that is known`).MatchString(page)
+			`(?s)<b>New:</b> Holdout: 5 % of all users receive nothing.*the oldest that is known`).MatchString(page)
 	}, "the reload is not told")
 }
 
@@ -72,7 +72,7 @@ func TestTheLimitsPageTellsOfVersionsInTheAudit(t *testing.T) {
 	w.configure(audited + "holdout: {percent: 5, salt: autumn}\n")
 	w.start(t)
 	_, page := see(t, w.Service, 0, "/console/limits")
-	require.Regexp(t, `(?s)<b>New:</b> Holdout: 5 % of all users get nothing.*the oldest that is known, since`, page)
+	require.Regexp(t, `(?s)<b>New:</b> Holdout: 5 % of all users receive nothing.*the oldest that is known, since`, page)
 }
 
 func TestTheConsoleIsTurnedOff(t *testing.T) {

@@ -14,7 +14,7 @@ func TestFormatErrorSaysWhatToDo(t *testing.T) {
 		says []string
 	}{
 		"newer": {FormatError{Marker: "capper log 3", Found: 3, Oldest: 1, Newest: 2},
-			[]string{"in format 3, which a newer version", "reads the formats 1 to 2",
+			[]string{"have format 3, which a newer version", "reads the formats 1 to 2",
 				"start the newer version again"}},
 		"older": {FormatError{Marker: "capper log 1", Found: 1, Oldest: 3, Newest: 3},
 			[]string{"have format 1,", "reads format 3 only", "start a version that supports both"}},

@@ -189,7 +189,7 @@ func TestMalformedMerge(t *testing.T) {
 		"user 7: log entry has time 1099511627775": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: capping.Never})
 		},
-		"message of 0 bytes": func(m *capping.Merge) { m.Messages = []capping.Message{{}} },
+		"message id has 0 bytes": func(m *capping.Merge) { m.Messages = []capping.Message{{}} },
 	} {
 		m := good()
 		spoil(m)

@@ -86,9 +86,9 @@ func TestARefusedReloadNamesTheKeys(t *testing.T) {
 			[]string{"server.listen: requires a restart; the configuration in force stays (127.0.0.1:80, now " +
 				"127.0.0.1:81)"}},
 		"bound": {"{listen: '127.0.0.1:80', bounds: {connections: 8}, api_keys: [" + first + "]}",
-			[]string{"server.bounds.connections: changes only"}},
+			[]string{"server.bounds.connections: requires a restart"}},
 		"two": {"{listen: '127.0.0.1:80', call_timeout: 1s, api_keys: [" + first + "]}",
-			[]string{"server.bounds.connections: changes only", "server.call_timeout: changes only"}},
+			[]string{"server.bounds.connections: requires a restart", "server.call_timeout: requires a restart"}},
 		"no keys": {"{listen: '127.0.0.1:80', bounds: {connections: 9}}",
 			[]string{"server.api_keys: must keep at least one key", "server.without_keys: true"}},
 		"empty list": {"{listen: '127.0.0.1:80', bounds: {connections: 9}, api_keys: []}",

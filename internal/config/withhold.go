@@ -122,7 +122,7 @@ func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 			}
 			if !set.OnlyGrows {
 				warnings = append(warnings, fmt.Sprintf("suppress.%s: users may leave the set in each build: "+
-					"declare it only_grows there", name))
+					"declare the set only_grows in the build", name))
 			}
 		}
 	}

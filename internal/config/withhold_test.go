@@ -158,7 +158,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"suppress long name": {suppress("{" + strings.Repeat("a", 129) + ": all}"), "must be 1 to 128 letters"},
 		"suppress everybody": {suppress("{all: all}"),
 			`suppress.all: is reserved in results and expressions, got "all"`},
-		"suppress default": {suppress("{default: all}"), "suppress.default: reserved"},
+		"suppress default": {suppress("{default: all}"), "suppress.default: is reserved"},
 		"suppress no zone": {suppress("{tz/Mars/Olympus: all}"),
 			`"Mars/Olympus": must be a time zone of the IANA database such as Asia/Singapore`},
 		"suppress merge": {suppress("{<<: {a: all}}"), "merge keys are not supported"},

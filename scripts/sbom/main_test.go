@@ -45,6 +45,6 @@ func TestEveryModuleIsListed(t *testing.T) {
 
 func TestWhatIsNoProgramIsRefused(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, run(nil, new(strings.Builder)), "no programs")
+	require.ErrorContains(t, run(nil, new(strings.Builder)), "at least one program")
 	require.ErrorContains(t, run([]string{"main.go"}, new(strings.Builder)), "read the modules of main.go")
 }

@@ -67,7 +67,7 @@ func TestDamagedBlocks(t *testing.T) {
 	require.Less(t, time.Since(began), time.Minute, "each damaged log costs tens of milliseconds to look at")
 	health := s.Health(context.Background())
 	require.Equal(t, "degraded", health.State)
-	require.Contains(t, health.Error, fmt.Sprintf("damaged blocks of logs: %d", s.db.Damage().Blocks))
+	require.Contains(t, health.Error, fmt.Sprintf("%d blocks of logs are damaged", s.db.Damage().Blocks))
 	_, err := s.Log(context.Background(), lost[0])
 	require.ErrorContains(t, err, "checksum mismatch")
 	sweepAll(t, s)

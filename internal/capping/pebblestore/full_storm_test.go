@@ -40,7 +40,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	_, err = Open(context.Background(), Config{Path: dir, fs: newSmallDisk(vfs.Default, database.ProbeSize/2)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, dir)
-	require.ErrorContains(t, err, "at least 4 MiB must be free")
+	require.ErrorContains(t, err, "at least 4 MiB of free space")
 
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second) // before the one of openFull
 	defer cancel()

@@ -41,7 +41,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 	for _, addr := range c.Addrs {
 		require.NoError(t, c.Pause(addr))
 	}
-	is("down", "no node tells the cluster's slots")
+	is("down", "read the slots of the cluster: no node answers")
 	for _, addr := range c.Addrs {
 		require.NoError(t, c.Resume(addr))
 	}

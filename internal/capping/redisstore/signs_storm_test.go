@@ -34,7 +34,7 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	health := func() capping.Health { return s.Health(t.Context()) }
 	require.Eventually(t, func() bool {
 		return health().State == "down" && strings.Contains(health().Error,
-			"the store's records are gone, as after FLUSHALL") &&
+			"the records of the store are gone, as after FLUSHALL") &&
 			strings.Contains(health().Error, "64 of 64 partitions: the server was emptied")
 	}, 30*time.Second, 10*time.Millisecond)
 	require.Eventually(t, func() bool {

@@ -73,7 +73,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	restart(t, stranger, s, stranger.Addrs[0])
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "node "+stranger.Addrs[0]+": is a master of its own")
+		return h.State == "degraded" && strings.Contains(h.Error, "node "+stranger.Addrs[0]+": is a separate master")
 	}, 30*time.Second, 20*time.Millisecond)
 	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
 
@@ -128,7 +128,7 @@ func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	refreshes(t, s)
 	require.Equal(t, master, s.top.Route(0).Addr())
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(s.Health(t.Context()).Error, "node "+replica+": is a master of its own")
+		return strings.Contains(s.Health(t.Context()).Error, "node "+replica+": is a separate master")
 	})
 	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
 	require.NoError(t, c.Kill(master))

@@ -102,7 +102,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 			Sets: []Definition{{Name: "country/sg", Inputs: inputs(a)}}},
 		`"a" refers to itself: ["a" "a"]`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true, Union: []string{"a"}}}},
-		`prefix "tz" of sets`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
+		`set prefix "tz"`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
 		`set prefixes "tz/" and "tz/Asia/": one must not begin with the other`: {Segments: []Definition{vip},
 			SetTables: []SetTable{{Prefix: "tz/"}, {Prefix: "tz/Asia/"}}},
 	} {
