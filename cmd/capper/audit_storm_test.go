@@ -33,9 +33,10 @@ func (a *answered) blast(p *process, name string) (wait func()) {
 	var callers sync.WaitGroup
 	for c := range 3 {
 		callers.Go(func() {
-			users := make([]uint32, 200)
+			users, breath := make([]uint32, 200), time.NewTicker(10*time.Millisecond)
+			defer breath.Stop()
 			for n := 0; ; n++ {
-				<-time.After(10 * time.Millisecond)
+				<-breath.C
 				for i := range users {
 					users[i] = uint32(10_000*c + i*3)
 				}

@@ -38,8 +38,9 @@ func newGate(t *testing.T, to string) *gateServer {
 	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // else it is not seen that the caller goes
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		for n := g.came.Add(1); n > g.open.Load() && r.Context().Err() == nil; {
-			<-time.After(time.Millisecond)
+		look := time.NewTicker(time.Millisecond)
+		defer look.Stop()
+		for n := g.came.Add(1); n > g.open.Load() && r.Context().Err() == nil; <-look.C {
 		}
 		through.ServeHTTP(w, r)
 	}))

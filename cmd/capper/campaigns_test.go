@@ -117,9 +117,10 @@ type told struct {
 
 // call calls an instance at random until one answers.
 func (m *told) call(ctx context.Context, what func(c *client.Client) error) error {
+	breath := time.NewTicker(5 * time.Millisecond) // calls during kills and reloads need not fill the machine
+	defer breath.Stop()
 	for {
-		// kills and reloads take their time, and what is asked meanwhile need not fill the machine
-		<-time.After(5 * time.Millisecond)
+		<-breath.C
 		err := what(m.fleet.client(m.random.IntN(len(m.fleet.urls)), m.team))
 		if err == nil {
 			m.fleet.asked.Add(1)
@@ -132,7 +133,7 @@ func (m *told) call(ctx context.Context, what func(c *client.Client) error) erro
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", m.id, err)
-		case <-time.After(10 * time.Millisecond): // the instance may be starting again
+		case <-breath.C: // the instance may be starting again
 		}
 	}
 }

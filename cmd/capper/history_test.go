@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/objects/s3test"
+	"capper/internal/testkit"
 )
 
 // audited is a service that records into an audit, with what its callers were told.
@@ -31,12 +32,17 @@ const strict, loose = "{default: {daily: 2}, segments: {active: {daily: 1}}}",
 
 // newAudited is another service with the segments of the first one, nil for none.
 func newAudited(t *testing.T, to string, first uint32, other *audited) *audited {
+	a := configuredAudited(t, to, first, other)
+	a.process = serve(t, a.file)
+	return a
+}
+
+func configuredAudited(t *testing.T, to string, first uint32, other *audited) *audited {
 	a := &audited{file: configure(t, strict), to: to, first: first, told: map[string]string{}}
 	if a.segments = filepath.Dir(a.file) + "/segments"; other != nil {
 		a.segments = other.segments
 	}
 	a.configure(t, strict)
-	a.process = serve(t, a.file)
 	return a
 }
 
@@ -181,17 +187,19 @@ func TestTheAuditHoldsWhatCallersWereTold(t *testing.T) {
 func TestStoresThatDoNotShareAreFoundOut(t *testing.T) {
 	t.Parallel()
 	to := filepath.Join(t.TempDir(), "audit")
-	one := newAudited(t, to, 1, nil)
-	two := newAudited(t, to, 1, one)
+	one := configuredAudited(t, to, 1, nil)
+	two := configuredAudited(t, to, 1, one)
+	clock := testkit.NewClockAt(time.Now().Add(-time.Minute))
+	var endOne, endTwo func()
+	one.process, endOne = inside(t, one.file, clock.Now)
+	two.process, endTwo = inside(t, two.file, clock.Now)
 	for i, a := range []*audited{one, two, one, two} {
-		asked := time.Now() // two calls of two instances within a few milliseconds leave open which one was first
-		require.Eventually(t, func() bool { return time.Since(asked) > 20*time.Millisecond }, time.Minute,
-			time.Millisecond)
+		clock.Advance(time.Second) // calls within a few milliseconds leave open which of two instances was first
 		_, err := a.filter(fmt.Sprint("m", i), 7, uint32(2000+i), 1500)
 		require.NoError(t, err)
 	}
-	one.signal(syscall.SIGTERM)
-	two.signal(syscall.SIGTERM)
+	endOne()
+	endTwo()
 	out, status := auditCommand("verify", "--config", one.file)
 	require.Equal(t, 8, status, out)
 	require.Contains(t, out, "over_send: user 7 received more than 2 sends within 24h, the maximum of limit daily "+

@@ -9,10 +9,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,7 +35,7 @@ func TestAPaceThatHangsIsStopped(t *testing.T) {
 	begun := make([]byte, 1)
 	_, err = io.ReadFull(out, begun)
 	require.NoError(t, err)
-	<-time.After(time.Second) // until the pipe takes no more; the count is to be exact whenever it ends
+	testkit.Eventually(t, func() bool { return waiting(t, out) > 60<<10 }, "the pipe of 64 KiB takes no more")
 	require.NoError(t, full.Process.Signal(os.Interrupt))
 	state, err := full.Process.Wait()
 	require.NoError(t, err)
@@ -63,6 +64,20 @@ func TestAPaceThatHangsIsStopped(t *testing.T) {
 	require.NoError(t, empty.Process.Signal(syscall.SIGTERM))
 	require.EqualError(t, empty.Wait(), "exit status 1")
 	require.Equal(t, 1, through(t, &silent))
+}
+
+// waiting is how many bytes of the pipe have not been read.
+func waiting(t *testing.T, pipe io.Reader) int {
+	raw, err := pipe.(*os.File).SyscallConn()
+	require.NoError(t, err)
+	question := map[string]uintptr{"linux": 0x541b, "darwin": 0x4004667f}[runtime.GOOS] // FIONREAD
+	var bytes int32
+	var fault syscall.Errno
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		_, _, fault = syscall.Syscall(syscall.SYS_IOCTL, fd, question, uintptr(unsafe.Pointer(&bytes)))
+	}))
+	require.Zero(t, fault)
+	return int(bytes)
 }
 
 // A service that is killed under way, and comes back, costs no line.

@@ -95,8 +95,9 @@ func (p *pacedProcess) callers(n int) (total func(int64)) {
 	var ended atomic.Bool
 	for range n {
 		asking.Go(func() {
-			for !ended.Load() {
-				<-time.After(2 * time.Millisecond) // a breath
+			breath := time.NewTicker(2 * time.Millisecond)
+			defer breath.Stop()
+			for ; !ended.Load(); <-breath.C {
 				p.take()
 			}
 		})

@@ -109,8 +109,10 @@ func (s *permitStorm) grants(t *testing.T, more int) {
 // call asks for permits till the end, by requests that are repeated until they are
 // answered.
 func (s *permitStorm) call(rng *rand.Rand, caller int) {
+	breath := time.NewTicker(2 * time.Millisecond) // callers that fill the machine would hide what the services do
+	defer breath.Stop()
 	for n := 0; !s.stop.Load(); n++ {
-		<-time.After(2 * time.Millisecond) // what the services do is of interest, and not how much of the machine
+		<-breath.C
 		request := api.PermitsRequest{
 			Pacers: []string{"provider", "carrier", "ledger"}, Permits: []int{1, 10, 40}[rng.IntN(3)],
 			MaxWait: api.Wait([]time.Duration{0, 10 * time.Minute}[rng.IntN(2)]), RequestID: fmt.Sprintf("%d-%d",
@@ -127,7 +129,7 @@ func (s *permitStorm) call(rng *rand.Rand, caller int) {
 			if s.failed(err, time.Now().After(patience)) {
 				return
 			}
-			<-time.After(5 * time.Millisecond)
+			<-breath.C
 		}
 	}
 }

@@ -13,12 +13,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/app"
+	"capper/internal/config"
 	"capper/internal/testkit"
 )
 
@@ -56,6 +59,21 @@ func launch(t *testing.T, file string, env ...string) *process {
 	t.Cleanup(func() { p.signal(syscall.SIGKILL) })
 	go p.follow(stderr)
 	return p
+}
+
+// inside runs the service in this process, on the test's clock, until the test ends it. Of a process it
+// has the address and the log.
+func inside(t *testing.T, file string, clock func() time.Time) (p *process, end func()) {
+	t.Helper()
+	watcher, err := config.NewWatcher(file, clock)
+	require.NoError(t, err)
+	p = &process{t: t, log: new(testkit.Log)}
+	service, err := app.Start(t.Context(), app.Config{Watcher: watcher, Log: p.log, Clock: clock})
+	require.NoError(t, err, "%s", p.log)
+	p.url = "http://" + service.Addr().String()
+	end = sync.OnceFunc(func() { require.NoError(t, service.Stop()) })
+	t.Cleanup(end)
+	return p, end
 }
 
 func (p *process) follow(stderr io.Reader) {

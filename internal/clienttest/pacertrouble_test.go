@@ -39,8 +39,14 @@ func waiting() (n int) {
 	return n
 }
 
-// pass waits until so much time has passed.
-func pass(d time.Duration) { <-time.After(d) }
+// forgotten waits until every permit of the pacer is older than its window.
+func forgotten(t *testing.T, url, pacer string) {
+	c := newClient(t, client.Config{URL: url})
+	testkit.Eventually(t, func() bool {
+		state, err := c.Pacer(t.Context(), pacer)
+		return err == nil && state.Used != nil && *state.Used == 0
+	}, "permits of %s count no more", pacer)
+}
 
 // Half of the answers are lost, and workers keep the pace: nothing is taken twice.
 func TestLostAnswersTakeNothingTwice(t *testing.T) {
@@ -276,7 +282,7 @@ func TestPermitsThatAreTooOldAreThrownAway(t *testing.T) {
 	starts(ctx, t, 4, p.Wait)
 	noneLeft(t)
 	before := len(g.granted())
-	pass(400 * time.Millisecond)
+	forgotten(t, url, "short")
 	require.NoError(t, p.Wait(t.Context()))
 	noneLeft(t)
 	require.Greater(t, len(g.granted()), before)
@@ -285,16 +291,18 @@ func TestPermitsThatAreTooOldAreThrownAway(t *testing.T) {
 // A lost answer that comes the second time, long after the first: its slots are too old.
 func TestAnswersThatAreTooOldAreThrownAway(t *testing.T) {
 	var calls atomic.Int64
+	service := make(chan string, 1)
 	url, g := paced(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if calls.Add(1) == 1 {
+			if r.Method == http.MethodPost && calls.Add(1) == 1 {
 				next.ServeHTTP(httptest.NewRecorder(), r)
-				pass(300 * time.Millisecond)
+				forgotten(t, <-service, "short")
 				panic(http.ErrAbortHandler)
 			}
 			next.ServeHTTP(w, r)
 		})
 	})
+	service <- url
 	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"short"}})
 	require.NoError(t, p.Wait(t.Context()))
 	require.GreaterOrEqual(t, calls.Load(), int64(3), "the one that was lost, its repetition, and one for a slot "+
@@ -309,9 +317,11 @@ func TestLongRoundTripsCostNoRate(t *testing.T) {
 			steadily(t, func() bool {
 				url, g := paced(t, func(next http.Handler) http.Handler {
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						pass(30 * time.Millisecond)
+						way := time.NewTicker(30 * time.Millisecond) // there, and back
+						defer way.Stop()
+						<-way.C
 						next.ServeHTTP(w, r)
-						pass(30 * time.Millisecond)
+						<-way.C
 					})
 				})
 				p := newPacer(t, url, client.PacerConfig{Pacers: []string{pacer}})

@@ -57,11 +57,13 @@ func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
 		stop := make(chan struct{})
 		defer close(stop)
 		go func() { // never silent for long, and far too slow
+			drop := time.NewTicker(500 * time.Millisecond)
+			defer drop.Stop()
 			for {
 				select {
 				case <-stop:
 					return
-				case <-time.After(500 * time.Millisecond):
+				case <-drop.C:
 					_, _ = c.Write([]byte(" "))
 				}
 			}

@@ -2,16 +2,17 @@ package sizing_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
@@ -155,26 +156,24 @@ func TestRedisMemory(t *testing.T) {
 }
 
 // settled is the memory of all servers but that of connections, when tables that grew have moved to
-// their new size: the least that is seen until it falls no more.
-func settled(t testing.TB, addrs []string) float64 {
+// their new size.
+func settled(t testing.TB, addrs []string) (all float64) {
 	t.Helper()
-	least, since := math.Inf(1), time.Now()
-	require.Eventually(t, func() bool {
-		all := 0.0
-		for _, addr := range addrs {
-			of := facts(t, addr)
-			all += number(t, of, "used_memory")
-			for _, beside := range []string{"mem_clients_normal", "mem_cluster_links", "mem_aof_buffer"} {
-				all -= number(t, of, beside)
-			}
+	for _, addr := range addrs {
+		client := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: testkit.Patience})
+		testkit.Eventually(t, func() bool {
+			tables, err := client.Do(t.Context(), "debug", "htstats", 0).Text()
+			require.NoError(t, err)
+			return !strings.Contains(tables, "rehashing target")
+		})
+		require.NoError(t, client.Close())
+		of := facts(t, addr)
+		all += number(t, of, "used_memory")
+		for _, beside := range []string{"mem_clients_normal", "mem_cluster_links", "mem_aof_buffer"} {
+			all -= number(t, of, beside)
 		}
-		if all < least*0.999 {
-			since = time.Now()
-		}
-		least = min(least, all)
-		return time.Since(since) > 2500*time.Millisecond
-	}, time.Minute, 400*time.Millisecond)
-	return least
+	}
+	return all
 }
 
 // What goes over the wire, and to a replica, for each user of a blast.

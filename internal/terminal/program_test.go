@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -118,6 +119,10 @@ func TestCommandLines(t *testing.T) {
 // A signal ends commands, but not those that stop in an order of their own.
 func TestSignalsEndCommands(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, signalsEndCommands)
+}
+
+func signalsEndCommands(t *testing.T) {
 	var commands struct {
 		Hang  hang `cmd:""`
 		Serve hang `cmd:""`
@@ -128,16 +133,13 @@ func TestSignalsEndCommands(t *testing.T) {
 	status, _, talk := execute(stopped, &commands, "hang")
 	require.Equal(t, int(Failure), status)
 	require.Contains(t, talk, "tool: error: context canceled")
-	ended := make(chan int)
+	ended := make(chan int, 1)
 	go func() {
 		status, _, _ := execute(stopped, &commands, "serve")
 		ended <- status
 	}()
-	select {
-	case <-ended:
-		require.Fail(t, "it was not waited for")
-	case <-time.After(50 * time.Millisecond):
-	}
+	synctest.Wait()
+	require.Empty(t, ended, "the command that stops in an order of its own is waited for")
 	close(commands.Serve.until)
 	require.Zero(t, <-ended)
 	close(commands.Hang.until)

@@ -5,7 +5,6 @@ package redisstore
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -59,8 +58,8 @@ func moveSlots(f *field, s shard) {
 	}
 }
 
-// holdSlotsHalfMoved leaves each slot's keys on two nodes for longer than any
-// caller is patient, so that nobody is decided by waiting for its end.
+// holdSlotsHalfMoved leaves each slot's keys on two nodes until every caller has had answers to
+// a second's worth of calls: a call that waited for the end of the move would be left undecided.
 func holdSlotsHalfMoved(f *field, s shard) {
 	moves := f.movesTo(f.other(s), s)
 	for _, m := range moves {
@@ -68,7 +67,7 @@ func holdSlotsHalfMoved(f *field, s shard) {
 		m.begin()
 		m.carryHalf()
 	}
-	<-time.After(2500 * time.Millisecond) // the time is the point: longer than storm.patience
+	f.storming.each(f, 25)
 	for _, m := range moves {
 		m.end()
 	}

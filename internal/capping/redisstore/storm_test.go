@@ -45,6 +45,7 @@ type storm struct {
 	fresh    atomic.Uint32
 	messages atomic.Int64
 	running  sync.WaitGroup
+	rounds   [4]atomic.Int64 // calls of each caller that have ended
 	stop     chan struct{}
 	ended    sync.Once
 	mu       sync.Mutex
@@ -86,7 +87,7 @@ func newStorm(base capping.UserID, deciders ...decider) *storm {
 // begin starts the load; end stops it and waits. It may be called again, so
 // that a test can defer it: load must not outlive a test that failed.
 func (s *storm) begin(seed uint64) {
-	for i := range 4 {
+	for i := range s.rounds {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		s.running.Add(1)
 		go func() {
@@ -99,6 +100,7 @@ func (s *storm) begin(seed uint64) {
 					return
 				case <-pace.C:
 					s.ask(s.deciders[rng.IntN(len(s.deciders))], s.send(), s.audience(rng))
+					s.rounds[i].Add(1)
 				}
 			}
 		}()
@@ -114,6 +116,24 @@ func (s *storm) end() {
 func (s *storm) answered(t testing.TB, calls int) {
 	t.Helper()
 	s.await(t, calls, "answers", func(y *tally) int { return y.calls })
+}
+
+// each waits until every caller has had answers to so many more calls. A caller whose call waits for something
+// holds each up until the call's patience has ended.
+func (s *storm) each(t testing.TB, calls int64) {
+	t.Helper()
+	var want [len(s.rounds)]int64
+	for i := range s.rounds {
+		want[i] = s.rounds[i].Load() + calls
+	}
+	require.Eventually(t, func() bool {
+		for i := range s.rounds {
+			if s.rounds[i].Load() < want[i] {
+				return false
+			}
+		}
+		return true
+	}, 2*time.Minute, 2*time.Millisecond, "answers of every caller")
 }
 
 // leavesOpen waits until more users were left unavailable.

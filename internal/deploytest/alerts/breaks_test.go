@@ -60,7 +60,9 @@ func (f *fleets) ruin(t *testing.T, job string, causes []cause) {
 // await waits until what fires is as it should be, and sees that nothing else ever does.
 func (f *fleets) await(t *testing.T, job, what string, may []string, done func(firing []string) bool) {
 	t.Helper()
-	for ends := time.Now().Add(patience); ; pause() {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for ends := time.Now().Add(patience); ; <-look.C {
 		firing := f.prometheus.firing(job)
 		require.Empty(t, f.prometheus.unexpected(job, may), "%s:\n%s", what, f.prometheus.told(job))
 		if done(firing) {

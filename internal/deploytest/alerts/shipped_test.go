@@ -74,7 +74,9 @@ func (f *fleets) calm(t *testing.T) {
 		// Prometheus takes seconds to know its targets: CapperAbsent
 		return err == nil && len(up) == 1 && len(f.prometheus.firing("")) == 0
 	})
-	for ends := time.Now().Add(6 * time.Second); time.Now().Before(ends); pause() {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for ends := time.Now().Add(6 * time.Second); time.Now().Before(ends); <-look.C {
 		for _, s := range f.all() {
 			require.NoError(t, s.everything(t.Context()))
 		}
@@ -83,9 +85,6 @@ func (f *fleets) calm(t *testing.T) {
 		}
 	}
 }
-
-// pause is between two looks.
-func pause() { <-time.After(100 * time.Millisecond) }
 
 // empty are the queries that have no answer while all is well, each with the reason.
 var empty = map[string]string{
