@@ -73,13 +73,18 @@ func listed(t *testing.T, at objects.Source) (keys []string, bodies [][]byte) {
 
 func TestAByteThatIsAnotherOneIsFound(t *testing.T) {
 	t.Parallel()
+	aByteThatIsAnotherOneIsFound(t, 33)
+}
+
+// aByteThatIsAnotherOneIsFound changes so many random bytes, one after the other.
+func aByteThatIsAnotherOneIsFound(t *testing.T, bytes int) {
 	at := objects.NewDirectory(t.TempDir())
 	fill(t, at)
 	require.Empty(t, checked(t, at).Findings)
 	keys, bodies := listed(t, at)
 	require.Len(t, keys, 3+3+2+2+1)
 	random := rand.New(rand.NewPCG(1, 2))
-	for n := range 110 {
+	for n := range bytes {
 		i := n % len(keys) // each object as often
 		body := slices.Clone(bodies[i])
 		offset := random.IntN(len(body))
