@@ -95,8 +95,8 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "already exists")
 	require.NoError(t, os.Remove(m.store()+".migrated"))
 	require.Contains(t, m.migrate(0, "--finish", m.store()), "3 users with 3 sends are in Redis")
-	require.Contains(t, m.migrate(1, "--finish", m.store()), "has ended")
-	require.Contains(t, m.migrate(1), "has ended")
+	require.Contains(t, m.migrate(1, "--finish", m.store()), "already ended")
+	require.Contains(t, m.migrate(1), "already ended")
 
 	m.process = serve(t, m.onRedis)
 	require.Equal(t, []any{"real"}, m.sends("300"))

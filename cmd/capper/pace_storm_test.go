@@ -107,6 +107,6 @@ func TestAPaceOutlivesTheService(t *testing.T) {
 	}
 	require.NoError(t, pace.Wait(), "%s", talk)
 	require.Equal(t, want, got.String())
-	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, still asking: "), "%s", talk)
-	require.Equal(t, 1, strings.Count(talk.String(), "capper: going on: there are answers again\n"), "%s", talk)
+	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, retrying: "), "%s", talk)
+	require.Equal(t, 1, strings.Count(talk.String(), "capper: permits are available again\n"), "%s", talk)
 }
