@@ -21,7 +21,7 @@ import (
 
 	"capper/client"
 	"capper/client/api"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // counted is a fleet whose campaigns are counted, with the keys of three teams.
@@ -355,7 +355,7 @@ func (f *counted) check(all []*told) {
 // as allowed and released is what callers were told, exactly.
 func TestCampaignsCountWhatCallersWereTold(t *testing.T) {
 	t.Parallel()
-	redis := testkit.Single(t, testkit.Options{}).Addrs[0]
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	f := newCounted(t, 2, func(string) string {
 		return fmt.Sprintf("{kind: redis, redis: {addrs: [%q], replica_acks: 0}}", redis)
 	})

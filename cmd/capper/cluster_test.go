@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/objects/s3test"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // onCluster is a configuration for S3 segments and the shared Redis Cluster.
@@ -26,7 +26,7 @@ segments: {source: %q, cache_dir: %s/cache, refresh: 100ms}
 store: {kind: redis, redis: {addrs: [%s], clock_skew: 250ms}}
 channels: {push: 1}
 limits: {default: {daily: 3}, segments: {new: {daily: 0}}}
-`, source, dir, strings.Join(testkit.Shared(t), ", ")))
+`, source, dir, strings.Join(testcluster.Shared(t), ", ")))
 	return file
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"capper/internal/testcluster"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -10,14 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // The same over Redis, where keys are deleted.
 func TestTheStoreOfRedisIsComparedWithTheAudit(t *testing.T) {
 	t.Parallel()
-	addr := testkit.Single(t, testkit.Options{}).Addrs[0]
+	addr := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	c := newCompared(t, "{kind: redis, redis: {addrs: ['"+addr+"'], replica_acks: 0}}", 12, time.Now)
 	for n := range 200 {
 		c.step(n)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -17,7 +18,7 @@ import (
 // one instance: the other's sends are counted all the same.
 func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	t.Parallel()
-	redis := testkit.Single(t, testkit.Options{}).Addrs[0]
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	const right, wrong = "{default: {daily: 9, weekly: 2}}", "{default: [{name: blink, max: 9, window: 1s}]}"
 	file := onServer(t, redis, "{push: 1}", right)
 	first, second := serve(t, file), serve(t, onServer(t, redis, "{push: 1}", right))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"capper/internal/testcluster"
 	"fmt"
 	"net"
 	"os/exec"
@@ -10,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // onServer is a configuration over a Redis of the test's own.
@@ -37,7 +36,7 @@ limits: %[4]s
 // and at a reload; one that differs otherwise is shown.
 func TestChannelsOfAFleetMustAgree(t *testing.T) {
 	t.Parallel()
-	redis := testkit.Single(t, testkit.Options{}).Addrs[0]
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	const limits = "{default: {daily: 1}}"
 	file := onServer(t, redis, "{push: 1, email: 2}", limits)
 	p := serve(t, file)
@@ -66,7 +65,7 @@ func TestChannelsOfAFleetMustAgree(t *testing.T) {
 // create: false refuses an empty Redis, and one that was emptied.
 func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 	t.Parallel()
-	redis := testkit.Single(t, testkit.Options{})
+	redis := testcluster.Single(t, testcluster.Options{})
 	file := onServer(t, redis.Addrs[0], "{push: 1}", "{default: {daily: 1}}")
 	create := func(create bool) {
 		write(t, file, redisConfig(filepath.Dir(file), redis.Addrs[0], "{push: 1}", "{default: {daily: 1}}", create))

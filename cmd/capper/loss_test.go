@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // A server that evicts has its users wait for an operator: status, doctor and metrics say so, and the command
 // has them decided again.
 func TestALossIsAccepted(t *testing.T) {
 	t.Parallel()
-	cluster := testkit.Single(t, testkit.Options{})
+	cluster := testcluster.Single(t, testcluster.Options{})
 	dir := t.TempDir()
 	publish(t, dir+"/segments", "new=1-10")
 	file := filepath.Join(dir, "capper.yaml")

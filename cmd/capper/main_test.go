@@ -18,6 +18,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/objects/s3test"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -26,7 +27,7 @@ type servers struct{ m *testing.M }
 
 func (s servers) Run() int {
 	defer testkit.RemovePrograms()
-	return s3test.Main(func() int { return testkit.Run(s.m) })
+	return s3test.Main(func() int { return testcluster.Run(s.m) })
 }
 
 // TestMain lets tests run the real program as the command `capper`.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"capper/internal/testcluster"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 const movedLimits = "{default: {daily: 4}}"
@@ -28,7 +27,7 @@ type move struct {
 }
 
 func newMove(t *testing.T) *move {
-	m := &move{t: t, file: configure(t, movedLimits), redis: testkit.Single(t, testkit.Options{}).Addrs[0],
+	m := &move{t: t, file: configure(t, movedLimits), redis: testcluster.Single(t, testcluster.Options{}).Addrs[0],
 		work: filepath.Join(t.TempDir(), "work")}
 	m.onRedis = onServer(t, m.redis, "{push: 1, email: 2}", movedLimits)
 	m.process = serve(t, m.file)
@@ -165,7 +164,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	require.Equal(t, []string{filepath.Join(m.work, "state.json")}, left,
 		"no copy is kept of a pass that wrote nothing")
 
-	empty := testkit.Single(t, testkit.Options{}).Addrs[0]
+	empty := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	m.onRedis = onServer(t, empty, "{push: 1, email: 2}", movedLimits)
 	m.migrate(0)
 	beside = serve(t, m.onRedis)

@@ -12,14 +12,14 @@ import (
 
 	"capper/client"
 	"capper/client/api"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // A reload changes what a pacer gives of what it has given already, while callers go on
 // asking: more where a limit grew, nothing where it shrank below that.
 func TestAReloadOfPacersAppliesToWhatIsRecorded(t *testing.T) {
 	t.Parallel()
-	redis := testkit.Single(t, testkit.Options{}).Addrs[0]
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	const limits = "{default: {daily: 1}}\npacers: "
 	for kind, content := range map[string]func(dir, pacers string) string{
 		"embedded": func(dir, pacers string) string { return embedded(dir, limits+pacers) },

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // TestPermitsPerSecond measures a service on each store with eight clients that ask
@@ -35,7 +35,7 @@ func TestPermitsPerSecond(t *testing.T) {
 		factor, err = strconv.ParseFloat(text, 64)
 		require.NoError(t, err)
 	}
-	redis := testkit.Single(t, testkit.Options{Settings: []string{"appendonly yes",
+	redis := testcluster.Single(t, testcluster.Options{Settings: []string{"appendonly yes",
 		"appendfsync everysec"}}).Addrs[0]
 	lines := []string{
 		fmt.Sprintf("| %-8s | %-11s | %10s | %8s | %8s |", "store", "request ids", "permits/s", "p50, ms", "p99, ms"),

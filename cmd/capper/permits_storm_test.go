@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -31,7 +32,7 @@ pacers:
 // once, by callers who repeat each request until one of the services answers it.
 func TestServicesThatGivePermitsAreKilled(t *testing.T) {
 	t.Parallel()
-	redis := testkit.Single(t, testkit.Options{}).Addrs[0]
+	redis := testcluster.Single(t, testcluster.Options{}).Addrs[0]
 	for name, files := range map[string]func(t *testing.T) []string{
 		"two on one Redis": func(t *testing.T) []string {
 			return []string{onServer(t, redis, "{push: 1}", stormPacers), onServer(t, redis, "{push: 1}", stormPacers)}

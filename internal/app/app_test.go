@@ -11,6 +11,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/config"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -20,7 +21,7 @@ func TestStartsAndStopsOnBothStores(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
 		config.Embedded: onEmbedded(t.TempDir()),
-		config.Redis:    onRedis(testkit.Single(t, testkit.Options{}).Addrs...),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

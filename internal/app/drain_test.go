@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -93,7 +94,7 @@ func TestADrainThatTimesOutWaitsForTheStore(t *testing.T) {
 // Redis nodes that hang keep calls until the time of the call is over.
 func TestADrainThatTimesOutWhileRedisHangs(t *testing.T) {
 	t.Parallel()
-	redis := testkit.Single(t, testkit.Options{})
+	redis := testcluster.Single(t, testcluster.Options{})
 	cfg, log := configure(t, onRedis(redis.Addrs...), impatient)
 	g := guard(&cfg, nil)
 	s, err := Start(t.Context(), cfg)

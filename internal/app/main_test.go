@@ -19,10 +19,11 @@ import (
 	"capper/internal/config"
 	"capper/internal/objects"
 	"capper/internal/segments/publish"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testcluster.Run(m)) }
 
 // onEmbedded and onRedis are the stores of a configuration.
 func onEmbedded(dir string) string { return fmt.Sprintf("{embedded: {path: %s/log.db}}", dir) }

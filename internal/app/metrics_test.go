@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/config"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // elsewhere are the metrics that a service on the embedded store, or any service
@@ -36,7 +36,7 @@ func TestTheTableOfMetricsIsWhatIsRegistered(t *testing.T) {
 	documented := documentedMetrics(t)
 	for kind, store := range map[string]string{
 		config.Embedded: onEmbedded(t.TempDir()),
-		config.Redis:    onRedis(testkit.Single(t, testkit.Options{}).Addrs...),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/config"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // What users build on is frozen in testdata/promises: names and labels of metrics, whole exchanges of
@@ -31,7 +31,7 @@ func TestMetricsKeepTheirNamesAndLabels(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
 		config.Embedded: onEmbedded(t.TempDir()),
-		config.Redis:    onRedis(testkit.Single(t, testkit.Options{}).Addrs...),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -127,7 +128,7 @@ func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
 		config.Embedded: onEmbedded(t.TempDir()),
-		config.Redis:    onRedis(testkit.Single(t, testkit.Options{}).Addrs...),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +222,7 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
 		config.Embedded: onEmbedded(t.TempDir()),
-		config.Redis:    onRedis(testkit.Single(t, testkit.Options{}).Addrs...),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

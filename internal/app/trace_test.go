@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -163,7 +164,7 @@ func TestACallIsTracedOverTheEmbeddedStore(t *testing.T) {
 func TestEachNodesPipelineIsASpan(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	cluster := testkit.Start(t, testkit.Options{})
+	cluster := testcluster.Start(t, testcluster.Options{})
 	cfg, _ := configure(t, onRedis(cluster.Addrs...)+tracedTo(to.URL, ", message_ids: true"), "")
 	s := begin(t, cfg)
 	ask(t, s, "")

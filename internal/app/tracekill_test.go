@@ -16,6 +16,7 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -25,7 +26,7 @@ func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
 	// not before it is killed
-	cluster := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 5 * time.Second})
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 5 * time.Second})
 	cfg, log := configure(t, onRedis(cluster.Addrs...)+tracedTo(to.URL, ""), "call_timeout: 1m")
 	s := begin(t, cfg)
 	ids := make([]string, 300) // of all nodes

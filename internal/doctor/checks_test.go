@@ -20,6 +20,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments/publish"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("CAPPER_REDIS_PASSWORD", "capper"); err != nil {
 		panic(err)
 	}
-	os.Exit(s3test.Main(func() int { return testkit.Run(m) }))
+	os.Exit(s3test.Main(func() int { return testcluster.Run(m) }))
 }
 
 // place is a directory with a generation whose only set is opted-out.
@@ -362,7 +363,7 @@ func redisAt(addr, rest string) string {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 2, Settings: goodSettings})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 2, Settings: goodSettings})
 	master, replica := c.Addrs[0], c.Addrs[len(c.Addrs)-1]
 	dir := place(t)
 	healthy := func() *Subject { return subject(t, dir, redisAt(master, "")) }
@@ -484,7 +485,7 @@ func TestWhyAClusterDoesNotServe(t *testing.T) {
 	} {
 		t.Run(coverage, func(t *testing.T) {
 			t.Parallel()
-			c := testkit.Start(t, testkit.Options{Settings: append(slices.Clone(goodSettings),
+			c := testcluster.Start(t, testcluster.Options{Settings: append(slices.Clone(goodSettings),
 				"cluster-require-full-coverage "+coverage)})
 			require.NoError(t, c.Kill(c.Addrs[1]))
 			var found string
@@ -513,7 +514,7 @@ func breakSnapshots(t *testing.T, addr string) {
 
 func TestRedisThatCannotBeReached(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	dir := place(t)
 	for content, seen := range map[string]string{
 		redisAt("127.0.0.1:1", ""):                                "nothing listens at",

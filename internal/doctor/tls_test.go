@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"capper/internal/testcluster"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -16,8 +17,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // authority signs certificates into a directory.
@@ -77,7 +76,7 @@ func TestCertificatesOfServers(t *testing.T) {
 	a.server(t, "good", 900*time.Hour)
 	a.server(t, "ending", 20*time.Hour)
 	a.server(t, "expired", -time.Hour)
-	server := testkit.Single(t, testkit.Options{Replicas: 0, Settings: goodSettings})
+	server := testcluster.Single(t, testcluster.Options{Replicas: 0, Settings: goodSettings})
 	dir := place(t)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

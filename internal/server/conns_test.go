@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	status := testkit.Run(m)
+	status := testcluster.Run(m)
 	testkit.RemovePrograms()
 	os.Exit(status)
 }

@@ -11,6 +11,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping/redisstore"
 	"capper/internal/server"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -18,7 +19,7 @@ import (
 // else: what the others were answered stays, and retrying settles the rest.
 func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	t.Parallel()
-	cluster := testkit.Start(t, testkit.Options{NodeTimeout: time.Minute})
+	cluster := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
 	clock := testkit.NewClockAt(startOfTest)
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
 		Addrs: cluster.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0),
@@ -59,7 +60,7 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 // A store that is away as a whole answers nobody, and says so to probes.
 func TestADeadStoreIsNotReady(t *testing.T) {
 	t.Parallel()
-	single := testkit.Single(t, testkit.Options{})
+	single := testcluster.Single(t, testcluster.Options{})
 	clock := testkit.NewClockAt(startOfTest)
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
 		Addrs: single.Addrs, Clock: clock.Now, ReplicaAcks: redisstore.FixedAcks(0),

@@ -11,6 +11,7 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/server"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -29,7 +30,7 @@ func openStore(t testing.TB, clock func() time.Time) capping.Store {
 func openRedis(t testing.TB, clock func() time.Time, namespace string) capping.Store {
 	t.Helper()
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
-		Addrs: testkit.Shared(t), Namespace: namespace, Clock: clock, AttemptTimeout: 10 * time.Second,
+		Addrs: testcluster.Shared(t), Namespace: namespace, Clock: clock, AttemptTimeout: 10 * time.Second,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

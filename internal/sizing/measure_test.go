@@ -19,10 +19,11 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/sizing"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testcluster.Run(m)) }
 
 // shape is users as they may be.
 type shape struct {
@@ -132,7 +133,7 @@ func TestRedisMemory(t *testing.T) {
 	for _, of := range shapes(measured()) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
-			server := testkit.Start(t, testkit.Options{Masters: 3})
+			server := testcluster.Start(t, testcluster.Options{Masters: 3})
 			s := open(t, redisstore.Config{Addrs: server.Addrs, ReplicaAcks: redisstore.FixedAcks(0),
 				Namespace: testkit.Namespace()})
 			used := func() float64 { return settled(t, server.Addrs) }
@@ -182,7 +183,7 @@ func TestBytesOnTheWire(t *testing.T) {
 	for _, of := range append(shapes(60_000), alone(20_000)) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
-			server := testkit.Single(t, testkit.Options{Replicas: 1})
+			server := testcluster.Single(t, testcluster.Options{Replicas: 1})
 			s := open(t, redisstore.Config{Addrs: server.Addrs, Namespace: testkit.Namespace()})
 			for sends := range 4 {
 				blast(t, s, fmt.Sprint("campaign ", sends), of.users)

@@ -18,13 +18,14 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 // acksTrial is a master that loses its two replicas one after the other, seen
 // by a store for each count that differs then.
 type acksTrial struct {
-	cluster           *testkit.Cluster
+	cluster           *testcluster.Cluster
 	master            string
 	users             []capping.UserID // whom the master holds
 	healthy, one, two *Store
@@ -32,7 +33,7 @@ type acksTrial struct {
 	sent              int
 }
 
-func newAcksTrial(t *testing.T, c *testkit.Cluster) *acksTrial {
+func newAcksTrial(t *testing.T, c *testcluster.Cluster) *acksTrial {
 	t.Helper()
 	with := func(acks Acks) *Store {
 		return openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: acks, AttemptTimeout: 400 * time.Millisecond})
@@ -140,14 +141,14 @@ func (a *acksTrial) run(t *testing.T) {
 // Nothing is allowed that fewer replicas hold than replica_acks asks for.
 func TestAcksOfAServerThatLosesItsReplicas(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
 	c.Addrs = c.Addrs[:1]
 	newAcksTrial(t, c).run(t)
 }
 
 func TestAcksOfAShardThatLosesItsReplicas(t *testing.T) {
 	t.Parallel()
-	newAcksTrial(t, testkit.Start(t, testkit.Options{
+	newAcksTrial(t, testcluster.Start(t, testcluster.Options{
 		Replicas: 2, NodeTimeout: 4 * time.Second, // for what happens before the replica is given up
 		Settings: []string{"repl-timeout 60", "cluster-allow-replica-migration no"}, // nobody lends a replica
 	})).run(t)
@@ -157,7 +158,7 @@ func TestAcksOfAShardThatLosesItsReplicas(t *testing.T) {
 // over whichever connection: a repeated erasure is no less.
 func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	config := Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond}
 	first, second := openTest(t, config), openTest(t, config)
 	filter(t, second, batchOf("before", spread(20))) // so that its connections have written
@@ -186,7 +187,7 @@ type uncountedTrial struct {
 	admin  *redis.Client
 }
 
-func newUncountedTrial(t *testing.T, c *testkit.Cluster) *uncountedTrial {
+func newUncountedTrial(t *testing.T, c *testcluster.Cluster) *uncountedTrial {
 	t.Helper()
 	u := &uncountedTrial{acksTrial: acksTrial{cluster: c, master: c.Addrs[0], patience: 8 * time.Second}}
 	u.admin = admin(t, u.master)
@@ -278,7 +279,7 @@ func (u *uncountedTrial) lacksTheUncounted(t *testing.T) {
 
 func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
 	c.Addrs = c.Addrs[:1]
 	u := newUncountedTrial(t, c)
 	u.run(t, func() error { return c.Kill(u.back) }, func() error {
@@ -289,16 +290,16 @@ func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
 
 func TestAReplicaOfAShardThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	options := testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 60",
+	options := testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60",
 		"cluster-allow-replica-migration no"}}
 	t.Run("after its death", func(t *testing.T) {
 		t.Parallel()
-		u := newUncountedTrial(t, testkit.Start(t, options))
+		u := newUncountedTrial(t, testcluster.Start(t, options))
 		u.run(t, func() error { return u.cluster.Kill(u.back) }, func() error { return u.cluster.Restart(u.back) })
 	})
 	t.Run("after it hung", func(t *testing.T) { // its master feeds it all the time
 		t.Parallel()
-		u := newUncountedTrial(t, testkit.Start(t, options))
+		u := newUncountedTrial(t, testcluster.Start(t, options))
 		u.run(t, func() error { return u.cluster.Pause(u.back) }, func() error { return u.cluster.Resume(u.back) })
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -45,7 +46,7 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 // enough.
 func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 2, Settings: []string{"repl-backlog-size 16384"}})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-backlog-size 16384"}})
 	a := newAcksTrial(t, c)
 	copying := a.replicas(t)[0]
 	require.NoError(t, c.Kill(copying))

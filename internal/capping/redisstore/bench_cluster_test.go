@@ -16,12 +16,12 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 func (b *bench) onCluster() {
 	b.clock = newClock()
-	c := testkit.Start(b.T, testkit.Options{Settings: benchSettings, NodeTimeout: time.Minute})
+	c := testcluster.Start(b.T, testcluster.Options{Settings: benchSettings, NodeTimeout: time.Minute})
 	var servers []*redis.Client
 	for _, addr := range c.Addrs {
 		servers = append(servers, admin(b, addr))

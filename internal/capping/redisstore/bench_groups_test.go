@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // TestManyGroupsCompared measures what a batch costs whose users are in 256
 // groups, as segments times time zones make them, against one of 8 groups and of one.
 func TestManyGroupsCompared(t *testing.T) {
 	b := newBench(t)
-	c := testkit.Single(t, testkit.Options{Settings: benchSettings})
+	c := testcluster.Single(t, testcluster.Options{Settings: benchSettings})
 	b.clock = newClock()
 	s := side{server: admin(b, c.Addrs[0]), clock: b.clock}
 	s.decider = openTest(b, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Clock: b.clock.now})

@@ -21,14 +21,14 @@ import (
 	"capper/internal/capping/redisstore/baseline"
 	"capper/internal/capping/redisstore/topology"
 	"capper/internal/pacing"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // TestPacingComparedWithOthers measures designs of pacing in one run on one server,
 // in turns, and prints a table. CAPPER_BENCH_FACTOR is that of the other benchmark.
 func TestPacingComparedWithOthers(t *testing.T) {
 	b := &pacingBench{bench: newBench(t)}
-	c := testkit.Single(t, testkit.Options{Settings: benchSettings})
+	c := testcluster.Single(t, testcluster.Options{Settings: benchSettings})
 	b.server = admin(t, c.Addrs[0])
 	b.store = openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	shared := baseline.Share(redis.NewClient(&redis.Options{Addr: c.Addrs[0], DisableIdentity: true,

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // side is one design on a server of its own. Its clock is its own too: sends
@@ -28,7 +28,7 @@ type side struct {
 func (b *bench) onSingleServer() {
 	var sides [2]side
 	for i := range sides {
-		c := testkit.Single(b.T, testkit.Options{Settings: benchSettings})
+		c := testcluster.Single(b.T, testcluster.Options{Settings: benchSettings})
 		b.clock = newClock()
 		sides[i] = side{server: admin(b, c.Addrs[0]), clock: b.clock}
 		if i == 0 {

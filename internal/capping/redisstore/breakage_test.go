@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -25,7 +26,7 @@ const writesAtOnce = "appendfsync no"
 // field is a cluster that is broken on purpose, and the stores on it.
 type field struct {
 	testing.TB
-	cluster  *testkit.Cluster
+	cluster  *testcluster.Cluster
 	admins   map[string]*redis.Client
 	stores   []*Store
 	ahead    *atomic.Int64 // nanoseconds that the first store's clock is ahead
@@ -35,7 +36,7 @@ type field struct {
 
 func newField(t testing.TB, change func(*Config)) *field {
 	f := &field{TB: t, admins: map[string]*redis.Client{}, ahead: &atomic.Int64{}}
-	f.cluster = testkit.Start(t, testkit.Options{
+	f.cluster = testcluster.Start(t, testcluster.Options{
 		Replicas: 1, NodeTimeout: 2500 * time.Millisecond, // more than a busy machine stalls a node, mostly
 		Settings: append(operated, writesAtOnce),
 	})

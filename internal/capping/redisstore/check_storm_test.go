@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 func TestHealthTellsWhoIsMissing(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, unhurried(Config{Addrs: c.Addrs}))
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		h := s.Health(t.Context())

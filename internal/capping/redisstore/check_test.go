@@ -13,13 +13,14 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 	t.Parallel()
 	const secret = "correct horse"
-	c := testkit.Single(t, testkit.Options{Password: secret})
+	c := testcluster.Single(t, testcluster.Options{Password: secret})
 	good := Config{Addrs: c.Addrs, Password: secret, ReplicaAcks: FixedAcks(0)}
 	s := openTest(t, good)
 	client := s.top.Route(0).Client()
@@ -81,7 +82,7 @@ func TestOpenRefusesWhatBreaksThePromise(t *testing.T) {
 
 func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Settings: []string{"hash-max-listpack-entries 64",
+	c := testcluster.Single(t, testcluster.Options{Settings: []string{"hash-max-listpack-entries 64",
 		"hash-max-listpack-value 64"}})
 	var log bytes.Buffer
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0),
@@ -101,7 +102,7 @@ func TestOpenWarnsOfWhatCostsMemory(t *testing.T) {
 
 func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 2})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2})
 	for acks, warnings := range map[Acks]int{Healthy: 0, FixedAcks(1): 1, FixedAcks(2): 0} {
 		// instances of a fleet would differ
 		s := openTest(t, unhurried(Config{Addrs: c.Addrs, ReplicaAcks: acks, Namespace: namespace()}))
@@ -116,7 +117,7 @@ func TestOpenWarnsOfReplicasThatNobodyWaitsFor(t *testing.T) {
 
 func TestManagedServersThatHideSettingsAreWarnedOf(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Settings: []string{`rename-command CONFIG ""`}})
+	c := testcluster.Single(t, testcluster.Options{Settings: []string{`rename-command CONFIG ""`}})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	require.Len(t, warningsOf(t, s), 3)
 	require.Contains(t, warningsOf(t, s)[1], "hides hash-max-listpack-entries")
@@ -126,7 +127,7 @@ func TestManagedServersThatHideSettingsAreWarnedOf(t *testing.T) {
 func TestScriptsAreOnReplicasToo(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
-	for _, addr := range testkit.Shared(t) {
+	for _, addr := range testcluster.Shared(t) {
 		client := admin(t, addr)
 		require.Eventually(t, func() bool {
 			found, err := client.ScriptExists(t.Context(), s.scripts.Filter.SHA, s.scripts.Release.SHA).Result()
@@ -186,7 +187,7 @@ func TestParseAcks(t *testing.T) {
 // changed is a new one, without a restart.
 func TestWarningsAreOfThePresent(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Masters: 3, Replicas: 1, NodeTimeout: steady,
+	c := testcluster.Start(t, testcluster.Options{Masters: 3, Replicas: 1, NodeTimeout: steady,
 		Settings: []string{"cluster-require-full-coverage yes"}})
 	var log testkit.Log
 	s := openTest(t, unhurried(Config{Addrs: append([]string{"127.0.0.1:1"}, c.Addrs...), Logger: log.Logger()}))
@@ -214,7 +215,7 @@ func TestOneShardAway(t *testing.T) {
 	for coverage, everybody := range map[string]bool{"yes": true, "no": false} {
 		t.Run(coverage, func(t *testing.T) {
 			t.Parallel()
-			c := testkit.Start(t, testkit.Options{Settings: []string{"cluster-require-full-coverage " +
+			c := testcluster.Start(t, testcluster.Options{Settings: []string{"cluster-require-full-coverage " +
 				coverage}})
 			s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: 2 * time.Second})
 			users := spread(600)

@@ -21,6 +21,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -103,7 +104,7 @@ func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 	t.Run("cut", func(t *testing.T) {
 		t.Parallel()
 		labelled(t, func() {
-			c, between := testkit.Single(t, testkit.Options{}), newProxies(t)
+			c, between := testcluster.Single(t, testcluster.Options{}), newProxies(t)
 			x := between.to(c.Addrs[0])
 			breakConnections(t, c, between.dial, breaking{
 				attempt: time.Second, start: func() { x.cut.Store(0) }, end: func() { x.cut.Store(cutNever) },
@@ -114,7 +115,7 @@ func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()
 		labelled(t, func() {
-			c := testkit.Single(t, testkit.Options{})
+			c := testcluster.Single(t, testcluster.Options{})
 			breakConnections(t, c, new(net.Dialer).DialContext, breaking{
 				attempt: 20 * time.Millisecond,
 				start:   func() { require.NoError(t, c.Pause(c.Addrs[0])) },
@@ -124,7 +125,7 @@ func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 	})
 }
 
-func breakConnections(t *testing.T, c *testkit.Cluster, dial dialer, how breaking) {
+func breakConnections(t *testing.T, c *testcluster.Cluster, dial dialer, how breaking) {
 	t.Helper()
 	var d dials
 	s := openPatiently(t, Config{

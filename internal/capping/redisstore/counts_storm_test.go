@@ -14,6 +14,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/messages"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -56,7 +57,7 @@ func TestCountsAreThoseOfTheLogs(t *testing.T) {
 // The counts of a message say that they are lower bounds from before the first send on that could not be counted.
 func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{NodeTimeout: 60 * time.Second})
+	c := testcluster.Start(t, testcluster.Options{NodeTimeout: 60 * time.Second})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	f := &field{TB: t, cluster: c, stores: []*Store{s}, admins: map[string]*redis.Client{}}
 	for _, addr := range c.Addrs {
@@ -149,7 +150,7 @@ func TestCountsOutliveTheLogs(t *testing.T) {
 // A shard that is away is an error, not a count of the others.
 func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{NodeTimeout: 60 * time.Second})
+	c := testcluster.Start(t, testcluster.Options{NodeTimeout: 60 * time.Second})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	message := capping.Message{ID: "m"}
 	filter(t, s, batchOf("m", spread(1000)))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // operated are lines by which the servers of a field go on while their user default may do nothing.
@@ -23,8 +23,8 @@ var operated = []string{
 // endings are the ways in which a server ends.
 var endings = []struct {
 	name string
-	end  func(*testkit.Cluster, string) error
-}{{"kill -9", (*testkit.Cluster).Kill}, {"SIGTERM", (*testkit.Cluster).Shut}}
+	end  func(*testcluster.Cluster, string) error
+}{{"kill -9", (*testcluster.Cluster).Kill}, {"SIGTERM", (*testcluster.Cluster).Shut}}
 
 // droppingShards restart both copies of a shard under "user default off": Redis drops what scripts wrote while it
 // loads its append-only file. The shard's partitions are barred, and nobody is granted more than the limit. Then the

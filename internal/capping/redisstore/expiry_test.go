@@ -9,12 +9,13 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 func TestIdleKeyspaceEmpties(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	records, err := client.DBSize(t.Context()).Result()

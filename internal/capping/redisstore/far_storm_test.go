@@ -12,13 +12,14 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 // With round trips of 600 ms an attempt of a second would not even log in.
 func TestFarServersGetMoreTime(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
 	d := &distance{roundTrip: 600 * time.Millisecond}
 	defer d.open.Wait()
 	s, err := openInTime(t, Config{

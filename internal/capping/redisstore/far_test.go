@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -68,7 +69,7 @@ func (d *distance) carry(to, from net.Conn) {
 // A call that was late says so: setting clocks would not help.
 func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	d := &distance{roundTrip: 500 * time.Millisecond}
 	defer d.open.Wait()
 	s, err := openInTime(t, Config{Addrs: c.Addrs, dial: d.dial, ClockSkew: 100 * time.Millisecond,

@@ -13,6 +13,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -221,7 +222,7 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 	var starts sync.WaitGroup
 	for i := range 8 {
 		starts.Go(func() {
-			s, err := openInTime(t, Config{Addrs: testkit.Shared(t), Namespace: ns})
+			s, err := openInTime(t, Config{Addrs: testcluster.Shared(t), Namespace: ns})
 			if err != nil {
 				t.Error(err)
 				return
@@ -245,7 +246,7 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 // A beat brings its scripts along where a node has lost them.
 func TestBeatsGoOnWithoutScripts(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, c.Addrs[0])
 	for i := range 3 {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -27,7 +28,7 @@ type lackTrial struct {
 
 func newLackTrial(t *testing.T, acks Acks, nodeTimeout time.Duration) *lackTrial {
 	t.Helper()
-	f := &field{TB: t, admins: map[string]*redis.Client{}, cluster: testkit.Start(t, testkit.Options{
+	f := &field{TB: t, admins: map[string]*redis.Client{}, cluster: testcluster.Start(t, testcluster.Options{
 		Replicas: 1, NodeTimeout: nodeTimeout, Settings: []string{"repl-timeout 600"},
 	})}
 	for _, addr := range f.cluster.Addrs {

@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	// The client library's redials of a dead node end a second after their pool.
-	os.Exit(testkit.NoLeaks(testkit.Run(m)))
+	os.Exit(testkit.NoLeaks(testcluster.Run(m)))
 }
 
 type silence struct{}
@@ -42,7 +43,7 @@ const leastUser = "capper"
 // openShared is a store of its own namespace on the shared cluster.
 func openShared(t testing.TB, change func(*Config)) *Store {
 	t.Helper()
-	config := Config{Addrs: testkit.Shared(t), Namespace: namespace()}
+	config := Config{Addrs: testcluster.Shared(t), Namespace: namespace()}
 	if change != nil {
 		change(&config)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -26,7 +27,7 @@ import (
 // names are not announced say "?".
 func TestNodesWithoutAHostAreFound(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
 	for _, kind := range []string{"unknown-endpoint", "hostname"} {
 		for _, addr := range c.Addrs {
 			require.NoError(t, admin(t, addr).ConfigSet(t.Context(), "cluster-preferred-endpoint-type", kind).Err())
@@ -52,7 +53,7 @@ func TestNodesWithoutAHostAreFound(t *testing.T) {
 // Some managed services have no append-only file and replace lost nodes.
 func TestServersWithoutAppendOnlyFileNeedAWord(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	for _, addr := range c.Addrs {
 		require.NoError(t, admin(t, addr).ConfigSet(t.Context(), "appendonly", "no").Err())
 	}
@@ -78,7 +79,7 @@ func TestServersWithoutAppendOnlyFileNeedAWord(t *testing.T) {
 // A password that changes is read anew at every connection.
 func TestCredentialsAreReadAnew(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	client := admin(t, c.Addrs[0])
 	var password atomic.Value
 	password.Store(leastUser)
@@ -113,13 +114,13 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 // What listens where no Redis answers is told at start.
 func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	down := testkit.Start(t, testkit.Options{})
+	down := testcluster.Start(t, testcluster.Options{})
 	require.NoError(t, down.Kill(down.Addrs[1]))
 	require.NoError(t, down.Kill(down.Addrs[2]))
 	authority := testkit.NewAuthority(t)
@@ -160,7 +161,7 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 // A server that is out of service is not taken for a cluster without masters.
 func TestOpenHintsAtABusyServer(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	keepBusy(t, admin(t, server.Addrs[0]))
 	hints(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Timeout: time.Second},
 		"the node is starting, failing over or out of service")
@@ -196,7 +197,7 @@ func keepBusy(t *testing.T, client *redis.Client) {
 
 func TestCertificatesOfClients(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	authority := testkit.NewAuthority(t)
 	addr := secure(t, authority, server)
 	require.NoError(t, admin(t, server.Addrs[0]).ConfigSet(t.Context(), "tls-auth-clients", "yes").Err())

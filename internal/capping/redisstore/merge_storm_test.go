@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // At the bound of what a user's log holds, and of what an import brings for one user, no call holds
@@ -18,7 +18,7 @@ import (
 func TestUnionScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	const bearable = 5 * time.Millisecond
-	server := testkit.Single(t, testkit.Options{Settings: []string{"slowlog-log-slower-than 0",
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0",
 		"slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client, now := admin(t, server.Addrs[0]), capping.InstantOf(time.Now())

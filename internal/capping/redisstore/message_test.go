@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -17,7 +18,7 @@ import (
 // given up at the first failure, and the logs showed sends of nobody knows which message.
 func TestTextsOfMessagesOutliveAFailover(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
 	lost := s.top.Route(0).Addr()
 	message := ""

@@ -15,6 +15,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/pacing"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -89,7 +90,7 @@ func TestPermitsUnderASkewedClock(t *testing.T) {
 
 func TestAFullServerGivesNoPermits(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{Settings: []string{"maxmemory-policy noeviction"}})
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"maxmemory-policy noeviction"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	require.Equal(t, 1, take(t, s, askOf("a", 1, 0, hourly)).Granted)
@@ -110,7 +111,7 @@ func TestAFullServerGivesNoPermits(t *testing.T) {
 // lost its scripts gets them again.
 func TestPermitsOfAnEmptiedServer(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	require.Equal(t, 10, take(t, s, askOf("a", 10, 0, hourly)).Granted)
@@ -129,7 +130,7 @@ func TestPermitsOfAnEmptiedServer(t *testing.T) {
 // Only what replicas hold is granted, what is remembered too.
 func TestPermitsAreGrantedWhenReplicasHoldThem(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
 	ask := askOf("a", 3, 0, hourly)
 	ask.Request = pacing.Request{1}
@@ -224,7 +225,7 @@ func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 // A TTL that could not be set is set later.
 func TestTTLsOfPacersAreSetLater(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	take(t, s, askOf("p", 1, 0, hourly))

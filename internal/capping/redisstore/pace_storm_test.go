@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/pacing"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // What is asked most has a way of its own, which walks along a log from call to call:
@@ -49,7 +49,7 @@ func TestPaceScriptAgreesWithPlaceForLong(t *testing.T) {
 // regular, no call holds the server's thread for long.
 func TestPaceScriptStaysShort(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	ask := func(permits, most int) *pacing.Ask {

@@ -7,12 +7,12 @@ import (
 
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 func TestPacingOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	pacingtest.Run(t, func(t *testing.T) pacing.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Namespace: namespace()})
 	})

@@ -17,7 +17,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // A master that fails while one of its slots is being moved is followed by one
@@ -29,7 +29,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 	for name, firstSlot := range map[string]bool{"to a master": false, "to a new master without slots": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 4 * time.Second})
+			c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 4 * time.Second})
 			registry := prometheus.NewRegistry()
 			config := Config{Addrs: c.Addrs[:1], Registerer: registry}
 			if firstSlot {
@@ -122,9 +122,9 @@ func slotPartition(l script.Keyspace, slot int) int {
 }
 
 // newMaster adds a node without slots to the cluster.
-func (f *field) newMaster(c *testkit.Cluster) string {
+func (f *field) newMaster(c *testcluster.Cluster) string {
 	f.Helper()
-	extra := testkit.Start(f, testkit.Options{Masters: 3}).Addrs[0]
+	extra := testcluster.Start(f, testcluster.Options{Masters: 3}).Addrs[0]
 	f.admins[extra] = admin(f, extra)
 	client := f.admins[extra]
 	require.NoError(f, client.Do(f.Context(), "cluster", "reset", "hard").Err())

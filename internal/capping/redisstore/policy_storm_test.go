@@ -8,12 +8,12 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 func TestPoliciesOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	storetest.RunPolicies(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})

@@ -16,6 +16,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -23,7 +24,7 @@ import (
 // be allowed again, and two stores on it.
 type promiseTrial struct {
 	testing.TB
-	cluster *testkit.Cluster
+	cluster *testcluster.Cluster
 	config  Config
 	stores  []*Store
 	node    *redis.Client // the master that breaks its promise
@@ -34,8 +35,8 @@ type promiseTrial struct {
 
 func newPromiseTrial(t *testing.T) *promiseTrial {
 	t.Helper()
-	f := &promiseTrial{TB: t, cluster: testkit.Start(t,
-		testkit.Options{Replicas: 1, NodeTimeout: steady, Settings: []string{writesAtOnce}})}
+	f := &promiseTrial{TB: t, cluster: testcluster.Start(t,
+		testcluster.Options{Replicas: 1, NodeTimeout: steady, Settings: []string{writesAtOnce}})}
 	f.config = Config{Addrs: f.cluster.Addrs, Timeout: testkit.Patience}
 	f.stores = []*Store{openTest(t, f.config), openTest(t, f.config)}
 	f.addr = f.cluster.Addrs[0]
@@ -280,7 +281,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffBarsItsUsers(t *testing.T) {
 // switched off is not: its users wait for an operator, in instances that start afterwards too.
 func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: testkit.Patience}
 	node, users := admin(t, c.Addrs[0]), spread(600)
 	s := openTest(t, config)
@@ -310,7 +311,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	require.Equal(t, 64, losses[0].Partitions, "of 64")
 	testkit.Eventually(t, func() bool { return ask(s) == nil })
 
-	without := testkit.Single(t, testkit.Options{Settings: []string{"appendonly no"}})
+	without := testcluster.Single(t, testcluster.Options{Settings: []string{"appendonly no"}})
 	plain := openTest(t, Config{Addrs: without.Addrs, ReplicaAcks: FixedAcks(0), Timeout: testkit.Patience})
 	require.Equal(t, len(users), count(filter(t, plain, batchOf("first", users, rolling(1, week))), capping.Allowed))
 	require.NoError(t, plain.top.LookAtPromises(t.Context()))
@@ -363,7 +364,7 @@ func TestEvictionsAndPoliciesAreToldOfTogether(t *testing.T) {
 // What servers had evicted before the store began is none of its keys.
 func TestEvictionsBeforeTheStoreBarNobody(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
 	node := admin(t, c.Addrs[0])
 	require.NoError(t, node.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-random").Err())
 	write := func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // Two stores over one cluster share a caller's budget; callers do not.
@@ -20,7 +20,7 @@ func TestBudgetIsShared(t *testing.T) {
 	t.Parallel()
 	var stores []*Store
 	for range 2 {
-		s, err := openInTime(t, Config{Addrs: testkit.Shared(t)})
+		s, err := openInTime(t, Config{Addrs: testcluster.Shared(t)})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		stores = append(stores, s)
@@ -55,7 +55,7 @@ func TestBudgetIsShared(t *testing.T) {
 // Budgets live in the store's namespace: who may use that needs no other right.
 func TestBudgetsNeedNoRightBeyondTheNamespace(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	server := admin(t, c.Addrs[0])
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}) // as the user of deploy/redis.acl
 	// with the script, and where the node has lost it

@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -31,8 +32,8 @@ func documented(t testing.TB) string {
 	return path
 }
 
-func documentedOptions(t testing.TB) testkit.Options {
-	return testkit.Options{ACL: documented(t), User: operator, Password: leastUser, NodeTimeout: steady,
+func documentedOptions(t testing.TB) testcluster.Options {
+	return testcluster.Options{ACL: documented(t), User: operator, Password: leastUser, NodeTimeout: steady,
 		Settings: []string{"appendfsync always"}}
 }
 
@@ -101,7 +102,7 @@ func (o *oracle) send(t testing.TB, message string, users []capping.UserID) {
 // restarted ends servers and starts them again while users are asked for, and says how these
 // came off when they are decided again, or their partitions are barred.
 func (o *oracle) restarted(
-	t *testing.T, end func(addr string) error, c *testkit.Cluster, addrs ...string,
+	t *testing.T, end func(addr string) error, c *testcluster.Cluster, addrs ...string,
 ) (reasons map[string]int) {
 	t.Helper()
 	p := press(o.store, o.allowed)
@@ -130,7 +131,7 @@ func TestRestartsUnderTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	options := documentedOptions(t)
 	options.Replicas = 1
-	c := testkit.Start(t, options)
+	c := testcluster.Start(t, options)
 	s := openTest(t, Config{Addrs: c.Addrs})
 	require.Empty(t, warningsOf(t, s))
 	master, replica := shardOf(t, s, 0)
@@ -148,7 +149,7 @@ func TestRestartsThatDropRecords(t *testing.T) {
 	t.Parallel()
 	options := documentedOptions(t)
 	options.Replicas = 1
-	c := testkit.Start(t, options)
+	c := testcluster.Start(t, options)
 	s := openTest(t, Config{Addrs: c.Addrs})
 	master, replica := shardOf(t, s, 0)
 	o := newOracle(t, s, s.top.Route(0))
@@ -189,7 +190,7 @@ func (o *oracle) barred(t *testing.T, why string) {
 // the signs between the two or not.
 func TestRestartsThatDropRecordsSinceARewrite(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, documentedOptions(t))
+	c := testcluster.Single(t, documentedOptions(t))
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	o := newOracle(t, s, s.top.Route(0))
 	client := operate(t, c.Addrs[0])
@@ -238,7 +239,7 @@ func (o *oracle) lost(t *testing.T) (lost []capping.UserID) {
 }
 
 // single restarts a server that is alone.
-func (o *oracle) single(t *testing.T, c *testkit.Cluster) (reasons map[string]int) {
+func (o *oracle) single(t *testing.T, c *testcluster.Cluster) (reasons map[string]int) {
 	t.Helper()
 	p := press(o.store, o.allowed)
 	defer p.stop()
@@ -262,7 +263,7 @@ func (o *oracle) single(t *testing.T, c *testkit.Cluster) (reasons map[string]in
 // A server whose user default lacks rights is refused before it drops anything.
 func TestOpenRefusesServersThatWouldDropRecords(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, documentedOptions(t))
+	c := testcluster.Single(t, documentedOptions(t))
 	config := unhurried(Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: leastUser, Password: leastUser})
 	for name, test := range map[string]struct {
 		rules []string
@@ -330,7 +331,7 @@ func files(t *testing.T, from, to string) {
 // agrees. Instances remember how far it had come, and marks on other servers do when all instances restart.
 func TestAServerWithAnOlderStateIsBarred(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{NodeTimeout: steady, Settings: []string{"appendfsync always"}})
+	c := testcluster.Start(t, testcluster.Options{NodeTimeout: steady, Settings: []string{"appendfsync always"}})
 	config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: leastUser, Password: leastUser}
 	s := openTest(t, config)
 	victim := s.top.Route(0)
@@ -381,7 +382,7 @@ func TestAServerWithAnOlderStateIsBarred(t *testing.T) {
 // olderTrial is two stores on servers of which one comes back with files of an earlier time.
 type olderTrial struct {
 	*testing.T
-	cluster *testkit.Cluster
+	cluster *testcluster.Cluster
 	config  Config
 	victim  string
 	replica string // the victim's, or empty
@@ -391,7 +392,7 @@ type olderTrial struct {
 	stores  []*Store
 }
 
-func newOlderTrial(t *testing.T, c *testkit.Cluster, acks Acks) *olderTrial {
+func newOlderTrial(t *testing.T, c *testcluster.Cluster, acks Acks) *olderTrial {
 	t.Helper()
 	o := &olderTrial{T: t, cluster: c, victim: c.Addrs[0], early: t.TempDir(), newest: t.TempDir(), users: spread(6000),
 		config: Config{Addrs: c.Addrs, ReplicaAcks: acks, Username: leastUser, Password: leastUser}}
@@ -481,13 +482,13 @@ func TestAnOlderStateStaysOne(t *testing.T) {
 	t.Parallel()
 	always := []string{"appendfsync always"}
 	for name, test := range map[string]struct {
-		start func(testing.TB, testkit.Options) *testkit.Cluster
-		with  testkit.Options
+		start func(testing.TB, testcluster.Options) *testcluster.Cluster
+		with  testcluster.Options
 		acks  Acks
 	}{
-		"one server":             {testkit.Single, testkit.Options{}, FixedAcks(0)},
-		"a master and a replica": {testkit.Single, testkit.Options{Replicas: 1}, Healthy},
-		"a cluster":              {testkit.Start, testkit.Options{NodeTimeout: steady}, FixedAcks(0)},
+		"one server":             {testcluster.Single, testcluster.Options{}, FixedAcks(0)},
+		"a master and a replica": {testcluster.Single, testcluster.Options{Replicas: 1}, Healthy},
+		"a cluster":              {testcluster.Start, testcluster.Options{NodeTimeout: steady}, FixedAcks(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

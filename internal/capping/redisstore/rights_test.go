@@ -13,6 +13,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -67,9 +68,9 @@ func TestTrialsAreTheCommandsOfTheScripts(t *testing.T) {
 
 func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]*testkit.Cluster{
-		"a server":  testkit.Single(t, testkit.Options{Replicas: 1}),
-		"a cluster": testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady}),
+	for name, c := range map[string]*testcluster.Cluster{
+		"a server":  testcluster.Single(t, testcluster.Options{Replicas: 1}),
+		"a cluster": testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady}),
 	} {
 		config := unhurried(Config{Addrs: c.Addrs, Username: leastUser, Password: leastUser})
 		client := admin(t, c.Addrs[0])
@@ -113,7 +114,7 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 // An upgrade comes before the right that it brings: the store goes on with the number of replicas.
 func TestTheRightToAskForReplicasMayLack(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	config := unhurried(Config{Addrs: c.Addrs[:1], Username: leastUser, Password: leastUser})
 	client := admin(t, c.Addrs[0])
 	without(t, client, "-role")
@@ -141,7 +142,7 @@ func TestTheRightToAskForReplicasMayLack(t *testing.T) {
 // told by its name, and is no reason to destroy anything.
 func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	client, users := admin(t, c.Addrs[0]), spread(20)
 	daily := rolling(1, time.Hour)
@@ -177,7 +178,7 @@ func TestARepairedRightIsPast(t *testing.T) {
 	for name, at := range map[string]int{"of a master": 0, "of a replica": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := testkit.Single(t, testkit.Options{Replicas: 1})
+			c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 			s := openTest(t, unhurried(Config{Addrs: c.Addrs[:1]}))
 			client, master := admin(t, c.Addrs[at]), s.top.Route(0)
 			without(t, client, "-evalsha")
@@ -207,7 +208,7 @@ func TestARepairedRightIsPast(t *testing.T) {
 // read it nobody is allowed, and the right is named.
 func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	client, users := admin(t, c.Addrs[0]), spread(200)
 	require.Equal(t, 200, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
@@ -228,7 +229,7 @@ func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 // A key whose TTL could not be set gets it with the next write.
 func TestTTLsThatCouldNotBeSetAreSetLater(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	client, users := admin(t, c.Addrs[0]), spread(200)
 	without(t, client, "-pexpire")
@@ -246,7 +247,7 @@ func TestTTLsThatCouldNotBeSetAreSetLater(t *testing.T) {
 // Without what instances share, nobody knows for how long sends are needed.
 func TestBeatsThatFailAreTold(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, c.Addrs[0])
 	key := s.marker.Key + ":retentions"

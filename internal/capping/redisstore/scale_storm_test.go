@@ -13,7 +13,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // At the bounds of what a call carries of rules, shadow rules that all would have
@@ -22,7 +22,7 @@ import (
 func TestFilterScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	const bearable = 5 * time.Millisecond
-	server := testkit.Single(t, testkit.Options{Settings: []string{"slowlog-log-slower-than 0",
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0",
 		"slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])

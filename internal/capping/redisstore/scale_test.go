@@ -11,7 +11,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // A million users at once take memory for their order, not for their commands:
@@ -52,7 +52,7 @@ func TestLongLogsAreSpreadOverCalls(t *testing.T) {
 // longLogs judges the users of one bucket, all of whose logs are full in every
 // one of so many channels.
 func longLogs(t *testing.T, channels, leastCalls int) {
-	server := testkit.Single(t, testkit.Options{Settings: []string{"slowlog-log-slower-than 0",
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0",
 		"slowlog-max-len 10000"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])

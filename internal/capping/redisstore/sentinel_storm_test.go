@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // Sentinel promotes by what it last knew of the replicas, so each that works
 // has to hold a send: with replica_acks: 1 the other one may be promoted.
 func TestStoreBehindSentinelsFollowsTheMaster(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 2})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2})
 	s := openTest(t, Config{
 		Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs", AttemptTimeout: 500 * time.Millisecond,
 	})

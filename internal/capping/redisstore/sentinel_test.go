@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // sentinel watches a master and returns its address.
@@ -30,7 +30,7 @@ func sentinel(t *testing.T, master string) string {
 	require.NoError(t, os.WriteFile(file, []byte("port "+own+"\nbind 127.0.0.1\n"+
 		"sentinel monitor logs "+host+" "+port+" 1\nsentinel down-after-milliseconds logs 4000\n"+
 		"sentinel failover-timeout logs 3000\n"), 0o600))
-	server := exec.Command(testkit.Server(), file, "--sentinel")
+	server := exec.Command(testcluster.Server(), file, "--sentinel")
 	require.NoError(t, server.Start())
 	t.Cleanup(func() {
 		_ = server.Process.Kill()
@@ -47,7 +47,7 @@ func sentinel(t *testing.T, master string) string {
 // Several addresses of servers that are no cluster: the master among them is used.
 func TestStoreFindsTheMasterAmongServers(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: []string{c.Addrs[1], c.Addrs[0]}})
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{1})), capping.Allowed))
 	require.Equal(t, c.Addrs[0], s.top.Route(0).Addr())

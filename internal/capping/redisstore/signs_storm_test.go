@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 // A FLUSHALL while capper runs lets nobody have more than allowed: everybody is
 // unavailable until capper is started anew, which says so.
 func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
 	registry := prometheus.NewRegistry()
 	config := Config{Addrs: c.Addrs, Username: leastUser, Password: leastUser}
 	s := openTest(t, Config{Addrs: c.Addrs, Registerer: registry})

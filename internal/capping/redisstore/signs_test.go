@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -59,20 +60,20 @@ func (p *pressure) pressed(t *testing.T, of *atomic.Int64, n int64) {
 // A master that comes back empty, or is emptied, costs its own users alone.
 func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 	t.Parallel()
-	flush := func(t *testing.T, c *testkit.Cluster, addr string) {
+	flush := func(t *testing.T, c *testcluster.Cluster, addr string) {
 		require.NoError(t, admin(t, addr).FlushDB(t.Context()).Err())
 	}
-	for name, empty := range map[string]func(t *testing.T, c *testkit.Cluster, addr string){
+	for name, empty := range map[string]func(t *testing.T, c *testcluster.Cluster, addr string){
 		"flushed":                   flush,
 		"flushed, with the records": flush,
-		"restarted without append-only file": func(t *testing.T, c *testkit.Cluster, addr string) {
+		"restarted without append-only file": func(t *testing.T, c *testcluster.Cluster, addr string) {
 			require.NoError(t, c.Kill(addr))
 			require.NoError(t, c.Restart(addr))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := testkit.Start(t, testkit.Options{Settings: []string{"appendonly no", `save ""`}})
+			c := testcluster.Start(t, testcluster.Options{Settings: []string{"appendonly no", `save ""`}})
 			config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Username: leastUser, Password: leastUser}
 			s := openTest(t, config)
 			victim := s.top.Route(s.keyspace.FormatPartition())
@@ -179,7 +180,7 @@ func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 	s := openShared(t, nil)
 	filter(t, s, batchOf("a", []capping.UserID{7}, rolling(1, week)))
 	require.NoError(t, s.Close())
-	for _, addr := range testkit.Shared(t) { // as before: the format marker, logs and message ids
+	for _, addr := range testcluster.Shared(t) { // as before: the format marker, logs and message ids
 		client := admin(t, addr)
 		for _, key := range client.Keys(t.Context(), s.config.Namespace+":*").Val() {
 			if strings.HasSuffix(key, "-sign") || strings.Contains(key, "{format}:") {
@@ -199,7 +200,7 @@ func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 // started anew before it gave them, and have been looked at since.
 func TestAnswersOnTheirWayAreNotBelievedWhenTheirPartitionIsBarred(t *testing.T) {
 	t.Parallel()
-	c, between := testkit.Single(t, testkit.Options{NodeTimeout: steady}), newProxies(t)
+	c, between := testcluster.Single(t, testcluster.Options{NodeTimeout: steady}), newProxies(t)
 	s := openTest(t, unhurried(Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), dial: between.dial}))
 	users := spread(500)
 	require.Equal(t, len(users), count(filter(t, s, batchOf("first", users)), capping.Allowed))

@@ -14,6 +14,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -44,7 +45,7 @@ func follows(t *testing.T, s *Store, addr string) {
 // restart starts the server again and waits until the store reaches it: a server that
 // was away for many dials the library asks once a second only, and repeats the last
 // error meanwhile, so that refreshes pass without it.
-func restart(t *testing.T, c *testkit.Cluster, s *Store, addr string) {
+func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 	t.Helper()
 	require.NoError(t, c.Restart(addr))
 	for _, n := range s.top.Nodes() {
@@ -59,8 +60,8 @@ func restart(t *testing.T, c *testkit.Cluster, s *Store, addr string) {
 // allowed again.
 func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	t.Parallel()
-	ours, stranger := testkit.Single(t, testkit.Options{Replicas: 1, Settings: []string{writesAtOnce}}),
-		testkit.Single(t, testkit.Options{})
+	ours, stranger := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}}),
+		testcluster.Single(t, testcluster.Options{})
 	require.NoError(t, stranger.Kill(stranger.Addrs[0]))
 	master, replica := ours.Addrs[0], ours.Addrs[1]
 	s := openTest(t, Config{
@@ -120,7 +121,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 // from then on, until the master follows it.
 func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1, Settings: []string{writesAtOnce}})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}})
 	master, replica := c.Addrs[0], c.Addrs[1]
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond})
 	users, daily := spread(40), rolling(1, time.Hour)
@@ -149,7 +150,7 @@ func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 // store from finding the new master.
 func TestSilentServersHoldUpNoFailover(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	config := Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 400 * time.Millisecond}
 	s := openTest(t, config)
 	replicated(t, c.Addrs[0]) // else the signs may be missing where it is promoted
@@ -167,7 +168,7 @@ func TestSilentServersHoldUpNoFailover(t *testing.T) {
 
 func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	t.Parallel()
-	ours, others := testkit.Start(t, testkit.Options{}), testkit.Start(t, testkit.Options{})
+	ours, others := testcluster.Start(t, testcluster.Options{}), testcluster.Start(t, testcluster.Options{})
 	stranger := others.Addrs[0]
 	require.NoError(t, others.Kill(stranger))
 	s := openTest(t, Config{Addrs: []string{stranger, ours.Addrs[0]}, ReplicaAcks: FixedAcks(0),
@@ -194,7 +195,7 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 // configuration still names it or not.
 func TestNodesThatWereTakenOutAreNoAlarm(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
 	s := openTest(t, Config{Addrs: c.Addrs})
 	taken := c.Addrs[5]
 	id, err := admin(t, taken).Do(t.Context(), "cluster", "myid").Text()

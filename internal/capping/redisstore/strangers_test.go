@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -23,9 +24,9 @@ func refreshes(t *testing.T, s *Store) {
 
 func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
 	t.Parallel()
-	one, other := testkit.Single(t, testkit.Options{}), testkit.Single(t, testkit.Options{})
-	clusters := []*testkit.Cluster{testkit.Start(t, testkit.Options{}),
-		testkit.Start(t, testkit.Options{})}
+	one, other := testcluster.Single(t, testcluster.Options{}), testcluster.Single(t, testcluster.Options{})
+	clusters := []*testcluster.Cluster{testcluster.Start(t, testcluster.Options{}),
+		testcluster.Start(t, testcluster.Options{})}
 	for name, test := range map[string]struct {
 		addrs []string
 		want  string
@@ -55,7 +56,7 @@ func TestOpenRefusesServersThatDoNotBelongTogether(t *testing.T) {
 
 func TestAddressesThatDoNotAnswerAreWarnedOf(t *testing.T) {
 	t.Parallel()
-	addrs := []string{"127.0.0.1:1", testkit.Shared(t)[0]}
+	addrs := []string{"127.0.0.1:1", testcluster.Shared(t)[0]}
 	s := openShared(t, func(c *Config) { *c = unhurried(*c); c.Addrs = addrs })
 	require.Len(t, s.warnings, 1)
 	require.Contains(t, s.warnings[0], "redis 127.0.0.1:1: dial tcp")
@@ -64,7 +65,7 @@ func TestAddressesThatDoNotAnswerAreWarnedOf(t *testing.T) {
 // Somebody may change a master's settings while the store runs.
 func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, c.Addrs[0])
 	set := func(policy string) {
@@ -89,7 +90,7 @@ func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 // A replica that is set to evict is seen before it is a master.
 func TestReplicasThatEvictAreSeen(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: c.Addrs[:1]})
 	storetest.IsOK(t, s)
 	set := func(policy string) {

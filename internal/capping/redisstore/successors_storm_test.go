@@ -12,25 +12,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 func TestMasterPromotedWithBadSettingsIsLogged(t *testing.T) {
 	t.Parallel()
 	t.Run("by hand", func(t *testing.T) {
 		t.Parallel()
-		c := testkit.Single(t, testkit.Options{Replicas: 1})
+		c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 		promotionIsLogged(t, c, Config{Addrs: c.Addrs}, "node "+c.Addrs[1])
 	})
 	t.Run("by a Sentinel", func(t *testing.T) { // the node keeps its name
 		t.Parallel()
-		c := testkit.Single(t, testkit.Options{Replicas: 1})
+		c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 		promotionIsLogged(t, c, Config{Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs"},
 			"node sentinel:logs")
 	})
 }
 
-func promotionIsLogged(t *testing.T, c *testkit.Cluster, config Config, who string) {
+func promotionIsLogged(t *testing.T, c *testcluster.Cluster, config Config, who string) {
 	t.Helper()
 	var log journal
 	config.ReplicaAcks, config.AttemptTimeout = FixedAcks(0), 400*time.Millisecond
@@ -85,7 +85,7 @@ func (j *journal) text() string {
 // one after its promotion, were not masters beside each other.
 func TestPromotionsWithinARefreshAreFollowed(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	master, replica := c.Addrs[0], c.Addrs[1]
 	held := holding{asked: make(chan struct{}), answered: make(chan struct{}), release: make(chan struct{})}
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 5 * time.Second,

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -23,15 +24,15 @@ func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) (Config, string){
 		"of a server": func(t *testing.T) (Config, string) {
-			c := testkit.Single(t, testkit.Options{Replicas: 1})
+			c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 			return Config{Addrs: c.Addrs[:1]}, c.Addrs[1]
 		},
 		"of a master behind Sentinels": func(t *testing.T) (Config, string) {
-			c := testkit.Single(t, testkit.Options{Replicas: 1})
+			c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 			return Config{Addrs: []string{sentinel(t, c.Addrs[0])}, SentinelMaster: "logs"}, c.Addrs[1]
 		},
 		"of a cluster": func(t *testing.T) (Config, string) {
-			c := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: steady})
+			c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
 			return Config{Addrs: c.Addrs[:1]}, c.Addrs[4]
 		},
 	} {
@@ -65,7 +66,7 @@ func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 
 func TestReplicaThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
 	require.NoError(t, c.Pause(c.Addrs[1]))
 	testkit.Eventually(t, func() bool { // on a busy machine another may not answer in time as well
 		s := openTest(t, Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
@@ -76,7 +77,7 @@ func TestReplicaThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 // What only costs memory, or every call, is seen on replicas too.
 func TestOpenExaminesReplicasAsMasters(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	replica := admin(t, c.Addrs[1])
 	require.NoError(t, replica.ConfigSet(t.Context(), "hash-max-listpack-entries", "64").Err())
 	config := unhurried(Config{Addrs: c.Addrs[:1]})
@@ -93,7 +94,7 @@ func TestOpenExaminesReplicasAsMasters(t *testing.T) {
 // A start has more time than a refresh: it asks a server again that did not answer the first one.
 func TestAStartAsksLateServersAgain(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	var first sync.Once
 	s, err := Open(t.Context(), Config{
 		Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Timeout: testkit.Patience, Username: leastUser, Password: leastUser,

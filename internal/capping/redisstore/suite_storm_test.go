@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
 	"capper/internal/messages/messagestest"
-	"capper/internal/testkit"
+	"capper/internal/testcluster"
 )
 
 func TestStoreOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})
@@ -22,7 +22,7 @@ func TestStoreOnSingleServer(t *testing.T) {
 
 func TestCampaignsOnSingleServer(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0), Clock: clock, Namespace: namespace()})
 	})

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 // secure gives the server a TLS port beside its plain one, for anybody.
-func secure(t *testing.T, a *testkit.Authority, server *testkit.Cluster) (addr string) {
+func secure(t *testing.T, a *testkit.Authority, server *testcluster.Cluster) (addr string) {
 	t.Helper()
 	a.Leaf(t, "server")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +40,7 @@ func secure(t *testing.T, a *testkit.Authority, server *testkit.Cluster) (addr s
 func TestCertificatesAreWatchedWhileConnectionsStand(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
-	server := testkit.Single(t, testkit.Options{})
+	server := testcluster.Single(t, testcluster.Options{})
 	addr := secure(t, a, server)
 	registry := prometheus.NewRegistry()
 	s := openTest(t, unhurried(Config{

@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -29,7 +30,7 @@ func spread(n int) []capping.UserID {
 
 func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 	t.Parallel()
-	server := testkit.Single(t, testkit.Options{Settings: []string{"maxmemory-policy noeviction"}})
+	server := testcluster.Single(t, testcluster.Options{Settings: []string{"maxmemory-policy noeviction"}})
 	s := openTest(t, Config{Addrs: server.Addrs, ReplicaAcks: FixedAcks(0)})
 	client := admin(t, server.Addrs[0])
 	users := spread(2000)
@@ -109,7 +110,7 @@ func TestSkewedClockIsRefusedAndRecordsNothing(t *testing.T) {
 // hold may be answered as allowed, a replay too.
 func TestReplayIsOnlyAnsweredWhenReplicasHoldIt(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	s := openTest(t, Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
 	users := spread(40)
 	daily := rolling(1, time.Hour)
@@ -129,7 +130,7 @@ func TestReplayIsOnlyAnsweredWhenReplicasHoldIt(t *testing.T) {
 
 func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{NodeTimeout: time.Minute})
+	c := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
 	// Who waited for the end of an attempt would come too late for the test.
 	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), AttemptTimeout: 5 * time.Minute})
 	users := spread(2000)

@@ -16,6 +16,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -24,7 +25,7 @@ import (
 func TestAKeyspaceFromBeforeNamespaces(t *testing.T) {
 	t.Parallel()
 	storetest.RunUpgrade(t, func(t *testing.T, clock func() time.Time) capping.Store {
-		config := Config{Addrs: testkit.Shared(t), Namespace: namespace(), Clock: clock}
+		config := Config{Addrs: testcluster.Shared(t), Namespace: namespace(), Clock: clock}
 		restore(t, openTest(t, config), config.Namespace, "testdata/before-namespaces.txt")
 		return openTest(t, config)
 	})

@@ -1,14 +1,13 @@
 package browsertest
 
 import (
+	"capper/internal/testcluster"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // Every page is legible and has names for everything, in the light and in the
@@ -143,7 +142,7 @@ func testNotThere(t *testing.T, s *suite) {
 
 // While the store is away the console says so, and everything else.
 func testStoreAway(t *testing.T, s *suite) {
-	redis := testkit.Single(t, testkit.Options{})
+	redis := testcluster.Single(t, testcluster.Options{})
 	service := Serve(t, Setup{Redis: redis.Addrs[0], Now: time.Now().Add(26 * time.Hour)}) // its clock is the real one
 	service.send("welcome", "push", []uint32{7})
 	tab := s.Tab(t, service.URL)

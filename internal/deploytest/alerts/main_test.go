@@ -1,17 +1,16 @@
 package alerts
 
 import (
+	"capper/internal/testcluster"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testcluster.Run(m)) }
 
 // shipped is a file of deploy.
 func shipped(name string) string { return filepath.Join("..", "..", "..", "deploy", name) }

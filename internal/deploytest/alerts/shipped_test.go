@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -22,7 +23,7 @@ type fleets struct {
 	prometheus *prometheus
 	embedded   []*service
 	redis      []*service
-	cluster    *testkit.Cluster
+	cluster    *testcluster.Cluster
 }
 
 // Everything that is shipped, against services that run: while they are well nothing fires, every query has an answer,
@@ -41,7 +42,7 @@ func TestWhatIsShippedWatchesRealServices(t *testing.T) {
 }
 
 func begin(t *testing.T) *fleets {
-	f := &fleets{cluster: testkit.Start(t, testkit.Options{Replicas: 2,
+	f := &fleets{cluster: testcluster.Start(t, testcluster.Options{Replicas: 2,
 		Settings: []string{"cluster-allow-replica-migration no"}})}
 	source := filepath.Join(t.TempDir(), "segments")
 	for _, dir := range []string{source, source + "-embedded", source + "-recorded"} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -21,7 +22,7 @@ import (
 // then, from the audit, the sends since: the logs are what callers were told, all of it.
 func TestRedisIsRestoredFromABackup(t *testing.T) {
 	t.Parallel()
-	cluster := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 10 * time.Second})
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 10 * time.Second})
 	place := newPlace(t, cluster.Addrs)
 	audit := "audit: {to: " + filepath.Join(place.dir, "audit") + "}\n"
 	at := freeAddr(t)
@@ -44,7 +45,7 @@ func TestRedisIsRestoredFromABackup(t *testing.T) {
 	capper.stop()
 
 	place.mustExist = true
-	place.addrs = testkit.Start(t, testkit.Options{Masters: 4, Replicas: 1,
+	place.addrs = testcluster.Start(t, testcluster.Options{Masters: 4, Replicas: 1,
 		NodeTimeout: 10 * time.Second}).Addrs
 	whole, err := os.ReadFile(filepath.Join(copied, "SHA256SUMS"))
 	require.NoError(t, err)

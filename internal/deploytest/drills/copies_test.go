@@ -3,6 +3,7 @@
 package drills
 
 import (
+	"capper/internal/testcluster"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,15 +14,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // A backup has one copy of each shard and nothing else: what another save left is refused, and so is a copy too many
 // when it is put back, before anything goes over.
 func TestABackupHasOneCopyOfEachShard(t *testing.T) {
 	t.Parallel()
-	addrs := testkit.Start(t, testkit.Options{NodeTimeout: time.Minute}).Addrs
+	addrs := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute}).Addrs
 	for n := range 100 {
 		command(t, addrs[0], "-c", "set", fmt.Sprint("key", n), "value")
 	}
@@ -66,7 +65,7 @@ func TestABackupHasOneCopyOfEachShard(t *testing.T) {
 // of the next.
 func TestABackupIsNotMadeWhileSlotsMove(t *testing.T) {
 	t.Parallel()
-	addrs := testkit.Start(t, testkit.Options{NodeTimeout: time.Minute}).Addrs
+	addrs := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute}).Addrs
 	to := filepath.Join(t.TempDir(), "backup")
 	taker := command(t, addrs[2], "cluster", "myid")
 	moves := "#!/bin/sh\ncase \"$*\" in *--rdb*)\n"

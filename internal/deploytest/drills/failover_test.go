@@ -3,13 +3,12 @@
 package drills
 
 import (
+	"capper/internal/testcluster"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // The drills of a cluster whose masters have two replicas each: a planned failover and the loss of a replica
@@ -17,7 +16,7 @@ import (
 // calls wait for that.
 func TestFailovers(t *testing.T) {
 	t.Parallel()
-	cluster := testkit.Start(t, testkit.Options{Replicas: 2, NodeTimeout: 6 * time.Second})
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 2, NodeTimeout: 6 * time.Second})
 	place := newPlace(t, cluster.Addrs)
 	load := newLoad(t, "http://"+place.start(freeAddr(t), "", "").addr)
 	load.goOn(100)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -22,7 +23,7 @@ import (
 // moment fail; every send is there, once, and who has had theirs has had theirs.
 func TestAServiceMovesToRedis(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t, testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 10 * time.Second}).Addrs)
+	place := newPlace(t, testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 10 * time.Second}).Addrs)
 	addr := freeAddr(t)
 	onRedis := place.configure(freeAddr(t), "")
 	place.store = fmt.Sprintf("{kind: embedded, embedded: {path: %s/log.db}}", place.dir)

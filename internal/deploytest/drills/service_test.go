@@ -19,11 +19,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	status := testkit.Run(m)
+	status := testcluster.Run(m)
 	testkit.RemovePrograms()
 	os.Exit(status)
 }

@@ -3,22 +3,21 @@
 package drills
 
 import (
+	"capper/internal/testcluster"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // A shard is added to a cluster of three, and taken out again, by redis-cli under load: nobody is unavailable,
 // and no send is lost or doubled.
 func TestShardsAreAddedAndRemovedUnderLoad(t *testing.T) {
 	t.Parallel()
-	cluster := testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 10 * time.Second})
-	spare := testkit.Spare(t, testkit.Options{Masters: 2, NodeTimeout: 10 * time.Second}).Addrs
+	cluster := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 10 * time.Second})
+	spare := testcluster.Spare(t, testcluster.Options{Masters: 2, NodeTimeout: 10 * time.Second}).Addrs
 	place := newPlace(t, cluster.Addrs)
 	at := cluster.Addrs[0]
 	load := newLoad(t, "http://"+place.start(freeAddr(t), "", "").addr)

@@ -3,6 +3,7 @@
 package drills
 
 import (
+	"capper/internal/testcluster"
 	"io"
 	"net/http"
 	"os"
@@ -12,15 +13,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 // Two instances behind a balancer, one replaced after the other under load: no call fails, no user is
 // unavailable, and the limits are those of one fleet throughout.
 func TestAnUpgradeIsNotNoticed(t *testing.T) {
 	t.Parallel()
-	place := newPlace(t, testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 10 * time.Second}).Addrs)
+	place := newPlace(t, testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 10 * time.Second}).Addrs)
 	before := os.Getenv("CAPPER_DRILL_BEFORE")
 	one, two := freeAddr(t), freeAddr(t)
 	first, second := place.start(one, before, ""), place.start(two, before, "")

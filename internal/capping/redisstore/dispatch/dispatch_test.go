@@ -14,6 +14,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -66,7 +67,7 @@ func (e *echo) Apply(c *Command) (int, error) {
 // the run has already seen to.
 func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	t.Parallel()
-	d, prefixes := dispatcher(t, testkit.Start(t, testkit.Options{}).Addrs)
+	d, prefixes := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
 	here, there := 0, 0
 	for p := range prefixes {
 		if d.top.Route(p) != d.top.Route(here) {
@@ -88,8 +89,8 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 // Senders of nodes that are gone are dropped, those of others kept.
 func TestSendersOfForgottenNodesAreDropped(t *testing.T) {
 	t.Parallel()
-	d, _ := dispatcher(t, testkit.Start(t, testkit.Options{}).Addrs)
-	stranger, _ := dispatcher(t, testkit.Single(t, testkit.Options{}).Addrs)
+	d, _ := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
+	stranger, _ := dispatcher(t, testcluster.Single(t, testcluster.Options{}).Addrs)
 	gone, known := stranger.top.Route(0), d.top.Masters()
 	d.sender(gone)
 	kept := d.sender(known[0])

@@ -15,13 +15,14 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/capping/redisstore/rentedtest"
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
 // A cluster on IPv6 names its nodes by addresses without brackets.
 func TestAClusterOnIPv6(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1, Host: "::1"})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Host: "::1"})
 	require.Contains(t, c.Addrs[0], "[::1]:")
 	s := open(t, redisstore.Config{Addrs: c.Addrs[:1]})
 	decides(t, s)
@@ -34,14 +35,14 @@ func TestAClusterOnIPv6(t *testing.T) {
 // A master on IPv6 and one that is reached by a name that has both kinds.
 func TestAServerOnIPv6(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1, Host: "::1"})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1, Host: "::1"})
 	decides(t, open(t, redisstore.Config{Addrs: c.Addrs}))
 }
 
 // place is a cluster whose nodes stand behind gateways: node i listens at ips[i],
 // on a port that all of them share, as rented nodes do.
 type place struct {
-	*testkit.Cluster
+	*testcluster.Cluster
 	port     string
 	gateways []*rentedtest.Gateway
 }
@@ -51,7 +52,7 @@ type place struct {
 func rent(t *testing.T, net byte) *place {
 	t.Helper()
 	bind := "bind 127.0.0.1 " + strings.Join(append(ips(net), ips(net+1)...), " ")
-	p := &place{Cluster: testkit.Start(t, testkit.Options{Replicas: 1, Settings: []string{bind}})}
+	p := &place{Cluster: testcluster.Start(t, testcluster.Options{Replicas: 1, Settings: []string{bind}})}
 	for i := range p.Addrs {
 		p.open(t, i, ips(net)[i])
 	}

@@ -16,6 +16,7 @@ import (
 	"capper/internal/messages/messagestest"
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -25,7 +26,7 @@ var alone = redisstore.FixedAcks(0)
 // suites of all kinds of stores pass, and the servers note no denial.
 func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
 	for _, addr := range c.Addrs {
 		client := admin(t, addr)
 		require.NoError(t, client.Do(t.Context(), "acl", "setuser", "auditor", "reset", "on", ">auditor", "+acl|log",
@@ -80,7 +81,7 @@ func field(list any, name string) any {
 // Users who may only read are refused, and rights may be given by selectors.
 func TestRightsByKeysAndSelectors(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	config := redisstore.Config{Addrs: c.Addrs, ReplicaAcks: alone}
 	rights := leastRights(t)
 
@@ -118,7 +119,7 @@ func TestCommandsThatAreRenamed(t *testing.T) {
 		}
 		return lines
 	}
-	c := testkit.Single(t, testkit.Options{Settings: gone(
+	c := testcluster.Single(t, testcluster.Options{Settings: gone(
 		"CONFIG", "CLIENT", "HELLO", "DEBUG", "KEYS", "SCAN", "FLUSHALL", "FLUSHDB", "SHUTDOWN", "MONITOR", "SAVE",
 		"BGSAVE",
 		"BGREWRITEAOF", "SLOWLOG", "MEMORY", "LATENCY", "MIGRATE", "EVAL", "SUBSCRIBE", "OBJECT", "DUMP", "SORT",
@@ -132,7 +133,7 @@ func TestCommandsThatAreRenamed(t *testing.T) {
 
 	for _, commands := range [][]string{{"EVALSHA"}, {"SCRIPT"}, {"INFO"}, {"HMGET", "TIME"},
 		{"PEXPIRE", "DEL", "WAIT"}} {
-		c := testkit.Single(t, testkit.Options{Settings: gone(commands...), Replicas: 0})
+		c := testcluster.Single(t, testcluster.Options{Settings: gone(commands...), Replicas: 0})
 		text, _ := refused(t, redisstore.Config{Addrs: c.Addrs, ReplicaAcks: redisstore.Healthy})
 		require.Contains(t, text, "node "+c.Addrs[0]+": does not know ")
 		require.Contains(t, text, "remove its rename-command")

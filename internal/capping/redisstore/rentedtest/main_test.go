@@ -17,6 +17,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore"
 	"capper/internal/capping/redisstore/rentedtest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	net.DefaultResolver = names.Resolver()
-	status := testkit.Run(m)
+	status := testcluster.Run(m)
 	names.Close()
 	os.Exit(status)
 }

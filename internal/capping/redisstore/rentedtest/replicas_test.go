@@ -13,6 +13,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore"
 	"capper/internal/capping/storetest"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -20,10 +21,10 @@ import (
 // told, with the master's.
 func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
 	decides(t, open(t, redisstore.Config{Addrs: c.Addrs[5:]}))
 
-	one := testkit.Single(t, testkit.Options{Replicas: 2})
+	one := testcluster.Single(t, testcluster.Options{Replicas: 2})
 	text, _ := refused(t, redisstore.Config{Addrs: one.Addrs[1:2]})
 	require.Contains(t, text, "node "+one.Addrs[1]+": is a replica of "+one.Addrs[0]+": use its master in addrs")
 	text, _ = refused(t, redisstore.Config{Addrs: one.Addrs[1:]})
@@ -34,7 +35,7 @@ func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 // The endpoint for reads of a master without replicas is the master itself.
 func TestTwoNamesOfOneServer(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{})
+	c := testcluster.Single(t, testcluster.Options{})
 	_, port, _ := strings.Cut(c.Addrs[0], ":")
 	names.Point("primary.rented.test", "127.0.0.1")
 	names.Point("reader.rented.test", "127.0.0.1")
@@ -47,13 +48,13 @@ func TestTwoNamesOfOneServer(t *testing.T) {
 // Replicas that never become masters hold sends like others, and where there are no others operators are told.
 func TestReplicasThatAreNeverPromoted(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Replicas: 1, Settings: []string{"cluster-replica-no-failover yes",
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Settings: []string{"cluster-replica-no-failover yes",
 		"replica-priority 0"}})
 	s := open(t, redisstore.Config{Addrs: c.Addrs})
 	decides(t, s)
 	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "\n"), "no replica may become a master")
 
-	one := testkit.Single(t, testkit.Options{Replicas: 1, Settings: []string{"replica-priority 0"}})
+	one := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{"replica-priority 0"}})
 	decides(t, open(t, redisstore.Config{Addrs: one.Addrs[:1]}))
 }
 
@@ -61,7 +62,7 @@ func TestReplicasThatAreNeverPromoted(t *testing.T) {
 // nobody is allowed without it, and all are once it is taken out.
 func TestAReplicaThatIsAlwaysBehind(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 2, Settings: []string{"repl-timeout 3600"}})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 3600"}})
 	s := open(t, redisstore.Config{Addrs: c.Addrs[:1], AttemptTimeout: 400 * time.Millisecond})
 	require.NoError(t, c.Pause(c.Addrs[2]))
 	testkit.FailsWith(t, "1 of 2 replicas confirmed in time", func() error {

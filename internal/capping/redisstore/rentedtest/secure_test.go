@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/redisstore"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -22,7 +23,7 @@ func TestAClusterOfTLSAlone(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
 	a.Leaf(t, "server")
-	c := testkit.Start(t, testkit.Options{Replicas: 1, TLS: a.Dir})
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1, TLS: a.Dir})
 	secure := a.Client(t)
 	s := open(t, redisstore.Config{Addrs: c.Addrs, TLS: secure})
 	decides(t, s)
@@ -54,7 +55,7 @@ func TestCertificatesOfServersAreChecked(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
 	a.Leaf(t, "server")
-	c := testkit.Single(t, testkit.Options{TLS: a.Dir})
+	c := testcluster.Single(t, testcluster.Options{TLS: a.Dir})
 	secure := a.Client(t)
 	config := redisstore.Config{Addrs: c.Addrs, TLS: secure, ReplicaAcks: redisstore.FixedAcks(0)}
 	present := func() {
@@ -90,7 +91,7 @@ func TestCertificatesAreRotated(t *testing.T) {
 	t.Parallel()
 	old, next := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	old.Leaf(t, "server")
-	c := testkit.Single(t, testkit.Options{TLS: old.Dir})
+	c := testcluster.Single(t, testcluster.Options{TLS: old.Dir})
 	secure := old.Client(t)
 	secure.RootCAs, secure.Certificates = nil, nil
 	file, dir := old.File("ca.crt"), old.Dir // what the configuration names

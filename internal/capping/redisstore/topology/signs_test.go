@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"capper/internal/testcluster"
 	_ "embed"
 	"fmt"
 	"strconv"
@@ -9,8 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-
-	"capper/internal/testkit"
 )
 
 //go:embed testdata/sign-without-mark.lua
@@ -22,7 +21,7 @@ var signWithoutNote string
 // signed is a topology whose signs have been made, and the client of the server with partition 0.
 func signed(t *testing.T) (*Topology, *redis.Client) {
 	t.Helper()
-	top := start(t, testkit.Shared(t))
+	top := start(t, testcluster.Shared(t))
 	require.True(t, top.LookAtSigns(t.Context(), Look{Make: true, Life: time.Hour}))
 	require.Empty(t, top.Lost())
 	return top, top.Route(0).Client()
@@ -118,7 +117,7 @@ func TestAnOlderStateIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
 	keys := top.config.Partitions[0]
-	other := start(t, testkit.Shared(t))
+	other := start(t, testcluster.Shared(t))
 	other.config.Partitions, other.signReads = top.config.Partitions, top.signReads
 	require.Empty(t, looks(t, other), "all is there")
 	before, err := client.HGetAll(t.Context(), keys.markKey()).Result()

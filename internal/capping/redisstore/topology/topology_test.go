@@ -10,10 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(testkit.Run(m))) }
+func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(testcluster.Run(m))) }
 
 // start is a topology of three partitions, one on each master, as the servers say.
 func start(t *testing.T, addrs []string) *Topology {
@@ -41,7 +42,7 @@ func start(t *testing.T, addrs []string) *Topology {
 // What a partition's node says of its slot is what the topology says.
 func TestRoutesAreTheServersOwn(t *testing.T) {
 	t.Parallel()
-	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
 	require.Len(t, top.Masters(), 3)
 	for p, partition := range top.config.Partitions {
 		require.ErrorIs(t, top.Route(p).Client().Get(t.Context(), partition.signKey()).Err(), redis.Nil,
@@ -52,7 +53,7 @@ func TestRoutesAreTheServersOwn(t *testing.T) {
 // A server that is emptied is not believed, until somebody begins anew there.
 func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 	t.Parallel()
-	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
 	have := func(want int) {
 		t.Helper()
 		signs, asked := top.CountSigns(t.Context(), time.Hour)
@@ -86,7 +87,7 @@ func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 // A pipeline whose sign is missing may not be believed.
 func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	t.Parallel()
-	top := start(t, testkit.Start(t, testkit.Options{Replicas: 1, NodeTimeout: 15 * time.Second}).Addrs)
+	top := start(t, testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 15 * time.Second}).Addrs)
 	n := top.Route(0)
 	ask := func() error {
 		var faults [2]error
@@ -145,7 +146,7 @@ func TestAFaultIsLookedAtAgainSoon(t *testing.T) {
 // A node that is believed is not believed for partitions that it has taken over since: they are looked at first.
 func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 	t.Parallel()
-	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
 	require.True(t, top.LookAtSigns(t.Context(), Look{Life: time.Hour, Make: true}))
 	n := top.Route(0)
 	belief, err := n.Believe([]int{0})
@@ -172,7 +173,7 @@ func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 // A node that is taken for a replica while a pipeline is on its way was not examined for its answers.
 func TestAnswersOfANodeThatIsNotExaminedAreNotBelieved(t *testing.T) {
 	t.Parallel()
-	top := start(t, testkit.Start(t, testkit.Options{}).Addrs)
+	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
 	n := top.Route(0)
 	require.NoError(t, n.Examined(t.Context()))
 	ask := func() *evictedQuestion {

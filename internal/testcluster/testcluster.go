@@ -2,7 +2,7 @@
 // the tests of a package, and clusters of their own for tests that break
 // things. All of them are started by scripts/cluster.sh on free loopback
 // ports; the script ends them too when the test process dies.
-package testkit
+package testcluster
 
 import (
 	"cmp"
@@ -21,16 +21,16 @@ import (
 	"time"
 )
 
-// variable names the environment variable with the addresses of a cluster
+// Variable names the environment variable with the addresses of a cluster
 // that is running already.
-const variable = "CAPPER_TEST_REDIS"
+const Variable = "CAPPER_TEST_REDIS"
 
-// serverVariable names the environment variable with the binary of the servers,
+// ServerVariable names the environment variable with the binary of the servers,
 // for other engines than the system's redis-server (see scripts/engines.sh).
-const serverVariable = "CAPPER_TEST_REDIS_SERVER"
+const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 
 // Server is the binary of the servers.
-func Server() string { return cmp.Or(os.Getenv(serverVariable), "redis-server") }
+func Server() string { return cmp.Or(os.Getenv(ServerVariable), "redis-server") }
 
 // Options of a cluster or server. The zero value is a healthy default.
 type Options struct {
@@ -104,7 +104,7 @@ func Run(m *testing.M) int {
 // does to it; Run ends it.
 func Shared(t testing.TB) []string {
 	t.Helper()
-	if addrs := os.Getenv(variable); addrs != "" {
+	if addrs := os.Getenv(Variable); addrs != "" {
 		return strings.Split(addrs, ",")
 	}
 	shared.once.Do(func() {

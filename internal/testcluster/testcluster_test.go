@@ -1,4 +1,4 @@
-package testkit_test
+package testcluster_test
 
 import (
 	"io"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -29,7 +30,7 @@ func ping(addr string, within time.Duration) error {
 
 func TestServersCanBeBrokenAndMended(t *testing.T) {
 	t.Parallel()
-	c := testkit.Single(t, testkit.Options{Replicas: 1})
+	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
 	require.Len(t, c.Addrs, 2)
 	addr := c.Addrs[0]
 	require.NoError(t, ping(addr, testkit.Patience))
@@ -47,7 +48,7 @@ func TestServersCanBeBrokenAndMended(t *testing.T) {
 
 func TestClusterServesAtOnce(t *testing.T) {
 	t.Parallel()
-	c := testkit.Start(t, testkit.Options{Masters: 3, Replicas: 1})
+	c := testcluster.Start(t, testcluster.Options{Masters: 3, Replicas: 1})
 	require.Len(t, c.Addrs, 6)
 	for _, addr := range c.Addrs {
 		require.NoError(t, ping(addr, testkit.Patience))
