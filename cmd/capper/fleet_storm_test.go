@@ -42,7 +42,11 @@ func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	require.Equal(t, 1, ask(first, "4"), "its own limits decide")
 	status := fmt.Sprint(first.get("/v1/status"))
 	require.Contains(t, status, "a reload shortened the longest window")
-	require.Contains(t, status, "sends are kept for 168h0m0.5s, although the limits of this instance look back only 1.5s")
+	require.Contains(
+		t,
+		status,
+		"sends are kept for 168h0m0.5s, although the limits of this instance look back only 1.5s",
+	)
 	require.Equal(t, 0, ask(second, "5"))
 	reload(right)
 	require.Equal(t, 0, ask(first, "6"))

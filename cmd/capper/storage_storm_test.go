@@ -59,7 +59,11 @@ func TestBackupThatIsCutOff(t *testing.T) {
 	require.NoError(t, os.WriteFile(damaged, archive[:len(archive)-512], 0o600))
 	require.Contains(t, capperOutput(t, 3, "restore", damaged), "damaged or incomplete")
 	require.NoError(t, os.WriteFile(damaged, ofLaterVersion(archive), 0o600))
-	require.Contains(t, capperOutput(t, 3, "restore", damaged), "version 9 is too new: this program reads versions up to 1")
+	require.Contains(
+		t,
+		capperOutput(t, 3, "restore", damaged),
+		"version 9 is too new: this program reads versions up to 1",
+	)
 }
 
 // ofLaterVersion is the archive as a later version of capper might have written it, whole.

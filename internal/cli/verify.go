@@ -136,9 +136,14 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 		}
 		text += f.Text
 		if f.Kind == verify.NotInStore {
-			text += fmt.Sprintf(": user %d, message %s, channel %s, %s, %s", *f.User, namespaced(f.Namespace, f.Message),
+			text += fmt.Sprintf(
+				": user %d, message %s, channel %s, %s, %s",
+				*f.User,
+				namespaced(f.Namespace, f.Message),
 				shown(f.Channel),
-				f.At.Format(milliseconds), f.Place)
+				f.At.Format(milliseconds),
+				f.Place,
+			)
 		}
 		if f.Kind == verify.OverSend {
 			text += fmt.Sprintf(": message %s, channel %s, %s (record %d of instance %s)", f.Message, shown(f.Channel),

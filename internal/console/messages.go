@@ -37,7 +37,14 @@ func addressOf(id, namespace, channel string) string {
 
 // List is the page of all campaigns.
 func messagesPage() frame.Page {
-	return frame.Page{Path: listAt, Nav: messagesNav, Live: true, Template: "messages.html", Files: files, Show: showList}
+	return frame.Page{
+		Path:     listAt,
+		Nav:      messagesNav,
+		Live:     true,
+		Template: "messages.html",
+		Files:    files,
+		Show:     showList,
+	}
 }
 
 // list is what the template of the list is given.

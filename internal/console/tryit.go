@@ -116,7 +116,11 @@ func begin(v *frame.Visit, channel string) (*tryView, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &tryView{Channels: slices.Sorted(maps.Keys(policy.Channels)), Channel: channel, Required: policy.RequireChannel}
+	p := &tryView{
+		Channels: slices.Sorted(maps.Keys(policy.Channels)),
+		Channel:  channel,
+		Required: policy.RequireChannel,
+	}
 	if p.Required && channel == "" {
 		p.Channel = p.Channels[0]
 	}

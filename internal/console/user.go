@@ -28,7 +28,15 @@ const userAt = "users"
 
 // Page is the page.
 func userPage() frame.Page {
-	return frame.Page{Path: userAt, Nav: "User", Live: true, Template: "user.html", Files: files, Show: show, Act: erase}
+	return frame.Page{
+		Path:     userAt,
+		Nav:      "User",
+		Live:     true,
+		Template: "user.html",
+		Files:    files,
+		Show:     show,
+		Act:      erase,
+	}
 }
 
 // page is what the template is given.

@@ -94,9 +94,15 @@ func (s *Server) admit(c *call, field string, users int) error {
 	}
 	writeRate(c.w.Header(), rate, result)
 	if !result.Allowed {
-		f := wire.NewFailure(api.CodeRateLimited, "%d users exceed the rate of this client (%d users per second, bursts "+
-			"of %d): %d would be accepted now",
-			users, rate.UsersPerSecond, rate.Largest(), result.Remaining)
+		f := wire.NewFailure(
+			api.CodeRateLimited,
+			"%d users exceed the rate of this client (%d users per second, bursts "+
+				"of %d): %d would be accepted now",
+			users,
+			rate.UsersPerSecond,
+			rate.Largest(),
+			result.Remaining,
+		)
 		f.RetryAfter = max(result.RetryAfter, time.Millisecond)
 		return f
 	}

@@ -78,9 +78,15 @@ func (s *Server) mayReleaseAcross(c *call) error {
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {
 		return nil
 	}
-	return wire.NewFailure(api.CodeForbidden, "the API key %q has no namespace and lacks the scope %q, which releasing "+
-		"a message of the namespace %q requires in addition to %q",
-		c.Key, gate.ScopeAdmin, wire.Clip([]byte(namespace)), gate.ScopeFilter)
+	return wire.NewFailure(
+		api.CodeForbidden,
+		"the API key %q has no namespace and lacks the scope %q, which releasing "+
+			"a message of the namespace %q requires in addition to %q",
+		c.Key,
+		gate.ScopeAdmin,
+		wire.Clip([]byte(namespace)),
+		gate.ScopeFilter,
+	)
 }
 
 func callerOf(c *call) caller {

@@ -55,7 +55,13 @@ func reader(r AuditRecords) *auditReader {
 func TestDecisionsOfAUser(t *testing.T) {
 	t.Parallel()
 	r := reader(recorded{list: []*audit.Record{
-		auditCall(10*24*time.Hour, audit.Filter, audit.Denied, "daily", 7), auditCall(3*24*time.Hour, audit.Filter, audit.Denied,
+		auditCall(
+			10*24*time.Hour,
+			audit.Filter,
+			audit.Denied,
+			"daily",
+			7,
+		), auditCall(3*24*time.Hour, audit.Filter, audit.Denied,
 			"daily", 7, 8), auditCall(time.Hour, audit.Filter, audit.Allowed, "", 7),
 	}})
 	got, err := r.User(t.Context(), "", 7, now.Add(-7*24*time.Hour), now)
@@ -74,7 +80,10 @@ func TestTooManyDecisionsAreCut(t *testing.T) {
 	t.Parallel()
 	var list []*audit.Record
 	for i := range mostDecisions + 10 {
-		list = append(list, auditCall(time.Duration(mostDecisions+10-i)*time.Second, audit.Filter, audit.Denied, "daily", 7))
+		list = append(
+			list,
+			auditCall(time.Duration(mostDecisions+10-i)*time.Second, audit.Filter, audit.Denied, "daily", 7),
+		)
 	}
 	got, err := reader(recorded{list: list}).User(t.Context(), "", 7, now.Add(-24*time.Hour), now)
 	require.NoError(t, err)
@@ -87,7 +96,15 @@ func TestUsersOfAMessageByWhatIsSaidLast(t *testing.T) {
 	t.Parallel()
 	r := reader(recorded{err: &archive.FileError{Key: "records/x.audit", Err: errors.New("cut short")},
 		list: []*audit.Record{
-			auditCall(5*time.Second, audit.Filter, audit.Denied, "daily", 1, 2, 3), auditCall(4*time.Second, audit.Filter,
+			auditCall(
+				5*time.Second,
+				audit.Filter,
+				audit.Denied,
+				"daily",
+				1,
+				2,
+				3,
+			), auditCall(4*time.Second, audit.Filter,
 				audit.Allowed, "", 3, 4, 5, 6), auditCall(3*time.Second, audit.Filter, audit.Denied, "quiet", 2),
 			auditCall(2*time.Second, audit.Release, audit.Released, "", 5), auditCall(time.Second, audit.Filter,
 				audit.Unavailable, "", 9), auditCall(time.Second, audit.Filter, audit.Replayed, "", 4),

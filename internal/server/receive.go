@@ -79,9 +79,14 @@ func (rc *receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) err
 }
 
 func (rc *receiver) tooLarge() *wire.Failure {
-	return wire.NewFailure(api.CodeTooLarge, "the body is larger than the maximum of %d bytes (after decompression, by "+
-		"a factor of at most %d): %s",
-		rc.Bounds.BodyBytes, rc.Bounds.GzipRatio, rc.Remedy)
+	return wire.NewFailure(
+		api.CodeTooLarge,
+		"the body is larger than the maximum of %d bytes (after decompression, by "+
+			"a factor of at most %d): %s",
+		rc.Bounds.BodyBytes,
+		rc.Bounds.GzipRatio,
+		rc.Remedy,
+	)
 }
 
 func (rc *receiver) readFailure(w http.ResponseWriter, r *http.Request, err error) *wire.Failure {

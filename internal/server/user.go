@@ -80,7 +80,11 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 }
 
 // span reads the records of a time. Files that cannot be read go into the faults.
-func (r *auditReader) span(ctx context.Context, told *api.Decisions, q archive.Query) (found []api.Decision, err error) {
+func (r *auditReader) span(
+	ctx context.Context,
+	told *api.Decisions,
+	q archive.Query,
+) (found []api.Decision, err error) {
 	for record, err := range r.Records.Records(ctx, q) {
 		if err != nil {
 			if !tolerable(err) {
@@ -131,7 +135,10 @@ func (r *auditReader) channelName(channel capping.Channel) string {
 
 // noAudit is what a caller is told where nothing is recorded.
 func noAudit() error {
-	return wire.NewFailure(api.CodeConflict, "no audit is configured: set the configuration key audit to record decisions")
+	return wire.NewFailure(
+		api.CodeConflict,
+		"no audit is configured: set the configuration key audit to record decisions",
+	)
 }
 
 // unreadable is what a caller is told when the audit's place does not answer.

@@ -141,9 +141,23 @@ func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 // demo is what `make demo` runs: 3 masters with a replica each, one instance and the engine on one machine, of which
 // they get so many cores. recorded is the share of the users who are allowed.
 func demo(blast, users int, recorded, cores float64) System {
-	return System{Name: fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores), Blast: users, Call: 100_000, InFlight: 4,
-		Recorded: recorded, Instances: 1, InstanceCores: 2, Shards: 3, Replicas: 1, Engine: engineWork,
-		Service: nearService, Master: nearMaster, Replica: replicaWork, RTT: 100 * time.Microsecond, Shared: cores}
+	return System{
+		Name:          fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores),
+		Blast:         users,
+		Call:          100_000,
+		InFlight:      4,
+		Recorded:      recorded,
+		Instances:     1,
+		InstanceCores: 2,
+		Shards:        3,
+		Replicas:      1,
+		Engine:        engineWork,
+		Service:       nearService,
+		Master:        nearMaster,
+		Replica:       replicaWork,
+		RTT:           100 * time.Microsecond,
+		Shared:        cores,
+	}
 }
 
 // deployed is a load on machines of its own, with a blast of 10 million that is spread over all users by chance, so

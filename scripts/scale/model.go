@@ -100,7 +100,10 @@ type simulation struct {
 func Simulate(s System) Result {
 	sim := &simulation{System: s, unsent: s.Blast,
 		engine: servers(1, 1), instance: servers(s.Instances, s.InstanceCores),
-		masters: servers(s.Shards, max(0.05, 1-s.Single*s.SingleWork*fullest(s.Shards))), replicas: servers(s.Shards, 1)}
+		masters: servers(
+			s.Shards,
+			max(0.05, 1-s.Single*s.SingleWork*fullest(s.Shards)),
+		), replicas: servers(s.Shards, 1)}
 	for sim.unsent > 0 || len(sim.open) > 0 {
 		sim.step()
 	}

@@ -68,8 +68,14 @@ func fill(t *testing.T, at objects.Location) (a, b *audittest.Writer) {
 		compactSend(compactBegun+2*day+1, "one", bitmap.Of(42)))...)
 	b.Roll(t, audit.Frame{Record: compactSend(compactBegun+2*day+2, "few", bitmap.Of(41, 42, 43))})
 	b.Roll(t, audittest.Frames(compactSend(compactBegun+4*day, "later", bitmap.Of(42)))...)
-	a.Open(t, 2, audittest.Frames(compactSend(compactBegun+2*day+3, "open", bitmap.Of(42, 44)), compactSend(compactBegun+2*day+5, "torn",
-		bitmap.Of(42)))...)
+	a.Open(
+		t,
+		2,
+		audittest.Frames(
+			compactSend(compactBegun+2*day+3, "open", bitmap.Of(42, 44)),
+			compactSend(compactBegun+2*day+5, "torn",
+				bitmap.Of(42)),
+		)...)
 	return a, b
 }
 
@@ -158,7 +164,10 @@ func TestACompactionThatIsKilledAnywhereIsEndedByTheNext(t *testing.T) {
 		at := objects.NewDirectory(t.TempDir())
 		fill(t, at)
 		audittest.Erase(t, at, 1, compactBegun+3*day, 42)
-		config1 := archive.CompactConfig{Now: time.Now().Add(2 * time.Hour), Keep: time.Since((compactBegun + day).Time())}
+		config1 := archive.CompactConfig{
+			Now:  time.Now().Add(2 * time.Hour),
+			Keep: time.Since((compactBegun + day).Time()),
+		}
 		want := compactTold(t, at)
 		_, err := archive.Compact(t.Context(), &ending{at, steps}, archive.New(at, config.ParsePolicy), config1)
 		if err != nil {

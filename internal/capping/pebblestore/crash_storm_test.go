@@ -117,7 +117,8 @@ func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 		answer(told{n, user}, true)
 	}
 	released := make([]capping.Released, len(back))
-	if err := s.Release(context.Background(), capping.Message{ID: crashMessage(n)}.Token(), 0, back, released); err != nil {
+	token := capping.Message{ID: crashMessage(n)}.Token()
+	if err := s.Release(context.Background(), token, 0, back, released); err != nil {
 		t.Error(err)
 		return
 	}

@@ -60,7 +60,12 @@ type row struct {
 }
 
 // ListMessages returns those of the latest calls; see messages.Store.
-func (c *messageCounts) ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
+func (c *messageCounts) ListMessages(
+	ctx context.Context,
+	since capping.Instant,
+	most int,
+	match func(messages.Key) bool,
+) (
 	found []messages.Counts, more bool, err error) {
 	l := listing{c: c, since: since, most: most, match: match}
 	if err := l.walk(ctx); err != nil {

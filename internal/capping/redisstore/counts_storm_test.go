@@ -89,15 +89,30 @@ func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	require.Equal(t, 100, count(verdicts, capping.Replayed))
 	require.Equal(t, messages.Sends{Recorded: 100, AtLeast: true}, sends("both"))
 	merge := capping.MergeOf([]capping.Sent{
-		{User: users[0], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.Message{ID: "import"}.Token()}},
-		{User: users[50], Entry: capping.Entry{At: capping.InstantOf(time.Now()) - 1000, Token: capping.Message{ID: "import"}.Token()}},
+		{
+			User: users[0],
+			Entry: capping.Entry{
+				At:    capping.InstantOf(time.Now()) - 1000,
+				Token: capping.Message{ID: "import"}.Token(),
+			},
+		},
+		{
+			User: users[50],
+			Entry: capping.Entry{
+				At:    capping.InstantOf(time.Now()) - 1000,
+				Token: capping.Message{ID: "import"}.Token(),
+			},
+		},
 	})
 	merge.Messages, merge.Counted, merge.Retention = []capping.Message{{ID: "import"}}, true, time.Hour
 	require.NoError(t, s.Merge(t.Context(), merge, make([]capping.Merged, 2)))
 	require.Equal(t, messages.Sends{AtLeast: true}, sends("import"))
 	release := func(id string) {
 		t.Helper()
-		require.NoError(t, s.Release(t.Context(), capping.Message{ID: id}.Token(), 0, users, make([]capping.Released, len(users))))
+		require.NoError(
+			t,
+			s.Release(t.Context(), capping.Message{ID: id}.Token(), 0, users, make([]capping.Released, len(users))),
+		)
 	}
 	release("before")
 	require.Equal(t, messages.Sends{Recorded: 120, AtLeast: true}, sends("before"))

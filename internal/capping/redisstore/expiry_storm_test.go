@@ -23,7 +23,11 @@ func TestIdleUsersOfLongBucketsArePruned(t *testing.T) {
 	busy, idle := users[:100], users[100:]
 	var long capping.Log
 	for i := range 300 {
-		long = long.Record(nil, capping.Entry{At: c.instant(), Channel: 1, Token: capping.Message{ID: fmt.Sprint(i)}.Token()}, 0)
+		long = long.Record(
+			nil,
+			capping.Entry{At: c.instant(), Channel: 1, Token: capping.Message{ID: fmt.Sprint(i)}.Token()},
+			0,
+		)
 	}
 	b := batchOf("first", idle)
 	b.Retention = 24 * time.Hour

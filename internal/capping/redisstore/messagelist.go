@@ -35,7 +35,12 @@ type shelf struct {
 }
 
 // ListMessages returns those that match and were called at or after since; see messages.Store.
-func (c *messageCounts) ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
+func (c *messageCounts) ListMessages(
+	ctx context.Context,
+	since capping.Instant,
+	most int,
+	match func(messages.Key) bool,
+) (
 	[]messages.Counts, bool, error) {
 	listed, more, err := c.list(ctx, since, most, match)
 	if err != nil {
@@ -98,7 +103,13 @@ func (c *messageCounts) list(ctx context.Context, since capping.Instant, most in
 }
 
 // pieces reads on in every shelf that may hold one of the latest that were not found yet.
-func (c *messageCounts) pieces(shelves []shelf, since capping.Instant, piece int, found []called, most int) (asked []int,
+func (c *messageCounts) pieces(
+	shelves []shelf,
+	since capping.Instant,
+	piece int,
+	found []called,
+	most int,
+) (asked []int,
 	reads []reading) {
 	for p, s := range shelves {
 		if s.done || len(found) > most && s.last < found[most].last {

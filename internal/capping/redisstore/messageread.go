@@ -30,7 +30,10 @@ func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Messa
 }
 
 // readAll is read in parts.
-func (c *messageCounts) readAll(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
+func (c *messageCounts) readAll(
+	ctx context.Context,
+	asked []capping.Message,
+) (map[messages.Key]messages.Counts, error) {
 	found := map[messages.Key]messages.Counts{}
 	for part := range slices.Chunk(asked, mostMessagesRead) {
 		more, err := c.read(ctx, part)

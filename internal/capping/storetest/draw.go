@@ -105,7 +105,8 @@ func drawLimits(t *rapid.T, segment string) (limits []limit) {
 		}
 		switch l.unit = rapid.SampledFrom(units()).Draw(t, "unit"); l.unit {
 		case "":
-			l.window = rapid.SampledFrom([]time.Duration{time.Second, time.Hour, policyDay, 7 * policyDay}).Draw(t, "window")
+			l.window = rapid.SampledFrom([]time.Duration{time.Second, time.Hour, policyDay, 7 * policyDay}).
+				Draw(t, "window")
 		default:
 			l.zone = rapid.SampledFrom(append([]string{"", "", "", "", "", ""}, zoneNames()...)).Draw(t, "limit zone")
 		}

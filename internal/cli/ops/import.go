@@ -111,7 +111,12 @@ const keyRule = "the key in " + cli.KeyVariable +
 const farClock = 10 * time.Second
 
 // ask has the service say what it would refuse: channels that it does not know, and times after its own.
-func (c *ImportCommand) ask(ctx context.Context, on *terminal.Streams, service *client.Client, o *format.SendOptions) error {
+func (c *ImportCommand) ask(
+	ctx context.Context,
+	on *terminal.Streams,
+	service *client.Client,
+	o *format.SendOptions,
+) error {
 	limits, err := service.Limits(ctx)
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, keyRule)
@@ -167,7 +172,12 @@ func (c *ImportCommand) options() (*format.SendOptions, error) {
 }
 
 // read reads all files and sorts their rows.
-func (c *ImportCommand) read(ctx context.Context, on *terminal.Streams, o *format.SendOptions, rows *sorter) (*report, error) {
+func (c *ImportCommand) read(
+	ctx context.Context,
+	on *terminal.Streams,
+	o *format.SendOptions,
+	rows *sorter,
+) (*report, error) {
 	r := &report{Channels: map[string]int64{}, Namespaces: map[string]int64{}, users: roaring.New()}
 	files, err := c.expand(ctx)
 	if err != nil {

@@ -80,7 +80,10 @@ func TestTheEarliestOfEqualSendsIsRecorded(t *testing.T) {
 			rows := &sorter{dir: t.TempDir(), most: most}
 			for i := range users * times {
 				at := begin.Add(time.Duration(times-1-i/users) * time.Second)
-				require.NoError(t, rows.add(format.SendRow{User: 4 * uint32(i%users), At: at.UnixMilli(), MessageID: "m"}))
+				require.NoError(
+					t,
+					rows.add(format.SendRow{User: 4 * uint32(i%users), At: at.UnixMilli(), MessageID: "m"}),
+				)
 			}
 			s := &sender{api: to, patience: time.Minute, parallel: 4, batch: 100, reach: func(*api.ImportSummary) {}}
 			sum, err := s.all(t.Context(), rows)

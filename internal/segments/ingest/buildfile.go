@@ -151,7 +151,9 @@ func (f *buildFile) table(v yamltree.Value) {
 func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"name": text(&r.Name), "inputs": list(f.input(&r.Inputs)),
-		"union": list(fieldNames(&r.Union)), "intersect": list(fieldNames(&r.Intersect)), "minus": list(fieldNames(&r.Minus)),
+		"union": list(
+			fieldNames(&r.Union),
+		), "intersect": list(fieldNames(&r.Intersect)), "minus": list(fieldNames(&r.Minus)),
 	}
 }
 
@@ -187,7 +189,9 @@ func (f *buildFile) inputWith(to *[]Input, more map[string]yamltree.Field) yamlt
 // what it must at least hold.
 func (f *buildFile) columnFields(in *Input) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
-		"format": formatField(&in.Format), "header": header(&in.Header), "final_newline": finalNewline(&in.FinalNewline),
+		"format": formatField(
+			&in.Format,
+		), "header": header(&in.Header), "final_newline": finalNewline(&in.FinalNewline),
 		"id_column": text(&in.IDColumn), "segment_column": text(&in.SegmentColumn),
 		"delimiter":  checked(in.SetDelimiter),
 		"quote":      checked(func(s string) error { return in.Quote.UnmarshalText([]byte(s)) }),

@@ -138,8 +138,12 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 		return err
 	}
 	in := f.file.input
-	opened, err := format.OpenParquet(from, size, format.ParquetOptions{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn,
-		Table: f.to.isTable()})
+	opened, err := format.OpenParquet(
+		from,
+		size,
+		format.ParquetOptions{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn,
+			Table: f.to.isTable()},
+	)
 	if err != nil {
 		return err
 	}

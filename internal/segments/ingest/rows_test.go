@@ -231,7 +231,11 @@ func TestFieldsOfManyLinesAreNamed(t *testing.T) {
 		_, report, err := readAll(t, Input{Path: write(t, "a.csv", b.Bytes())}, Config{Workers: workers})
 		require.NoError(t, err)
 		require.EqualValues(t, 50_000, report.Rows)
-		require.Equal(t, &format.Multiline{Rows: 33_333, Lines: 83_332 + 498, Longest: 500, At: 80_001}, report.Multiline)
+		require.Equal(
+			t,
+			&format.Multiline{Rows: 33_333, Lines: 83_332 + 498, Longest: 500, At: 80_001},
+			report.Multiline,
+		)
 	}
 }
 

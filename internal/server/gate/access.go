@@ -102,8 +102,11 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return Caller{}, wire.NewFailure(api.CodeUnauthorized, "an API key is required: send the header Authorization: "+
-			"Bearer ID.SECRET")
+		return Caller{}, wire.NewFailure(
+			api.CodeUnauthorized,
+			"an API key is required: send the header Authorization: "+
+				"Bearer ID.SECRET",
+		)
 	}
 	id, _, _ := strings.Cut(token, ".")
 	key := c.byID[id]

@@ -31,7 +31,14 @@ func (h *Header) appendUnion(dst []byte) []byte {
 
 // Union sets the call of union.lua for the items: logs are those of the batch. The call counts the sends of the
 // messages whose tokens are given. StampUnion completes it.
-func (a *Args) Union(s *Script, k Keyspace, prefix string, items []uint64, logs []capping.Log, counted []capping.Token) {
+func (a *Args) Union(
+	s *Script,
+	k Keyspace,
+	prefix string,
+	items []uint64,
+	logs []capping.Log,
+	counted []capping.Token,
+) {
 	keys := a.encodeLogs(s, k, prefix, items, logs)
 	a.counting, a.rules = len(counted) > 0, a.rules[:0]
 	for _, token := range counted {

@@ -183,7 +183,13 @@ func (o *SendOptions) readCSV(file io.Reader, tabs bool, yield func(SendRow, *Ro
 
 // asked is what the columns are called, "" of those that are not said.
 func (o *SendOptions) asked() [sendColumns]string {
-	return [sendColumns]string{o.Columns.User, o.Columns.At, o.Columns.Channel, o.Columns.MessageID, o.Columns.Namespace}
+	return [sendColumns]string{
+		o.Columns.User,
+		o.Columns.At,
+		o.Columns.Channel,
+		o.Columns.MessageID,
+		o.Columns.Namespace,
+	}
 }
 
 // names is what the columns are called.

@@ -19,19 +19,31 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func read(t *testing.T, name string, data []byte, o format.SendOptions) (rows []format.SendRow, bad []string, err error) {
+func read(
+	t *testing.T,
+	name string,
+	data []byte,
+	o format.SendOptions,
+) (rows []format.SendRow, bad []string, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	o.Now = noon
-	err = format.ReadSends(t.Context(), objects.LocalFiles{}, path, o, nil, func(r format.SendRow, fault *format.RowError) error {
-		if fault != nil {
-			bad = append(bad, fault.Error())
+	err = format.ReadSends(
+		t.Context(),
+		objects.LocalFiles{},
+		path,
+		o,
+		nil,
+		func(r format.SendRow, fault *format.RowError) error {
+			if fault != nil {
+				bad = append(bad, fault.Error())
+				return nil
+			}
+			rows = append(rows, r)
 			return nil
-		}
-		rows = append(rows, r)
-		return nil
-	})
+		},
+	)
 	return rows, bad, err
 }
 
@@ -163,7 +175,12 @@ func TestParquetTimes(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	at := noon.UnixMilli() - 877
-	rows, bad, err := read(t, "x.parquet", columnOf(t, nanos{7, at * 1e6}, nanos{7, 0}, nanos{7, -1}), format.SendOptions{})
+	rows, bad, err := read(
+		t,
+		"x.parquet",
+		columnOf(t, nanos{7, at * 1e6}, nanos{7, 0}, nanos{7, -1}),
+		format.SendOptions{},
+	)
 	require.NoError(t, err)
 	require.Equal(t, []format.SendRow{{User: 7, At: at}}, rows)
 	require.Len(t, bad, 2)
@@ -185,7 +202,11 @@ func TestFormats(t *testing.T) {
 	t.Parallel()
 	want := []format.SendRow{{User: 7, At: noon.UnixMilli() - 1000, Channel: "push", MessageID: "a\"b,c"},
 		{User: 4294967295, At: noon.UnixMilli() - 2000, Channel: "email"}}
-	o := format.SendOptions{Channel: "email", Channels: map[string]bool{"push": true, "email": true}, FinalNewline: true}
+	o := format.SendOptions{
+		Channel:      "email",
+		Channels:     map[string]bool{"push": true, "email": true},
+		FinalNewline: true,
+	}
 	zipped := func(text string) []byte {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
