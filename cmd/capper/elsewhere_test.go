@@ -82,7 +82,7 @@ func TestEmptiedStoreIsNotBegunAnew(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	require.NoError(t, os.RemoveAll(path))
 	require.NoError(t, os.Mkdir(path, 0o755))
-	requireStartRefused(t, file, path, "its volume is not mounted")
+	requireStartRefused(t, file, path, "mount its volume")
 }
 
 func requireStartRefused(t *testing.T, file string, why ...string) {

@@ -59,5 +59,5 @@ func TestAMountedConfigurationIsReloaded(t *testing.T) {
 	require.Equal(t, http.StatusOK, asked("crm-2.new"))
 	testkit.Eventually(t, func() bool { return strings.Count(p.log.String(), `msg="configuration in force"`) == 2 },
 		"%s", p.log)
-	require.Equal(t, 1, strings.Count(p.log.String(), "configuration refused"), "%s", p.log)
+	require.Equal(t, 1, strings.Count(p.log.String(), "configuration rejected"), "%s", p.log)
 }

@@ -75,7 +75,7 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	require.Eventually(t, func() bool { return status(p)["generation"] == without }, time.Minute, 10*time.Millisecond)
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
 	require.Eventually(t, func() bool {
-		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "not yet: suppress.opted-out: generation "+
+		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "yet: suppress.opted-out: generation "+
 			without)
 	},
 		time.Minute, 10*time.Millisecond)

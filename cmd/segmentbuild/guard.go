@@ -120,7 +120,7 @@ func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {
 		return !strings.Contains(reason,
-			": --allow-")
+			": use --allow-")
 	}) {
 		return ended
 	}

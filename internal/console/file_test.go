@@ -34,7 +34,7 @@ func TestAFileOfIDs(t *testing.T) {
 		"customer,amount\n7,100":   "Line 1 has 2 values, and none is named user_id or id",
 		"7\n8\n42,200\n":           "Line 3 has 2 values, but line 1 has 1",
 		"user_id,amount\n7\n":      "Line 2 has 1 value, but line 1 has 2",
-		"user_id,amount\n,100\n":   `Line 2: "": must be a user id`,
+		"user_id,amount\n,100\n":   `Line 2: "" is not a user id`,
 		"7\n8 9\n":                 `Line 2: "8 9" is not a user id`,
 		"7;8\n":                    `Line 1: "7;8" is not a user id`,
 		"7\n8\t9\n":                `Line 2: "8\t9" is not a user id`,

@@ -83,7 +83,7 @@ func TestAUserWithAnAudit(t *testing.T) {
 		Users: []uint32{1011, 42}})
 	require.NoError(t, err)
 	v := visit(t, s)
-	require.Contains(t, v.get(http.StatusOK, "users"), "Type the id")
+	require.Contains(t, v.get(http.StatusOK, "users"), "Type the user id")
 	require.Contains(t, v.get(http.StatusBadRequest, "users?id=4294967296"), "whole number from 0 to 4294967295")
 	page := ""
 	require.Eventually(t, func() bool { // the audit writes once a second
@@ -115,7 +115,7 @@ func TestAUserWithoutAnAuditAndWithoutRights(t *testing.T) {
 	v.signIn(browsertest.Reader)
 	page := v.get(http.StatusOK, "users?id=7")
 	require.Contains(t, page, "The audit is off")
-	require.Contains(t, page, "lacks the scope")
+	require.Contains(t, page, "needs the scope")
 	status, page := v.post("try", "users?id=7", url.Values{"again": {"7"}})
 	require.Equal(t, http.StatusForbidden, status, page)
 	require.Contains(t, page, "lacks the scope admin")
@@ -191,7 +191,7 @@ func TestAnAudienceIsTried(t *testing.T) {
 	require.Contains(t, page, "1 ids were given more than once")
 	status, page = v.post("try", "try", url.Values{"ids": {"1\n2\nx<y"}})
 	require.Equal(t, http.StatusBadRequest, status)
-	require.Contains(t, page, "Line 3: &#34;x&lt;y&#34;: must be a user id")
+	require.Contains(t, page, "Line 3: &#34;x&lt;y&#34; is not a user id")
 	status, _ = v.post("try", "try", url.Values{"ids": {" \n"}})
 	require.Equal(t, http.StatusBadRequest, status)
 

@@ -55,7 +55,7 @@ func TestSpreadOverHosts(t *testing.T) {
 	good.Nodes[3].Addr = "10.0.0.1:7002"
 	require.Equal(t, []string{"warning replica 10.0.0.1:7002: replica is on the host of its master 10.0.0.1:7000"},
 		said(t, (*servers).judgeSpread, good))
-	require.Equal(t, []string{"warning 10.0.0.1: has 2 of 3 masters"}, said(t, (*servers).judgeSpread,
+	require.Equal(t, []string{"warning 10.0.0.1: host has 2 of 3 masters"}, said(t, (*servers).judgeSpread,
 		at(true, "10.0.0.1:7000", "", "10.0.0.1:7001", "", "10.0.0.3:7000", "")))
 	require.Equal(t, []string{"warning replica 10.0.0.1:7001: replica is on the host of its master 10.0.0.1:7000"},
 		said(t, (*servers).judgeSpread,
@@ -161,7 +161,7 @@ func TestTracing(t *testing.T) {
 	}
 	report := of(collector.URL)
 	require.Empty(t, bad(report))
-	require.Equal(t, "takes spans", only(report, "tracing", OK)[0].Seen)
+	require.Equal(t, "the collector accepts trace spans", only(report, "tracing", OK)[0].Seen)
 	require.Equal(t, []string{"POST /v1/traces application/x-protobuf 0"}, asked, "no byte is told")
 	lone(t, of(collector.URL+"/wrong"), Warning, "tracing", "404")
 	lone(t, of(collector.URL+"/refuses"), Warning, "tracing", "401")

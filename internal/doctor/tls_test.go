@@ -90,7 +90,7 @@ func TestCertificatesOfServers(t *testing.T) {
 		result          result
 		seen            string
 	}{
-		{"good", a.file("ca.crt"), OK, "127.0.0.1, good from"},
+		{"good", a.file("ca.crt"), OK, "127.0.0.1, valid from"},
 		{"ending", a.file("ca.crt"), Warning, "it expires within 20h"},
 		{"expired", a.file("ca.crt"), Failed, "it has expired"},
 		{"good", stranger.file("ca.crt"), Failed, "certificate signed by unknown authority"},

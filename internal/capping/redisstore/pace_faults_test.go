@@ -172,7 +172,7 @@ func TestAsksThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	_, err := s.TakePermits(t.Context(), askOf("p", 1, 0))
-	require.ErrorContains(t, err, "0 limits of p")
+	require.ErrorContains(t, err, "0 limits for p")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = s.TakePermits(ctx, askOf("p", 1, 0, hourly))

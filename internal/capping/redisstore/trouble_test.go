@@ -172,7 +172,7 @@ func TestBadBatchesAreRefusedWhole(t *testing.T) {
 	s := openShared(t, nil)
 	for name, change := range map[string]func(*capping.Batch){
 		"group 3":           func(b *capping.Batch) { b.Groups[0] = 3 },
-		"without a message": func(b *capping.Batch) { b.Token = capping.Token{} },
+		"must have a message id": func(b *capping.Batch) { b.Token = capping.Token{} },
 		"retention":         func(b *capping.Batch) { b.Retention = 0 },
 		"another time":      func(b *capping.Batch) { b.At = 5 },
 		"1 users":           func(b *capping.Batch) { b.Groups = nil },

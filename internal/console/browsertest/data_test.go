@@ -118,7 +118,7 @@ func testUser(t *testing.T, s *suite) {
 	require.Regexp(t, `reminder held back daily`, decisions, "from the audit")
 	require.Regexp(t, `welcome allowed`, decisions)
 	require.False(t, tab.Has("form [name=again]"), "who may only look is offered no erasure")
-	require.Contains(t, Eval[string](tab, "document.querySelector('.erase').textContent"), "lacks the scope admin")
+	require.Contains(t, Eval[string](tab, "document.querySelector('.erase').textContent"), "needs the scope admin")
 
 	tab.Open("/console/users?id=13")
 	require.Contains(t, tab.Text("main"), "opted-out", "who is suppressed")

@@ -149,7 +149,7 @@ func testStoreAway(t *testing.T, s *suite) {
 	tab.Open("/console/")
 	tab.Wait("fetch('/console/').then(r => r.text()).then(t => t.includes('sends are decided and recorded'))")
 	require.NoError(t, redis.Kill(redis.Addrs[0]))
-	tab.Wait("fetch('/console/').then(r => r.text()).then(t => t.includes('nobody is allowed'))")
+	tab.Wait("fetch('/console/').then(r => r.text()).then(t => t.includes('no user is allowed'))")
 	tab.Open("/console/")
 	require.Contains(t, strings.Join(tab.Texts("#states .bad"), "\n"), "Trouble Store: Redis does not answer")
 	require.Empty(t, tab.Faults())

@@ -25,7 +25,7 @@ func testSignIn(t *testing.T, s *suite) {
 
 	enter(tab, Engine)
 	require.Equal(t, http.StatusForbidden, tab.Status())
-	require.Contains(t, tab.Text("[role=alert]"), "may not read")
+	require.Contains(t, tab.Text("[role=alert]"), "lacks the scope read")
 
 	enter(tab, "  "+Reader+" ")
 	require.Equal(t, "/console/limits", tab.Path(), "where one wanted to go")

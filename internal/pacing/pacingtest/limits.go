@@ -208,17 +208,17 @@ func forget(f *fixture) {
 
 // malformations are what no store can take, each made of an ask that every one can.
 var malformations = map[string]func(a *pacing.Ask){
-	"0 targets":       func(a *pacing.Ask) { a.Targets = nil },
-	"9 targets":       func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },
-	"permits: must":   func(a *pacing.Ask) { a.Permits = -1 },
-	"got 100001":      func(a *pacing.Ask) { a.Permits = pacing.MaxPermits + 1 },
-	"wait: must":      func(a *pacing.Ask) { a.MaxWait = -1 },
-	"got 24h0m0.001s": func(a *pacing.Ask) { a.MaxWait = pacing.MaxWait + time.Millisecond },
-	"without a pacer": func(a *pacing.Ask) { a.Targets[0].Pacer = "" },
-	"given twice":     func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },
-	"0 limits":        func(a *pacing.Ask) { a.Targets[0].Limits = nil },
-	"6 limits":        func(a *pacing.Ask) { a.Targets[0].Limits = make([]pacing.Limit, pacing.MaxLimits+2) },
-	"max: must be 1":  func(a *pacing.Ask) { a.Targets[0].Limits = []pacing.Limit{{Max: 0, Window: time.Second}} },
+	"0 targets":           func(a *pacing.Ask) { a.Targets = nil },
+	"9 targets":           func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },
+	"permits: must":       func(a *pacing.Ask) { a.Permits = -1 },
+	"got 100001":          func(a *pacing.Ask) { a.Permits = pacing.MaxPermits + 1 },
+	"wait: must":          func(a *pacing.Ask) { a.MaxWait = -1 },
+	"got 24h0m0.001s":     func(a *pacing.Ask) { a.MaxWait = pacing.MaxWait + time.Millisecond },
+	"must name a pacer":   func(a *pacing.Ask) { a.Targets[0].Pacer = "" },
+	"given twice":         func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },
+	"0 limits":            func(a *pacing.Ask) { a.Targets[0].Limits = nil },
+	"6 limits":            func(a *pacing.Ask) { a.Targets[0].Limits = make([]pacing.Limit, pacing.MaxLimits+2) },
+	"max: must be from 1": func(a *pacing.Ask) { a.Targets[0].Limits = []pacing.Limit{{Max: 0, Window: time.Second}} },
 	"got 10000001": func(a *pacing.Ask) {
 		a.Targets[0].Limits = []pacing.Limit{{Max: pacing.MaxMax + 1, Window: time.Second}}
 	},
