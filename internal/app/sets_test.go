@@ -236,7 +236,7 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			testkit.Eventually(t, func() bool { return w.status().Config.Error != "" })
 			status := w.status()
 			require.Equal(t, strings.Join([]string{
-				"not yet: quiet[0].sets: " +
+				"change is not possible yet: quiet[0].sets: " +
 					"generation " + first + " lacks set de: the change waits for a generation with the set",
 				"suppress.new: " +
 					"generation " + first + " has no set new (the name is a segment there, but a set is required): " +

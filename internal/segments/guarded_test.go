@@ -193,7 +193,7 @@ func TestARestartIsNoWayRound(t *testing.T) {
 			require.EqualValues(t, 100, r.Guards()[0].Users)
 		}
 		goLiveWith(t, store, 2, sets{"opted-out": span(0, 99)})
-		requireKept(t, g.start(t), first, "no set tz/Asia/Singapore with its 10 users")
+		requireKept(t, g.start(t), first, "set tz/Asia/Singapore with its 10 users is missing")
 
 		src.broken.Store(true) // as long as it takes
 		r := g.start(t)

@@ -110,7 +110,7 @@ func TestEnforceFalseNeedsTheScopeExempt(t *testing.T) {
 			require.Equal(t, "enforce", failed.Field)
 			id, _, _ := strings.Cut(text, ".")
 			require.Contains(t, failed.Message,
-				fmt.Sprintf(`needs the scope "exempt", which the API key %q does not have`, id))
+				fmt.Sprintf(`requires the scope "exempt", which the API key %q lacks`, id))
 			require.Contains(t, failed.Message, "server.api_keys")
 		}
 		if users["audience"] != nil { // this service has no generation to find them in

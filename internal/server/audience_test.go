@@ -172,8 +172,8 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"sample twice", body(`"audience":"vip","sample":{"percent":1,"percent":1,"salt":"a"}`),
 			"sample.percent", "twice"}, 0},
 		{badBody{"sample field", body(`"audience":"vip","sample":{"percent":1,"salt":"a","seed":1}`), "sample.seed",
-			"no such field"}, 0},
-		{badBody{"no salt", body(`"audience":"vip","sample":{"percent":1}`), "sample.salt", "missing"}, 0},
+			"the field does not exist"}, 0},
+		{badBody{"no salt", body(`"audience":"vip","sample":{"percent":1}`), "sample.salt", "is required"}, 0},
 		{badBody{"salt empty", body(`"audience":"vip","sample":{"percent":1,"salt":""}`), "sample.salt", "0 bytes"}, 0},
 		{badBody{"percent and to", body(`"audience":"vip","sample":{"percent":10,"to":10,"salt":"a"}`),
 			"sample.percent", "must not be combined with from and to"}, 0},
@@ -194,7 +194,7 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"to 101", body(`"audience":"vip","sample":{"from":1,"to":100.1,"salt":"a"}`), "sample.to",
 			"100.1 is not"}, 0},
 		{badBody{"to null", body(`"audience":"vip","sample":{"from":1,"to":null,"salt":"a"}`), "sample.to", "null"}, 0},
-		{badBody{"a cell without salt", body(`"audience":"vip","sample":{"from":1,"to":2}`), "sample.salt", "missing"},
+		{badBody{"a cell without salt", body(`"audience":"vip","sample":{"from":1,"to":2}`), "sample.salt", "is required"},
 			0},
 		{badBody{"percent 0", body(`"audience":"vip","sample":{"percent":0,"salt":"a"}`), "sample.percent",
 			"0 is not a percentage"}, 0},
@@ -210,7 +210,7 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"part of many", body(`"audience":"vip","part":{"of":10001,"index":0}`), "part.of", "10001"}, 0},
 		{badBody{"part beyond", body(`"audience":"vip","part":{"of":3,"index":3}`), "part.index",
 			"3 does not exist: there are 3 parts"}, 0},
-		{badBody{"part without index", body(`"audience":"vip","part":{"of":3}`), "part.index", "missing"}, 0},
+		{badBody{"part without index", body(`"audience":"vip","part":{"of":3}`), "part.index", "is required"}, 0},
 		{badBody{"max_users 0", body(`"audience":"vip","max_users":0`), "max_users", "from 1 to 1000000"}, 0},
 		{badBody{"max_users beyond", body(`"audience":"vip","max_users":1000001`), "max_users", "from 1 to 1000000"},
 			0},
@@ -220,7 +220,7 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"cursor of another part", body(`"audience":"active","part":{"of":2,"index":1},"cursor":"` + next +
 			`"`), "cursor", "belongs to another query"}, 0},
 		{badBody{"cursor and generation", body(`"audience":"active","generation":"g","cursor":"` + next + `"`),
-			"generation", "leave the field out"}, 0},
+			"generation", "leave the field generation out"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, path := range []string{"/v1/filter", "/v1/release"} {

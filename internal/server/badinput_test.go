@@ -46,7 +46,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"repeated with an escape", `{"message_id":"m","user_ids":[1],"message\u005fid":"n"}`, "message_id", "twice"},
 		{"repeated ids", `{"message_id":"m","user_ids":[1],"user_ids":[2]}`, "user_ids", "twice"},
 
-		{"no message id", `{"user_ids":[1]}`, "message_id", "missing"},
+		{"no message id", `{"user_ids":[1]}`, "message_id", "is required"},
 		{"message id empty", `{"message_id":"","user_ids":[1]}`, "message_id", "0 bytes"},
 		{"message id long", `{"message_id":"` + long + `","user_ids":[1]}`, "message_id", "129 bytes"},
 		{"message id null", `{"message_id":null,"user_ids":[1]}`, "message_id", "null is not a string"},
@@ -94,7 +94,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 
 		{"channel unknown", `{"message_id":"m","channel":"fax","user_ids":[1]}`, "channel",
 			`"fax" is not a configured channel (configured channels: email, push, sms)`},
-		{"channel other case", `{"message_id":"m","channel":"Push","user_ids":[1]}`, "channel", "not configured"},
+		{"channel other case", `{"message_id":"m","channel":"Push","user_ids":[1]}`, "channel", "is not a configured channel"},
 		{"channel empty", `{"message_id":"m","channel":"","user_ids":[1]}`, "channel", "empty"},
 		{"channel null", `{"message_id":"m","channel":null,"user_ids":[1]}`, "channel", "null is not a string"},
 		{"enforce string", `{"message_id":"m","user_ids":[1],"enforce":"false"}`, "enforce", `"false" is neither`},
@@ -104,7 +104,7 @@ func TestFilterRefusesBodies(t *testing.T) {
 		{"record null", `{"message_id":"m","user_ids":[1],"record":null}`, "record", "null is neither"},
 		{"neither enforced nor recorded", `{"message_id":"m","user_ids":[1],"record":false,"enforce":false}`, "enforce",
 			"record"},
-		{"detail unknown", `{"message_id":"m","user_ids":[1],"detail":"full"}`, "detail", `"full" is neither`},
+		{"detail unknown", `{"message_id":"m","user_ids":[1],"detail":"full"}`, "detail", `"full" must be`},
 		{"waves number", `{"message_id":"m","user_ids":[1],"waves":1}`, "waves", "1 is neither"},
 		{"at with record", `{"message_id":"m","user_ids":[1],"at":"2026-11-21T09:00:00Z"}`, "at",
 			"requires record false"},
@@ -141,7 +141,7 @@ func TestReleaseRefusesBodies(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for _, c := range []badBody{
-		{"no message id", `{"user_ids":[1]}`, "message_id", "missing"},
+		{"no message id", `{"user_ids":[1]}`, "message_id", "is required"},
 		{"no users", `{"message_id":"m"}`, "user_ids", "exactly one of user_ids, users_bitmap and audience"},
 		{"a field of filter", `{"message_id":"m","user_ids":[1],"waves":true}`, "waves", "no such field"},
 		{"id null", `{"message_id":"m","user_ids":[null]}`, "user_ids[0]", "null is not"},

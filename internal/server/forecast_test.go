@@ -69,7 +69,7 @@ func TestForecastsAreRefused(t *testing.T) {
 		`{"audience": "vip", "at": ["2026-11-19T09:00:00Z"]}`:             {field: "at[0]", message: "is in the past"},
 		`{"audience": "vip", "at": [` + many + `]}`:                       {field: "at", message: "at most 64 times"},
 		`{"audience": "vip", "channel": "fax"}`: {field: "channel",
-			message: "is not configured"},
+			message: "is not a configured channel"},
 		`{"audience": "vip", "user_ids": [1]}`:   {field: "user_ids", message: "both given"},
 		`{"at": ["2026-11-21T09:00:00Z"]}`:       {field: "user_ids", message: "exactly one"},
 		`{"audience": "vip", "message_id": "m"}`: {field: "message_id", message: "no such field"},

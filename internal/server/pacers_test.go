@@ -345,7 +345,7 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"other case", `{"Pacers":["twilio"],"permits":1}`, "Pacers", "lower case"},
 		{"repeated", `{"pacers":["twilio"],"permits":1,"permits":2}`, "permits", "twice"},
 
-		{"no pacers", `{"permits":1}`, "pacers", "missing"},
+		{"no pacers", `{"permits":1}`, "pacers", "is required"},
 		{"pacers empty", `{"pacers":[],"permits":1}`, "pacers", "empty"},
 		{"pacers null", `{"pacers":null,"permits":1}`, "pacers", "null is not an array"},
 		{"pacers string", `{"pacers":"twilio","permits":1}`, "pacers", "not an array"},
@@ -357,12 +357,12 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"pacer unknown", `{"pacers":["twilio","fcm"],"permits":1}`, "pacers[1]",
 			`must be a configured pacer, got "fcm"`},
 		{"pacer twice", `{"pacers":["twilio","carrier","twilio"],"permits":1}`, "pacers[2]", `given twice: "twilio"`},
-		{"many pacers", `{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, "pacers", "more than 8"},
+		{"many pacers", `{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, "pacers", "at most 8 names"},
 		{"pacers with a trailing comma", `{"pacers":["a",],"permits":1}`, "pacers[1]", "not a string"},
 		{"pacers without a comma", `{"pacers":["a" "b"],"permits":1}`, "", "',' or ']'"},
 		{"pacers cut off", `{"pacers":["a"`, "", "ends at byte 14"},
 
-		{"no permits", `{"pacers":["twilio"]}`, "permits", "missing"},
+		{"no permits", `{"pacers":["twilio"]}`, "permits", "is required"},
 		{"permits null", `{"pacers":["twilio"],"permits":null}`, "permits",
 			"null is not a number of permits (0 to 100000)"},
 		{"permits string", `{"pacers":["twilio"],"permits":"5"}`, "permits", `"5" is not`},

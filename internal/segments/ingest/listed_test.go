@@ -62,7 +62,7 @@ func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 			in := []Input{{Path: "s3://" + bucket + "/" + name}}
 			_, err := NewReader(Config{S3: objects.S3Config{Endpoint: cut}}).ReadIDs(t.Context(), in)
 			require.ErrorContains(t, err, "/b."+kind+": the S3 server sends ", name)
-			require.ErrorContains(t, err, " said "+strconv.Itoa(5000*len(line))+
+			require.ErrorContains(t, err, " announced "+strconv.Itoa(5000*len(line))+
 				": the object was replaced meanwhile, or a proxy truncates it")
 			require.ErrorAs(t, err, new(*InputError))
 			require.False(t, errors.As(err, new(*objects.StorageError)))

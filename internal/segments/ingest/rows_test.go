@@ -359,7 +359,7 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 	_, err := read(t, Input{Path: write(t, "a.csv.gz", gzipped(t, gzipped(t, []byte("1\n"))))})
 	require.ErrorContains(t, err, "compressed twice")
 	_, err = read(t, Input{Path: write(t, "a.csv", []byte("PAR1"+body))})
-	require.ErrorContains(t, err, "this is a Parquet file: give its format")
+	require.ErrorContains(t, err, "the file is a Parquet file: give its format")
 	for name, content := range map[string]string{"a.csv": "ORC,user_id\nx,5\n", "b.csv": "BZh,user_id\nx,5\n",
 		"c.csv": "FEA1 PAR1,user_id\nxé,5\n"} {
 		ids, err := read(t, Input{Path: write(t, name, []byte(content))})

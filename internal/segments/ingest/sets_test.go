@@ -89,7 +89,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 		"publishing sets alone": {Sets: []Definition{set("a")}},
 		`"Mars": must be a time zone`: {Segments: []Definition{vip},
 			Sets: []Definition{set("tz/Mars")}},
-		`set name "default": reserved`: {Segments: []Definition{vip},
+		`set name "default": is reserved`: {Segments: []Definition{vip},
 			Sets: []Definition{set("default")}},
 		`segment or set "vip" is given twice`: {Segments: []Definition{vip},
 			Sets: []Definition{set("vip")}},

@@ -249,9 +249,9 @@ func TestFilesThatAreRefused(t *testing.T) {
 	long := "user_id,at\n" + strings.Repeat("7,1795175998\n", 3000)
 	for want, file := range map[string][2]string{
 		"column \"user_id\" does not": {"x.csv", "id,at\n1,2\n"},
-		"two columns \"at\"":          {"x.csv", "user_id,at,at\n1,2,3\n"},
+		"column \"at\" exists twice":  {"x.csv", "user_id,at,at\n1,2,3\n"},
 		"may be truncated":            {"x.csv", long + "7,17951"},
-		"says gzip, the content":      {"x.csv.gz", long},
+		"says gzip, but the content":  {"x.csv.gz", long},
 		"not Parquet":                 {"x.parquet", long},
 		"line 1: \"message_id\\r7\" contains a carriage return": {"x.csv",
 			"user_id,at,message_id\r7,1795175998,a\r"},
