@@ -182,7 +182,7 @@ func TestMalformedMerge(t *testing.T) {
 		"merge of 2 users must have one log": func(m *capping.Merge) { m.Users = append(m.Users, 8) },
 		"retention: must be":                 func(m *capping.Merge) { m.Retention = 0 },
 		"user 7: log has 25 bytes":           func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
-		"user 7: log entry 1: earlier than": func(m *capping.Merge) {
+		"user 7: log entry 1 is earlier than": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: 2},
 				capping.Entry{At: 1})
 		},
