@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Dated is a Segments that knows for which time its sets speak. The sets of others have
-// no age.
+// Dated is a generation of segments that knows the age of its sets. The sets of any other Segments have no
+// age.
 type Dated interface {
-	// AsOf is the time for which the users of a set are known; zero: not known.
+	// AsOf returns the time that the membership data of a set describes. The zero time means unknown.
 	AsOf(set string) time.Time
 }
 
-// TooOld lists the suppressed sets that are older than their MaxAge, in the order of the
-// policy. Nobody may be sent to what needs one.
+// TooOld returns the names of the suppressed sets that are older than their MaxAge, in the order of the
+// policy. A send that needs one of these sets is Unavailable for every user.
 func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	for i := range p.Suppress {
 		if p.Suppress[i].tooOld(segments, now) {
@@ -24,7 +24,7 @@ func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	return names
 }
 
-// tooOld reports whether the set is older than its MaxAge.
+// tooOld reports whether the suppressed set is older than its MaxAge.
 func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	if s.MaxAge == 0 {
 		return false
@@ -33,7 +33,7 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	return ok && now.Sub(dated.AsOf(s.Set)) > s.MaxAge
 }
 
-// tooOldError says which lists are too old to decide by.
+// tooOldError returns an error that names the suppressed sets that are older than their max_age.
 func tooOldError(generation string, sets []string) error {
 	return fmt.Errorf("generation %s: set %s is older than its max_age", generation, strings.Join(sets, ", "))
 }

@@ -10,51 +10,51 @@ import (
 	"time"
 )
 
-// Batch is one filter call: one message, many users.
+// Batch is one filter call to a store: one message for many users.
 type Batch struct {
-	Message Message // its ID is "" only when Record is false; stores remember it, so that logs can be read by people
-	Token   Token   // Message.Token()
-	Channel Channel // of the send; 0: none
+	Message Message // the ID may be "" only when Record is false; stores keep the message, so that people can read logs
+	Token   Token   // the result of Message.Token()
+	Channel Channel // the channel of the send; 0: no channel
 
-	Users  []UserID // distinct, any order (ascending is fastest)
-	Groups []uint8  // Groups[i] is the index into Rules of Users[i]
-	Rules  [][]Rule // rules by group, 1 to 256 groups of up to 255 rules; an empty group denies nobody
+	Users  []UserID // distinct users in any order; ascending is fastest
+	Groups []uint8  // Groups[i] is the index into Rules for Users[i]
+	Rules  [][]Rule // rules by group: 1 to 256 groups with up to 255 rules; an empty group denies nobody
 
-	// Record: append allowed sends to the logs. False: decide only, write nothing.
+	// Record: true appends the allowed sends to the logs; false only decides and writes nothing.
 	Record bool
-	// At: decide as of this instant, only with Record false. 0: now, by the
-	// clock of the store, read as late as possible.
+	// At is the instant of the decision, and only allowed when Record is false. Zero means now: the store reads
+	// its own clock as late as possible.
 	At Instant
-	// Retention is how long an entry is kept, MinRetention to MaxRetention: the
-	// longest window of the policy, widened. A store forgets by the longest that was in force within
-	// itself, so that a limit that is gone for a moment erases nothing.
+	// Retention is how long a store keeps an entry, from MinRetention to MaxRetention: the longest window of the
+	// policy, widened. A store deletes entries by the longest retention of the recent past, so that a briefly
+	// removed limit erases no entry.
 	Retention time.Duration
 }
 
-// Horizon is the instant at or before which entries are forgotten.
+// Horizon returns the instant at or before which the store forgets entries.
 func (b *Batch) Horizon(now Instant) Instant {
 	return now - Instant(b.Retention.Milliseconds())
 }
 
-// The bounds of Batch.Retention.
+// The lower and upper bound of Batch.Retention.
 const (
 	MinRetention = time.Millisecond
 	MaxRetention = 5 * 366 * 24 * time.Hour
 )
 
-// The most groups of a batch and rules of a group: their numbers are bytes.
+// The largest numbers of groups in a batch and of rules in a group. Both indexes are stored in one byte.
 const (
 	maxGroups = 256
 	maxRules  = 255
 )
 
-// MaxShadow is how many rules of a group can be shadow rules: the first ones, a bit of Verdict.Shadow each.
+// MaxShadow is the largest number of shadow rules in a group. Shadow rules must be among the first 32 rules:
+// each has one bit in Verdict.Shadow.
 const MaxShadow = 32
 
-// Check is why no store can decide b, with so many verdicts to set; nil: every
-// store can. Every store asks before it does anything, so that a caller's
-// mistake is an error of that call and of nothing else. That users are distinct
-// is not checked: one who is given twice has one send recorded at most.
+// Check returns an error when the batch or the number of verdicts is invalid for every store, and nil
+// otherwise. Every store calls Check first, so that a caller's mistake fails only that call. Check does not
+// look for duplicate users: at most one send of a duplicate user is recorded.
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
@@ -96,9 +96,9 @@ func (b *Batch) checkRules() error {
 	return nil
 }
 
-// allBelow reports whether every group is below n, 1 to 256. It looks at eight
-// at a time, a tenth of a nanosecond each: adding what is lacking to 128 sets
-// the highest bit of a byte exactly when its lower seven reach it.
+// allBelow reports whether every group number is below n, where n is 1 to 256. It compares eight numbers at
+// a time and takes a tenth of a nanosecond for each. Adding the distance from n to the next
+// multiple of 128 sets the highest bit of a byte exactly when its lower seven bits reach n modulo 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -123,18 +123,18 @@ func allBelow(groups []uint8, n int) bool {
 	return over&high == 0
 }
 
-// Released is what a release did for one user. The zero value is unknown.
+// Released is the result of a release for one user. The zero value means unknown.
 type Released uint8
 
 // The results of a release.
 const (
-	ReleaseUnavailable Released = iota // not known: release again
-	ReleaseDone                        // the send was in the log and is no more
+	ReleaseUnavailable Released = iota // unknown: release again
+	ReleaseDone                        // the send was in the log and has been removed
 	ReleaseAbsent                      // the send was not in the log
 )
 
-// CheckRelease is why no store can take these arguments of Store.Release, a
-// message without a token, or not one result for each user; nil: every store can.
+// CheckRelease returns an error when the arguments of Store.Release are invalid: a zero token, or a number
+// of results that differs from the number of users. It returns nil for valid arguments.
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
@@ -145,11 +145,10 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 	return nil
 }
 
-// Distinct moves the first occurrence of each user to the front of users, in
-// order, and returns that part and how many repeats were left out. It is
-// linear: an open-addressing set of twice the size, no bytes per user beyond.
-// The hash mixes all bits and differs from call to call, so that neither dense
-// ids nor chosen ones meet in one slot.
+// Distinct moves the first occurrence of each user to the start of users and keeps their order. It returns
+// that part of the slice and the number of duplicates. Distinct runs in linear time with an open-addressing
+// hash set of twice the size. The hash mixes all bits with a seed that is new in every call, so that neither
+// consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) {
 	size := 1 << max(4, bits.Len(uint(len(users)))+1)
 	mask, shift := uint32(size-1), 33-bits.Len(uint(size))
@@ -178,7 +177,7 @@ func Distinct(users []UserID) (distinct []UserID, duplicates int) {
 	return users[:n], len(users) - n
 }
 
-// mix spreads every bit of v over the upper ones.
+// mix returns a hash of v in which every bit of v changes the upper bits.
 func mix(v uint32) uint32 {
 	v = (v ^ v>>16) * 0x7feb352d
 	return (v ^ v>>15) * 0x846ca68b

@@ -12,11 +12,11 @@ const (
 	CalendarMonth Calendar = "month"
 )
 
-// calendarUnit defines one calendar.
+// calendarUnit defines one calendar unit: a day, a week or a month.
 type calendarUnit struct {
 	name Calendar
-	// longest bounds the length of a period. It has two hours more than the days of the longest period: clocks go
-	// back by one hour in nearly all zones, and by two hours at Antarctica/Troll.
+	// longest is an upper bound for the length of a period. It is two hours more than the days of the longest
+	// period: clocks go back by one hour in nearly all zones, and by two hours at Antarctica/Troll.
 	longest time.Duration
 	// period returns the first day of the period that holds today, and the first day of the next period.
 	// The days may be out of range, such as 0 or 32 November.
@@ -29,7 +29,8 @@ type date struct {
 	day   int
 }
 
-// calendarUnits is the one list of calendars. Configuration, the sizes of arrays, models and tests range over it.
+// calendarUnits is the only list of calendars. Configuration, array sizes, models and tests loop over this
+// list.
 var calendarUnits = [...]calendarUnit{
 	{CalendarDay, 26 * time.Hour, func(d date, _ time.Weekday) (first, next date) {
 		return d, date{d.year, d.month, d.day + 1}
@@ -43,7 +44,7 @@ var calendarUnits = [...]calendarUnit{
 	}},
 }
 
-// Calendars lists the calendars in the order of their length.
+// Calendars returns the calendars, shortest first.
 func Calendars() (calendars [len(calendarUnits)]Calendar) {
 	for i := range calendarUnits {
 		calendars[i] = calendarUnits[i].name
@@ -51,7 +52,7 @@ func Calendars() (calendars [len(calendarUnits)]Calendar) {
 	return calendars
 }
 
-// unit returns the definition of the calendar. It panics for a calendar that is not in the list.
+// unit returns the definition of the calendar. It panics for a calendar that is not in calendarUnits.
 func (c Calendar) unit() *calendarUnit {
 	for i := range calendarUnits {
 		if calendarUnits[i].name == c {
@@ -69,10 +70,9 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 	return first.start(location), next.start(location)
 }
 
-// start returns the first instant of a day. time.Date normalises days that are out of range.
-// Where clocks skip midnight, time.Date may return an hour of the day before: the day then begins at
-// the change. Where clocks go back to midnight, time.Date may return the second
-// midnight of two: the day began at the first.
+// start returns the first instant of a day. time.Date normalises days that are out of range. Where clocks
+// skip midnight, time.Date may return an hour of the day before: the day then begins at the change. Where
+// clocks go back to midnight, time.Date may return the second of two midnights: the day began at the first.
 func (d date) start(location *time.Location) Instant {
 	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
 	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()

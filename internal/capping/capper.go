@@ -12,69 +12,68 @@ import (
 	"capper/internal/quiet"
 )
 
-// Capper decides batches: it joins segments, policy and store. It is safe for
-// concurrent use.
+// Capper decides filter calls with the segments, the policy and the store. It is safe for concurrent use.
 type Capper struct {
 	store    Store
-	widen    time.Duration // of rolling windows, for the store's clocks
+	widen    time.Duration // added to rolling windows, because the clocks of the store may differ
 	segments func() Segments
 	policy   atomic.Pointer[inForce]
 	clock    func() time.Time
 }
 
-// New is a capper over the store. segments answers the generation in use,
-// never nil; clock is the one that the store stamps sends with.
+// New returns a Capper that uses the store. segments must return the generation in use, never nil. clock
+// must be the clock with which the store stamps sends.
 func New(store Store, segments func() Segments, policy *Policy, clock func() time.Time) *Capper {
 	c := &Capper{store: store, widen: Widening(store), segments: segments, clock: clock}
 	c.SetPolicy(policy)
 	return c
 }
 
-// Policy is the policy in force.
+// Policy returns the policy in force.
 func (c *Capper) Policy() *Policy { return c.policy.Load().Policy }
 
-// SetPolicy puts a policy in force. Calls under way finish with the one they
-// began with; logs stay as they are.
+// SetPolicy replaces the policy in force. Calls in progress finish with the policy that they began with.
+// SetPolicy does not change any user's log.
 func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 
-// Segments is the generation in use.
+// Segments returns the generation in use.
 func (c *Capper) Segments() Segments { return c.segments() }
 
-// Basis is a generation and a policy, as they were in force at one instant. Whoever decides
-// several sends for one answer decides all of them on one basis.
+// Basis is the generation and the policy that were in force at one instant. A caller that decides several
+// sends for one response decides all of them with one Basis.
 type Basis struct {
 	segments Segments
 	policy   *inForce
 }
 
-// Basis is the generation in use and the policy in force now.
+// Basis returns the generation in use and the policy in force now.
 func (c *Capper) Basis() *Basis { return &Basis{c.segments(), c.policy.Load()} }
 
-// Generation is the name of the generation.
+// Generation returns the name of the generation.
 func (b *Basis) Generation() string { return b.segments.Generation() }
 
-// Policy is the policy.
+// Policy returns the policy of the basis.
 func (b *Basis) Policy() *Policy { return b.policy.Policy }
 
-// Widening is how much longer rolling windows are than the policy's limits say.
+// Widening returns the duration that the capper adds to every rolling window of the policy.
 func (c *Capper) Widening() time.Duration { return c.widen }
 
-// Store is the store behind the capper.
+// Store returns the capper's store.
 func (c *Capper) Store() Store { return c.store }
 
-// Send is a filter call: may this message go to these users?
+// Send is a filter call, which asks for each user whether one message may be sent to that user.
 type Send struct {
 	Message Message
-	Channel Channel  // 0: none
-	Users   []UserID // distinct
-	Enforce bool     // apply the limits; false: deny nobody, count the sends all the same
-	Record  bool     // count the sends; false: decide only
-	At      Instant  // without Record: decide as of this instant; 0: now
-	Basis   *Basis   // that decides; nil: the one in force when the call begins
+	Channel Channel  // 0: no channel
+	Users   []UserID // distinct users
+	Enforce bool     // true applies the limits; false denies nobody because of a limit and still counts the sends
+	Record  bool     // true counts the sends; false only decides
+	At      Instant  // the instant of the decision when Record is false; 0: now
+	Basis   *Basis   // the generation and policy to decide with; nil: those in force when the call begins
 }
 
-// Merge has the store merge sends that were recorded elsewhere, for as long as the policy looks back. A
-// store that cannot is an error, ErrNoMerger.
+// Merge adds sends that another system recorded to the store, limited to the retention of the policy. It
+// returns ErrNoMerger when the store does not support merging.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)
 	if !ok {
@@ -85,52 +84,52 @@ func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	return merged, merger.Merge(ctx, m, merged)
 }
 
-// ErrNoMerger is that a store cannot merge.
+// ErrNoMerger is the error of a store that does not support merging.
 var ErrNoMerger = errors.New("this store cannot import sends of other systems")
 
-// Retention is for how long the policy in force looks back.
+// Retention returns for how long the policy in force needs the log of a user, including the widening.
 func (c *Capper) Retention() time.Duration { return c.policy.Load().retention + c.widen }
 
-// Standing is how a user stands with one limit.
+// Standing is the state of one user under one limit.
 type Standing struct {
 	Limit   *Limit
-	Used    int     // sends that count now
-	FreesAt Instant // 0: a slot is free; Never: Max is 0
+	Used    int     // the number of sends that count now
+	FreesAt Instant // when a slot becomes free; 0: a slot is free now; Never: Max is 0
 }
 
-// Explanation is why a user is allowed or denied.
+// Explanation lists all reasons why sends to one user are allowed or denied.
 type Explanation struct {
-	Segment    string // "" for none
+	Segment    string // "" for a user in no segment
 	Generation string
-	// Missing are the sets that the policy needs and the generation lacks: what goes by them is
-	// told as if the user were in none of them, and sends that need one are Unavailable.
+	// Missing lists the sets that the policy needs and the generation lacks. The explanation treats the user as
+	// no member of a missing set, and sends that need a missing set are Unavailable.
 	Missing []string
-	// TooOld are suppressed sets that are older than the policy lets them be: sends that need
-	// one are Unavailable.
+	// TooOld lists the suppressed sets that are older than the policy allows. Sends that need one of these sets
+	// are Unavailable.
 	TooOld    []string
 	Standings []Standing
-	// Zone is the user's time zone, the policy's for a user in no set of one.
+	// Zone is the user's time zone, or the policy's time zone for a user in no time zone set.
 	Zone *time.Location
-	// Suppressed are the policy's suppressions whose set the user is in.
+	// Suppressed lists the policy's suppressions whose set contains the user.
 	Suppressed []*Suppression
 	HeldOut    bool // the user is in the policy's holdout
 	Quiet      []QuietStanding
-	NeverOpen  []Channel // those of which quiet hours leave the user no minute within a year, in order
-	Log        Log       // entries that can still matter, oldest first
+	NeverOpen  []Channel // channels whose quiet hours leave the user no open minute within a year, in ascending order
+	Log        Log       // the entries that can still matter, oldest first
 	Messages   map[Token]Message
 	Policy     *Policy
 }
 
-// QuietStanding is how a user stands with quiet hours that apply to them.
+// QuietStanding is the state of one user under one entry of the policy's quiet hours.
 type QuietStanding struct {
 	Quiet    *Quiet
-	Location *time.Location // by whose clocks
-	On       bool           // they are on now
-	Until    Instant        // On: when these hours end, whatever other hours say
+	Location *time.Location // the time zone of the quiet hours
+	On       bool           // the quiet hours are on now
+	Until    Instant        // when On is true: the end of these quiet hours, whatever other hours apply
 }
 
-// Explain reads one user's log and applies every limit of the user's segment,
-// those of single channels too, and all that withholds sends. It writes nothing.
+// Explain reads one user's log and applies every limit of the user's segment, including limits of single
+// channels, and every reason to withhold sends. It writes nothing.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	basis := c.Basis()
 	segments, policy := basis.segments, basis.policy
@@ -158,7 +157,8 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	return e, err
 }
 
-// withhold finds what withholds sends from the user, on whatever channel.
+// withhold fills in the suppressions, the holdout and the quiet hours that withhold sends from the user on
+// any channel.
 func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	policy := e.Policy
 	for i := range policy.Suppress {
@@ -184,7 +184,7 @@ func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	}
 }
 
-// neverOpen reports whether the quiet hours of a channel, all together, leave no minute.
+// neverOpen reports whether the quiet hours of a channel together leave no open minute.
 func (e *Explanation) neverOpen(channel Channel, now Instant) bool {
 	var clocks []quiet.Clock
 	for _, s := range e.Quiet {
@@ -227,13 +227,13 @@ func (l Log) tokens() []Token {
 	return tokens
 }
 
-// Release gives back the slots of a message's sends that did not go out: those
-// on the channel; 0: on every channel and on none.
+// Release removes the recorded sends of a message that were not delivered and so frees their slots. It
+// removes the sends on the given channel; channel 0 means every channel, and sends without a channel.
 func (c *Capper) Release(ctx context.Context, message Message, channel Channel, users []UserID) ([]Released, error) {
 	released := make([]Released, len(users))
 	err := c.store.Release(ctx, message.Token(), channel, users, released)
 	return released, err
 }
 
-// Erase removes the user's log.
+// Erase removes the user's log from the store.
 func (c *Capper) Erase(ctx context.Context, user UserID) error { return c.store.Erase(ctx, user) }

@@ -12,35 +12,35 @@ import (
 	"capper/internal/trace"
 )
 
-// Decisions is what was decided of a Send. All of it comes from one
-// generation and one policy.
+// Decisions holds the result of a Send for every user. All decisions come from one generation and one
+// policy.
 type Decisions struct {
-	Users      []UserID  // those of the Send
+	Users      []UserID  // the users of the Send
 	Verdicts   []Verdict // by user
-	Codes      []uint8   // segment by user: 0 none, else index into Names plus 1
-	Names      []string  // the generation's segments
+	Codes      []uint8   // segment by user: 0 for none, otherwise the index into Names plus 1
+	Names      []string  // the segments of the generation
 	Generation string
 	Policy     *Policy
-	// Err says why users are unavailable, for operators; nil when none is.
+	// Err says why users are Unavailable, for operators. It is nil when no user is.
 	Err error
 
-	groups   []uint32         // by user, an index into rulesets; nil: Codes are
+	groups   []uint32         // by user, an index into rulesets; nil: use Codes as the index
 	rulesets []ruleset        // by group
-	zones    []uint16         // by user, an index into places; nil: nobody's time zone matters
-	places   []*time.Location // time zones: that of users in none, then those of the generation
-	withheld bool             // from some users; kept are the others
-	kept     []int32          // indexes of the users whom the store decides, ascending
+	zones    []uint16         // by user, an index into places; nil: no decision depends on a user's time zone
+	places   []*time.Location // time zones: first the zone of users without one, then those of the generation
+	withheld bool             // true when sends are withheld from some users
+	kept     []int32          // indexes of the users that the store decides, ascending
 }
 
-// ruleset is the limits that judge the sends of one group of users in one call,
-// and the rules made of them, index by index.
+// ruleset holds the limits for one group of users in one call, and the rule of each limit at the same index.
 type ruleset struct {
 	limits []*Limit
 	rules  []Rule
-	byZone bool // some of the limits go by the users' time zone
+	byZone bool // some of the limits depend on the users' time zone
 }
 
-// Filter decides a send. What the deadline of ctx leaves open is Unavailable.
+// Filter decides a send for all its users. A user that is not decided before the deadline of ctx is
+// Unavailable.
 func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	basis := send.Basis
 	if basis == nil {
@@ -56,7 +56,7 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	part.Int("capper.users", len(send.Users))
 	part.End()
 	hold, err := newWithholding(policy.Policy, segments, send, c.clock())
-	if err != nil { // nobody may be sent to before it is known who must not be
+	if err != nil { // without the suppressed sets no send is safe
 		d.Err = err
 		return d
 	}
@@ -75,7 +75,7 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// lookUpZones finds the users' time zones, if any rule of the send needs them.
+// lookUpZones looks up the users' time zones when a rule of the send depends on them.
 func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) {
 	if !send.Enforce || !policy.zones.onChannel(send.Channel) {
 		return
@@ -85,7 +85,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.Users, d.zones)
 }
 
-// group sorts the users by the rules that they have.
+// group assigns each user to the group of users who have the same rules.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
@@ -103,9 +103,9 @@ func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.D
 	}
 }
 
-// grouping sorts users by segment and time zone. Zones in which the periods of all
-// calendars that matter are the same have the same rules, and so have users of a
-// segment whose limits go by nobody's zone.
+// grouping groups users by segment and time zone. Two time zones share their groups when the current periods
+// of all relevant calendars are equal. Users of a segment whose limits depend on no time zone share one
+// group.
 type grouping struct {
 	d         *Decisions
 	channel   Channel
@@ -113,12 +113,12 @@ type grouping struct {
 	widen     time.Duration
 	calendars []Calendar
 
-	zones   [][]uint32 // by zone: groups plus 1 by code; nil: not known yet
+	zones   [][]uint32 // by zone, then by code: the group plus 1; nil: not computed yet
 	periods map[zonePeriods][]uint32
-	plain   []uint32 // by code: the group plus 1 of users whose limits go by no zone
+	plain   []uint32 // by code: the group plus 1 of users whose limits depend on no time zone
 }
 
-// zonePeriods holds the start and the end of the current period of each calendar that matters, in one zone.
+// zonePeriods holds the start and the end of the current period of each relevant calendar in one time zone.
 type zonePeriods [2 * len(calendarUnits)]Instant
 
 func (g *grouping) sort() {
@@ -139,7 +139,7 @@ func (g *grouping) sort() {
 	}
 }
 
-// ofZone is the groups of the zone, shared with those in which all periods are the same.
+// ofZone returns the groups of the time zone. Zones in which all periods are equal share the slice.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods
 	for i, calendar := range g.calendars {
@@ -152,7 +152,7 @@ func (g *grouping) ofZone(zone uint16) []uint32 {
 	return g.zones[zone]
 }
 
-// add makes the group of user i and answers its number plus 1.
+// add creates the group of user i and returns its number plus 1.
 func (g *grouping) add(i int) uint32 {
 	d, code := g.d, g.d.Codes[i]
 	if g.plain[code] != 0 {
@@ -166,7 +166,7 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// judge lets the store decide the users from whom nothing withholds the send.
+// judge lets the store decide the users from whom the send is not withheld.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
@@ -194,11 +194,11 @@ func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	return errors.Join(faults...)
 }
 
-// maxParts is how many parts of a call the store is asked at once.
+// maxParts is the largest number of parts of a call that the store decides at the same time.
 const maxParts = 16
 
-// parts are the users whom the store decides by the batch that their group can be in: more
-// than one only with very many time zones and segments.
+// parts splits the users that the store decides by the batch that holds their group. More than one part
+// exists only with very many time zones and segments.
 func (d *Decisions) parts() [][]int32 {
 	parts := make([][]int32, (len(d.rulesets)+maxGroups-1)/maxGroups)
 	for _, i := range d.kept {
@@ -208,7 +208,7 @@ func (d *Decisions) parts() [][]int32 {
 	return parts
 }
 
-// judgePart lets the store decide some of the users, who are in the groups from first on.
+// judgePart lets the store decide one batch: the users at the given indexes, whose groups begin at first.
 func (d *Decisions) judgePart(ctx context.Context, store Store, b Batch, at []int32, first int) error {
 	b.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])
 	b.Users, b.Groups = make([]UserID, len(at)), make([]uint8, len(at))
@@ -252,7 +252,7 @@ func (d *Decisions) groupOf(i int) int {
 	return int(d.groups[i])
 }
 
-// Segment is the segment of user i; "" for none.
+// Segment returns the segment of user i, or "" for a user in none.
 func (d *Decisions) Segment(i int) string {
 	if code := d.Codes[i]; code > 0 {
 		return d.Names[code-1]
@@ -260,7 +260,7 @@ func (d *Decisions) Segment(i int) string {
 	return ""
 }
 
-// Limit is the limit that denied user i; nil where no limit did.
+// Limit returns the limit that denied user i, or nil when no limit denied the user.
 func (d *Decisions) Limit(i int) *Limit {
 	if v := &d.Verdicts[i]; v.Outcome != Denied || v.By != ByLimit {
 		return nil
@@ -268,7 +268,7 @@ func (d *Decisions) Limit(i int) *Limit {
 	return d.rulesets[d.groupOf(i)].limits[d.Verdicts[i].Rule]
 }
 
-// DeniedBy is what denied user i: the name of the limit, or of the reason.
+// DeniedBy returns the name of the limit or of the reason that denied user i.
 func (d *Decisions) DeniedBy(i int) string {
 	if limit := d.Limit(i); limit != nil {
 		return limit.Name
@@ -276,8 +276,8 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits is the limits that the bits of user i's Verdict.Shadow stand for: limit k
-// for bit k; nil where no bit is set.
+// ShadowLimits returns the limits for the bits of user i's Verdict.Shadow: bit k stands for limit k. It
+// returns nil when no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
 		return nil
@@ -285,7 +285,7 @@ func (d *Decisions) ShadowLimits(i int) []*Limit {
 	return d.rulesets[d.groupOf(i)].limits
 }
 
-// Set is the set that denied user i; "" where none did.
+// Set returns the suppressed set that denied user i, or "" when no set denied the user.
 func (d *Decisions) Set(i int) string {
 	if d.Verdicts[i].By != BySuppression { // the zero value is ByLimit
 		return ""
@@ -293,7 +293,7 @@ func (d *Decisions) Set(i int) string {
 	return d.Policy.Suppress[d.Verdicts[i].Rule].Set
 }
 
-// Zone is the time zone by which user i was denied; nil where none mattered.
+// Zone returns the time zone by which user i was denied, or nil when no time zone mattered.
 func (d *Decisions) Zone(i int) *time.Location {
 	switch v := &d.Verdicts[i]; v.By {
 	case ByQuiet:
@@ -310,7 +310,7 @@ func (d *Decisions) Zone(i int) *time.Location {
 	return d.places[d.zones[i]]
 }
 
-// missing is that the generation lacks sets without which nobody may be sent to.
+// missing returns the error for a generation that lacks sets which the policy requires.
 func missing(generation string, sets []string) error {
 	return fmt.Errorf("generation %s lacks set %s, which the configuration requires",
 		generation, strings.Join(sets, ", "))

@@ -1,115 +1,88 @@
-// Package capping is the domain: which sends a user may still receive.
+// Package capping decides which sends a user may still receive.
 //
 // # Vocabulary
 //
-// A send is one message that may go to one user on one channel. A message is named
-// by an id and the namespace of who uses it: the same id again, of the same
-// namespace and on the same channel, is the same send, and any other is another. A
-// limit allows at most Max sends per window, optionally only of some channels. A
-// shadow limit is judged and counted, and denies nobody. A segment is a named part
-// of the users, each of whom counts as in one at most; a set is any named users,
-// and a user may be in many. A policy maps segments to limits, and says from whom
-// sends are withheld whatever they have received: suppression (the users of a set),
-// the holdout (a share of all users, see package share) and quiet hours (see
-// package quiet). The log of a user is the recorded sends, 12 bytes each, in time
-// order. A decision is allowed, denied (by what, free again when) or unavailable.
+// A send is one message to one user on one channel. An id and the caller's namespace name a message. The
+// same id in the same namespace on the same channel is the same send.
+//
+// A limit allows at most Max sends per window, on all channels or on some. A shadow limit counts and judges
+// sends but denies nobody. A segment is a named group of users, and a user has at most one segment. A set is
+// a named group of users too, and a user may be in many sets. A policy maps segments to limits. A policy
+// also withholds sends, by suppression (the users of a set), by the holdout (a share of all users, see
+// package share) and by quiet hours (see package quiet). The log of a user holds the recorded sends in time
+// order, 12 bytes for each. A decision is allowed, denied (with the cause and the time when a slot is free)
+// or unavailable.
 //
 // # Flow
 //
-//	Capper.Filter: segment of each user → whom the send is withheld from → rules of each
-//	segment and time zone → Store: judge and record the others → decisions
+//	Capper.Filter: segment of each user → users from whom the send is withheld → rules of each
+//	segment and time zone → Store: judge and record the other users → decisions
 //
-// A call has one message and each user one set of rules: users of a segment in
-// whose time zones the days, weeks and months that matter are the same have the
-// same. A store is told of up to 256 sets of rules at once; a call with more is
-// made in parts, side by side.
+// A call has one message, and each user has one set of rules. Users of one segment share their rules when
+// their time zones have the same current day, week and month. A store takes up to 256 sets of rules in one
+// batch; a call with more is split into batches that run in parallel.
 //
-// A Limit is what configuration says; a Rule is a limit as it stands for one call:
-// resolved for the call's channel and instant, in milliseconds, ready for Go and
-// for Lua. Judge applies rules to one log and is pure: no clock, no I/O. Stores
-// apply it atomically with the recording; redisstore does the same in a script,
-// kept equal to Judge by a differential test.
+// A Limit is part of the configuration. A Rule is a limit resolved for the channel and instant of one call,
+// in milliseconds, for Go and for Lua. Judge applies rules to one log as a pure function: no clock, no I/O.
+// Stores judge and record in one atomic step. Package redisstore judges in a script, and a differential test
+// compares that script with Judge.
 //
-// # The rules by which every decision can be predicted
+// # Order of the decision
 //
-// What denies is looked at in this order, and the first that does is named:
+// The first of these causes that denies a send is the one that the decision names:
 //
-//  1. Suppression: the user is in a set that the policy suppresses on the send's
-//     channel. Of several sets, the first one of the policy is named. It never ends
-//     (Never).
-//  2. The holdout: the user is in its share. It never ends.
-//  3. Quiet hours: they are on at the instant of the decision, by the clocks of
-//     their time zone or of the user's. Of several that are on, the first one of
-//     the policy is named. They end at the first instant at which no hours of the
-//     user's are on for the channel, so hours that meet are one night; hours that
-//     together leave nothing open within a year never end.
-//  4. The limits of the user's segment, by the log, which the store knows.
+//  1. Suppression: the user is in a set that the policy suppresses on the send's channel. The first
+//     such set of the policy is named. A suppression never ends (Never).
+//  2. The holdout: the user is in the holdout's share. The holdout never ends.
+//  3. Quiet hours: they are on at the instant of the decision, in their own time zone or the user's.
+//     They end at the first instant at which none of the user's quiet hours are on for the channel.
+//     Hours that leave nothing open within a year never end.
+//  4. The limits of the user's segment, applied to the log in the store.
 //
-// The first three are decided before the store is asked, and it is not asked of
-// whom they deny. So they hold for a send that was recorded before, too: who
-// unsubscribes between two attempts is denied in the second (the recorded send
-// stays counted), and after the quiet hours the same send is allowed as a replay. A
-// denial writes nothing, whatever denies.
+// The first three run before the store and also deny a send that was recorded before. A user who
+// unsubscribes between two attempts is denied in the second attempt, while the recorded send still counts. A
+// denial writes nothing.
 //
-// A send to which limits do not apply (Send.Enforce false) is counted and passes
-// limits, quiet hours, the holdout and every suppression but those that are
-// EvenExempt.
+// A send without limits (Send.Enforce false) is counted. Limits, quiet hours, the holdout and every
+// suppression except the EvenExempt ones are ignored for such a send.
 //
-// A set that the send needs and the generation lacks makes every user of the call
-// Unavailable, and the store is not asked. A send needs the sets that are
-// suppressed on its channel (an exempt one only those that are EvenExempt), and
-// those of the quiet hours on its channel. Explain tells what it can, and names
-// what is Missing.
+// A generation that lacks a set which the send needs makes every user of the call Unavailable. A send needs
+// the suppressed sets and the quiet hours' sets of its channel; an exempt send needs only the EvenExempt
+// suppressed sets. Explain answers as far as possible and lists the sets that are Missing.
 //
-// A user's time zone is that of the first set of a time zone, in the order of the
-// manifest, that they are in, or else the policy's. It decides whose quiet hours
-// and whose calendar days, weeks and months are meant where the policy says the
-// user's.
+// A user's time zone is the first time zone set in the manifest that contains the user, otherwise the
+// policy's zone.
 //
-// Of the log and the limits:
+// # Rules for logs and limits
 //
-//   - A send whose message is already in the log with the same channel is allowed
-//     and recorded no second time (replayed). No channel is a channel, too.
-//   - A rolling limit counts an entry for exactly its window: an entry of window
-//     age counts no more. With a clock tolerance t (several clocks, as with Redis)
-//     windows are longer by 2t, so that clocks that disagree can only make a
-//     decision stricter.
-//   - A calendar limit counts the entries stamped since the start of the current
-//     day, week (from Monday) or month in its time zone or in the user's.
-//   - All limits allow: the send is recorded. Any denies: nothing is. The denial
-//     names the limit that frees a slot last, and the instant when it does: at that
-//     instant every limit of the user has a free slot. Where that is within quiet
-//     hours it is their end instead, still a denial by the limit.
-//   - A shadow limit denies nobody. A user who is allowed, and not as a replay, is
-//     counted for each shadow limit that has no free slot: those whom that limit
-//     alone would have denied.
-//   - An entry is never stamped before the newest one of its log, so a log in
-//     storage order is a log in time order.
-//   - An entry that no window can see any more (Batch.Retention) is forgotten,
-//     whether or not it has been removed yet.
-//   - A log holds at most LogBound entries of one channel. As no limit has a Max
-//     above LogBound, an entry with LogBound newer ones of its channel can decide
-//     nothing, and it is forgotten.
+//   - A send that is already in the log is allowed and not recorded again (Replayed).
+//   - A rolling limit counts an entry for exactly its window. A clock tolerance t makes windows 2t
+//     longer, so that differing clocks can only make a decision stricter.
+//   - A calendar limit counts the entries since the start of the current day, week (from Monday) or
+//     month.
+//   - A send is recorded when every limit allows it. A denial names the limit that frees a slot last,
+//     and the instant at which every limit has a free slot. An instant within quiet hours moves to
+//     their end.
+//   - A shadow limit denies nobody. It counts each allowed, not replayed, user whom it alone would have
+//     denied.
+//   - An entry is never stamped before the newest entry of its log.
+//   - An entry older than Batch.Retention is forgotten, whether or not it has been removed.
+//   - A log keeps the newest LogBound entries of each channel. No limit has a Max above LogBound, so
+//     older entries cannot matter.
 //
-// # What every store owes
+// # Promises of every store
 //
-// The Store interface says what a store does; these hold for every one, and the
-// suite in storetest asks each of them:
+// The suite in storetest tests each store for these promises:
 //
-//   - It decides as Judge does, each user in one atomic step with the recording.
-//   - An Allowed or Replayed verdict is durable; what is not known is Unavailable.
-//   - It begins with Batch.Check, and CheckRelease: what a caller gets wrong is an
-//     error of that call, decides and records nothing, and leaves the store in
-//     service. Users are to be distinct; one who is given twice is recorded once.
-//   - It stamps with the clock it was given, and forgets by the longest retention
-//     that was in force within itself.
-//   - ClockTolerance is how far the clocks behind it may differ, and the only place
-//     where that is said: a Capper widens windows by twice that.
-//   - It remembers the messages that MessageMemory keeps.
-//   - An error is nil exactly when every user was decided. Package measure counts
-//     by that: ok, partial (some were decided) and error (none was). What only one
-//     kind of store can count, such as errors by kind, it counts itself.
+//   - A store decides as Judge does, and decides and records each user in one atomic step.
+//   - An Allowed or Replayed verdict is durable. An unknown result is Unavailable.
+//   - Batch.Check and CheckRelease run first, so that a caller's mistake fails only that call.
+//   - A store stamps sends with the clock from its configuration and deletes by the longest recent
+//     retention.
+//   - ClockTolerance is the largest difference between the store's clocks.
+//   - A store remembers the messages that MessageMemory keeps.
+//   - An error is nil exactly when every user was decided. Package measure counts calls as ok, partial
+//     and error by this rule.
 //
-// What some stores can do beyond is asked through As: a store that instances share
-// is a RateLimiter, so that they share the clients' budgets.
+// As finds what only some stores can do. A store that several instances share is a RateLimiter, for example.
 package capping

@@ -6,35 +6,33 @@ import (
 	"time"
 )
 
-// UserID identifies a user: 0 to 4,294,967,295, as in the roaring format. It
-// is an alias so that the arrays of a roaring bitmap are batches as they are.
+// UserID identifies a user: 0 to 4,294,967,295, as in the roaring format. UserID is an alias, so that the
+// arrays of a roaring bitmap can be used as batches without a copy.
 type UserID = uint32
 
-// Channel is a configured channel's stable number, 1 to 255. Zero: no channel.
+// Channel is the stable number of a configured channel, 1 to 255. Zero means no channel.
 type Channel uint8
 
-// Instant is a time in milliseconds since 2024-01-01T00:00:00Z, the unit in
-// which sends are stamped. Storable instants are 0 to Never-1 (year 2058).
+// Instant is a time in milliseconds since 2024-01-01T00:00:00Z. Sends are stamped in this unit. Storable
+// instants are 0 to Never-1 (year 2058).
 type Instant int64
 
-// Never is later than every storable instant.
+// Never is an instant later than every storable instant.
 const Never Instant = 1<<40 - 1
 
-// EpochUnixMillis is the instant 0 in milliseconds since 1970.
+// EpochUnixMillis is the Unix time of Instant 0, in milliseconds.
 const EpochUnixMillis = 1704067200000
 
-// InstantOf is t cut to its millisecond.
+// InstantOf returns t as an Instant, truncated to milliseconds.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli() - EpochUnixMillis) }
 
-// Time is the instant in UTC.
+// Time returns the instant as a time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMilli(int64(i) + EpochUnixMillis).UTC() }
 
-// EntrySize is the bytes of one entry: milliseconds (5, big endian), channel
-// (1), token (6).
+// EntrySize is the size of one log entry in bytes: milliseconds (5, big endian), channel (1), token (6).
 const EntrySize = 12
 
-// LogBound is the most entries of one channel that a log holds, and the
-// largest Max a limit may have.
+// LogBound is the largest number of entries of one channel in a log, and the largest Max of a limit.
 const LogBound = 1000
 
 // Entry is one recorded send.
@@ -44,28 +42,28 @@ type Entry struct {
 	Token   Token
 }
 
-// Log is the recorded sends of one user in time order, EntrySize bytes each.
-// The empty log is a user without sends.
+// Log holds the recorded sends of one user in time order, EntrySize bytes each. The empty log belongs to a
+// user without sends.
 type Log []byte
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (l Log) Len() int { return len(l) / EntrySize }
 
-// At is the instant of entry i; entry 0 is the oldest.
+// At returns the instant of entry i. Entry 0 is the oldest.
 func (l Log) At(i int) Instant {
 	e := l[i*EntrySize:]
 	return Instant(e[0])<<32 | Instant(binary.BigEndian.Uint32(e[1:5]))
 }
 
-// Channel is the channel of entry i.
+// Channel returns the channel of entry i.
 func (l Log) Channel(i int) Channel { return Channel(l[i*EntrySize+5]) }
 
-// Entry is entry i.
+// Entry returns entry i of the log.
 func (l Log) Entry(i int) Entry {
 	return Entry{l.At(i), l.Channel(i), Token(l[i*EntrySize+6 : i*EntrySize+12])}
 }
 
-// Entries is the log's entries, oldest first.
+// Entries returns the entries of the log, oldest first.
 func (l Log) Entries() []Entry {
 	entries := make([]Entry, l.Len())
 	for i := range entries {
@@ -74,8 +72,8 @@ func (l Log) Entries() []Entry {
 	return entries
 }
 
-// Check is why l is not a log: a length that is no multiple of
-// EntrySize, or entries out of time order.
+// Check returns an error when the bytes are not a valid log: the length must be a multiple of EntrySize, and
+// the entries must be in time order.
 func (l Log) Check() error {
 	if len(l)%EntrySize != 0 {
 		return fmt.Errorf("log has %d bytes, which is not a multiple of %d", len(l), EntrySize)
@@ -88,8 +86,8 @@ func (l Log) Check() error {
 	return nil
 }
 
-// find is the index of the newest entry of the token on the channel that is
-// later than horizon, or -1.
+// find returns the index of the newest entry with the token and the channel. It returns -1 when no such
+// entry is later than horizon.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
 		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
@@ -102,9 +100,9 @@ func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	return -1
 }
 
-// Record appends to dst the log with e recorded: without the entries at or
-// before horizon, e stamped no earlier than the newest entry, and at most
-// LogBound entries of e's channel. It returns the extended dst.
+// Record appends to dst the log with e recorded, and returns the extended dst. Record leaves out the entries
+// at or before horizon, stamps e no earlier than the newest entry, and keeps at most LogBound entries of e's
+// channel.
 func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	l = l.Live(horizon)
 	if n := l.Len(); n > 0 {
@@ -118,8 +116,8 @@ func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	return e.append(append(dst, l...))
 }
 
-// overflow is the index of the oldest entry of a channel that already has
-// LogBound entries, or -1.
+// overflow returns the index of the oldest entry of a channel that already has LogBound entries. It returns
+// -1 for a channel with fewer entries.
 func (l Log) overflow(channel Channel) int {
 	if l.Len() < LogBound {
 		return -1
@@ -140,7 +138,7 @@ func (l Log) overflow(channel Channel) int {
 	return oldest
 }
 
-// Live is the part of the log that is later than horizon. It shares l's bytes.
+// Live returns the part of the log that is later than horizon. The returned log shares the bytes of l.
 func (l Log) Live(horizon Instant) Log {
 	i := 0
 	for i < l.Len() && l.At(i) <= horizon {
@@ -149,8 +147,8 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the token's entries on the channel,
-// or on every channel and none when it is 0, and reports whether there were any.
+// Release appends to dst the log without the entries of the token on the channel, and reports whether it
+// left out any. Channel 0 means every channel, and entries without a channel.
 func (l Log) Release(dst []byte, channel Channel, token Token) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]

@@ -1,25 +1,25 @@
 package capping
 
-// Outcome is what was decided of one user. The zero value is Unavailable, so
-// that what nobody decided is never sent.
+// Outcome is the decision for one user. The zero value is Unavailable, so that an undecided send is never
+// delivered.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Unavailable Outcome = iota // not decided: retry with the same message id
-	Allowed                    // may be sent; recorded, unless the call records nothing
-	Replayed                   // may be sent; an earlier call had recorded this very send
+	Allowed                    // may be sent; recorded when the call records sends
+	Replayed                   // may be sent; an earlier call recorded the same send
 	Denied                     // must not be sent; nothing was recorded
 
 	outcomes = iota // the number of outcomes
 )
 
-// outcomeNames are the names of the outcomes in answers, metrics and the audit.
+// outcomeNames maps each outcome to its name in API responses, metrics and the audit.
 var outcomeNames = [outcomes]string{
 	Unavailable: "unavailable", Allowed: "allowed", Replayed: "replayed", Denied: "denied",
 }
 
-// Outcomes lists the outcomes.
+// Outcomes returns all outcomes.
 func Outcomes() (list [outcomes]Outcome) {
 	for i := range list {
 		list[i] = Outcome(i)
@@ -30,36 +30,38 @@ func Outcomes() (list [outcomes]Outcome) {
 // String returns the outcome's name.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Verdict is the decision on one user. The zero value is Unavailable.
+// Verdict is a store's decision for one user. The zero value is Unavailable.
 type Verdict struct {
 	Outcome Outcome
-	By      Reason // Denied: by what
-	// Denied by a limit: the rule that frees a slot last, an index into the user's rules; by suppression: its index in
-	// the policy
+	By      Reason // the reason of a Denied outcome
+	// Rule is the index of the rule that frees a slot last, for a denial by a limit. For a denial by suppression
+	// it is the index of the suppression in the policy.
 	Rule    uint8
-	Shadow  uint32  // Allowed: the shadow rules that would have denied, a bit each: 1<<i for rule i
-	FreesAt Instant // Denied: when every rule has a free slot; Never when no waiting helps
+	Shadow  uint32  // when Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
+	FreesAt Instant // when Denied: the instant at which every rule has a free slot; Never when waiting does not help
 }
 
-// Reason is what denies. Stores know limits only.
+// Reason is the cause of a denial. Stores deny only ByLimit.
 type Reason uint8
 
-// The reasons, in the order in which they are looked at, limits last.
+// The reasons to deny. The Capper checks suppression, holdout and quiet hours in this order, and the limits
+// last.
 const (
 	ByLimit       Reason = iota
-	BySuppression        // a set of the policy that the user is in
-	ByHoldout            // the user is one of those who get nothing, to compare with
-	ByQuiet              // it is night where the user is
+	BySuppression        // the user is in a suppressed set of the policy
+	ByHoldout            // the user is in the holdout, which receives nothing for comparison
+	ByQuiet              // quiet hours are on for the user
 )
 
-// Name is what the reason is called in the place of a limit's name; "" of ByLimit.
+// Name returns the name of the reason as responses show it instead of a limit's name. It returns "" for
+// ByLimit.
 func (r Reason) Name() string {
 	return [...]string{ByLimit: "", BySuppression: "suppressed", ByHoldout: "holdout", ByQuiet: "quiet"}[r]
 }
 
-// Judge decides one send of the token on the channel at now against a user's
-// log. Entries at or before horizon are forgotten. It changes nothing:
-// recording an Allowed send is the store's part. It does not allocate.
+// Judge decides one send of the token on the channel at the instant now, against a user's log. Judge ignores
+// entries at or before horizon. Judge changes nothing and does not allocate; the store records an Allowed
+// send.
 func Judge(log Log, channel Channel, token Token, rules []Rule, now, horizon Instant) Verdict {
 	if token != (Token{}) && log.find(channel, token, horizon) >= 0 {
 		return Verdict{Outcome: Replayed}

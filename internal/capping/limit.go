@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// MaxName is the most bytes of a name.
+// MaxName is the largest length of a name in bytes.
 const MaxName = 64
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// NameRule says what IsName demands, to be formatted with what was found.
+// NameRule is the error text of the rule that IsName checks. Its format verb takes the invalid name.
 const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, got %q"
 
-// IsName reports whether a limit, a channel, a client or a namespace may be
-// called so.
+// IsName reports whether text is a valid name of a limit, a channel, a client or a namespace.
 func IsName(text string) bool { return namePattern.MatchString(text) }
 
-// ChannelSet is a set of channels, a bit each. The zero set stands for all.
+// ChannelSet is a set of channels with one bit for each. The zero value means all channels.
 type ChannelSet [4]uint64
 
-// ChannelSetOf is the set of the channels; of none it is all.
+// ChannelSetOf returns the set of the given channels. Without arguments it returns the set of all channels.
 func ChannelSetOf(channels ...Channel) (set ChannelSet) {
 	for _, c := range channels {
 		set[c/64] |= 1 << (c % 64)
@@ -30,7 +29,7 @@ func ChannelSetOf(channels ...Channel) (set ChannelSet) {
 	return set
 }
 
-// All reports whether the set stands for all channels.
+// All reports whether the set contains all channels.
 func (s ChannelSet) All() bool { return s == ChannelSet{} }
 
 // Has reports whether the channel is in the set.
@@ -38,7 +37,8 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// add puts the channels of other into s, of which the zero value, unlike other's, is none.
+// add adds the channels of other to s. The zero value of s means no channel here, while the zero value of
+// other means all channels.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
 		if other.All() {
@@ -48,10 +48,10 @@ func (s *ChannelSet) add(other ChannelSet) {
 	}
 }
 
-// holds is Has of a set of which the zero value is none.
+// holds reports whether the channel is in s, where the zero value of s means no channel.
 func (s *ChannelSet) holds(c Channel) bool { return s[c/64]>>(c%64)&1 == 1 }
 
-// Channels lists the set in ascending order; of all it is empty.
+// Channels returns the channels of the set in ascending order. It returns nil for the set of all channels.
 func (s ChannelSet) Channels() (channels []Channel) {
 	if s.All() {
 		return nil
@@ -67,22 +67,22 @@ func (s ChannelSet) Channels() (channels []Channel) {
 // Limit allows at most Max sends per window.
 type Limit struct {
 	Name     string
-	Max      int            // 0 to LogBound; 0 denies always
+	Max      int            // 0 to LogBound; 0 denies every send
 	Window   time.Duration  // rolling window, whole milliseconds; 0 when Calendar is set
 	Calendar Calendar       // "" when Window is set
-	Location *time.Location // of Calendar; nil is UTC
-	UserZone bool           // of Calendar: in the user's own time zone, and Location is not used
-	Channels ChannelSet     // zero: sends of every channel, and of none
-	Shadow   bool           // judged and counted, and denies nobody
+	Location *time.Location // the time zone of Calendar; nil is UTC
+	UserZone bool           // Calendar uses the user's own time zone, and Location is ignored
+	Channels ChannelSet     // zero: sends of every channel, and sends without a channel
+	Shadow   bool           // the limit is judged and counted but denies nobody
 }
 
-// AppliesTo reports whether a send on the channel is judged by the limit.
+// AppliesTo reports whether the limit judges sends on the channel.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 
-// byUserZone reports whether the limit's periods are those of the user's time zone.
+// byUserZone reports whether the limit's calendar periods depend on the user's time zone.
 func (l *Limit) byUserZone() bool { return l.UserZone && l.Calendar != "" }
 
-// longest is an upper bound for the time that an entry can count.
+// longest returns an upper bound for the time during which an entry can count.
 func (l *Limit) longest() time.Duration {
 	if l.Calendar == "" {
 		return l.Window
@@ -90,11 +90,11 @@ func (l *Limit) longest() time.Duration {
 	return l.Calendar.unit().longest
 }
 
-// Rule is the limit as it stands at now, with rolling windows longer by widen.
-// A limit with UserZone is that of users in UTC.
+// Rule returns the rule of the limit at the instant now, with rolling windows longer by widen. A limit with
+// UserZone is resolved for users in UTC.
 func (l *Limit) Rule(now Instant, widen time.Duration) Rule { return l.RuleIn(now, widen, nil) }
 
-// RuleIn is Rule for users of a time zone, nil for UTC.
+// RuleIn returns the rule of the limit at the instant now for users in a time zone. A nil zone means UTC.
 func (l *Limit) RuleIn(now Instant, widen time.Duration, zone *time.Location) Rule {
 	r := Rule{Max: l.Max, Channels: l.Channels, Shadow: l.Shadow}
 	if l.Calendar == "" {
@@ -108,7 +108,7 @@ func (l *Limit) RuleIn(now Instant, widen time.Duration, zone *time.Location) Ru
 	return r
 }
 
-// Span is the window as configuration writes it: a duration such as "24h", or one of Calendars.
+// Span returns the window as in the configuration: a duration such as "24h", or a name from Calendars.
 func (l *Limit) Span() string {
 	if l.Calendar != "" {
 		return string(l.Calendar)
@@ -116,7 +116,7 @@ func (l *Limit) Span() string {
 	return Span(l.Window)
 }
 
-// Span writes a duration without trailing units of zero: 24h, not 24h0m0s.
+// Span formats a duration without trailing zero units: 24h, not 24h0m0s.
 func Span(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

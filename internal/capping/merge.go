@@ -9,40 +9,40 @@ import (
 	"time"
 )
 
-// Merger is what stores can do that take sends which were recorded elsewhere, by another
-// program or in another store, with their own times (see As). It is safe for concurrent use.
+// Merger is implemented by stores that can merge sends from another program or store, with their original
+// times (see As). It is safe for concurrent use.
 type Merger interface {
-	// Merge unites the log of each user with the one that is given, as Log.Union does,
-	// each user atomically and beside calls that decide, and sets merged[i] for Users[i].
-	// What was merged is as durable as what Filter recorded. A user whose merged[i] is not
-	// Done may or may not have been merged; merging again settles it. The error tells
-	// operators why; it is nil exactly when every user is done. What Merge.Check refuses is
-	// an error and leaves the store as it was.
+	// Merge unites the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
+	// Users[i]. Each user is merged atomically, in parallel with calls that decide. Merged sends are as durable
+	// as sends that Filter recorded. A user whose merged[i] is not Done may or may not have been merged; merging
+	// again settles this. The error is for operators and is nil exactly when every user is done. A merge that
+	// Merge.Check rejects returns an error and does not change the store.
 	Merge(ctx context.Context, m *Merge, merged []Merged) error
 }
 
-// Merge is sends that were recorded elsewhere.
+// Merge holds sends that another system recorded, by user.
 type Merge struct {
-	Users    []UserID  // distinct, any order (ascending is fastest)
-	Logs     []Log     // Logs[i] is of Users[i], in time order, a channel and token once
-	Messages []Message // of the logs' tokens, to be remembered as long as their sends; none need be there
-	// Retention is how long an entry is kept, as in Batch. Entries that are older are not merged.
+	Users    []UserID  // distinct users in any order; ascending is fastest
+	Logs     []Log     // Logs[i] belongs to Users[i]: in time order, each pair of channel and token once
+	Messages []Message // messages of the logs' tokens, remembered as long as their sends; may be empty
+	// Retention is how long the store keeps an entry, as in Batch. Older entries are not merged.
 	Retention time.Duration
-	// Counted: the sends count for their messages too, where Messages has them, as if Filter
-	// had recorded them.
+	// Counted: true adds the sends to the counts of the messages in Messages, as if Filter had recorded the
+	// sends.
 	Counted bool
 }
 
-// Merged is what became of a user. The zero value is a user that was not settled.
+// Merged is the result of a merge for one user. The zero value means that the user may or may not have been
+// merged.
 type Merged struct {
 	Done bool
-	// entries that the log had not held before; see MergedOf. Of a user who was asked for again within the call, those
-	// of the last time
+	// Added is the number of entries that the log did not hold before; see MergedOf. When a call retries a user,
+	// Added is the number of the last attempt.
 	Added uint16
 }
 
-// Check is why no store can take m, with so many results to set; nil: every store can. That
-// users are distinct is not checked: both logs of one who is given twice are merged.
+// Check returns an error when the merge or the number of results is invalid for every store, and nil
+// otherwise. Check does not look for duplicate users: both logs of a duplicate user are merged.
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
@@ -67,15 +67,15 @@ func (m *Merge) Check(merged []Merged) error {
 	return nil
 }
 
-// MergedOf is that so many entries were added. Counts beyond what it can hold are its most.
+// MergedOf returns the result for a merged user with the given number of added entries. Larger numbers than
+// 65,535 become 65,535.
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
-// Union appends to dst the log with the entries of other, and reports how many of those it
-// brings that l did not have: all are later than horizon, in time order, and at most
-// LogBound of a channel, the newest. An entry of other whose token the log already has on the
-// channel is the same send: the log's stays, with its time. Entries without a token are
-// the same when their times are. Of equal times, and where there is no room for all, those of the log
-// count as newer: so what did not fit does not fit the next time either.
+// Union appends to dst the log joined with the entries of other, and returns how many entries were added.
+// The result holds entries later than horizon in time order, and of each channel the newest LogBound. An
+// entry of other with a channel and token that l already has is the same send, and the entry of l stays.
+// Entries without a token are the same send when their times are equal. Entries of l count as newer than
+// entries of other with the same time, so that a repeated merge adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -101,7 +101,7 @@ func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added in
 	return dst, added
 }
 
-// lacking is the entries of other that l does not have, each once.
+// lacking returns the entries of other that l does not have, each once.
 func (l Log) lacking(other Log) (fresh Log) {
 	if max(l.Len(), other.Len()) > shortLog {
 		return l.lackingOfLong(other)
@@ -114,10 +114,11 @@ func (l Log) lacking(other Log) (fresh Log) {
 	return fresh
 }
 
-// shortLog is how many entries are looked through faster than a set of them is made, which takes memory.
+// shortLog is the number of entries up to which a linear search is faster than a hash set, which needs
+// memory.
 const shortLog = 32
 
-// lackingOfLong is lacking, in time that is linear.
+// lackingOfLong returns the same as lacking, in linear time.
 func (l Log) lackingOfLong(other Log) (fresh Log) {
 	seen := make(map[Entry]struct{}, l.Len()+other.Len())
 	for i := range l.Len() {
@@ -132,7 +133,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// send is the same of entries that are the same send.
+// send returns an entry that is equal for all entries of the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0
@@ -151,7 +152,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess is, by channel, how many entries of both together are more than a log holds; nil of few entries.
+// excess returns for each channel how many entries of l and fresh exceed LogBound. It returns nil when both
+// together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil
@@ -168,15 +170,15 @@ func (l Log) excess(fresh Log) map[Channel]int {
 	return excess
 }
 
-// Sent is one send that was recorded elsewhere, to one user.
+// Sent is one send to one user that another system recorded.
 type Sent struct {
 	User UserID
 	Entry
 }
 
-// MergeOf is the sends by user, and in time order; sent is sorted. Those that are the same send as an
-// earlier one, by their token and channel or, without a token, their time, are left out, and so are
-// all but the LogBound newest of a user's channel: no log has room for more.
+// MergeOf groups the sends by user in time order, and sorts sent in place. MergeOf leaves out a send that
+// equals an earlier one by token and channel or, without a token, by time. Of each user's channel it keeps
+// the newest LogBound sends, because a log holds no more.
 func MergeOf(sent []Sent) *Merge {
 	slices.SortStableFunc(sent, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.At, b.At))
@@ -193,7 +195,7 @@ func MergeOf(sent []Sent) *Merge {
 	return m
 }
 
-// distinct is the sends of the log, each once, as many of each channel as a log holds. l is used up.
+// distinct returns each send of the log once, and at most LogBound of each channel. It overwrites l.
 func (l Log) distinct() Log {
 	if l.Len() == 1 {
 		return l

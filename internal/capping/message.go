@@ -9,22 +9,21 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// MaxMessageID is the most bytes of a message id.
+// MaxMessageID is the largest length of a message id in bytes.
 const MaxMessageID = 128
 
-// Message names a send within a channel. The same ID in two namespaces is two
-// messages: teams need not know each other's ids.
+// Message names a send within a channel. The same ID in two namespaces names two messages, so that teams
+// need not coordinate their ids.
 type Message struct {
-	Namespace string // of the caller's key, a name; "": none. Never with a byte 0xFF, which no UTF-8 holds
-	ID        string // what the caller calls it; UTF-8, up to MaxMessageID bytes. "": no message
+	Namespace string // name of the API key's namespace; "": none. UTF-8, so without a byte 0xFF
+	ID        string // the caller's id of the message: UTF-8, up to MaxMessageID bytes; "": no message
 }
 
-// namespaceMark stands before and after a namespace in a text.
+// namespaceMark is the byte before and after the namespace in a message's text.
 const namespaceMark = "\xff"
 
-// Text is the message in one string, as the stores remember it and as its
-// token is made from it: the plain ID where there is no namespace, else
-// 0xFF namespace 0xFF ID. No two messages have the same one.
+// Text returns the message as one string, which stores keep and from which Token is computed. It is the
+// plain ID without a namespace, otherwise 0xFF namespace 0xFF ID. Different messages have different texts.
 func (m Message) Text() string {
 	if m.Namespace == "" {
 		return m.ID
@@ -32,10 +31,11 @@ func (m Message) Text() string {
 	return namespaceMark + m.Namespace + namespaceMark + m.ID
 }
 
-// MaxMessageText is the most bytes of a Text.
+// MaxMessageText is the largest length of a message's text in bytes.
 const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
-// MessageOf is the message of a Text. Any other text is an ID.
+// MessageOf returns the message of a text that Text returned. Any other text becomes an ID without a
+// namespace.
 func MessageOf(text string) Message {
 	if rest, named := strings.CutPrefix(text, namespaceMark); named {
 		if namespace, id, _ := strings.Cut(rest, namespaceMark); namespace != "" && id != "" {
@@ -45,12 +45,12 @@ func MessageOf(text string) Message {
 	return Message{ID: text}
 }
 
-// Token stands for a message in a log: the first 6 bytes of the SHA-256 of its
-// text. Two messages of one user's log and channel collide with a probability of
-// 1 in 2^48 per pair. The zero token is no message.
+// Token stands for a message in a log: the first 6 bytes of the SHA-256 hash of the message's text. Two
+// messages in one user's log and channel collide with a probability of 1 in 2^48. The zero token means no
+// message.
 type Token [6]byte
 
-// Token is the message's token; without an ID it is the zero token.
+// Token returns the message's token. A message without an ID has the zero token.
 func (m Message) Token() Token {
 	if m.ID == "" {
 		return Token{}
@@ -63,46 +63,45 @@ func (m Message) Token() Token {
 	return token
 }
 
-// BulkUsers is the number of users from which a call's message id is always
-// remembered.
+// BulkUsers is the number of users from which a store always remembers the message id of a call.
 const BulkUsers = 100
 
 const (
-	mostKept   = 1 << 14     // messages that a memory knows again, the latest half of them for certain
-	storeAgain = time.Minute // after which a small call stores its message's text once more
+	mostKept   = 1 << 14     // messages that a memory recognizes; the newer half is guaranteed
+	storeAgain = time.Minute // the shortest time between two writes of a message's text by small calls
 )
 
-// MessageMemory decides which messages a store remembers: those it stores with
-// their text, so that a person who reads a log sees ids and not tokens, and
-// counts. Messages of bulk calls (BulkUsers or more) always are. Of those that
-// only smaller calls have, at most 2 a second are taken up, 1,000 in a burst: an
-// id and its counts for each single user would cost more than the logs. What was taken up once
-// stays, as long as it is among the last few thousand that were asked for.
-// It is safe for concurrent use.
+// MessageMemory decides which messages a store remembers and counts. A store keeps the text of a remembered
+// message, so that a person who reads a log sees ids instead of tokens. Messages of bulk calls (BulkUsers or
+// more) are always remembered. Of the messages that only smaller calls send, at most 2 per second are
+// remembered, with a burst of 1,000: an id and its counts for each single user would cost more than the
+// logs. A remembered message stays while it is among the last few thousand that were used. MessageMemory is
+// safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
 
 	mu    sync.Mutex
 	young map[Message]*keptMessage
-	old   map[Message]*keptMessage // the generation before: what is asked for again becomes young
+	old   map[Message]*keptMessage // the older half: a message that is used again moves to young
 }
 
-// keptMessage is what a memory knows of a message.
-type keptMessage struct{ stored time.Time } // when its text was last stored; zero: not yet
+// keptMessage is the state of one message in a MessageMemory.
+type keptMessage struct{ stored time.Time } // when the message's text was last stored; zero: not yet
 
-// NewMessageMemory is an empty memory with a full burst.
+// NewMessageMemory returns an empty memory with a full burst.
 func NewMessageMemory(clock func() time.Time) *MessageMemory {
 	return &MessageMemory{clock: clock, small: rate.NewLimiter(2, 1000), young: make(map[Message]*keptMessage)}
 }
 
-// Keep reports whether the store should remember the batch's message and count
-// its sends. Once it has, it does for every later batch of the message.
+// Keep reports whether the store should remember the batch's message and count its sends. After Keep has
+// returned true, it returns true for every later batch of the message.
 func (m *MessageMemory) Keep(b *Batch) bool {
 	return b.Record && m.KeepSends(b.Message, len(b.Users))
 }
 
-// KeepSends is Keep for so many sends of a message that were recorded elsewhere.
+// KeepSends reports whether a store should remember a message with the given number of merged sends. It
+// follows the rules of Keep.
 func (m *MessageMemory) KeepSends(message Message, sends int) bool {
 	if message.ID == "" {
 		return false
@@ -119,8 +118,8 @@ func (m *MessageMemory) KeepSends(message Message, sends int) bool {
 	return true
 }
 
-// Due reports whether the text of a message that is kept should be stored with
-// this batch: with bulk calls always, with smaller ones once a minute.
+// Due reports whether a store should write the text of a remembered message with this batch: always for bulk
+// calls, once a minute for smaller calls.
 func (m *MessageMemory) Due(b *Batch) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +135,7 @@ func (m *MessageMemory) Due(b *Batch) bool {
 	return true
 }
 
-// find is what is known of the message, or nil.
+// find returns the state of the message, or nil for an unknown message.
 func (m *MessageMemory) find(message Message) *keptMessage {
 	if kept := m.young[message]; kept != nil {
 		return kept
@@ -148,7 +147,7 @@ func (m *MessageMemory) find(message Message) *keptMessage {
 	return kept
 }
 
-// add makes the message the youngest.
+// add adds the message to the younger half, and drops the older half when the younger is full.
 func (m *MessageMemory) add(message Message, kept *keptMessage) {
 	if len(m.young) >= mostKept/2 {
 		m.old, m.young = m.young, make(map[Message]*keptMessage)

@@ -10,61 +10,61 @@ import (
 	"capper/internal/share"
 )
 
-// Policy maps segments to limits. It is immutable once in use.
+// Policy maps segments to limits and says which sends are withheld. A policy in use must not be changed.
 type Policy struct {
-	Version  string             // names the configuration it came from
+	Version  string             // the version of the configuration
 	Channels map[string]Channel // configured channels by name
-	// RequireChannel: callers must name the channel of a send. It is kept where calls are
-	// read; whoever decides without a call may leave it out.
+	// RequireChannel: callers must name the channel of a send. The server checks this for API calls; other
+	// callers may leave the channel out.
 	RequireChannel bool
-	Default        []Limit            // of users in no segment, and of segments without limits of their own
-	Segments       map[string][]Limit // an empty list: uncapped
+	Default        []Limit            // limits of users in no segment, and of segments without limits of their own
+	Segments       map[string][]Limit // an empty list means no limits
 
-	Suppress []Suppression  // of a user in several sets, the first one denies
+	Suppress []Suppression  // the first suppression that contains a user denies
 	Holdout  *Holdout       // nil: none
 	Quiet    []Quiet        // at most MaxQuiet, with Sets at most MaxQuietOfSets
-	Zone     *time.Location // of users in no set of a time zone; nil is UTC
+	Zone     *time.Location // the zone of users in no time zone set; nil is UTC
 }
 
-// MaxQuiet is the most quiet hours of a policy, and MaxQuietOfSets the most of them that
-// are for users of sets only: what a call works out grows with the ways to be in some
-// of these and not in others.
+// MaxQuiet is the largest number of quiet hours in a policy. MaxQuietOfSets is the largest number of quiet
+// hours that apply only to users of sets. The work of a call grows with the number of combinations of these
+// sets.
 const (
 	MaxQuiet       = 16
 	MaxQuietOfSets = 8
 )
 
-// MaxSuppress is the most sets that a policy suppresses.
+// MaxSuppress is the largest number of suppressed sets in a policy.
 const MaxSuppress = 250
 
-// Suppression denies the users of a set, for good.
+// Suppression denies all sends to the users of a set, without an end.
 type Suppression struct {
 	Set        string
-	Channels   ChannelSet // zero: sends of every channel, and of none
-	EvenExempt bool       // also sends to which no limit applies (Send.Enforce false)
-	// MayLose is how many users may leave the set with a new generation, per 100 users; at
-	// 100 all may. A generation that more left is not used.
+	Channels   ChannelSet // zero: sends of every channel, and sends without a channel
+	EvenExempt bool       // also denies sends without limits (Send.Enforce false)
+	// MayLose is the largest percentage of users that may leave the set with a new generation; 100 allows any
+	// loss. A generation with a larger loss is not used.
 	MayLose float64
-	MaxAge  time.Duration // an older set leaves everybody undecided; 0: any age
+	MaxAge  time.Duration // sends are Unavailable when the set is older; 0: any age
 }
 
-// Holdout denies a share of all users, so that they can be compared with the others.
+// Holdout denies sends to a share of all users, so that these users can be compared with the others.
 type Holdout struct {
 	Share    share.Share
-	Channels ChannelSet // zero: sends of every channel, and of none
+	Channels ChannelSet // zero: sends of every channel, and sends without a channel
 }
 
-// Quiet denies while the hours are on.
+// Quiet denies sends during quiet hours.
 type Quiet struct {
 	Hours    quiet.Hours
-	Channels ChannelSet     // zero: sends of every channel, and of none
-	UserZone bool           // by the clock of the user's time zone
-	Location *time.Location // otherwise by that of this one; nil is UTC
-	Sets     []string       // users of any of these only; none: everybody
-	MayLose  float64        // how many users may leave each of Sets, as of a Suppression
+	Channels ChannelSet     // zero: sends of every channel, and sends without a channel
+	UserZone bool           // the hours are in the user's time zone
+	Location *time.Location // the time zone of the hours when UserZone is false; nil is UTC
+	Sets     []string       // the hours apply to users of any of these sets; empty: to every user
+	MayLose  float64        // the largest percentage of users that may leave each of Sets, as in Suppression
 }
 
-// in is by whose clocks the hours are, for a user of a zone.
+// in returns the time zone of the quiet hours for a user in the given time zone.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone
@@ -72,7 +72,7 @@ func (q *Quiet) in(zone *time.Location) *time.Location {
 	return cmp.Or(q.Location, time.UTC)
 }
 
-// Sets lists the sets without which the policy must not be applied, sorted.
+// Sets returns the names of the sets that the policy requires, sorted.
 func (p *Policy) Sets() (names []string) {
 	for i := range p.Suppress {
 		names = append(names, p.Suppress[i].Set)
@@ -84,8 +84,8 @@ func (p *Policy) Sets() (names []string) {
 	return slices.Compact(names)
 }
 
-// Missing lists those of Sets that a generation lacks, sorted. As long as there is one, nobody
-// may be sent to what needs it.
+// Missing returns the names of required sets that the generation lacks, sorted. Sends that need a missing
+// set are Unavailable for every user.
 func (p *Policy) Missing(segments Segments) (names []string) {
 	for _, name := range p.Sets() {
 		if _, ok := segments.Set(name); !ok {
@@ -95,10 +95,10 @@ func (p *Policy) Missing(segments Segments) (names []string) {
 	return names
 }
 
-// UsesZones reports whether anything goes by the users' time zones.
+// UsesZones reports whether a limit or quiet hours depend on the users' time zones.
 func (p *Policy) UsesZones() bool { return newZoneUses(p).any != ChannelSet{} }
 
-// Limits is the limits of a segment; of "" they are the default.
+// Limits returns the limits of a segment. The segment "" has the default limits.
 func (p *Policy) Limits(segment string) []Limit {
 	if limits, ok := p.Segments[segment]; ok && segment != "" {
 		return limits
@@ -106,8 +106,8 @@ func (p *Policy) Limits(segment string) []Limit {
 	return p.Default
 }
 
-// ChannelName is the name of a channel; of 0 it is "", of one that is no longer
-// configured its number.
+// ChannelName returns the name of a channel. It returns "" for channel 0, and the number for a channel that
+// is no longer configured.
 func (p *Policy) ChannelName(c Channel) string {
 	if c == 0 {
 		return ""
@@ -120,11 +120,11 @@ func (p *Policy) ChannelName(c Channel) string {
 	return strconv.Itoa(int(c))
 }
 
-// noLimits is the retention of a policy without limits: what remains is that
-// a message retried within a day is the same send.
+// noLimits is the retention of a policy without limits. It keeps the promise that a message retried within a
+// day is the same send.
 const noLimits = 24 * time.Hour
 
-// Retention is how long an entry can matter: the longest window, longer by widen.
+// Retention returns how long an entry can matter: the longest window of the policy plus widen.
 func (p *Policy) Retention(widen time.Duration) time.Duration {
 	longest := longestOf(p.Default)
 	for _, limits := range p.Segments {
@@ -143,10 +143,9 @@ func longestOf(limits []Limit) (longest time.Duration) {
 	return longest
 }
 
-// Unmatched compares the policy with the segments of a generation: configured
-// lists those with limits that the generation lacks, published those of the
-// generation that have no limits of their own and get the default. Both are
-// sorted.
+// Unmatched compares the policy with the segments of a generation. It returns in configured the segments
+// that have limits and are missing in the generation. It returns in published the segments of the generation
+// that have no limits of their own and get the default. Both lists are sorted.
 func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	for segment := range p.Segments {
 		if !slices.Contains(names, segment) {
@@ -163,10 +162,10 @@ func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	return configured, published
 }
 
-// inForce is a policy with what every call asks of it, worked out once.
+// inForce is a policy with values that every call needs, computed once.
 type inForce struct {
 	*Policy
-	retention time.Duration // not widened
+	retention time.Duration // without widening
 	zones     zoneUses
 }
 
@@ -174,8 +173,8 @@ func newInForce(p *Policy) *inForce {
 	return &inForce{Policy: p, retention: p.Retention(0), zones: newZoneUses(p)}
 }
 
-// zoneUses is on which channels sends are decided by the users' time zones, where the
-// zero ChannelSet is no channel.
+// zoneUses says on which channels decisions depend on the users' time zones. The zero ChannelSet means no
+// channel here.
 type zoneUses struct {
 	any       ChannelSet
 	calendars [len(calendarUnits)]ChannelSet // in the order of Calendars
@@ -205,10 +204,11 @@ func (u *zoneUses) addLimits(limits []Limit) {
 	}
 }
 
-// onChannel reports whether a send on the channel asks for users' time zones.
+// onChannel reports whether a send on the channel needs the users' time zones.
 func (u *zoneUses) onChannel(c Channel) bool { return u.any.holds(c) }
 
-// calendarsOn lists the calendars of limits that go by users' time zones, of a send on the channel.
+// calendarsOn returns the calendars of the limits that depend on users' time zones, for a send on the
+// channel.
 func (u *zoneUses) calendarsOn(c Channel) (calendars []Calendar) {
 	for k, calendar := range Calendars() {
 		if u.calendars[k].holds(c) {

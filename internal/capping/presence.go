@@ -2,22 +2,22 @@ package capping
 
 import "context"
 
-// Presence is whether a store holds a recorded send. The zero value is unknown.
+// Presence says whether a store holds a recorded send. The zero value means unknown.
 type Presence uint8
 
-// The answers about a recorded send.
+// The values of Presence.
 const (
-	PresenceUnknown  Presence = iota // not known: ask again
+	PresenceUnknown  Presence = iota // unknown: ask again
 	PresenceRecorded                 // the send is in the log
 	PresenceMissing                  // the send is not in the log
-	// PresenceForgotten: the send is not in the log, which holds LogBound entries of the channel, so newer
-	// entries may have displaced it.
+	// PresenceForgotten: the send is not in the log. The log holds LogBound entries of the channel, so newer
+	// entries may have displaced the send.
 	PresenceForgotten
 )
 
-// Recorded asks the store which users have a recorded send of the message on the channel, for users who
-// are distinct. It writes nothing, and it asks neither policy nor segments: whoever is suppressed by now
-// still has the send. Entries that no window can see count as recorded while the store holds them.
+// Recorded looks up which of the distinct users have a recorded send of the message on the channel. It
+// writes nothing and ignores policy and segments: a user who has been suppressed since still has the send.
+// Entries that are older than every window count as recorded while the store holds them.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))
@@ -44,14 +44,14 @@ func presenceOf(preview Outcome) Presence {
 	return PresenceUnknown
 }
 
-// Locator is a store that keeps logs in several places (see As).
+// Locator is a store that keeps logs on several servers (see As).
 type Locator interface {
-	// Locate says where the user's log is. It asks nobody.
+	// Locate returns where the user's log is. It makes no network call.
 	Locate(user UserID) Location
 }
 
-// Location is where a log is.
+// Location is the place of a user's log.
 type Location struct {
 	Partition int
-	Node      string // the address of the server that serves the partition; "": none does now
+	Node      string // address of the server that serves the partition; "": no server at the moment
 }

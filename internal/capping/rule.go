@@ -5,19 +5,18 @@ import (
 	"fmt"
 )
 
-// Rule is a limit as it stands for one call. Either Hold is set (rolling), or
-// Start and Until are (calendar).
+// Rule is a limit resolved for one call. Either Hold is set (rolling window), or Start and Until are set
+// (calendar period).
 type Rule struct {
-	Max      int        // at most so many entries may count
+	Max      int        // the largest number of entries that may count
 	Hold     int64      // rolling: milliseconds for which an entry counts
 	Start    Instant    // calendar: the period's first instant
 	Until    Instant    // calendar: the next period's first instant
-	Channels ChannelSet // entries that count; zero: all
-	Shadow   bool       // it denies nobody: Verdict.Shadow tells whom it would have denied
+	Channels ChannelSet // the channels whose entries count; zero: all
+	Shadow   bool       // a shadow rule denies nobody; Verdict.Shadow shows whom it would have denied
 }
 
-// check reports what makes r no rule: what the scripts could not be told, or
-// would read as another rule.
+// check returns an error for a rule that the Lua scripts could not represent or would misread.
 func (r *Rule) check() error {
 	switch {
 	case r.Max < 0 || r.Max > LogBound:
@@ -32,7 +31,7 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// After is the instant that entries must be later than to count at now.
+// After returns the instant after which entries count at the instant now.
 func (r *Rule) After(now Instant) Instant {
 	if r.Hold > 0 {
 		return now - Instant(r.Hold)
@@ -40,10 +39,10 @@ func (r *Rule) After(now Instant) Instant {
 	return r.Start - 1
 }
 
-// freesAt is when an entry stamped at stops counting.
+// freesAt returns when an entry that was stamped at the given instant stops counting.
 func (r *Rule) freesAt(at Instant) Instant { return max(at+Instant(r.Hold), r.Until) }
 
-// Count is how many entries of the log count at now.
+// Count returns how many entries of the log count at the instant now.
 func (r *Rule) Count(log Log, now Instant) (n int) {
 	after := r.After(now)
 	for i := log.Len() - 1; i >= 0 && log.At(i) > after; i-- {
@@ -54,9 +53,8 @@ func (r *Rule) Count(log Log, now Instant) (n int) {
 	return n
 }
 
-// FreesAt is the instant at which the rule has a free slot: 0 when it has one
-// at now, Never when Max is 0. A log in time order holds Max or more entries
-// of the window exactly when its Max-th newest matching entry is in it.
+// FreesAt returns the instant at which the rule has a free slot: 0 when a slot is free now, Never when Max
+// is 0. A window holds Max or more entries exactly when the Max-th newest matching entry is in the window.
 func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	if r.Max <= 0 {
 		return Never
@@ -68,7 +66,7 @@ func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	return r.freesAt(log.At(i))
 }
 
-// maxth is the index of the Max-th newest entry that matches, or -1.
+// maxth returns the index of the Max-th newest entry that matches the rule's channels, or -1.
 func (r *Rule) maxth(log Log) int {
 	if r.Channels.All() {
 		return max(log.Len()-r.Max, -1)

@@ -5,23 +5,21 @@ import "time"
 // Segments is one generation of segments and sets. It is immutable.
 type Segments interface {
 	Generation() string
-	// Names lists the segments in order of precedence, at most 255.
+	// Names returns the segments in order of precedence, at most 255.
 	Names() []string
-	// Lookup sets codes[i] to the segment of users[i]: 0 for none, else the
-	// index into Names plus 1.
+	// Lookup sets codes[i] to the segment of users[i]: 0 for none, otherwise the index into Names plus 1.
 	Lookup(users []UserID, codes []uint8)
-	// Set is a set by its name; ok is false where the generation has none.
+	// Set returns a set by its name. ok is false when the generation has no such set.
 	Set(name string) (set Set, ok bool)
-	// Zones lists the time zones of which the generation has sets, in order of precedence.
+	// Zones returns the time zones that have a set in the generation, in order of precedence.
 	Zones() []*time.Location
-	// LookupZones sets zones[i] to the time zone of users[i]: 0 for none, else the
-	// index into Zones plus 1.
+	// LookupZones sets zones[i] to the time zone of users[i]: 0 for none, otherwise the index into Zones plus 1.
 	LookupZones(users []UserID, zones []uint16)
 }
 
-// Set is the users of one set.
+// Set holds the users of one set.
 type Set interface {
-	// Mark sets marks[i] to mark where users[i] is in the set and marks[i] is 0. Any
-	// order of users is right, ascending is fastest.
+	// Mark sets marks[i] to mark when users[i] is in the set and marks[i] is 0. The users may be in any order;
+	// ascending is fastest.
 	Mark(users []UserID, marks []uint8, mark uint8)
 }

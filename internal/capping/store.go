@@ -9,46 +9,40 @@ import (
 	"time"
 )
 
-// Store keeps the logs. The rules by which every store decides are those of
-// Judge; doc.go says what else each one owes. It is safe for concurrent use.
+// Store keeps the logs of users. Every store decides by the rules of Judge and keeps the promises in doc.go.
+// A Store is safe for concurrent use.
 //
-// Every method ends within the deadline of ctx (give or take 50 ms). What was
-// not decided by then is answered per user, in the result slice, which is as
-// long as users, in their order, and zeroed by the caller. The error tells
-// operators why users are unavailable; callers read the slice. It is nil
-// exactly when every user was decided.
+// Every method returns within the deadline of ctx, give or take 50 ms. Users that were not decided by then
+// are marked in the result slice. The result slice has the length and order of users, and the caller zeroes
+// it. The error is for operators and is nil exactly when every user was decided; callers read the slice.
 type Store interface {
-	// Filter judges and records every user of the batch, each atomically, and
-	// sets verdicts[i] for Users[i]. An Allowed or Replayed verdict is durable.
-	// A user whose verdict is Unavailable may or may not have been recorded;
-	// filtering again with the same message id settles it. A batch that
-	// Batch.Check refuses is an error and leaves the store as it was.
+	// Filter judges and records every user of the batch, each atomically, and sets verdicts[i] for Users[i]. An
+	// Allowed or Replayed verdict is durable. A user whose verdict is Unavailable may or may not have been
+	// recorded; a retry with the same message id settles this. A batch that Batch.Check rejects returns an error
+	// and does not change the store.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
-	// Release removes the token's sends on the channel from the logs of the
-	// users (distinct); 0: on every channel and on none. What CheckRelease
-	// refuses is an error and leaves the store as it was.
+	// Release removes the token's sends on the channel from the logs of the distinct users. Channel 0 means
+	// every channel, and sends without a channel. Arguments that CheckRelease rejects return an error and do not
+	// change the store.
 	Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error
-	// Erase removes the whole log of the user. Absent is no error.
+	// Erase removes the whole log of the user. A missing log is not an error.
 	Erase(ctx context.Context, user UserID) error
-	// Log is the user's log, forgotten entries that are still stored included.
+	// Log returns the user's log, including forgotten entries that are still stored.
 	Log(ctx context.Context, user UserID) (Log, error)
-	// Messages finds the messages of tokens. Those that were not remembered
-	// are absent from the map. See MessageMemory for which are.
+	// Messages returns the messages of the tokens. The map lacks messages that the store did not remember;
+	// MessageMemory decides which ones it remembers.
 	Messages(ctx context.Context, tokens []Token) (map[Token]Message, error)
-	// Health is the store's state for /v1/status and readiness. It returns
-	// within the deadline of ctx.
+	// Health returns the store's state for /v1/status and readiness, within the deadline of ctx.
 	Health(ctx context.Context) Health
-	// ClockTolerance is by how much the clocks that stamp sends may differ; 0:
-	// there is one clock. It never changes. Windows are longer by twice that.
+	// ClockTolerance returns the largest difference between the clocks that stamp sends. Zero means one clock.
+	// The value never changes, and windows are longer by twice the value.
 	ClockTolerance() time.Duration
-	// Close ends background work and frees what is held. No call may be in
-	// flight.
+	// Close stops background work and frees all resources. No call may be in progress.
 	Close() error
 }
 
-// As finds the first T among the store and the stores that it wraps, as
-// errors.As does among errors: what only some stores can do is asked of them
-// through an interface, also when the store is measured.
+// As returns the first value of type T among the store and the stores that it wraps, like errors.As for
+// errors. Callers use As to find what only some stores can do, even when the store is wrapped for metrics.
 func As[T any](store Store) (found T, ok bool) {
 	for store != nil {
 		if found, ok = store.(T); ok {
@@ -63,40 +57,39 @@ func As[T any](store Store) (found T, ok bool) {
 	return found, false
 }
 
-// Widening is how much longer rolling windows are over the store.
+// Widening returns the duration that a store adds to rolling windows.
 func Widening(store Store) time.Duration { return 2 * store.ClockTolerance() }
 
-// Health is a store's state.
+// Health is the state of a store.
 type Health struct {
 	Kind     string   // "embedded" or "redis"
 	Path     string   // embedded: the directory
 	State    string   // "ok", "degraded" (some users would be unavailable) or "down"
-	Error    string   // why it is not ok
-	Warnings []string // what start-up checks found and tolerated
-	// NeedsRestart: it is down, and stays so until it is opened again by another process. It is not
-	// set where a restart would change nothing, or begin anew with less than was recorded: that is
-	// for people to decide.
+	Error    string   // why the state is not ok
+	Warnings []string // problems that start-up checks found and tolerated
+	// NeedsRestart: the store is down until another process opens it. It is false when a restart would change
+	// nothing or would lose records: people must decide then.
 	NeedsRestart bool
-	Fleet        *Fleet // the instances that share the store; nil of a store of one
+	Fleet        *Fleet // the instances that share the store; nil for a store of one instance
 }
 
-// Fleet is the instances that share a store, as one of them sees it.
+// Fleet is the group of instances that share a store, as seen by one of the instances.
 type Fleet struct {
-	Instances int            // this one and those heard of lately
-	Differing map[string]int // by what differs: how many others differ from this one in it
-	Made      time.Time      // when the store was begun with nothing recorded
+	Instances int            // this instance and those with a recent heartbeat
+	Differing map[string]int // by kind of difference: how many other instances differ from this one
+	Made      time.Time      // when the store was created without any record
 }
 
-// Rate is how many users a client may have decided. The zero value is no limit.
+// Rate is the request budget of a client in users. The zero value means no limit.
 type Rate struct {
 	UsersPerSecond int // users_per_second; 0: unlimited
-	Burst          int // burst: users at once after a pause, and so the largest batch; 0: UsersPerSecond
+	Burst          int // burst: users at once after a pause, and so the largest batch; 0: the value of UsersPerSecond
 }
 
-// Largest is how many users may be decided at once.
+// Largest returns the largest number of users that may be decided at once.
 func (r Rate) Largest() int { return cmp.Or(r.Burst, r.UsersPerSecond) }
 
-// Check reports what makes r no rate.
+// Check returns an error when the rate is invalid.
 func (r Rate) Check() error {
 	if r.UsersPerSecond < 0 || r.Burst < 0 {
 		return errors.New("users per second and burst must not be negative")
@@ -107,65 +100,64 @@ func (r Rate) Check() error {
 	return nil
 }
 
-// RateState is what a client may ask for after a call. RetryAfter and
-// ResetAfter are zero when there is nothing to wait for.
+// RateState is the state of a client's budget after a call. RetryAfter and ResetAfter are zero when the
+// client need not wait.
 type RateState struct {
 	Allowed    bool
-	Remaining  int           // users that would be allowed at once now
-	RetryAfter time.Duration // Allowed false: until the same call would be allowed
-	ResetAfter time.Duration // until the whole burst is there again
+	Remaining  int           // the number of users that would be allowed at once now
+	RetryAfter time.Duration // when Allowed is false: the time until the same call would be allowed
+	ResetAfter time.Duration // the time until the whole burst is available again
 }
 
-// RateLimiter keeps the rates of clients. A store that several instances share
-// is one too (see As), so that they share the clients' budgets. It is safe for
-// concurrent use.
+// RateLimiter keeps the request budgets of clients. A store that several instances share is also a
+// RateLimiter (see As), so that the instances share the clients' budgets. It is safe for concurrent use.
 type RateLimiter interface {
-	// Take takes users from the client's budget, all or nothing. rate is
-	// limited, and users are at most its burst. It returns within the deadline
-	// of ctx; an error is that the budget could not be reached, and what then
-	// is for the caller to decide.
+	// Take takes users from the client's budget, all or nothing. rate must have a limit, and users must not
+	// exceed its burst. Take returns within the deadline of ctx. It returns an error when the budget could not
+	// be reached, and the caller decides what happens then.
 	Take(ctx context.Context, client string, rate Rate, users int) (RateState, error)
 }
 
-// Archiver is what stores can do that write an archive of themselves while they serve (see As).
+// Archiver is implemented by stores that can write an archive of themselves while they serve calls (see As).
 type Archiver interface {
-	// Backup writes an archive of the store as it is now: what was answered before is in it. An error is
-	// that what was written is of no use.
+	// Backup writes an archive of the store's current state, with every send that was answered before the call.
+	// After an error the written bytes are useless.
 	Backup(ctx context.Context, to io.Writer, channels map[string]Channel) error
 }
 
-// Accepter is what stores can do whose servers may break a promise while they serve (see As): the users
-// whose logs may not be whole are unavailable until somebody has said that it was looked at.
+// Accepter is implemented by stores whose servers may lose data while they serve calls (see As). Users whose
+// logs may be incomplete are unavailable until an operator accepts the loss.
 type Accepter interface {
-	// AcceptLoss has these users decided again, on what is left, and is what was accepted; nil: nothing was
-	// to accept. The reason is kept with it. A *LossError is that a promise is broken still.
+	// AcceptLoss makes the affected users available again, with the remaining log entries, and returns the
+	// accepted losses. It returns nil when no loss was open. The store keeps the reason. A *LossError means that
+	// the server still loses data.
 	AcceptLoss(ctx context.Context, reason string) ([]AcceptedLoss, error)
 }
 
-// AcceptedLoss is what a server did, and when it was seen.
+// AcceptedLoss is one loss by a server, with the time when it was noticed.
 type AcceptedLoss struct {
 	Node, Reason, What string
 	Since              time.Time
-	Partitions         int // whose users it concerns
+	Partitions         int // the number of partitions whose users are affected
 }
 
-// LossError is why a loss cannot be accepted.
+// LossError is the error of a loss that cannot be accepted.
 type LossError struct{ Err error }
 
-// Error is why.
+// Error returns the text of the wrapped error.
 func (e *LossError) Error() string { return e.Err.Error() }
 
-// FormatError is that a store's bytes are in a format that this program does
-// not read. Nothing was changed in it.
+// FormatError is the error of a store with a format that this program cannot read. The store was not
+// changed.
 type FormatError struct {
-	Marker string // the stored format marker; "": none, in a store that is not empty
-	Found  int    // the version that the marker names; 0: it is no marker of capper's
+	Marker string // the stored format marker; "": a store with data but without a marker
+	Found  int    // the version in the marker; 0: not a marker of capper
 	Oldest int    // the oldest version that this program reads
-	Newest int    // the newest one, which it writes
-	Want   string // the marker of the newest one
+	Newest int    // the newest version, which this program writes
+	Want   string // the marker of the newest version
 }
 
-// Error names both versions and says what to do.
+// Error names both versions and the action to take.
 func (e *FormatError) Error() string {
 	reads := fmt.Sprintf("this version of capper reads the formats %d to %d", e.Oldest, e.Newest)
 	if e.Oldest == e.Newest {

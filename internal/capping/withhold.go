@@ -6,30 +6,30 @@ import (
 	"capper/internal/quiet"
 )
 
-// Marks of users from whom a send is withheld before their log is looked at: the
-// index of the policy's suppression plus 1, or one of these. 0: nothing withholds it.
+// Marks of users from whom a send is withheld before the store reads their log. A mark is the index of the
+// policy's suppression plus 1, or one of these constants; 0 withholds nothing.
 const (
 	markHoldout = 255 - iota
 	markQuiet
 )
 
-// withholding is what keeps a send from users, whatever they have received: the
-// sets that are suppressed, the holdout and quiet hours. The zero value keeps it
-// from nobody.
+// withholding holds the causes that withhold a send from users before limits apply: suppressed sets, the
+// holdout and quiet hours. The zero value withholds nothing.
 type withholding struct {
 	suppressed []suppressed
 	holdout    *Holdout
 	quiet      *nights
 }
 
-// suppressed is a set whose users the send is not for.
+// suppressed is a set whose users the send must not reach.
 type suppressed struct {
 	set  Set
 	mark uint8
 }
 
-// newWithholding finds what applies to the send now. The error is that a set is
-// missing in the generation, or too old: then nobody may be sent to.
+// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now. It
+// returns an error when a set is missing in the generation or too old, and then no user may receive the
+// send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
 	var lacking, old []string
 	find := func(name string) Set {
@@ -62,7 +62,7 @@ func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time
 	return w, nil
 }
 
-// apply marks and denies the users from whom the send is withheld at now.
+// apply marks and denies the users from whom the send is withheld at the instant now.
 func (w *withholding) apply(d *Decisions, now Instant) {
 	if w.suppressed == nil && w.holdout == nil && w.quiet == nil {
 		return
@@ -81,14 +81,14 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// deny sorts the marked users from the others, without a branch that depends on who they
-// are, and denies them.
+// deny separates the marked users from the others, without a branch that depends on the marks, and denies
+// them.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)
 	kept, last := 0, len(marks)
-	for i, mark := range marks { // those who are kept from the front on, the others from behind
+	for i, mark := range marks { // unmarked users go to the start, marked users to the end
 		order[kept], order[last] = int32(i), int32(i)
-		held := int(mark|-mark) >> 7 // 1 where the mark is not 0
+		held := int(mark|-mark) >> 7 // 1 when the mark is not 0
 		kept, last = kept+1-held, last-held
 	}
 	d.kept, d.withheld = order[:kept], kept < len(marks)
@@ -105,7 +105,7 @@ func (w *withholding) deny(d *Decisions, marks []uint8) {
 	}
 }
 
-// postpone moves what frees a slot in quiet hours to their end.
+// postpone moves an instant at which a slot becomes free out of quiet hours, to their end.
 func (w *withholding) postpone(d *Decisions) {
 	if w.quiet == nil {
 		return
@@ -118,30 +118,30 @@ func (w *withholding) postpone(d *Decisions) {
 	}
 }
 
-// nights is the quiet hours that apply to a send.
+// nights holds the quiet hours that apply to a send.
 type nights struct {
 	hours []*Quiet
-	index []uint8 // of each in the policy
-	sets  [][]Set // of each: users in any of these only; nil: everybody
+	index []uint8 // the index of each in the policy
+	sets  [][]Set // for each: the sets whose users it applies to; nil: every user
 
 	now    Instant
-	zones  []uint16         // by user, an index into places; nil: 0 for everybody
+	zones  []uint16         // by user, an index into places; nil: 0 for every user
 	places []*time.Location // time zones
-	masks  []uint16         // by user, a bit for each hours that are theirs; nil: all are everybody's
-	zoned  []*night         // by zone, where all hours are everybody's; nil: not known yet
+	masks  []uint16         // by user, one bit for each quiet hours that apply; nil: all apply to every user
+	zoned  []*night         // by zone, when all hours apply to every user; nil: not computed yet
 	masked map[uint32]*night
 }
 
-// night is the quiet hours of the users of one zone whose hours are the same.
+// night holds the quiet hours of users who have the same time zone and the same hours.
 type night struct {
-	mark     uint8   // markQuiet: it is quiet at the instant of the call; else 0
-	by       uint8   // quiet: the hours that are on, by their index in the policy
-	until    Instant // quiet: the opening
+	mark     uint8   // markQuiet when it is quiet at the instant of the call; otherwise 0
+	by       uint8   // when quiet: the hours that are on, by their index in the policy
+	until    Instant // when quiet: the end of the quiet hours
 	clocks   []quiet.Clock
-	timeline *quiet.Timeline // nil: nobody has asked for it
+	timeline *quiet.Timeline // nil: not used yet
 }
 
-// newNights finds the quiet hours of sends on the channel; nil: there are none.
+// newNights returns the quiet hours for sends on the channel, or nil when the channel has none.
 func newNights(policy *Policy, channel Channel, find func(string) Set) *nights {
 	var n *nights
 	for i := range policy.Quiet {
@@ -161,7 +161,7 @@ func newNights(policy *Policy, channel Channel, find func(string) Set) *nights {
 	return n
 }
 
-// begin looks up which hours are whose.
+// begin computes which quiet hours apply to which user.
 func (n *nights) begin(d *Decisions, now Instant) {
 	n.now, n.zones, n.places = now, d.zones, d.places
 	everybody := uint16(0)
@@ -187,7 +187,7 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	}
 }
 
-// mark marks the users of whom it is quiet.
+// mark marks the users for whom it is quiet.
 func (n *nights) mark(marks []uint8) {
 	for i := range marks {
 		if marks[i] == 0 {
@@ -196,7 +196,7 @@ func (n *nights) mark(marks []uint8) {
 	}
 }
 
-// of is the night of user i.
+// of returns the night of user i.
 func (n *nights) of(i int) *night {
 	zone := uint16(0)
 	if n.zones != nil {
@@ -217,7 +217,7 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// night is that of users of a zone, with the hours of the mask.
+// night returns the night of users in a time zone with the quiet hours of the mask.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8
@@ -239,7 +239,7 @@ func (n *nights) night(zone, mask uint16) *night {
 	return found
 }
 
-// opens is the first instant from at on at which it is not quiet.
+// opens returns the first instant, at or after the given one, at which it is not quiet.
 func (n *night) opens(at Instant) Instant {
 	if n.timeline == nil {
 		n.timeline = quiet.NewTimeline(n.clocks)
@@ -247,7 +247,7 @@ func (n *night) opens(at Instant) Instant {
 	return openingOf(n.timeline.Opens(at.Time()))
 }
 
-// quietAt tells whether it is quiet by any of the clocks, by the first of which, and until when.
+// quietAt reports whether any of the quiet hours is on, which one is the first, and when they end.
 func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
 	piece := quiet.At(clocks, now.Time())
 	if !piece.On {
@@ -256,7 +256,7 @@ func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant)
 	return true, piece.By, openingOf(piece.Until)
 }
 
-// openingOf is the instant of an opening, Never where there is none.
+// openingOf returns the instant of an opening, or Never for the zero time.
 func openingOf(t time.Time) Instant {
 	if t.IsZero() {
 		return Never
