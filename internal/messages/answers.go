@@ -6,10 +6,11 @@ import (
 	"capper/internal/capping"
 )
 
-// maxConfigs is how many versions of the configuration a campaign names, the first ones.
+// maxConfigs is the largest number of configuration versions that the counts of a message name. The first
+// versions stay.
 const maxConfigs = 100
 
-// Add adds more answers. What is in the maps of more stays its caller's.
+// Add adds the counts of more to a. Add does not keep references to the maps of more.
 func (a *Answers) Add(more *Answers) {
 	if more.Calls > 0 {
 		a.called(more.Calls, more.First)
@@ -33,14 +34,15 @@ func (a *Answers) Add(more *Answers) {
 	}
 }
 
-// AddCall adds a call, but not what it answered.
+// AddCall counts one call at the given instant with the given configuration version. It does not count the
+// decisions of the call.
 func (a *Answers) AddCall(at capping.Instant, config string) {
 	a.called(1, at)
 	a.Last = max(a.Last, at)
 	a.under(config)
 }
 
-// called adds calls, of which the first was then.
+// called adds a number of calls, the first of which was at the given instant.
 func (a *Answers) called(calls int64, first capping.Instant) {
 	if a.Calls == 0 || first < a.First {
 		a.First = first

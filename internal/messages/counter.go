@@ -13,34 +13,34 @@ import (
 	"capper/internal/capping"
 )
 
-// Counter gathers answers and adds them to a store, once a second together. It is safe
+// Counter collects the counts of answered calls in memory and adds them to a store once a second. It is safe
 // for concurrent use.
 type Counter struct {
 	store  Store
 	logger *slog.Logger
 	lost   prometheus.Counter
 
-	flushing chan struct{} // holds one: who flushes
+	flushing chan struct{} // holds one token, which the flushing goroutine takes
 	mu       sync.Mutex
 	gathered map[Key]*Answers
-	dropped  int64 // answers since the last flush for which there was no room
-	failing  bool  // the last flush did
+	dropped  int64 // users whose answers were dropped since the last flush, because the counter was full
+	failing  bool  // the last flush failed
 }
 
-// The most campaigns whose answers are gathered between two flushes. Those of calls that
-// name few users find less room, as a store counts few of those.
+// The largest numbers of keys whose answers are collected between two flushes. Calls with few users have a
+// smaller limit, because a store counts few of them.
 const (
 	mostKeys  = 20_000
 	smallKeys = 4_000
 )
 
-// Every how long answers are flushed, and how long that may take.
+// The interval between two flushes, and the timeout of a flush.
 const (
 	flushEvery  = time.Second
 	flushWithin = 5 * time.Second
 )
 
-// NewCounter is a counter over the store. logger may be nil, and registerer too.
+// NewCounter returns a counter that writes to the store. logger and registerer may be nil.
 func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Registerer) (*Counter, error) {
 	if store == nil {
 		return nil, errors.New("campaign: a counter must have a store")
@@ -61,9 +61,9 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add adds the answers of a call that asked for so many users: told adds them to what was
-// gathered before, so that most calls need no memory of their own. It holds up other calls,
-// and is not called where there is no room.
+// Add counts the answers of a call with the given number of asked users. The function told adds the call's
+// answers to the collected ones, so that most calls need no memory of their own. The function blocks other
+// calls of Add, and is not called when the counter is full.
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	told(to)
 }
 
-// Run flushes once a second until ctx ends, and then once more.
+// Run flushes once a second until ctx ends, and then flushes once more.
 func (c *Counter) Run(ctx context.Context) {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -94,7 +94,7 @@ func (c *Counter) Run(ctx context.Context) {
 	}
 }
 
-// flushWithin flushes and tells operators when that begins to fail, and when it goes again.
+// flushWithin flushes with a timeout. It logs when flushes begin to fail and when they succeed again.
 func (c *Counter) flushWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
@@ -111,7 +111,7 @@ func (c *Counter) flushWithin(ctx context.Context) {
 	c.logger.Info("counts of messages are up to date again")
 }
 
-// Flush adds what was gathered to the store. What could not be added is gathered again.
+// Flush adds the collected answers to the store. Answers that could not be added are collected again.
 func (c *Counter) Flush(ctx context.Context) error {
 	select {
 	case c.flushing <- struct{}{}:
@@ -149,7 +149,8 @@ func (c *Counter) take() []Delta {
 	return deltas
 }
 
-// putBack gathers deltas again. They are copied, as the store may still read them.
+// putBack collects the deltas again after a failed flush. It copies the deltas, because the store may still
+// read them.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
 		again := &deltas[i].Answers
@@ -157,7 +158,7 @@ func (c *Counter) putBack(deltas []Delta) {
 	}
 }
 
-// ListMessages returns those of the store, with what this instance has answered; see Store.
+// ListMessages flushes this instance's answers and then lists the store's messages; see Store.
 func (c *Counter) ListMessages(ctx context.Context, since capping.Instant, most int, match func(Key) bool) ([]Counts,
 	bool, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
@@ -166,7 +167,8 @@ func (c *Counter) ListMessages(ctx context.Context, since capping.Instant, most 
 	return c.store.ListMessages(ctx, since, most, match)
 }
 
-// MessageCounts is the message's, with what this instance has answered; see Store.
+// MessageCounts flushes this instance's answers and then returns the store's counts of the message; see
+// Store.
 func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return nil, err

@@ -1,15 +1,15 @@
-// Package campaign counts what became of each message: how many were asked for,
-// allowed, released and denied, by channel, limit and segment.
+// Package messages counts for each message how many users were asked for, allowed, released and denied, by
+// channel, limit and segment.
 //
-// Two kinds of counts stand beside each other. Sends are exact: a store counts them in
-// the same atomic step in which it records or removes them, so a call that is repeated
-// after a lost answer counts nothing twice. Answers are what callers were told, counted
-// by the instance that told them and written once a second together, so they cost a call
-// nothing: a user who is denied three times is three answers, and an instance that is
-// killed forgets its last second of them.
+// The counts of sends are exact. A store counts a send in the atomic step that records or removes the send,
+// so that a retry after a lost reply counts nothing twice.
 //
-// Counts are kept as long as the logs after the last call, a day at least and MaxKeep at
-// most. Counted is every message that the store remembers (capping.MessageMemory). A
-// send that was recorded before its message was counted is in no count, and neither is
-// its release. Erasing a user changes no count: the sends were made.
+// The counts of answers are approximate. Each instance counts the answers that it returned and writes the
+// counts once a second, so that counting does not slow a call down. A user who is denied three times counts
+// as three answers. An instance that is killed loses the answers of its last second.
+//
+// Counts are kept after the last call as long as the logs: at least a day and at most MaxKeep. Every message
+// that the store remembers is counted (see capping.MessageMemory). A send that was recorded before the store
+// remembered its message is not counted, and its release is not counted either. Erasing a user changes no
+// count, because the sends were made.
 package messages

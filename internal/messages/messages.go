@@ -7,83 +7,83 @@ import (
 	"capper/internal/capping"
 )
 
-// Counts are kept as long as the logs after the last call, but no shorter and no longer
-// than these.
+// The bounds of the time for which counts are kept after the last call. Between these bounds counts are kept
+// as long as the logs.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour
 )
 
-// KeepFor is how long counts are kept after the last call where logs are kept so long.
+// KeepFor returns how long counts are kept after the last call, for a store that keeps logs for the given
+// retention.
 func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
-// Key names what is counted together: a message on a channel.
+// Key identifies what is counted together: one message on one channel.
 type Key struct {
 	Message capping.Message
-	Channel capping.Channel // 0: none
+	Channel capping.Channel // 0: no channel
 }
 
-// Counts is what became of one message on one channel.
+// Counts holds the numbers of sends and answers of one message on one channel.
 type Counts struct {
 	Key
 	Sends
 	Answers
 }
 
-// Sends counts entries of the logs, exactly unless AtLeast is set.
+// Sends holds the numbers of log entries of a message. The numbers are exact unless AtLeast is true.
 type Sends struct {
-	Recorded int64 // sends that were recorded, each once
-	Released int64 // those of them that were given back
-	// AtLeast: both numbers are lower bounds, since the store could not count every send.
+	Recorded int64 // recorded sends, each once
+	Released int64 // recorded sends that were released later
+	// AtLeast: both numbers are lower bounds, because the store could not count every send.
 	AtLeast bool
 }
 
-// Answers counts what callers were told. Maps may be nil.
+// Answers holds the numbers of decisions that callers received. The maps may be nil.
 type Answers struct {
 	Calls       int64
-	Asked       int64 // users, each in each call
-	Allowed     int64 // replayed included
+	Asked       int64 // users in all calls; a user counts once per call
+	Allowed     int64 // allowed users, including replayed ones
 	Replayed    int64
 	Unavailable int64
-	Denied      map[string]int64 // by limit, or suppressed, holdout, quiet
-	Suppressed  map[string]int64 // those denied by suppressed, by set
-	Shadow      map[string]int64 // those allowed whom a shadow limit would have denied, by limit
+	Denied      map[string]int64 // denied users by limit, or by "suppressed", "holdout" and "quiet"
+	Suppressed  map[string]int64 // users denied by suppression, by set
+	Shadow      map[string]int64 // allowed users whom a shadow limit would have denied, by limit
 	Segments    map[string]SegmentAnswers
-	First, Last capping.Instant // calls
-	Configs     []string        // versions of the configuration, in the order in which they were first seen
+	First, Last capping.Instant // the first and the last call
+	Configs     []string        // configuration versions in the order of first use
 }
 
-// SegmentAnswers counts answers about the users of one segment.
+// SegmentAnswers holds the numbers of decisions for users of one segment.
 type SegmentAnswers struct{ Asked, Allowed, Denied int64 }
 
-// Delta is answers that are to be added to those of a key.
+// Delta holds answers to add to the counts of a key.
 type Delta struct {
 	Key
 	Answers
 }
 
-// Store keeps the counts; a capping.Store that does is found with capping.As.
-// It is safe for concurrent use. Every method ends within the deadline of ctx.
+// Store keeps the counts of messages. capping.As finds it in a capping.Store. It is safe for concurrent use,
+// and every method returns within the deadline of ctx.
 //
-// Counted is what the store remembers the message of, from the first call on whose
-// message it keeps (capping.MessageMemory), also when that call was denied to all, and from the
-// first merge on that counts (capping.Merge.Counted), which is a call without answers: it is
-// what Last tells, to the hour, and First does not.
+// The store counts a message from the first call whose message it remembers (capping.MessageMemory), even
+// when the call denied every user. A merge with capping.Merge.Counted starts the counts too. Such a merge is
+// a call without answers: it changes Last, to the hour, but not First.
 type Store interface {
-	// AddAnswers adds what instances have answered. Of a message that is not counted yet,
-	// those of a delta that asked for fewer than capping.BulkUsers are left out. An error is that
-	// some or all may not have been added: a *NotAddedError names which, so that what was added is
-	// not given again.
+	// AddAnswers adds the answers of instances to the counts. Of a message that is not counted yet, AddAnswers
+	// drops a delta with fewer than capping.BulkUsers users. After an error some or all deltas may be missing. A
+	// *NotAddedError lists the deltas to add again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
-	// ListMessages returns those that match and whose last call was at or after since, latest first, at
-	// most max of them; more: there are others. A nil match is of all.
+	// ListMessages returns the messages that match and whose last call was at or after since, latest first, at
+	// most max of them. more reports whether others matched too. A nil match means every message.
 	ListMessages(ctx context.Context, since capping.Instant, max int, match func(Key) bool) (found []Counts, more bool,
 		err error)
-	// MessageCounts is the message's, one for each channel it was sent on, by number. None is no error.
+	// MessageCounts returns the counts of the message, one for each channel, in the order of channel numbers. No
+	// counts are not an error.
 	MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error)
 }
 
-// NotAddedError is that some deltas may not have been added; all others have been.
+// NotAddedError lists the deltas that may be missing in the store. All other deltas were added.
 type NotAddedError struct {
 	Deltas []Delta
 	Err    error

@@ -12,7 +12,7 @@ import (
 	"capper/internal/messages"
 )
 
-// some is answers of one call.
+// some returns example answers of one call.
 func some(at capping.Instant, asked int64, config string) messages.Answers {
 	return messages.Answers{
 		Calls: 1, Asked: asked, Allowed: asked / 2, Replayed: asked / 10, Unavailable: 1,
@@ -49,7 +49,7 @@ func answers(f *fixture) {
 	require.Equal(f, int64(100), f.campaign(other).Asked)
 }
 
-// dense is the answers without what counts nobody.
+// dense returns the answers without map entries that are zero.
 func dense(a messages.Answers) messages.Answers {
 	for _, counts := range []map[string]int64{a.Denied, a.Suppressed, a.Shadow} {
 		for name, n := range counts {

@@ -1,8 +1,6 @@
-// Package campaigntest is the acceptance suite of messages.Store: what every store
-// that counts campaigns must do, whatever it keeps its counts in.
+// Package messagestest is the acceptance suite of messages.Store for every store that counts messages.
 //
-// The oracle is a naive model: for each user the list of sends that are recorded, and for
-// each campaign a number that goes up by one where one is added and another one where
-// one is given back. It predicts each verdict, and so sees where the store counts what
-// it did not do. Cases share nothing: each has users and messages of its own.
+// The suite compares the store with a simple model. The model holds each user's list of recorded sends, and
+// for each message one counter of recorded and one of released sends. The model predicts each verdict, so
+// that the suite finds counts without a matching send. Test cases share no users and no messages.
 package messagestest

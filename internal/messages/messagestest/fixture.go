@@ -15,10 +15,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// retention is how long the entries of all calls are kept.
+// retention is how long the store keeps the entries of all calls.
 const retention = 7 * 24 * time.Hour
 
-// fixture is one case's store, and the model of it.
+// fixture holds the store of one test case and the model of that store.
 type fixture struct {
 	*testing.T
 	store Store
@@ -31,14 +31,15 @@ func newFixture(t *testing.T, open Open) *fixture {
 	return &fixture{t, open(t, clock.Now), clock, newModel()}
 }
 
-// Users and messages are never handed out twice by one process, and hardly ever by two.
+// Counters that give each test case its own users and messages. One process never repeats a name, and two
+// processes hardly ever use the same.
 var (
 	process   = rand.Uint64()
 	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
 	nextNames atomic.Uint64
 )
 
-// users is n neighbouring users that no other case has.
+// users returns n consecutive users that no other test case uses.
 func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
@@ -48,7 +49,7 @@ func (f *fixture) users(n int) []capping.UserID {
 	return users
 }
 
-// key is a campaign that no other case has.
+// key returns a key whose message no other test case uses.
 func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 	id := fmt.Sprintf("campaign-%x-%d", process, nextNames.Add(1))
 	return messages.Key{Message: capping.Message{Namespace: namespace, ID: id}, Channel: channel}
@@ -56,8 +57,8 @@ func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 
 func (f *fixture) now() capping.Instant { return capping.InstantOf(f.clock.Now()) }
 
-// filter asks for the campaign of the users, each of whom may have so many sends of any
-// kind (0: any number), and demands that the verdicts are those of the model.
+// filter makes a filter call for the message and checks that the verdicts equal the model's. Each user may
+// have at most most sends of any message; 0 means no limit.
 func (f *fixture) filter(key messages.Key, most int, users ...capping.UserID) {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(users))
@@ -79,7 +80,7 @@ func (f *fixture) batch(key messages.Key, most int, users []capping.UserID) *cap
 	}
 }
 
-// release gives back the message's sends on the channel, 0: on all.
+// release releases the message's sends on the channel; 0 means all channels.
 func (f *fixture) release(message capping.Message, channel capping.Channel, users ...capping.UserID) {
 	f.Helper()
 	released := make([]capping.Released, len(users))
@@ -100,7 +101,7 @@ func (f *fixture) add(deltas ...messages.Delta) {
 	require.NoError(f, f.store.AddAnswers(context.Background(), deltas))
 }
 
-// campaigns are those of the message, by channel.
+// campaigns returns the store's counts of the message by channel.
 func (f *fixture) campaigns(message capping.Message) map[capping.Channel]messages.Counts {
 	f.Helper()
 	found, err := f.store.MessageCounts(context.Background(), message)
@@ -115,7 +116,7 @@ func (f *fixture) campaigns(message capping.Message) map[capping.Channel]message
 	return by
 }
 
-// campaign is the one of the key, which must be counted.
+// campaign returns the counts of the key, and fails the test when the store has none.
 func (f *fixture) campaign(key messages.Key) messages.Counts {
 	f.Helper()
 	found, ok := f.campaigns(key.Message)[key.Channel]
@@ -123,7 +124,7 @@ func (f *fixture) campaign(key messages.Key) messages.Counts {
 	return found
 }
 
-// agree demands that the sends of each campaign of the model are those of the store.
+// agree checks that the store counts the same sends of each message as the model.
 func (f *fixture) agree() {
 	f.Helper()
 	for key, want := range f.model.sends {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// randomCalls makes calls at random for a handful of campaigns of the same users.
+// randomCalls makes random calls for a few messages to the same users.
 func randomCalls(f *fixture) {
 	seed := rand.Uint64()
 	f.Logf("seed %d", seed)
@@ -49,7 +49,7 @@ func randomCalls(f *fixture) {
 	}
 }
 
-// drawn is some of the users, in any order: few, or neighbours.
+// drawn returns a random selection of the users: a few in any order, or consecutive ones.
 func drawn(r *rand.Rand, users []capping.UserID) []capping.UserID {
 	if r.IntN(2) == 0 {
 		first := r.IntN(len(users))

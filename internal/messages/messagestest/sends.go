@@ -32,7 +32,7 @@ func release(f *fixture) {
 	f.release(key.Message, 1, users[:1000]...)
 	f.release(key.Message, 2, users...)
 	require.Equal(f, messages.Sends{Recorded: 3000, Released: 1000}, f.campaign(key).Sends)
-	f.filter(key, 0, users...) // those who gave theirs back may have another one
+	f.filter(key, 0, users...) // users whose sends were released may receive another send
 	f.release(key.Message, 0, users...)
 	require.Equal(f, messages.Sends{Recorded: 4000, Released: 4000}, f.campaign(key).Sends)
 }
@@ -81,11 +81,11 @@ func erased(f *fixture) {
 		f.erase(user)
 	}
 	require.Equal(f, messages.Sends{Recorded: 200}, f.campaign(key).Sends)
-	f.filter(key, 0, users...) // who was erased is somebody new
+	f.filter(key, 0, users...) // an erased user counts as a new user
 	require.Equal(f, messages.Sends{Recorded: 210}, f.campaign(key).Sends)
 }
 
-// As many single calls as no memory keeps the messages of.
+// singles makes more calls with one user than a memory remembers messages for.
 func singles(f *fixture) {
 	key, users := f.key("", 1), f.users(2600)
 	f.filter(key, 0, users[:100]...)
@@ -95,8 +95,8 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// Sends of elsewhere are no answers: what is known of their campaign is how many there are and when they
-// were brought, until a call is answered.
+// brought checks merged sends, which count as sends but not as answers. Until a call is answered, only their
+// number and the time of the merge are known.
 func brought(f *fixture) {
 	merger, ok := capping.As[capping.Merger](f.store)
 	require.True(f, ok)
@@ -109,7 +109,7 @@ func brought(f *fixture) {
 			Token: uncounted.Message.Token()}, -1))
 	}
 	mine := func(k messages.Key) bool { return k.Message == key.Message || k.Message == uncounted.Message }
-	for range 2 { // twice is once
+	for range 2 { // a repeated merge changes nothing
 		require.NoError(f, merger.Merge(context.Background(), m, make([]capping.Merged, len(users))))
 		found, more, err := f.store.ListMessages(context.Background(), begin, 10, mine)
 		require.NoError(f, err)
@@ -136,7 +136,7 @@ func releaseOfUncounted(f *fixture) {
 	require.Empty(f, f.campaigns(key.Message))
 }
 
-// What comes from several callers at once is counted as often as it was recorded.
+// concurrent checks that sends from several callers at once are counted as often as they were recorded.
 func concurrent(f *fixture) {
 	key, users := f.key("", 1), f.users(20_000)
 	var calls sync.WaitGroup

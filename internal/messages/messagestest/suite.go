@@ -8,15 +8,14 @@ import (
 	"capper/internal/messages"
 )
 
-// Store is what the suite drives: the logs and what is counted of them.
+// Store is the store under test, which keeps both logs and counts.
 type Store interface {
 	capping.Store
 	messages.Store
 }
 
-// Open opens the store under test for one case. The store stamps sends with the clock,
-// which starts at the real time and never moves back. Open closes the store through
-// t.Cleanup.
+// Open opens the store under test for one case. The store stamps sends with the clock, which starts at the
+// real time and never moves back. Open closes the store through t.Cleanup.
 type Open func(t *testing.T, clock func() time.Time) Store
 
 // Run runs the suite. It returns when all cases, which run in parallel, have ended.
