@@ -1,17 +1,14 @@
-// Package quiet is quiet hours: the part of each day, by a clock on a wall, in which
-// nothing is sent.
+// Package quiet computes quiet hours: the part of each day, by a wall clock, in which no sends are allowed.
 //
-// Hours are on from their beginning, included, to their end, excluded, and over
-// midnight where the beginning is later than the end: 23:59 to 00:00 is one minute.
+// Quiet hours are on from their beginning (inclusive) to their end (exclusive). They run over midnight when
+// the beginning is later than the end: 23:59 to 00:00 is one minute.
 //
-// A clock on a wall shows what it shows: where it is put back over the end of the
-// quiet hours it is quiet again, and where it is put forward over their beginning
-// or end they begin or end at the change. A night in which it is put forward is shorter, and hours that
-// are left out whole are not on that day.
+// Changes of the wall clock apply. When the clock goes back over the end of quiet hours, it is quiet again.
+// When the clock goes forward over their beginning or end, they begin or end at the change. Quiet hours that
+// the clock skips completely are not on that day.
 //
-// Of several hours, by clocks of whatever places, it is quiet while any are on. An opening is the
-// first instant at which none are; where there is none within the next 400 days, whatever
-// the clocks of the places do meanwhile, there is said to be none.
+// With several quiet hours in several time zones it is quiet while any of them is on. An opening is the
+// first instant at which none is on. When the next 400 days have no such instant, there is no opening.
 package quiet
 
 import (
@@ -21,20 +18,20 @@ import (
 	"time"
 )
 
-// Hours is from From to To of every day, From included and To not; over midnight
-// where From is after To. The two are never equal.
+// Hours is the time from From (inclusive) to To (exclusive) of every day. It runs over midnight when From is
+// after To. From and To are never equal.
 type Hours struct {
 	From, To Minute
 }
 
-// Minute is a time of the day in minutes after midnight, 0 to 1,439.
+// Minute is a time of day in minutes after midnight, 0 to 1,439.
 type Minute int
 
 const day = 24 * time.Hour
 
 var clockRule = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
 
-// ParseMinute reads a time such as 08:00.
+// ParseMinute parses a time such as 08:00.
 func ParseMinute(text string) (Minute, error) {
 	parts := clockRule.FindStringSubmatch(text)
 	if parts == nil {
@@ -45,35 +42,37 @@ func ParseMinute(text string) (Minute, error) {
 	return Minute(60*hours + minutes), nil
 }
 
-// String is the time as ParseMinute reads it.
+// String returns the time in the form that ParseMinute reads.
 func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// left is for how long the hours go on when the clock shows a time; 0: they are not on.
+// left returns how long the hours stay on when the wall clock shows the given time. It returns 0 when they
+// are off.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)
 }
 
-// Clock is quiet hours by the clocks of one place.
+// Clock is quiet hours in one time zone.
 type Clock struct {
 	Hours    Hours
 	Location *time.Location // not nil
 }
 
-// Piece is a stretch of time in which it is quiet, or not.
+// Piece is a period of time in which it is quiet throughout or open throughout.
 type Piece struct {
 	On bool // it is quiet
-	By int  // On: the first of the clocks whose hours are on at the beginning
-	// On: the first instant at which none is on, zero where none opens within a year; else one until which none is
+	By int  // when On is true: the index of the first clock whose hours are on at the beginning
+	// Until is the end of the piece. When On is true it is the first instant at which no hours are on, or zero
+	// without an opening within a year. Otherwise it is an instant until which no hours are on.
 	Until time.Time
 }
 
-// farthest bounds the search for an opening: the clocks of a whole year are looked at.
+// farthest bounds the search for an opening. It covers the clocks of a whole year.
 const farthest = 400 * day
 
-// At is the piece of time that t is in, from t on.
+// At returns the piece of time that contains t, starting at t.
 func At(clocks []Clock, t time.Time) Piece {
 	by, next := step(clocks, t)
 	if by < 0 {
@@ -82,9 +81,8 @@ func At(clocks []Clock, t time.Time) Piece {
 	return Piece{On: true, By: by, Until: opening(clocks, next)}
 }
 
-// opening is the first instant from t on at which no hours are on, zero where there is
-// none. A day that is quiet throughout is looked at once: as long as nobody changes
-// the clocks, all that follow are like it.
+// opening returns the first instant, at or after t, at which no hours are on, or zero without one. It checks
+// a day that is quiet throughout only once: all later days are equal until a clock changes.
 func opening(clocks []Clock, t time.Time) time.Time {
 	for last := t.Add(farthest); t.Before(last); {
 		change := nextChange(clocks, t)
@@ -109,7 +107,8 @@ func opening(clocks []Clock, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// nextChange is when the first of the clocks is put forward or back after t; zero: none ever is.
+// nextChange returns the first change of any clock (forward or back) after t. It returns zero when no clock
+// ever changes.
 func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	for _, c := range clocks {
 		if _, change := t.In(c.Location).ZoneBounds(); first.IsZero() || !change.IsZero() && change.Before(first) {
@@ -119,8 +118,8 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// step tells the first clock whose hours are on at t, -1 for none, and an instant
-// after t until which that is so, as far as one change of clocks lets it see.
+// step returns the index of the first clock whose hours are on at t, or -1. It also returns an instant after
+// t until which this state lasts, looking no farther than the next change of a clock.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)
@@ -150,12 +149,13 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// away is for how long the hours stay off when the clock shows a time at which they are.
+// away returns how long the hours stay off when the wall clock shows the given time. The hours must be off
+// at that time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1
 }
 
-// ofDay is what the clock on the wall shows.
+// ofDay returns the time of day that a wall clock shows at t.
 func ofDay(t time.Time) time.Duration {
 	h, m, s := t.Clock()
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second +

@@ -2,9 +2,10 @@ package quiet
 
 import "time"
 
-// SilentDays counts the days by the clock of a place, from that of one instant to that before another one, of
-// which no minute is open by the clocks, and tells when the first of them begins; zero: there is none. Days
-// between two changes of the clocks are alike, so that one of them is looked at.
+// SilentDays counts the days that have no open minute under the clocks, and returns the beginning of the
+// first such day. It counts from the day of from to the day before until, in the time zone place. Without
+// such a day, first is zero. Days between two changes of the clocks are equal, so that SilentDays checks one
+// of them.
 func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (first time.Time, days int) {
 	all := append([]Clock{{Location: place}}, clocks...)
 	for start := startOfDay(from.In(place)); start.Before(until); {
@@ -12,7 +13,7 @@ func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (fi
 		next := startOfDay(time.Date(year, month, date+1, 12, 0, 0, 0, place))
 		alike := 1
 		change := nextChange(all, start)
-		// a day whose midnight is left out begins later than those after it
+		// A day whose midnight is skipped begins later than the following days.
 		whole := next.Sub(start) == day
 		if end := earlier(change, until); whole && end.After(next) { // a day that ends with a change may be longer
 			alike += int((end.Sub(next) - 1) / day)
@@ -28,7 +29,7 @@ func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (fi
 	return first, days
 }
 
-// earlier is the first of two instants, where zero is never.
+// earlier returns the earlier of two instants, where the zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -36,8 +37,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// startOfDay is the first instant of t's day by the clock of t's location: where midnight is left out the change
-// of the clock, where it comes twice the first.
+// startOfDay returns the first instant of t's day in t's location. A skipped midnight gives the change of
+// the clock, and a repeated midnight gives the first one.
 func startOfDay(t time.Time) time.Time {
 	year, month, date := t.Date()
 	noon := time.Date(year, month, date, 12, 0, 0, 0, t.Location())
@@ -46,7 +47,7 @@ func startOfDay(t time.Time) time.Time {
 		_ = changed.Add(-1).ZoneBounds() {
 		_, before := changed.Add(-1).Zone()
 		midnight := time.Date(year, month, date, 0, 0, 0, 0, time.FixedZone("", before))
-		if !midnight.Before(changed) { // left out
+		if !midnight.Before(changed) { // midnight is skipped
 			return changed
 		}
 		start = midnight.In(t.Location())

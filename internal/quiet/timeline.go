@@ -2,27 +2,26 @@ package quiet
 
 import "time"
 
-// Timeline tells openings of the same clocks again and again. What it has worked out of
-// a day it keeps, so that each of many instants costs a search among a day's pieces. It is
-// for one goroutine.
+// Timeline computes many openings of the same clocks. It caches the quiet periods of each day, so that a
+// further instant costs one search among a day's periods. It is not safe for concurrent use.
 type Timeline struct {
 	clocks []Clock
-	days   map[int64][]stretch // by days since 1970, in UTC
+	days   map[int64][]stretch // by day since 1970, in UTC
 }
 
-// stretch is one in which it is quiet, within a day of UTC.
+// stretch is a period of quiet within one day of UTC.
 type stretch struct {
 	from, end time.Time
 	opens     time.Time // zero: never
 }
 
-// NewTimeline is the timeline of the clocks.
+// NewTimeline returns an empty timeline of the clocks.
 func NewTimeline(clocks []Clock) *Timeline {
 	return &Timeline{clocks: clocks, days: map[int64][]stretch{}}
 }
 
-// Opens is the first instant from t on at which it is not quiet: t where it is not. It
-// is zero where there is none within a year.
+// Opens returns the first instant, at or after t, at which it is not quiet. It returns zero when the next
+// year has no such instant.
 func (l *Timeline) Opens(t time.Time) time.Time {
 	number := dayOf(t)
 	stretches, known := l.days[number]
@@ -47,7 +46,7 @@ func dayOf(t time.Time) int64 {
 	return number
 }
 
-// stretches is the quiet ones of the day that begins at t.
+// stretches returns the quiet periods of the day that begins at t.
 func (l *Timeline) stretches(t time.Time) (stretches []stretch) {
 	for end := t.Add(day); t.Before(end); {
 		piece := At(l.clocks, t)
