@@ -1,24 +1,22 @@
-// Package share picks a deterministic share of all users by a keyed hash: the same
-// on every instance, after every restart, and in whatever else computes it.
+// Package share picks a deterministic share of all users with a keyed hash. Every instance, restart and
+// other implementation of this formula picks the same users.
 //
 // A user is in a share of p percent exactly when
 //
 //	xxHash64(kind ":" salt ":" id) < p/100 × 2^64
 //
-// where kind is "holdout" or "sample", id is the user's four bytes, little endian, the
-// seed is 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md), and the
-// right side is computed in 64-bit floating point and rounded down to a whole number.
-// 100 percent is everybody.
+// where kind is "holdout" or "sample", id is the user's four bytes, little endian, and the seed is 0
+// (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). The right side is computed in 64-bit
+// floating point and rounded down to a whole number. A share of 100 percent contains every user.
 //
-// A cell of a salt's scale is the users between two percentages: those in the share of the upper
-// one who are not in that of the lower one. A share of p percent is the cell from 0 to p. Cells
-// that meet have no user in both and leave nobody out between them, as both sides of a
-// boundary compare with the same number; cells that cover 0 to 100 are everybody.
+// A cell contains the users between two percentages of one salt: the users in the share of the upper
+// percentage and outside the share of the lower one. A share of p percent is the cell from 0 to p. Adjacent
+// cells share no user and leave none out, because both sides of a boundary compare with the same number.
+// Cells that cover 0 to 100 contain every user.
 //
-// So a share of 10 % with a salt is part of that of 20 % with the same salt, shares with
-// different salts are independent, and so are those of different kinds: a sample does not
-// meet the holdout because both were salted "2027". A share is of all users: of n users
-// it holds p percent give or take √n, never exactly so many.
+// A share of 10 % is part of the share of 20 % with the same salt. Shares with different salts are
+// independent, and so are shares of different kinds: a sample is independent of a holdout even with the same
+// salt "2027". A share of p percent of n users holds p percent of them, give or take √n.
 package share
 
 import (
@@ -29,33 +27,34 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Kind is what a share is for.
+// Kind is the purpose of a share: a holdout or a sample.
 type Kind string
 
-// The kinds.
+// The kinds of shares.
 const (
 	Holdout Kind = "holdout"
 	Sample  Kind = "sample"
 )
 
-// MaxSalt is the most bytes of a salt.
+// MaxSalt is the largest length of a salt in bytes.
 const MaxSalt = 128
 
-// Share is a share of all users, or a cell of the salt's scale. The zero value holds nobody.
+// Share is a share of all users, or a cell between two percentages of a salt. The zero value contains no
+// user.
 type Share struct {
 	from, to float64 // percent
 	salt     string
-	least    uint64 // a hash below it is out
-	below    uint64 // a hash from it on is out; all: the bound is 2^64
+	least    uint64 // hashes below least are outside
+	below    uint64 // hashes at or above below are outside; with all true the bound is 2^64
 	all      bool
 	prefix   string
 }
 
-// New is the share of a percentage, above 0 and at most 100. The error says which
-// argument breaks which rule.
+// New returns the share of a percentage, above 0 and at most 100. The error names the invalid argument and
+// its rule.
 func New(kind Kind, percent float64, salt string) (Share, error) {
 	switch {
-	case !(percent > 0 && percent <= 100): // NaN, too
+	case !(percent > 0 && percent <= 100): // NaN is invalid too
 		return Share{}, fmt.Errorf("percent: must be above 0 and at most 100, got %v", percent)
 	case salt == "" || len(salt) > MaxSalt:
 		return Share{}, fmt.Errorf("salt: must be 1 to %d bytes, got %d", MaxSalt, len(salt))
@@ -65,8 +64,8 @@ func New(kind Kind, percent float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// NewCell is the cell between two percentages, from 0 to 100: those who are in the share of
-// to percent and not in that of from percent. The error says which argument breaks which rule.
+// NewCell returns the cell between two percentages from 0 to 100: the users in the share of to percent but
+// not in the share of from percent. The error names the invalid argument and its rule.
 func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	if !(from >= 0 && from < 100) {
 		return Share{}, fmt.Errorf("from: must be 0 or more and below 100, got %v", from)
@@ -85,7 +84,7 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// bound is the hash at which a percentage of the scale ends; all: that is 2^64.
+// bound returns the first hash above a percentage. all reports that this hash is 2^64.
 func bound(percent float64) (below uint64, all bool) {
 	if part := percent / 100; part < 1 {
 		return uint64(math.Ldexp(part, 64)), false
@@ -93,16 +92,16 @@ func bound(percent float64) (below uint64, all bool) {
 	return 0, true
 }
 
-// Percent is how large the share is, in percent.
+// Percent returns the size of the share in percent.
 func (s *Share) Percent() float64 { return s.to - s.from }
 
-// From and To are the boundaries of the cell in percent; of a share From is 0.
+// From returns the lower boundary of the cell in percent. It is 0 for a share.
 func (s *Share) From() float64 { return s.from }
 
-// To is the upper boundary.
+// To returns the upper boundary of the cell in percent.
 func (s *Share) To() float64 { return s.to }
 
-// Salt is what tells it from other shares of the percentage.
+// Salt returns the salt of the share. Shares with different salts are independent.
 func (s *Share) Salt() string { return s.salt }
 
 // Has reports whether the user is in the share. It does not allocate.
@@ -112,8 +111,8 @@ func (s *Share) Has(user uint32) bool {
 	return marks[0] != 0
 }
 
-// Mark sets marks[i] to mark where users[i] is in the share and marks[i] is 0. It does not
-// allocate, and costs less than asking Has of each.
+// Mark sets marks[i] to mark when users[i] is in the share and marks[i] is 0. It does not allocate and is
+// faster than a call to Has for each user.
 func (s *Share) Mark(users []uint32, marks []uint8, mark uint8) {
 	var buffer [MaxSalt + 16]byte
 	n := copy(buffer[:], s.prefix)
