@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// RunSize is the length of an encoded run: At (7 bytes), Every (5), Burst (3),
-// First (6), big endian.
+// RunSize is the size of an encoded run in bytes: At (7), Every (5), Burst (3), First (6), big endian.
 const RunSize = 7 + 5 + 3 + 6
 
-// AppendRun appends the encoded run.
+// AppendRun appends the encoded run to dst.
 func AppendRun(dst []byte, r Run) []byte {
 	dst = appendUint(dst, uint64(r.At), 7)
 	dst = appendUint(dst, uint64(r.Every), 5)
@@ -24,8 +23,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns reads encoded runs into a log that has had total permits. It refuses
-// what no log can be.
+// DecodeRuns decodes runs into a log that has had total permits. It returns an error for runs that no log
+// can have.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("runs have %d bytes, which is not a multiple of %d", len(data), RunSize)
@@ -49,7 +48,7 @@ func readUint(data []byte) (v uint64) {
 
 var errRuns = errors.New("the runs of a pacer log are not in order")
 
-// check is why l is no log.
+// check returns an error when l is not a valid log.
 func (l *Log) check() error {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -66,13 +65,12 @@ func (l *Log) check() error {
 
 // Remembered is a grant as stores remember it for its request.
 type Remembered struct {
-	Fingerprint [8]byte // of the ask
+	Fingerprint [8]byte // the fingerprint of the ask
 	More        bool    // as in Grant
-	Log                 // the permits, from number 0
+	Log                 // the permits, numbered from 0
 }
 
-// RememberedHeader is the length of what stands before the runs: Fingerprint, More
-// (1 byte), Total (6 bytes).
+// RememberedHeader is the size of the header before the runs in bytes: Fingerprint (8), More (1), Total (6).
 const RememberedHeader = 8 + 1 + 6
 
 // Append appends the encoded grant: header, then runs.
@@ -89,7 +87,7 @@ func (r *Remembered) Append(dst []byte) []byte {
 	return dst
 }
 
-// DecodeRemembered reads what Append wrote.
+// DecodeRemembered decodes a grant that Remembered.Append encoded.
 func DecodeRemembered(data []byte) (*Remembered, error) {
 	if len(data) < RememberedHeader || data[8] > 1 {
 		return nil, errors.New("remembered grant is not valid")

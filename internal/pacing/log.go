@@ -2,24 +2,24 @@ package pacing
 
 import "sort"
 
-// MostRuns is how many runs a log has at most: in RunSize bytes each they are
-// below 64 kB. Who adds to a log that may come to have more merges it first.
+// MostRuns is the largest number of runs in a log. With RunSize bytes for each run, a log is smaller than 64
+// kB. A caller that may add more runs calls Merge first.
 const MostRuns = 3000
 
-// Run is permits of a log whose slots are regular: Burst at At, Burst at At + Every
-// and so on, the last time maybe fewer. It has as many permits as there are from
-// its First to the First of the next run, or to the log's Total.
+// Run is a sequence of permits with regular slots: Burst permits at At, Burst at At + Every and so on, with
+// a smaller last burst. A run has the permits from its First to the First of the next run, or to the Total
+// of the log.
 type Run struct {
 	At    Time
-	Every int64 // microseconds; 0: all at At
-	Burst int64 // permits at each slot; 1 where Every is 0
-	First int64 // number of its first permit, among all that the log has had
+	Every int64 // microseconds; 0: all permits at At
+	Burst int64 // permits at each slot; 1 when Every is 0
+	First int64 // the number of the run's first permit among all permits of the log
 }
 
-// slot is that of the permit k of the run, from 0.
+// slot returns the slot of permit k of the run; permits count from 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// through is how many permits of the run, of count, have a slot up to t.
+// through returns how many of the run's count permits have a slot at or before t.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
 	case t < r.At:
@@ -30,20 +30,19 @@ func (r *Run) through(t Time, count int64) int64 {
 	return min(count, (int64(t-r.At)/r.Every+1)*r.Burst)
 }
 
-// The most that a run holds; see AppendRun.
+// The largest values that an encoded run can hold; see AppendRun.
 const (
 	MostEvery = 1<<40 - 1
 	MostBurst = 1<<24 - 1
 )
 
-// Log is the slots of a target, oldest first: those that were not dropped. The zero
-// value is empty.
+// Log holds the slots of a target, oldest first, without dropped slots. The zero value is an empty log.
 type Log struct {
 	Runs  []Run
-	Total int64 // permits that it has ever had
+	Total int64 // the number of permits that the log has ever had
 }
 
-// first is the number of the first permit that is kept.
+// first returns the number of the oldest permit in the log.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
 		return l.Total
@@ -51,7 +50,7 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end is the number after the last permit of the run.
+// end returns the number after the last permit of the run.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
 		return l.Runs[run+1].First
@@ -59,12 +58,12 @@ func (l *Log) end(run int) int64 {
 	return l.Total
 }
 
-// holder is the run with the permit, which is kept.
+// holder returns the index of the run that holds the permit. The permit must be in the log.
 func (l *Log) holder(permit int64) int {
 	return sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > permit }) - 1
 }
 
-// Newest is the newest slot; false: there is none.
+// Newest returns the newest slot, and false for an empty log.
 func (l *Log) Newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false
@@ -73,7 +72,7 @@ func (l *Log) Newest() (Time, bool) {
 	return last.slot(l.Total - 1 - last.First), true
 }
 
-// used is how many of the newest max slots are later than t.
+// used returns how many of the newest maximum slots are later than t.
 func (l *Log) used(maximum int64, t Time) int64 {
 	i := sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].slot(l.end(i)-1-l.Runs[i].First) > t })
 	if i == len(l.Runs) {
@@ -83,9 +82,8 @@ func (l *Log) used(maximum int64, t Time) int64 {
 	return min(maximum, l.Total-r.First-r.through(t, l.end(i)-r.First))
 }
 
-// Append adds so many permits, at most MostBurst: burst at the slot at, burst at
-// at + every and so on. at is not before the newest slot. burst is permits where
-// every is 0.
+// Append adds at most MostBurst permits to the log: burst permits at the slot at, burst at at + every and so
+// on. at must not be before the newest slot. When every is 0, burst equals permits.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {
@@ -97,10 +95,10 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Runs = append(l.Runs, Run{at, every, burst, l.Total - permits})
 }
 
-// join makes the permits a part of the run, which has count, if they go on as it
-// does.
+// join adds the permits to the run, which holds count permits, when they continue its pattern. It reports
+// whether it added them.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
-	single := permits <= burst // all at one slot
+	single := permits <= burst // all permits at one slot
 	if r.Every == 0 {
 		gap := int64(at - r.At)
 		switch {
@@ -114,7 +112,7 @@ func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 		return true
 	}
 	latest := r.slot(count - 1)
-	left := r.Burst - 1 - (count-1)%r.Burst // that the run can have more at its latest slot
+	left := r.Burst - 1 - (count-1)%r.Burst // how many more permits fit into the run's latest slot
 	switch {
 	case single && at == latest:
 		return permits <= left

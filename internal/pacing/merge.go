@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// history is how many runs a log keeps that no limit can see any more, so that
-// limits that look farther back after a change see what they can.
+// history is the number of runs that a log keeps although no limit can see them. A new limit with a longer
+// window can then use these runs.
 const history = 512
 
-// KeepFor is for how long a log is kept after its newest slot, at least: as long as
-// its longest window, and no less than a day, for limits that change.
+// KeepFor returns for how long a store must keep a log after its newest slot: the longest window, and at
+// least a day, because limits may change.
 func KeepFor(limits []Limit) time.Duration {
 	longest := 24 * time.Hour
 	for _, limit := range limits {
@@ -19,9 +19,9 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge makes room in the log: it drops what no limit can see any more as of now, but
-// for some, and moves permits to the slots of later ones where too many runs are left.
-// See the package's documentation for the rule.
+// Merge shortens the log. It drops runs that no limit can see at the instant now, except for a short
+// history. When too many runs remain, it moves permits to the slots of later permits. The package
+// documentation explains the rule.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -35,11 +35,10 @@ func (l *Log) Merge(now Time, limits []Limit) {
 	*l = merged
 }
 
-// mergedRuns is how many runs Merge leaves, at least where the limits' groups are
-// not so many.
+// mergedRuns is the number of runs that Merge leaves at least, unless the limits' groups are fewer.
 const mergedRuns = MostRuns / 2
 
-// drop forgets runs that no limit can see.
+// drop removes runs that no limit can see.
 func (l *Log) drop(now Time, limits []Limit) {
 	var greatest int64
 	longest := KeepFor(limits).Microseconds()
@@ -57,13 +56,12 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// tier is the permits that a limit has yet to see and no lesser one has: those
-// from the newest but max on.
+// tier is the range of permits that one limit still has to see and no smaller limit has: those older than
+// the newest permits of the smaller limit, up to max.
 type tier struct{ max, group int64 }
 
-// tiersOf are the tiers of the limits, the least first. The loss of a limit, a permit less
-// than its group, is the same part of each Max: the least with which the groups are not
-// too many.
+// tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same part of its Max, a
+// permit less than its group. The part is the smallest for which the number of groups fits.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
 		tiers = append(tiers, tier{max: int64(limit.Max)})
@@ -76,15 +74,15 @@ func tiersOf(limits []Limit) (tiers []tier) {
 	return tiers
 }
 
-// leastPart is the part of Max that is lost at most, as in 1/leastPart, when there is
-// room for its groups.
+// leastPart bounds the loss from below: a limit loses at most 1/leastPart of Max when the log has space for
+// its groups.
 const leastPart = 8000
 
-// mostGroups is how many groups the tiers of a log may have.
+// mostGroups is the largest number of groups in a log.
 const mostGroups = MostRuns * 3 / 4
 
-// group sets the groups with which each limit loses at most 1/part, each a multiple of
-// that of the tier below, and tells how many there are.
+// group sets the group sizes so that each limit loses at most 1/part of Max, and returns the number of
+// groups. Each size is a multiple of the size of the tier below.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -97,9 +95,9 @@ func group(tiers []tier, part int64) (groups int64) {
 	return groups
 }
 
-// mergeGroup moves the permits of the group that begins with permit to merged, and
-// answers where the next one begins. What is regular over several groups stays so:
-// it may take two runs, and never more than there are groups.
+// mergeGroup moves the permits of the group that starts with permit into merged, and returns the first
+// permit of the next group. Regular permits over several groups stay regular: this may take two runs, but
+// never more runs than groups.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)
@@ -120,7 +118,7 @@ func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	return end
 }
 
-// groupEnd is the number after the last permit of the group that the permit is in.
+// groupEnd returns the number after the last permit of the group that contains the permit.
 func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	age, below := l.Total-permit, int64(0)
 	for _, t := range tiers {
@@ -129,16 +127,16 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 		}
 		below = t.max
 	}
-	return min(l.Total-below, l.Total) // nobody sees them
+	return min(l.Total-below, l.Total) // no limit sees these permits
 }
 
-// copy appends the permits of a run from one number to before another.
+// copy appends the permits of a run with numbers from from up to, but not including, to.
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {
 		l.Append(r.At, 0, to-from, to-from)
 		return
 	}
-	if ahead := (from - r.First) % r.Burst; ahead > 0 { // begin with what is left at a slot
+	if ahead := (from - r.First) % r.Burst; ahead > 0 { // begin with the rest of a burst
 		n := min(r.Burst-ahead, to-from)
 		l.Append(r.slot(from-r.First), 0, n, n)
 		from += n

@@ -10,36 +10,36 @@ import (
 	"capper/internal/capping"
 )
 
-// The bounds of pacers and of what is asked of them.
+// The bounds of pacers and of calls for permits.
 const (
-	MaxMax     = 10_000_000 // of a limit
+	MaxMax     = 10_000_000 // the largest Max of a limit
 	MinWindow  = time.Millisecond
 	MaxWindow  = 31 * 24 * time.Hour
-	MaxLimits  = 4 // of a pacer, beside its rate
-	MaxPacers  = 8 // of a call
+	MaxLimits  = 4 // limits of a pacer, without its rate
+	MaxPacers  = 8 // pacers in a call
 	MaxPermits = 100_000
 	MaxWait    = 24 * time.Hour
 )
 
-// Time is an instant: microseconds since 1970.
+// Time is an instant in microseconds since 1970.
 type Time int64
 
-// TimeOf is the instant of t, rounded down.
+// TimeOf returns t as a Time, rounded down to microseconds.
 func TimeOf(t time.Time) Time { return Time(t.UnixMicro()) }
 
-// Add is the instant d later.
+// Add returns the instant d later.
 func (t Time) Add(d time.Duration) Time { return t + Time(d.Microseconds()) }
 
-// Sub is for how long it has been u at t.
+// Sub returns the duration t-u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Microsecond }
 
 // Limit allows at most Max slots in every window [t, t+Window).
 type Limit struct {
 	Max    int           // 1 to MaxMax
-	Window time.Duration // MinWindow to MaxWindow, whole microseconds; of a rate from a microsecond
+	Window time.Duration // MinWindow to MaxWindow, whole microseconds; for a rate at least 1 µs
 }
 
-// Check is why l is no limit, or nil.
+// Check returns an error when the limit is invalid.
 func (l Limit) Check() error {
 	switch {
 	case l.Max < 1 || l.Max > MaxMax:
@@ -50,28 +50,28 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// Most is how many slots a window [t, t+w) can hold where l alone is kept.
+// Most returns how many slots a window [t, t+w) can hold under this limit alone.
 func (l Limit) Most(w time.Duration) int {
 	return int((w-1)/l.Window+1) * l.Max
 }
 
-// Rate is how many evenly spaced permits there are per time. The zero value is none.
+// Rate is a number of evenly spaced permits per time. The zero value means no rate.
 type Rate struct {
 	Permits int // 1 to MaxMax; 0: no rate
 	Per     time.Duration
 }
 
-// RateRule says what ParseRate demands, to be formatted with what was found.
+// RateRule is the error text of the rule that ParseRate checks. Its format verb takes the invalid rate.
 const RateRule = "must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, " +
 	"at most one permit a microsecond and at least one in 31 days, got %s"
 
-// unit is a time that a rate may be per.
+// unit is a time unit of a rate, such as s for a second.
 type unit struct {
-	words []string // the first is how it is written
+	words []string // names of the unit; String uses the first one
 	per   time.Duration
 }
 
-// units are those of rates. Everything else is a duration.
+// units returns the time units of rates. ParseRate reads any other text as a duration.
 func units() []unit {
 	return []unit{
 		{[]string{"s", "sec", "second"}, time.Second},
@@ -81,7 +81,7 @@ func units() []unit {
 	}
 }
 
-// ParseRate reads "250/s"; false: it is none.
+// ParseRate parses a rate such as "250/s". It returns false for an invalid rate.
 func ParseRate(text string) (r Rate, ok bool) {
 	permits, per, _ := strings.Cut(text, "/")
 	n, err := strconv.ParseUint(permits, 10, 32)
@@ -96,7 +96,7 @@ func ParseRate(text string) (r Rate, ok bool) {
 	return r, true
 }
 
-// perOf reads a unit or a duration; 0: it is neither.
+// perOf parses a unit or a duration. It returns 0 for any other text.
 func perOf(text string) time.Duration {
 	for _, u := range units() {
 		if slices.Contains(u.words, text) {
@@ -110,13 +110,13 @@ func perOf(text string) time.Duration {
 	return d
 }
 
-// Interval is from one permit to the next: whole microseconds, rounded up.
+// Interval returns the time between two permits, rounded up to whole microseconds.
 func (r Rate) Interval() time.Duration {
 	step := time.Duration(r.Permits) * time.Microsecond
 	return ((r.Per-1)/step + 1) * time.Microsecond
 }
 
-// Lost is the share of the rate that rounding its interval up costs, 0 to 1/2.
+// Lost returns the share of the rate that is lost because Interval is rounded up, 0 to 1/2.
 func (r Rate) Lost() float64 {
 	if r.Permits == 0 {
 		return 0
@@ -124,7 +124,7 @@ func (r Rate) Lost() float64 {
 	return 1 - float64(r.Per)/float64(r.Permits)/float64(r.Interval())
 }
 
-// String is the rate as ParseRate reads it.
+// String returns the rate in the form that ParseRate reads.
 func (r Rate) String() string {
 	for _, u := range units() {
 		if r.Per == u.per {
@@ -134,17 +134,17 @@ func (r Rate) String() string {
 	return strconv.Itoa(r.Permits) + "/" + capping.Span(r.Per)
 }
 
-// Pacer is what configuration says of one: limits, a rate, or both.
+// Pacer is the configuration of one pacer: limits, a rate, or both.
 type Pacer struct {
 	Name       string
-	Limits     []Limit       // limits: up to MaxLimits, in the order of the file, each with a window of its own
-	Rate       Rate          // rate; zero: none
-	MaxWait    time.Duration // max_wait: the longest wait that it grants, up to MaxWait; 0: what a call allows
-	PerMessage bool          // per: message: a log for each message id
+	Limits     []Limit       // limits: up to MaxLimits with different windows, in the order of the file
+	Rate       Rate          // rate; zero: no rate
+	MaxWait    time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: the call's own bound
+	PerMessage bool          // per: message: one log for each message id
 }
 
-// Judged are the limits that the pacer's logs are judged by: its own, then its
-// rate's.
+// Judged returns the limits that apply to the pacer's logs: first the pacer's limits, then the limit of its
+// rate.
 func (p *Pacer) Judged() []Limit {
 	limits := append([]Limit(nil), p.Limits...)
 	if p.Rate.Permits > 0 {
@@ -153,8 +153,8 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
-// LimitName is how answers name the limit of Judged: its window as configuration
-// writes it, or "rate".
+// LimitName returns the name of a limit of Judged in API responses: its window as in the configuration, or
+// "rate".
 func (p *Pacer) LimitName(judged int) string {
 	if judged >= len(p.Limits) {
 		return "rate"
@@ -162,8 +162,8 @@ func (p *Pacer) LimitName(judged int) string {
 	return capping.Span(p.Limits[judged].Window)
 }
 
-// Fullest is the limit of Limits of which the greatest share is used, of equal ones
-// that of the longest window; -1: there is a rate alone.
+// Fullest returns the index of the limit with the largest used share. Between equal shares it returns the
+// limit with the longest window. It returns -1 for a pacer with only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

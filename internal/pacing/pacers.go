@@ -10,30 +10,31 @@ import (
 	"time"
 )
 
-// Pacers gives permits: it joins policy and store. It is safe for concurrent use.
+// Pacers grants permits with a policy and a store. It is safe for concurrent use.
 type Pacers struct {
 	store   Store
 	policy  atomic.Pointer[Policy]
-	records *Records // nil: what grants leave behind is not bounded
+	records *Records // nil: the number of records is not bounded
 }
 
-// New is the pacers of the policy over the store.
+// New returns the pacers of the policy, with logs in the store.
 func New(store Store, policy *Policy) *Pacers {
 	p := &Pacers{store: store}
 	p.SetPolicy(policy)
 	return p
 }
 
-// Bound bounds what grants leave behind. Call it before the first call for permits.
+// Bound sets the bounds on the records that grants leave in the store. It must be called before the first
+// call for permits.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
-// Records are those of Bound; nil: there are none.
+// Records returns the argument of Bound, or nil when Bound was not called.
 func (p *Pacers) Records() *Records { return p.records }
 
-// Policy is the policy in force.
+// Policy returns the policy in force.
 func (p *Pacers) Policy() *Policy { return p.policy.Load() }
 
-// SetPolicy puts a policy in force, for what is recorded too.
+// SetPolicy replaces the policy in force. The new policy applies to recorded slots too.
 func (p *Pacers) SetPolicy(policy *Policy) {
 	if policy == nil {
 		policy = &Policy{}
@@ -41,43 +42,43 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 	p.policy.Store(policy)
 }
 
-// Call asks for permits.
+// Call is a call for permits.
 type Call struct {
-	Pacers  []string // names
+	Pacers  []string // names of pacers
 	Permits int
 	MaxWait time.Duration
-	// Client and RequestID name the request; without RequestID it is not remembered.
+	// Client and RequestID identify the request. A call without RequestID is not remembered.
 	Client, RequestID string
-	// Message stands for the message id, hex digits; "": none was given.
+	// Message is a hash of the message id in hex digits; "" means no message id.
 	Message string
 }
 
-// Answer is what a call was given.
+// Answer is the result of a call for permits.
 type Answer struct {
 	Grant           // Target is an index into Pacers
-	Refused int     // of the call's permits
-	Fresh   int     // of Granted: those that no earlier call had been granted
+	Refused int     // permits of the call that were refused
+	Fresh   int     // granted permits that no earlier call received
 	Pacers  []Pacer // by target
-	Version string  // of the policy that judged the call
+	Version string  // the version of the policy that decided the call
 }
 
-// FieldError is what a caller got wrong.
+// FieldError is the error of an invalid field in a call.
 type FieldError struct {
 	Field string // pacer, pacers[1], message_id or request_id
-	Rule  string // what must hold, and what was found
+	Rule  string // the rule and the invalid value
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Rule }
 
-// Check is what is wrong with a call, a *FieldError, or nil.
+// Check returns a *FieldError when the call is invalid, and nil otherwise.
 func (p *Pacers) Check(call *Call) error {
 	_, _, err := p.ask(call)
 	return err
 }
 
-// Take takes permits. A fault of the call is a *FieldError, and a *RecordsError is that it took
-// nothing as there is no room for its record; any other error is that nothing is known, and
-// nothing may be sent.
+// Take takes permits for the call. It returns a *FieldError for an invalid call, and a *RecordsError when it
+// took nothing because a bound on records was reached. After any other error the result is unknown, and the
+// caller must send nothing.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	answer, ask, err := p.ask(call)
 	if err != nil {
@@ -109,13 +110,12 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	}
 }
 
-// mostParts is in how many steps a call is done that one of the store does not
-// suffice for, see MostSteps.
+// mostParts is the largest number of store steps for one call that needs more than MostSteps; see MostSteps.
 const mostParts = 32
 
-// add adds what a part was granted to what those before were.
+// add adds the grant of the next part to the grants of earlier parts.
 func (a *Answer) add(part Grant) {
-	for i := range a.Runs { // of an earlier step: waits from then
+	for i := range a.Runs { // waits become relative to the latest step
 		a.Runs[i].Wait -= part.At.Sub(a.At)
 	}
 	if !part.Replayed {
@@ -127,7 +127,8 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// ask translates the call by the policy in force. The store checks the bounds of the ask, by Ask.Check.
+// ask converts the call to an Ask under the policy in force. The store checks the bounds of the ask with
+// Ask.Check.
 func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	policy := p.Policy()
 	answer := &Answer{Version: policy.Version}
@@ -155,14 +156,14 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 	return answer, ask, nil
 }
 
-// Standing is a pacer and what it has given out.
+// Standing is a pacer with the state of its log.
 type Standing struct {
 	*Pacer
-	State // zero of a pacer per message
+	State // zero for a pacer per message
 }
 
-// Look is how the pacer of a name stands, or with "" all of them, in the order of
-// the policy that it returns. It takes nothing. An unknown one is a *FieldError.
+// Look returns the state of the pacer with the given name, or of all pacers for "", in the order of the
+// returned policy. Look takes no permits. An unknown name returns a *FieldError.
 func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
 	policy = p.Policy()
 	for i := range policy.Pacers {
@@ -187,7 +188,7 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 	return standings, policy, nil
 }
 
-// look fills in the states of pacers, at most MaxPacers.
+// look fills in the states of at most MaxPacers pacers.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	ask := &Ask{}
 	for _, s := range standings {
@@ -203,7 +204,7 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// requestOf stands for the part of the call's request.
+// requestOf returns the hash that identifies one part of the call's request.
 func requestOf(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r
@@ -212,15 +213,15 @@ func requestOf(call *Call, part int) (r Request) {
 	return Request(sum[:16])
 }
 
-// contentOf stands for what the call asks for, by the names that it says it with: a
-// reload that gives a pacer other logs does not make it another call.
+// contentOf returns a hash of the names and numbers in the call. A reload that gives a pacer other logs does
+// not change this hash.
 func contentOf(call *Call) [8]byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits,
 		call.Message))
 	return [8]byte(sum[:8])
 }
 
-// Forget forgets what a pacer has given out. An unknown one is a *FieldError.
+// Forget removes all recorded slots of a pacer. An unknown pacer returns a *FieldError.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if _, known := p.Policy().Pacer(name); !known {
 		return unknown(name)

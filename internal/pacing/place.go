@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// MostSteps bounds what one ask costs: slots in so many irregular places, fewer where
-// a store looks at many limits for each. A grant that ends for it alone says so.
+// MostSteps bounds the work for one ask: the number of irregular places for slots, and fewer when a store
+// checks many limits for each. A grant that ends at this bound sets Grant.More.
 const MostSteps = 500
 
-// Place puts the permits of the ask into the logs of its targets, as of now. The
-// logs may come to have more than MostRuns: who places merges them, before or after.
+// Place adds the permits of the ask to the logs of its targets, at the instant now. The logs may grow beyond
+// MostRuns, so the caller merges them before or after.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
 	p.fill(int64(ask.Permits))
@@ -22,34 +22,34 @@ func Place(now Time, ask *Ask, logs []*Log) Placed {
 	return p.Placed
 }
 
-// Placed is what Place did.
+// Placed is the result of Place.
 type Placed struct {
-	Log // of the grant alone: its Runs and, as Total, how many permits were placed
+	Log // the granted permits only: Total is their number
 
-	More          bool // it ended for MostSteps alone
-	Next          Time // the slot that a permit more would have
-	Target, Limit int  // why it is not earlier, as in Grant
+	More          bool // Place ended only because of MostSteps
+	Next          Time // the slot that one more permit would have
+	Target, Limit int  // the reason why Next is not earlier, as in Grant
 }
 
-// placement is Place under way.
+// placement is the state of one call to Place.
 type placement struct {
 	Placed
 	now      Time
-	deadline Time // of the latest slot
+	deadline Time // the latest allowed slot
 	logs     []*Log
 	sources  []source
 	steps    int
 }
 
-// source is the permit that has to be a window old before a limit allows another:
-// the Max-th newest of its log.
+// source is the Max-th newest permit of a log. It must be one window old before its limit allows another
+// permit.
 type source struct {
 	log           *Log
 	target, limit int
 	max           int64
 	window        int64
-	permit        int64 // its number; below log.first() it is not kept, and nothing waits for it
-	run           int   // that holds it, when it is kept
+	permit        int64 // its number; a number below log.first() is not in the log and delays nothing
+	run           int   // the index of the run that holds the permit
 }
 
 func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
@@ -65,7 +65,7 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	return p
 }
 
-// move makes the permit the source.
+// move makes the given permit the source.
 func (s *source) move(permit int64) {
 	s.permit = permit
 	if permit < s.log.first() {
@@ -77,10 +77,10 @@ func (s *source) move(permit int64) {
 	s.run = s.log.holder(permit)
 }
 
-// kept reports whether the source is recorded.
+// kept reports whether the source permit is in the log.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// opens is the slot from which on the limit allows one permit more.
+// opens returns the first slot at which the limit allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -89,8 +89,8 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room is how many permits the limit allows at t, at which it is open, as far as
-// the source's run tells.
+// room returns how many permits the limit allows at t, as far as the source's run shows. The limit must be
+// open at t.
 func (s *source) room(t Time) int64 {
 	if !s.kept() {
 		return s.log.first() - s.permit
@@ -99,8 +99,8 @@ func (s *source) room(t Time) int64 {
 	return r.First + r.through(t-Time(s.window), s.log.end(s.run)-r.First) - s.permit
 }
 
-// roomRepeated is room for permits that come at t as those of like do, and go on as
-// those do. It may tell fewer than there is room for.
+// roomRepeated returns how many permits the limit allows when they start at t and repeat the pattern of
+// like. The result may be too small but never too large.
 func (s *source) roomRepeated(t Time, like *Run) int64 {
 	if s.kept() {
 		r := &s.log.Runs[s.run]
@@ -113,7 +113,7 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return s.room(t)
 }
 
-// earliest is the slot of the next permit, and why it is not earlier.
+// earliest returns the slot of the next permit and the target and limit that prevent an earlier slot.
 func (p *placement) earliest() (at Time, target, limit int) {
 	at, target, limit = p.now, -1, ByQueue
 	for t, log := range p.logs {
@@ -130,7 +130,7 @@ func (p *placement) earliest() (at Time, target, limit int) {
 	return at, target, limit
 }
 
-// fill places permits until all are, or the next slot is too late.
+// fill adds permits until all are placed or the next slot is too late.
 func (p *placement) fill(permits int64) {
 	for ; p.Total < permits && p.steps < MostSteps; p.steps++ {
 		at, _, _ := p.earliest()
@@ -146,7 +146,7 @@ func (p *placement) fill(permits int64) {
 	}
 }
 
-// put records permits.
+// put records permits in every log and in the grant.
 func (p *placement) put(at Time, every, burst, permits int64) {
 	for _, log := range p.logs {
 		log.Append(at, every, burst, permits)
@@ -157,9 +157,9 @@ func (p *placement) put(at Time, every, burst, permits int64) {
 	}
 }
 
-// repeat goes on as the grant's last run does, at once for all the slots at which
-// every limit allows just that: when the limit that makes it wait waits for a slot
-// of the same run. left is how many permits are wanted.
+// repeat extends the grant's last run in one step over all slots at which every limit allows the same burst.
+// This is possible when the delaying limit waits for a slot of the same run. left is the number of permits
+// still wanted.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -190,7 +190,7 @@ func (p *placement) repeat(left int64) {
 	}
 }
 
-// WaitRuns are the log's runs as waits from now.
+// WaitRuns returns the log's runs with slots as waits from now.
 func (l *Log) WaitRuns(now Time) []WaitRun {
 	runs := make([]WaitRun, len(l.Runs))
 	for i, r := range l.Runs {
@@ -200,7 +200,7 @@ func (l *Log) WaitRuns(now Time) []WaitRun {
 	return runs
 }
 
-// StateOf is the target's state as of now.
+// StateOf returns the target's state at the instant now.
 func StateOf(now Time, target *Target, log *Log) State {
 	p := newPlacement(now, &Ask{Targets: []Target{*target}}, []*Log{log})
 	next, _, _ := p.earliest()

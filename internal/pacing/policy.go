@@ -1,13 +1,13 @@
 package pacing
 
-// Policy is the pacers of a configuration, by name. It is not changed after it has
-// been handed over. The nil policy has none.
+// Policy holds the pacers of a configuration by name. A policy in use must not be changed. The nil policy
+// has no pacers.
 type Policy struct {
-	Version string  // names the configuration that they came from
-	Pacers  []Pacer // in the order of the file, names distinct
+	Version string  // the version of the configuration
+	Pacers  []Pacer // pacers with distinct names, in the order of the file
 }
 
-// Pacer is the one of the name.
+// Pacer returns the pacer with the given name, and false for an unknown name.
 func (p *Policy) Pacer(name string) (*Pacer, bool) {
 	if p != nil {
 		for i := range p.Pacers {

@@ -12,7 +12,7 @@ import (
 	"capper/internal/capping"
 )
 
-// RecordKind is a kind of record that grants leave behind in the store.
+// RecordKind is a kind of record that grants leave in the store.
 type RecordKind byte
 
 // The kinds of records.
@@ -21,10 +21,10 @@ const (
 	LogRecord     RecordKind = 'm' // the log of a message
 )
 
-// RecordKinds are all kinds.
+// RecordKinds returns all kinds.
 func RecordKinds() []RecordKind { return []RecordKind{RequestRecord, LogRecord} }
 
-// String is the kind as metrics name it.
+// String returns the kind's name in metrics.
 func (k RecordKind) String() string {
 	if k == RequestRecord {
 		return "request"
@@ -32,32 +32,32 @@ func (k RecordKind) String() string {
 	return "log"
 }
 
-// RecordGroup is the records of one kind that a client's calls left behind and that expire together.
+// RecordGroup identifies the records of one kind that belong to one client and expire together.
 type RecordGroup struct {
 	Client  string
 	Kind    RecordKind
 	Expires int64 // seconds since 1970
 }
 
-// RecordStore keeps the numbers of records, and tells whether a record is there. It is safe for
-// concurrent use. Every method ends within the deadline of ctx.
+// RecordStore keeps the numbers of records and looks up single records. It is safe for concurrent use, and
+// every method returns within the deadline of ctx.
 type RecordStore interface {
 	// HasRequest reports whether the request is remembered.
 	HasRequest(ctx context.Context, r Request) (bool, error)
 	// HasLog reports whether the target has a log.
 	HasLog(ctx context.Context, target *Target) (bool, error)
-	// AddRecords adds to the numbers that all instances share, removes the groups that expire at
-	// now or before, and returns the others. After an error the numbers may have been added.
+	// AddRecords adds to the numbers that all instances share, removes the groups that expire at or before now,
+	// and returns the other groups. After an error the numbers may have been added.
 	AddRecords(ctx context.Context, added map[RecordGroup]int, now time.Time) (map[RecordGroup]int, error)
 }
 
-// RecordBounds bound the records of each kind. A zero field stands for its default.
+// RecordBounds holds the largest numbers of records of each kind. A zero field means its default.
 type RecordBounds struct {
-	Client int // of a client; 250,000
-	All    int // of all clients; 1,000,000
+	Client int // records of one client; default 250,000
+	All    int // records of all clients; default 1,000,000
 }
 
-// WithDefaults puts the defaults into zero fields.
+// WithDefaults returns the bounds with defaults for zero fields.
 func (b RecordBounds) WithDefaults() RecordBounds {
 	if b.Client == 0 {
 		b.Client = 250_000
@@ -68,12 +68,12 @@ func (b RecordBounds) WithDefaults() RecordBounds {
 	return b
 }
 
-// RecordsError is that a call would leave more records behind than the bounds allow.
+// RecordsError is the error of a call that would leave more records than the bounds allow.
 type RecordsError struct {
 	Kind       RecordKind
 	Bound      int
-	InAll      bool          // the bound is that of all clients
-	RetryAfter time.Duration // until the next records expire, at least a second
+	InAll      bool          // true for the bound of all clients
+	RetryAfter time.Duration // time until the next records expire, at least a second
 }
 
 func (e *RecordsError) Error() string {
@@ -89,38 +89,38 @@ func (e *RecordsError) Error() string {
 		remedy, capping.Span(e.RetryAfter))
 }
 
-// Records bounds what grants leave behind in the store: each instance counts what its own grants
-// leave, adds that to the numbers in the store every second, and reads there what the others added.
-// So instances together can exceed a bound by what they grant in a second, or by 1/64 each.
-// The numbers of records go down as records expire. It is safe for concurrent use.
+// Records bounds the number of records that grants leave in the store. Each instance counts its own records
+// and adds them to the store's numbers every second, and reads the other instances' numbers there. So
+// instances together can exceed a bound by the grants of one second, or by 1/64 each. The numbers go down
+// when records expire. Records is safe for concurrent use.
 type Records struct {
 	store  RecordStore
 	bounds RecordBounds
 	clock  func() time.Time
 	logger *slog.Logger
-	due    chan struct{} // has one: much has come since the last time
+	due    chan struct{} // holds a token when many records were added since the last synchronization
 	seed   maphash.Seed
 
 	syncing sync.Mutex
-	failing bool // the last synchronization did; under syncing
+	failing bool // the last synchronization failed; guarded by syncing
 
 	mu     sync.Mutex
-	stored map[RecordGroup]int // by the store's latest answer
-	sent   map[RecordGroup]int // on their way there
-	fresh  map[RecordGroup]int // since
-	unsent int                 // in fresh
-	totals map[holder]int      // of stored, sent and fresh, and reserved by calls under way
-	known  map[uint64]int64    // logs that are there, by hash: until when they are counted, in seconds since 1970
+	stored map[RecordGroup]int // numbers from the store's latest reply
+	sent   map[RecordGroup]int // numbers in a running synchronization
+	fresh  map[RecordGroup]int // numbers added since then
+	unsent int                 // the sum of fresh
+	totals map[holder]int      // sums of stored, sent and fresh, plus reservations of calls in progress
+	known  map[uint64]int64    // existing logs by hash: the end of their count in seconds since 1970
 }
 
-// holder is whose records are counted: of one kind, of a client or of all.
+// holder identifies a number of records: of one kind, for one client or for all clients.
 type holder struct {
 	client string
 	kind   RecordKind
 	all    bool
 }
 
-// NewRecords bounds the records in the store. logger may be nil.
+// NewRecords returns a Records for the store. logger may be nil.
 func NewRecords(store RecordStore, bounds RecordBounds, clock func() time.Time, logger *slog.Logger) *Records {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -132,21 +132,21 @@ func NewRecords(store RecordStore, bounds RecordBounds, clock func() time.Time, 
 	}
 }
 
-// Count is how many records of the kind the client's calls have left behind.
+// Count returns how many records of the kind the client has.
 func (r *Records) Count(client string, kind RecordKind) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.totals[holder{client: client, kind: kind}]
 }
 
-// CountAll is how many records of the kind there are.
+// CountAll returns how many records of the kind all clients have.
 func (r *Records) CountAll(kind RecordKind) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.totals[holder{kind: kind, all: true}]
 }
 
-// Used is the share of the fullest bound that is used.
+// Used returns the used share of the fullest bound.
 func (r *Records) Used() (most float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,17 +163,17 @@ func (r *Records) boundOf(h holder) int {
 	return r.bounds.Client
 }
 
-// entry is a call that may leave records behind.
+// entry is a call in progress that may leave records in the store.
 type entry struct {
 	records  *Records
 	client   string
-	logs     []*Target          // of the call, per message
+	logs     []*Target          // the call's targets that have a log per message
 	counted  map[string]bool    // by pacer: the log is new, or its count has ended
-	reserved map[RecordKind]int // places that the call holds
+	reserved map[RecordKind]int // reservations of the call
 }
 
-// enter lets a call in that leaves nothing behind, repeats another or has room for what it leaves.
-// What the store cannot tell stops no call. A nil entry needs no note and no leave.
+// enter admits a call that leaves no records, repeats an earlier request or fits into the bounds. An error
+// of the store rejects no call. A nil entry needs neither note nor leave.
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -210,7 +210,7 @@ func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, e
 	return e, nil
 }
 
-// judge reports whether the target's log is new, and whether it is to be counted.
+// judge reports whether the target's log is new, and whether it must be counted.
 func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -221,14 +221,14 @@ func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	}
 	has, err := r.store.HasLog(ctx, t)
 	isNew = err == nil && !has
-	return isNew, isNew || known // the count of a log that is used for longer begins again
+	return isNew, isNew || known // a log in use after the end of its count is counted again
 }
 
 func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// reserve holds places for what the call may leave behind, all of them or none.
+// reserve reserves records for the call: all that it may leave, or none.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,7 +250,7 @@ func (r *Records) count(client string, kind RecordKind, n int) {
 	r.totals[holder{kind: kind, all: true}] += n
 }
 
-// nextExpiry is how long it is until records of the holder expire.
+// nextExpiry returns the time until the next records of the holder expire.
 func (r *Records) nextExpiry(h holder) time.Duration {
 	first, now := int64(0), r.clock().Unix()
 	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {
@@ -263,7 +263,7 @@ func (r *Records) nextExpiry(h holder) time.Duration {
 	return time.Duration(max(1, first-now)) * time.Second
 }
 
-// note counts what a grant of the call left behind.
+// note counts the records that a grant of the call left in the store.
 func (e *entry) note(ask *Ask, grant *Grant) {
 	if e == nil || grant.Replayed {
 		return
@@ -285,7 +285,7 @@ func (e *entry) note(ask *Ask, grant *Grant) {
 	}
 }
 
-// stateOf is the state of the target after the grant.
+// stateOf returns the state of the target after the grant.
 func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	for i := range grant.States {
 		if &ask.Targets[i] == t {
@@ -295,7 +295,8 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// know notes that the target's log is there and lasts so long. The end of a count that goes on stays.
+// know notes that the target's log exists and how long it lasts. It does not change the end of a running
+// count.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -312,7 +313,7 @@ func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	r.known[key] = expiryOf(r.clock(), lasts)
 }
 
-// add counts a record that lasts so long from now on.
+// add counts a record that lasts for the given time from now.
 func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -326,8 +327,8 @@ func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	}
 }
 
-// expiryOf is when the group of a record expires that lasts so long: later than the record by less
-// than 1/16, so that a client has few groups.
+// expiryOf returns when the group of a record expires. A group expires later than its record by less than
+// 1/16 of the record's lifetime, so that a client has few groups.
 func expiryOf(now time.Time, lasts time.Duration) int64 {
 	step := int64(1)
 	for step*2 <= int64(lasts/time.Second)/16 {
@@ -336,7 +337,7 @@ func expiryOf(now time.Time, lasts time.Duration) int64 {
 	return (now.Add(lasts).Unix()/step + 1) * step
 }
 
-// leave gives back the places that the call held.
+// leave releases the reservations of the call.
 func (e *entry) leave() {
 	if e == nil {
 		return
@@ -349,13 +350,13 @@ func (e *entry) leave() {
 	clear(e.reserved)
 }
 
-// How often the numbers go to the store, and how long that may take.
+// The interval between two synchronizations with the store, and the timeout of one.
 const (
 	syncEvery  = time.Second
 	syncWithin = 5 * time.Second
 )
 
-// Run keeps the numbers in step with the store until ctx ends, and then once more.
+// Run synchronizes the numbers with the store until ctx ends, and then once more.
 func (r *Records) Run(ctx context.Context) {
 	ticker := time.NewTicker(syncEvery)
 	defer ticker.Stop()
@@ -371,8 +372,8 @@ func (r *Records) Run(ctx context.Context) {
 	}
 }
 
-// Sync adds the numbers of this instance to those in the store, and takes over those of the others.
-// What the store did not take is added the next time.
+// Sync adds the numbers of this instance to the store's numbers and reads the other instances' numbers.
+// Numbers that the store did not take are added the next time.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
@@ -392,7 +393,7 @@ func (r *Records) Sync(ctx context.Context) error {
 	return err
 }
 
-// send takes what is to be added.
+// send returns the numbers to add to the store.
 func (r *Records) send() map[RecordGroup]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -400,7 +401,7 @@ func (r *Records) send() map[RecordGroup]int {
 	return r.sent
 }
 
-// receive takes the store's answer, and drops what has expired.
+// receive takes the numbers of the store's reply and drops expired groups.
 func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -417,7 +418,7 @@ func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) 
 		maps.DeleteFunc(groups, func(g RecordGroup, _ int) bool { return g.Expires <= now.Unix() })
 	}
 	after := r.sum()
-	for h := range r.totals { // what calls under way have reserved stays
+	for h := range r.totals { // reservations of calls in progress stay
 		if r.totals[h] += after[h] - before[h]; r.totals[h] == 0 {
 			delete(r.totals, h)
 		}
@@ -426,7 +427,7 @@ func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) 
 	maps.Copy(r.totals, after)
 }
 
-// sum is the number of records in all groups, by holder.
+// sum returns the number of records in all groups, by holder.
 func (r *Records) sum() map[holder]int {
 	sum := map[holder]int{}
 	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {

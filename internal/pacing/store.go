@@ -11,52 +11,49 @@ import (
 
 // Store keeps the logs of pacers. It is safe for concurrent use.
 //
-// Every method ends within the deadline of ctx (give or take 50 ms).
+// Every method returns within the deadline of ctx, give or take 50 ms.
 type Store interface {
-	// TakePermits places the permits of the ask in all of its targets, in one atomic step,
-	// and answers when that is durable. An error is that nothing is known: some or
-	// all may have been taken, and nothing may be sent. With Permits 0 it only looks.
-	// What Ask.Check refuses is an error and leaves the store as it was. A request
-	// that is remembered with another Ask.Fingerprint is a *ReuseError.
+	// TakePermits places the permits of the ask in all its targets in one atomic step, and returns when the
+	// result is durable. After an error the result is unknown: permits may have been taken, and the caller must
+	// send nothing. With Permits 0 it takes nothing and returns the state. An ask that Ask.Check rejects returns
+	// an error and does not change the store. A request that is remembered with another Ask.Fingerprint returns
+	// a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
-	// ForgetPacer removes the logs of a pacer, all of them where it has one for each
-	// message: what follows is placed as if nothing had been. Absent is no error.
-	// Requests stay remembered.
+	// ForgetPacer removes the logs of a pacer, including all logs of a pacer per message. Later permits are
+	// placed into empty logs. A missing log is not an error. Requests stay remembered.
 	ForgetPacer(ctx context.Context, pacer string) error
 }
 
-// Target is a log and the limits that it is judged by.
+// Target is a log with its limits.
 type Target struct {
-	Pacer   string // its name, see capping.IsName
-	Message string // of a pacer per message: what stands for the message, hex digits; "": the pacer's only log
+	Pacer   string // the pacer's name, see capping.IsName
+	Message string // a hash of the message id in hex digits, for a pacer per message; "": the pacer's only log
 	Limits  []Limit
 }
 
-// Ask is for permits of several targets.
+// Ask requests permits of several targets.
 type Ask struct {
-	Targets []Target      // 1 to MaxPacers, distinct
-	Permits int           // 0 to MaxPermits; 0: look, take nothing
-	MaxWait time.Duration // the latest slot, from now; 0 to MaxWait; 0: what may start now
-	// Request stands for the client's request: the same one again, within the longest
-	// wait of the grant and RememberFor, gets the same slots. Zero: none.
+	Targets []Target      // 1 to MaxPacers distinct targets
+	Permits int           // 0 to MaxPermits; 0 only returns the state
+	MaxWait time.Duration // the longest wait for a slot, 0 to MaxWait; 0: only slots that may start now
+	// Request identifies the client's request. A repeated request gets the same slots, until RememberFor after
+	// the longest wait of the grant. The zero value means no request.
 	Request Request
-	// Content stands for all that the request asks for, so that it is not remembered
-	// for another. Zero: the targets and the permits do.
+	// Content is a hash of all that the request asks for, so that a different ask is not taken for a repetition.
+	// The zero value means a hash of the targets and permits.
 	Content [8]byte
-	// Continues: the request goes on with one that is remembered with Grant.More. It is
-	// remembered even when it is given nothing, so that its repetition is not either.
+	// Continues: the request continues an earlier one that is remembered with Grant.More. It is remembered even
+	// without a grant, so that a repetition gets nothing either.
 	Continues bool
 }
 
-// Request stands for a client's request id: 16 bytes of a hash of both. The zero
-// value is none.
+// Request is a hash of a client and its request id, 16 bytes. The zero value means no request.
 type Request [16]byte
 
-// RememberFor is for how long a request is remembered beyond the latest slot that it
-// could have been given.
+// RememberFor is how long a store remembers a request after the latest possible slot of its grant.
 const RememberFor = time.Minute
 
-// Check is why no store can take the ask; nil: every one can.
+// Check returns an error when the ask is invalid for every store, and nil otherwise.
 func (a *Ask) Check() error {
 	switch {
 	case len(a.Targets) == 0 || len(a.Targets) > MaxPacers:
@@ -90,35 +87,35 @@ func (a *Ask) Check() error {
 	return nil
 }
 
-// Grant is what an ask was given.
+// Grant is the result of an ask.
 type Grant struct {
-	At       Time // the store's time of this answer: slots are At + Wait, the same ones in every answer to a request
+	At       Time // the store's time of this reply; At + Wait is a slot, equal in every reply to a request
 	Granted  int
-	Runs     []WaitRun // Granted permits in all, in the order of their slots
-	Replayed bool      // the request had been granted this before
-	More     bool      // it ended for MostSteps alone: there is more to be had at once
-	// Next is the wait until the slot that a permit more would have, and Target and
-	// Limit, indices into the ask, are why it is not earlier. Limit is ByQueue when
-	// it is only that the target's newest slot is there; Target is -1 when Next is 0.
+	Runs     []WaitRun // Granted permits in the order of their slots
+	Replayed bool      // an earlier call with the same request received this grant
+	More     bool      // the grant ended only because of MostSteps; more permits are available at once
+	// Next is the wait for the slot of one more permit. Target and Limit are indexes into the ask and say what
+	// prevents an earlier slot. Limit is ByQueue when only the target's newest slot does. Target is -1 when Next
+	// is 0.
 	Next   time.Duration
 	Target int
 	Limit  int
-	States []State // of the targets, after the grant
+	States []State // states of the targets after the grant
 }
 
-// ByQueue stands in Grant.Limit for the newest slot of the target.
+// ByQueue is the value of Grant.Limit when the newest slot of the target prevents an earlier slot.
 const ByQueue = -1
 
-// WaitRun is permits whose slots come at regular waits: Burst at Wait, Burst at
-// Wait + Every and so on, the last time maybe fewer. Every 0: all at Wait.
+// WaitRun is a sequence of permits with regular waits: Burst permits at Wait, Burst at Wait + Every and so
+// on, with a smaller last burst. Every 0 means that all permits are at Wait.
 type WaitRun struct {
-	Wait    time.Duration // from Grant.At; negative when that slot is past
+	Wait    time.Duration // from Grant.At; negative for a slot in the past
 	Every   time.Duration
 	Burst   int
 	Permits int
 }
 
-// Past is how many of the run's permits have slots that are past.
+// Past returns how many of the run's permits have slots in the past.
 func (r *WaitRun) Past() int {
 	switch {
 	case r.Wait >= 0:
@@ -130,7 +127,7 @@ func (r *WaitRun) Past() int {
 	return int(min(slots*time.Duration(r.Burst), time.Duration(r.Permits)))
 }
 
-// WaitOf is the wait until the slot of the permit k of the run, from 0.
+// WaitOf returns the wait for permit k of the run; permits count from 0.
 func (r *WaitRun) WaitOf(k int) time.Duration {
 	if r.Every == 0 {
 		return r.Wait
@@ -138,20 +135,19 @@ func (r *WaitRun) WaitOf(k int) time.Duration {
 	return r.Wait + time.Duration(k/r.Burst)*r.Every
 }
 
-// State is what a target has recorded.
+// State is the state of a target's log.
 type State struct {
-	Queue time.Duration // wait until the newest slot; 0: it is past
-	Next  time.Duration // wait until the next slot that the target alone would give
+	Queue time.Duration // the wait until the newest slot; 0: the slot is in the past
+	Next  time.Duration // the wait until the next slot under the target's own limits
 	Used  []int         // by limit: how many of the newest Max slots are less than a window old
 }
 
-// ReuseError is that a request is remembered for another ask.
+// ReuseError is the error of a request id that is remembered for a different ask.
 type ReuseError struct{}
 
 func (*ReuseError) Error() string { return "the request id was already used for different permits" }
 
-// Fingerprint tells asks apart that a request must not be remembered for: it is
-// Content, or made of targets and permits.
+// Fingerprint returns a value that differs for different asks: Content, or a hash of targets and permits.
 func (a *Ask) Fingerprint() (sum [8]byte) {
 	if a.Content != sum {
 		return a.Content

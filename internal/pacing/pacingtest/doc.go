@@ -1,16 +1,13 @@
-// Package pacingtest is the acceptance suite of pacing.Store: what every store must
-// do, whatever it keeps its logs in.
+// Package pacingtest is the acceptance suite of pacing.Store for every kind of store.
 //
-// Run drives a store through cases. Each takes pacers of its own, so a store that
-// outlives a case needs no flushing in between. Time is the store's: a grant tells
-// when it was made, and what it is compared with is told that time. What takes long
-// is placed in the future, so no case waits for it.
+// Run runs the test cases on a store. Each case uses its own pacers, so a store that lives longer than a
+// case need not be emptied. The suite uses the store's time: a grant contains the store's time, and the
+// model predicts slots for that time. Long waits are placed in the future, so that no case waits for them.
 //
-// There are two judges, which share no code with pacing.Place. The model is a log of
-// single slots that are counted anew for every question; it predicts each slot, and
-// needs to see all calls. The Oracle sees nothing but what some callers were granted,
-// and finds windows that hold more than their limit: it judges storms, in which
-// answers are lost.
+// Two checkers that share no code with pacing.Place judge the grants. The model is a log of single slots and
+// counts them for every question. It predicts each slot and must see all calls. The Oracle sees only the
+// grants that some callers received, and finds windows with more permits than their limit. The Oracle
+// therefore also works in storms that lose replies.
 //
-// Greedy is load: clients that take all they can get.
+// Greedy generates load with clients that take all permits they can get.
 package pacingtest

@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// fixture is one case's store, and who judges it.
+// fixture holds the store of one test case and its checkers.
 type fixture struct {
 	*testing.T
 	store  pacing.Store
@@ -35,42 +35,42 @@ func (f *fixture) judge() {
 	require.Empty(f, f.oracle.Faults())
 }
 
-// Names are never handed out twice by one process, and hardly ever by two.
+// The parts of names. One process never repeats a name, and two processes hardly ever use the same.
 var (
 	process = rand.Uint32()
 	names   atomic.Uint64
 )
 
-// Name is a pacer's that nobody else has.
+// Name returns a pacer name that no other test uses.
 func Name() string { return fmt.Sprintf("p%x-%d", process, names.Add(1)) }
 
-// Request is one that nobody else has.
+// Request returns a request that no other test uses.
 func Request() pacing.Request {
 	sum := sha256.Sum256([]byte(Name()))
 	return pacing.Request(sum[:16])
 }
 
-// target is a log that no other case has.
+// target returns a target with a log that no other test uses.
 func target(limits ...pacing.Limit) pacing.Target {
 	return pacing.Target{Pacer: Name(), Limits: limits}
 }
 
-// spaced is a limit of a rate.
+// spaced returns the limit of a rate with the given interval.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
-// ask is for permits of the targets.
+// ask returns an ask for permits of the targets.
 func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask {
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
 }
 
-// requested is the ask with a request.
+// requested sets the request of the ask and returns the ask.
 func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 	a.Request = request
 	return a
 }
 
-// take takes permits, and demands that the answer is what the model says, and that
-// the store's time is what it was.
+// take takes permits and checks that the grant equals the model's prediction and that the store's clock is
+// right.
 func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	f.Helper()
 	before := f.now()
@@ -84,10 +84,10 @@ func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	return grant
 }
 
-// slack is how far a store's clock may be from the test's.
+// slack is the largest difference between a store's clock and the test's clock.
 const slack = pacing.Time(250_000)
 
-// takeAll takes permits, in as many steps as it needs.
+// takeAll takes permits in as many steps as needed.
 func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Target) (granted int) {
 	f.Helper()
 	for more := true; more; {
@@ -97,7 +97,7 @@ func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Tar
 	return granted
 }
 
-// together runs n calls at once, each as often as there are asks of it.
+// together runs n callers in parallel. Each caller makes its asks one after the other.
 func (f *fixture) together(n int, asks func(call int) []*pacing.Ask) {
 	f.Helper()
 	var calls sync.WaitGroup

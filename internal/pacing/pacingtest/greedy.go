@@ -15,19 +15,19 @@ import (
 	"capper/internal/testkit"
 )
 
-// Greedy is clients that take all they can get, each of any of the stores. What they
-// were granted, Oracle sees. Set what is exported before Begin.
+// Greedy is a group of clients that take all permits they can get, each from a random store. An Oracle
+// checks the grants. Exported fields must be set before Begin.
 type Greedy struct {
 	Stores  []pacing.Store
-	Targets []pacing.Target // of every ask
-	Sizes   []int           // one of them is how many permits an ask is for
-	Waits   []time.Duration // one of them is an ask's longest
+	Targets []pacing.Target // the targets of every ask
+	Sizes   []int           // an ask draws its number of permits from this list
+	Waits   []time.Duration // an ask draws its longest wait from this list
 	Oracle  *Oracle
-	// Requests is how many asks of a hundred have a request, and are repeated until
-	// they are answered. Others are given up when their answer is lost.
+	// Requests is the percentage of asks with a request, which are repeated until they are answered. Other asks
+	// are given up when their reply is lost.
 	Requests int
-	Patience time.Duration // deadline of each call
-	Rest     time.Duration // between the calls of a client
+	Patience time.Duration // the timeout of each call
+	Rest     time.Duration // the pause between the calls of a client
 
 	running sync.WaitGroup
 	stop    chan struct{}
@@ -38,14 +38,14 @@ type Greedy struct {
 	tally     Tally
 }
 
-// Tally is what happened to clients.
+// Tally counts the results of clients.
 type Tally struct {
-	Calls, Granted, Lost int // calls, permits, answers
+	Calls, Granted, Lost int // numbers of calls, granted permits and lost replies
 	Slowest              time.Duration
 	LastError            error
 }
 
-// Add adds what happened to others.
+// Add adds the counts of another tally.
 func (y *Tally) Add(z Tally) {
 	y.Calls += z.Calls
 	y.Granted += z.Granted
@@ -56,26 +56,26 @@ func (y *Tally) Add(z Tally) {
 	}
 }
 
-// String is a line for reports.
+// String returns the counts in one line for reports.
 func (y *Tally) String() string {
 	return fmt.Sprintf("%d calls for permits, %d granted, %d answers lost, slowest answer %v, last error: %v",
 		y.Calls, y.Granted, y.Lost, y.Slowest.Round(time.Millisecond), y.LastError)
 }
 
-// Tally is what happened so far.
+// Tally returns the counts so far.
 func (g *Greedy) Tally() Tally {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.tally
 }
 
-// String is a line for reports.
+// String returns the counts in one line for reports.
 func (g *Greedy) String() string {
 	y := g.Tally()
 	return y.String()
 }
 
-// NewGreedy is 10 seconds patient clients with an oracle of their own.
+// NewGreedy returns clients with a call timeout of 10 seconds and a new oracle.
 func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 	return &Greedy{
 		Stores: stores, Targets: targets, Sizes: []int{1, 10, 100, 1000, 1000, 1000},
@@ -84,8 +84,8 @@ func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 	}
 }
 
-// Begin starts so many clients. End stops them; load must not outlive a test that
-// fails, so defer that.
+// Begin starts the given number of clients. End stops the clients; defer End, so that the load also stops
+// when a test fails.
 func (g *Greedy) Begin(clients int, seed uint64) {
 	for i := range clients {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -97,7 +97,7 @@ func (g *Greedy) Begin(clients int, seed uint64) {
 	}
 }
 
-// End lets the clients end, those with a request when it is answered.
+// End stops the clients. A client with an open request stops when the request is answered.
 func (g *Greedy) End() {
 	g.ended.Do(func() { close(g.stop) })
 	g.running.Wait()
@@ -112,7 +112,7 @@ func (g *Greedy) stopped() bool {
 	}
 }
 
-// pause waits, but not beyond the end.
+// pause waits for d, or until End is called.
 func (g *Greedy) pause(d time.Duration) {
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -124,11 +124,10 @@ func (g *Greedy) pause(d time.Duration) {
 	}
 }
 
-// longestPause keeps clients asking while a store says that it has nothing for long.
+// longestPause bounds the pause of a client after a store reports a long wait.
 const longestPause = 5 * time.Millisecond
 
-// once asks for permits, again and again where that is wanted, and answers how long
-// to wait.
+// once asks for permits, repeats the ask when it has a request, and returns how long to wait.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
 	if rng.IntN(100) < g.Requests {
@@ -172,8 +171,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until so many permits more were granted, however long that takes, as long
-// as there come some.
+// Takes waits until the clients have been granted the given number of further permits. It fails the test
+// when grants stop.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted
@@ -182,11 +181,11 @@ func (g *Greedy) Takes(t testing.TB, permits int) {
 	}
 }
 
-// Settle asks for some that were requested once more, each of another store maybe, and
-// demands an answer. It is to be called after End, when the stores are well.
+// Settle repeats some of the requests, possibly at another store, and fails the test without an answer. It
+// must be called after End, when the stores are healthy.
 func (g *Greedy) Settle(t testing.TB) {
 	t.Helper()
-	some := g.requested[max(0, len(g.requested)-100):] // the latest: those are still remembered
+	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which are still remembered
 	for i, a := range some {
 		store := g.Stores[i%len(g.Stores)]
 		testkit.Eventually(t, func() bool {
@@ -199,8 +198,8 @@ func (g *Greedy) Settle(t testing.TB) {
 	}
 }
 
-// Faults are those that the oracle finds, and permits that were granted and are not
-// recorded in the target, which has a limit that holds all of them.
+// Faults returns the faults that the oracle finds, and granted permits that are missing in the ledger. The
+// ledger is a target whose limit covers all permits.
 func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	t.Helper()
 	faults := g.Oracle.Faults()
@@ -222,18 +221,18 @@ func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	return faults
 }
 
-// Ledger is a target that counts what it gives, and holds nothing up.
+// Ledger returns a target that counts permits and never delays them.
 func Ledger() pacing.Target {
 	return target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow})
 }
 
-// greedyCases are pacers that providers ask for.
+// greedyCases lists limits as real message providers set them.
 var greedyCases = []struct {
 	name    string
 	limits  [][]pacing.Limit // of each target of a call
-	permits int              // to be taken, most of them in the future
-	atOnce  int              // to be taken without waits; 0: that would take minutes
-	sizes   []int            // of asks; nil: any
+	permits int              // number of permits to take, most of them in the future
+	atOnce  int              // number of permits to take without waits; 0 when that would take minutes
+	sizes   []int            // sizes of asks; nil: any size
 }{
 	{"100 a second", [][]pacing.Limit{{{Max: 100, Window: time.Second}}}, 100_000, 250, nil},
 	{"250 a second, spaced", [][]pacing.Limit{{spaced(4 * time.Millisecond)}}, 100_000, 500, nil},
@@ -247,8 +246,8 @@ var greedyCases = []struct {
 		[]int{1}},
 }
 
-// RunGreedy lets 16 clients take from the stores, which are instances of one store:
-// no window is exceeded, and at least 99 in 100 of what is allowed is handed out.
+// RunGreedy runs 16 clients on several instances of one store. It checks that no window is exceeded, and
+// that at least 99 % of the allowed permits are granted.
 func RunGreedy(t *testing.T, stores ...pacing.Store) {
 	for _, c := range greedyCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -279,13 +278,13 @@ func greedy(t *testing.T, stores []pacing.Store, limits [][]pacing.Limit, permit
 	require.Empty(t, g.Oracle.Faults())
 	require.Zero(t, g.Tally().Lost, "%v", g)
 	share, windows := 0.0, 0
-	for i := range g.Targets { // the one that allows least
+	for i := range g.Targets { // the target that allows the fewest permits
 		if of, n := g.Oracle.Share(&g.Targets[i]); of > share {
 			share, windows = of, n
 		}
 	}
 	t.Logf("waits up to %v: %.5f of what %d windows allow; %v", slices.Max(g.Waits), share, windows, g)
-	if slices.Max(g.Waits) > 0 { // what is only granted at once depends on when clients come to ask
+	if slices.Max(g.Waits) > 0 { // without waits the share depends on when the clients ask
 		require.NotZero(t, windows)
 		require.GreaterOrEqual(t, share, 0.99)
 	}

@@ -10,8 +10,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Irregular is a target, and asks after which its window of a second is full of permits
-// at so many irregular distances: what is taken of it from then on is as irregular.
+// Irregular returns a target, and asks that fill its window of one second with permits at many irregular
+// distances. Every later grant of the target is equally irregular.
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
@@ -38,10 +38,10 @@ func mostSteps(f *fixture) {
 	require.False(f, f.take(ask(5000, 0, irregular)).More, "the wait ends it, not the steps")
 }
 
-// fullLog: a log with more irregular permits than it has runs for moves some of them
-// to later slots, which no limit notices but by a thousandth of what it allows.
+// fullLog checks a log with more irregular permits than it has runs. The store moves some permits to later
+// slots, and a limit loses at most a thousandth of its permits.
 func fullLog(f *fixture) {
-	// a little less than 100 a second
+	// A little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
 	wider := target(pacing.Limit{Max: 9000, Window: 95 * time.Second},
 		pacing.Limit{Max: 5000, Window: 51 * time.Second})
@@ -61,21 +61,21 @@ func fullLog(f *fixture) {
 	}
 }
 
-// history is random calls for a few targets.
+// history makes random calls for a few targets.
 type history struct {
 	*fixture
 	rng     *rand.Rand
 	targets []pacing.Target
-	runs    int // that the logs may have in all
+	runs    int // the largest number of runs in all logs
 	asked   []*pacing.Ask
 }
 
-// A log below this many runs has not been merged, and is exact.
+// exactRuns is the number of runs below which a log has not been merged and is exact.
 const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, func(*rand.Rand) {}) }
 
-// runHistories does something between all steps.
+// runHistories runs random histories and calls between after each step.
 func runHistories(f *fixture, between func(*rand.Rand)) {
 	f.Helper()
 	seed := rand.Uint64()
@@ -96,7 +96,7 @@ func runHistories(f *fixture, between func(*rand.Rand)) {
 	}
 }
 
-// limits are some that have to do with one another.
+// limits returns random limits whose windows are related.
 func (h *history) limits() (limits []pacing.Limit) {
 	unit := time.Duration(1+h.rng.IntN(5000)) * []time.Duration{time.Microsecond, time.Millisecond}[h.rng.IntN(2)]
 	for range 1 + h.rng.IntN(3) {
@@ -111,7 +111,7 @@ func (h *history) limits() (limits []pacing.Limit) {
 
 func (h *history) step() {
 	h.Helper()
-	if h.rng.IntN(6) == 0 { // a reload
+	if h.rng.IntN(6) == 0 { // a configuration reload
 		h.targets[h.rng.IntN(len(h.targets))].Limits = h.limits()
 	}
 	switch n := h.rng.IntN(12); {
@@ -127,7 +127,7 @@ func (h *history) step() {
 	}
 }
 
-// again repeats a request, with the limits and a wait of now.
+// again repeats a request with the current limits and a new wait.
 func (h *history) again(a pacing.Ask) {
 	h.Helper()
 	a.Targets, a.MaxWait = append([]pacing.Target(nil), a.Targets...), h.wait()

@@ -171,7 +171,7 @@ func many(f *fixture) {
 		target(pacing.Limit{Max: 7, Window: time.Millisecond})))
 }
 
-// extremes are the largest limits, the shortest windows, the longest waits.
+// extremes checks the largest limits, the shortest windows and the longest waits.
 func extremes(f *fixture) {
 	for _, limit := range []pacing.Limit{
 		{Max: pacing.MaxMax, Window: pacing.MaxWindow}, {Max: pacing.MaxMax, Window: time.Microsecond},
@@ -206,7 +206,7 @@ func forget(f *fixture) {
 	require.NoError(f, f.store.ForgetPacer(context.Background(), Name()), "absent is no error")
 }
 
-// malformations are what no store can take, each made of an ask that every one can.
+// malformations lists changes that make a valid ask invalid for every store.
 var malformations = map[string]func(a *pacing.Ask){
 	"0 targets":           func(a *pacing.Ask) { a.Targets = nil },
 	"9 targets":           func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },

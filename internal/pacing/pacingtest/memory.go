@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Memory is a store in a map: the least that is one. It forgets no request.
+// Memory is a minimal store in a map. It never forgets a request.
 type Memory struct {
 	mu       sync.Mutex
 	now      func() time.Time
@@ -19,7 +19,7 @@ type Memory struct {
 
 var _ pacing.Store = (*Memory)(nil)
 
-// NewMemory is an empty store with the clock.
+// NewMemory returns an empty store that uses the clock.
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{}}
 }
@@ -57,7 +57,7 @@ func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 	return grantOf(now, ask, &placed, logs, false), nil
 }
 
-// of are the targets' logs.
+// of returns the logs of the targets.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
 		name := nameOf(&targets[i])

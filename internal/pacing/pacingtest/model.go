@@ -8,20 +8,20 @@ import (
 	"capper/internal/pacing"
 )
 
-// model is the rule of pacing by the book: single slots, one after the other. It
-// predicts each answer of a store, of which it has to see all calls.
+// model computes the slots of permits one by one, by the rules of package pacing. It predicts each grant of
+// a store and must see all calls.
 type model struct {
 	logs     map[string][]pacing.Time
 	requests map[pacing.Request][]pacing.Time
-	latest   pacing.Time // that a store has told
+	latest   pacing.Time // the latest time that a store returned
 }
 
 func newModel() *model {
 	return &model{logs: map[string][]pacing.Time{}, requests: map[pacing.Request][]pacing.Time{}}
 }
 
-// remembered is what the request was granted, which a store may forget some time
-// after its latest slot.
+// remembered returns the slots that an earlier call with the same request received. A store may forget a
+// request some time after the latest slot.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
 	slots, known := m.requests[ask.Request]
@@ -31,7 +31,7 @@ func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time,
 	return slots, known
 }
 
-// opens is the slot from which on the limit allows one permit more.
+// opens returns the first slot at which the limit allows one more permit.
 func opens(log []pacing.Time, limit pacing.Limit) (at pacing.Time) {
 	if len(log) >= limit.Max {
 		at = log[len(log)-limit.Max].Add(limit.Window)
@@ -39,7 +39,7 @@ func opens(log []pacing.Time, limit pacing.Limit) (at pacing.Time) {
 	return at
 }
 
-// next is the slot of the next permit of the targets.
+// next returns the slot of the next permit of the targets.
 func (m *model) next(now pacing.Time, targets ...pacing.Target) pacing.Time {
 	at := now
 	for i := range targets {
@@ -54,7 +54,7 @@ func (m *model) next(now pacing.Time, targets ...pacing.Target) pacing.Time {
 	return at
 }
 
-// place gives permits, at most so many.
+// place adds at most most permits to the logs and returns their slots.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
 	for len(slots) < most {
 		at := m.next(now, ask.Targets...)
@@ -70,7 +70,7 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 	return slots
 }
 
-// compare is how the answer differs from what the model says; "": it does not.
+// compare returns how the grant differs from the model's prediction, or "" for an equal grant.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	now, got := grant.At, slotsOf(grant)
 	want, replayed := m.remembered(ask, grant)
@@ -79,7 +79,7 @@ func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 		return fmt.Sprintf("replayed %t", grant.Replayed)
 	case !replayed:
 		most := ask.Permits
-		if grant.More { // as far as one step goes
+		if grant.More { // the part of the ask that one step grants
 			most = min(most, grant.Granted)
 		}
 		want = m.place(now, ask, most)
@@ -104,7 +104,7 @@ func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// because reports whether the answer's reason for the next slot is one.
+// because reports whether the grant's reason for the next slot is correct.
 func (m *model) because(now, next pacing.Time, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if next == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
 		return next == now && grant.Target == -1
@@ -137,7 +137,7 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	return ""
 }
 
-// used is how many of the newest Max slots are less than a window old.
+// used returns how many of the newest Max slots are less than a window old.
 func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	for n < min(limit.Max, len(log)) && log[len(log)-1-n].Add(limit.Window) > now {
 		n++
@@ -147,7 +147,7 @@ func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 
 func (m *model) forget(pacer string) { forgetPacer(m.logs, pacer) }
 
-// slotsOf are the slots of the grant, one by one.
+// slotsOf returns every slot of the grant.
 func slotsOf(grant *pacing.Grant) (slots []pacing.Time) {
 	for _, run := range grant.Runs {
 		for i := range run.Permits {

@@ -11,30 +11,29 @@ import (
 	"capper/internal/pacing"
 )
 
-// Oracle keeps what callers were granted and tells what must never be. It sees
-// answers alone: of those that were lost it knows nothing, which makes it no more
-// strict. It is safe for concurrent use.
+// Oracle records the grants of callers and finds grants that break a limit. It sees only received replies; a
+// lost reply cannot cause a false fault. It is safe for concurrent use.
 type Oracle struct {
 	mu       sync.Mutex
 	logs     map[string][]point
 	requests map[pacing.Request][]point
 	faults   []string
-	latest   pacing.Time // that a store has told
+	latest   pacing.Time // the latest time that a store returned
 }
 
-// point is permits of one slot.
+// point is a number of permits with the same slot.
 type point struct {
 	at      pacing.Time
 	permits int
 	limits  []pacing.Limit
 }
 
-// NewOracle has seen nothing yet.
+// NewOracle returns an oracle without grants.
 func NewOracle() *Oracle {
 	return &Oracle{logs: map[string][]point{}, requests: map[pacing.Request][]point{}}
 }
 
-// Clone is an oracle that has seen the same.
+// Clone returns a copy of the oracle.
 func (o *Oracle) Clone() *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,7 +45,7 @@ func (o *Oracle) Clone() *Oracle {
 	return c
 }
 
-// Add adds an answer.
+// Add records a grant.
 func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +60,7 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 				o.fault("a request was granted %d slots from %d on, and again %d from %d on", len(before), before[0].at,
 					len(points), points[0].at)
 			}
-			return // those were taken before
+			return // these permits were taken before
 		}
 		o.requests[ask.Request] = points
 	}
@@ -74,19 +73,19 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// over reports whether a request with the slots may have been forgotten.
+// over reports whether a store may have forgotten the request with these slots.
 func (o *Oracle) over(slots []point) bool {
 	return slots[len(slots)-1].at.Add(pacing.RememberFor) <= o.latest
 }
 
-// nameOf is of which log the target is.
+// nameOf returns the name of the target's log.
 func nameOf(t *pacing.Target) string { return t.Pacer + "/" + t.Message }
 
 func (o *Oracle) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// points are the slots of the grant, which must be as asked for.
+// points returns the slots of the grant, and reports a fault when they do not fit the ask.
 func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	total, latest := 0, grant.At
 	for _, run := range grant.Runs {
@@ -116,19 +115,19 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	return points
 }
 
-// Forget makes the oracle expect no more of what the pacer's logs had so far.
+// Forget removes the pacer's logs from the oracle.
 func (o *Oracle) Forget(pacer string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	forgetPacer(o.logs, pacer)
 }
 
-// forgetPacer removes the logs of the pacer, which have names of nameOf.
+// forgetPacer removes the pacer's logs, whose names come from nameOf.
 func forgetPacer[L any](logs map[string]L, pacer string) {
 	maps.DeleteFunc(logs, func(name string, _ L) bool { return strings.HasPrefix(name, pacer+"/") })
 }
 
-// Granted is how many permits of the target were granted.
+// Granted returns how many permits of the target were granted.
 func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,8 +137,8 @@ func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	return permits
 }
 
-// Faults are what must never be: windows that hold more than their limit, requests
-// with two grants, slots that were not asked for.
+// Faults returns all faults: windows that exceed their limit, requests with two different grants, and slots
+// outside the ask.
 func (o *Oracle) Faults() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,12 +154,12 @@ func (o *Oracle) Faults() []string {
 	return faults
 }
 
-// inOrder sorts by slots; those of one slot stay as they were seen.
+// inOrder sorts points by slot. Points with the same slot keep their order.
 func inOrder(points []point) {
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 }
 
-// limitsOf are all that the points were judged by.
+// limitsOf returns all limits that applied to the points.
 func limitsOf(points []point) (limits []pacing.Limit) {
 	for i := range points {
 		if i > 0 && &points[i].limits[0] == &points[i-1].limits[0] {
@@ -175,8 +174,8 @@ func limitsOf(points []point) (limits []pacing.Limit) {
 	return limits
 }
 
-// exceeded tells of the fullest window of points in order that ends with one that was
-// judged by the limit, if it holds more; "": none does.
+// exceeded returns a description of the fullest window that exceeds the limit, or "". The points must be in
+// order, and the window ends at a point to which the limit applied.
 func exceeded(points []point, limit pacing.Limit) (fault string) {
 	within, first, most := 0, 0, limit.Max
 	for i := range points {
@@ -194,9 +193,8 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 	return fault
 }
 
-// Share is how much of what the target's limits allow was granted: beside Max in each
-// window, from the first slot to as many windows' permits later as there are. That is
-// of the limit that allows least; windows is how many of its windows were counted.
+// Share returns which part of the allowed permits was granted, for the limit of the target that allows the
+// fewest. Share leaves out the first window and counts whole windows; windows is their number.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -216,7 +214,7 @@ func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	return share, windows
 }
 
-// holder is the slot of the permit of a number, from 0.
+// holder returns the slot of the permit with the given number, from 0.
 func holder(points []point, permit int) pacing.Time {
 	i := 0
 	for ; permit >= points[i].permits; i++ {

@@ -23,7 +23,7 @@ func sameRequest(f *fixture) {
 	require.Equal(f, []int{6}, f.take(ask(0, 0, one)).States[0].Used, "taken once")
 	require.Equal(f, 4, f.take(requested(ask(9, time.Minute, one), Request())).Granted)
 
-	// The limits may change in between: what was granted stays.
+	// A changed limit does not change permits that were already granted.
 	one.Limits = []pacing.Limit{{Max: 3, Window: 2 * time.Hour}}
 	require.Equal(f, 6, f.take(requested(ask(8, 5*time.Second, one, two), request)).Granted)
 
@@ -49,7 +49,7 @@ func reusedRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(3, 0, one), request)).Replayed)
 }
 
-// emptyRequest: a request that is refused can be asked again, when there is room.
+// emptyRequest checks that a refused request can be repeated successfully when permits are available.
 func emptyRequest(f *fixture) {
 	one, request := target(pacing.Limit{Max: 1, Window: time.Hour}), Request()
 	f.take(ask(1, 0, one))
@@ -60,8 +60,8 @@ func emptyRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(1, 0, one), request)).Replayed)
 }
 
-// continuedRequest: what goes on with a request of several steps is remembered whatever
-// it got, and Content tells requests apart where it is given.
+// continuedRequest checks requests of several steps. A step that continues a request is remembered even
+// without a grant, and Content distinguishes requests.
 func continuedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 1, Window: time.Hour}), target(spaced(time.Millisecond))
 	next := requested(ask(1, 0, one, two), Request())
@@ -121,7 +121,8 @@ func concurrent(f *fixture) {
 	}
 }
 
-// concurrentOrders: opposite orders would deadlock a careless store.
+// concurrentOrders takes permits of two targets in opposite orders, which would deadlock a store that locks
+// carelessly.
 func concurrentOrders(f *fixture) {
 	const most = 400
 	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}),
