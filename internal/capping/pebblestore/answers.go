@@ -8,7 +8,7 @@ import (
 	"capper/internal/messages"
 )
 
-// AddAnswers adds answers; see messages.Store. They are durable with the next sync.
+// AddAnswers adds answers to the counts; see messages.Store. The answers become durable with the next sync.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	for i := range deltas {
 		if err := ctx.Err(); err != nil {
@@ -37,7 +37,7 @@ func (c *messageCounts) add(delta *messages.Delta) error {
 	}
 	last := r.Last
 	r.Answers.Add(&delta.Answers)
-	r.Last = last // put says what it is
+	r.Last = last // put sets the time of the last call
 	batch := c.db.NewBatch()
 	defer batch.Close()
 	if err := c.put(batch, i, r, delta.Last); err != nil {

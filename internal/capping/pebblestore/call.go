@@ -16,34 +16,34 @@ import (
 	"capper/internal/trace"
 )
 
-// step decides one user of a call: it sets the call's answer for the index
-// and, when the log changes, returns dst with the entries of what it becomes
-// appended; without any, the log is removed.
+// step decides one user of a call and sets the call's result at the index. When the log changes, step
+// appends the entries of the new log to dst and returns it. A new log without entries is removed from the
+// store.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// counting is what a call counts beside the logs; the zero value is nothing.
+// counting is what a call counts besides the logs. The zero value counts nothing.
 type counting struct {
 	lives Lives
-	// tally counts what became of a user's log that changed.
+	// tally counts the change of one user's log.
 	tally func(t *Tally, before, after capping.Log)
 }
 
-// call is one Filter, Release or Merge under way. It works on copies, as its caller
-// may have given up waiting and use its slices for something else.
+// call is one Filter, Release or Merge in progress. It works on copies, because its caller may give up
+// waiting and reuse its slices.
 type call struct {
 	plan     plan
 	portions []portion
-	next     atomic.Int32 // the portion to do next
+	next     atomic.Int32 // the next portion to decide
 	step     step
 	counting counting
-	passing  bool // over logs that nobody asked for: they do not enter the cache
+	passing  bool // the call's logs do not enter the cache, because no API call asked for them
 	verdicts []capping.Verdict
 	released []capping.Released
 	merged   []capping.Merged
 	groups   []uint8
 
 	failures sync.Mutex
-	err      error // why users are unavailable, the first reason
+	err      error // the first reason why users are unavailable
 }
 
 func (c *call) begin(users []capping.UserID, step step) {
@@ -70,8 +70,8 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// run does all portions of the call, in parallel when there are several. Its
-// error means that nothing of the call may be believed.
+// run decides all portions of the call, several of them in parallel. After an error no result of the call is
+// valid.
 func (s *Store) run(ctx context.Context, c *call) error {
 	part := trace.Of(ctx).Part("judge and write")
 	defer part.End()
@@ -87,8 +87,8 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doPortions does portions until none is left, the deadline has passed or the store is
-// broken. run reports the latter two.
+// doPortions decides portions until none is left, the deadline has passed or the store is broken. run
+// reports the deadline and the broken store.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
@@ -106,15 +106,15 @@ func (s *Store) doPortions(ctx context.Context, c *call) {
 
 func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 
-// worker is the buffers of a goroutine, which it uses again and again.
+// worker holds the buffers of a goroutine for reuse.
 type worker struct {
 	reader  database.Reader
-	scratch []byte // the log that is being written
+	scratch []byte // the new log in construction
 	tally   Tally
 }
 
-// log is the user's log, empty when there is none, and whether it is from the
-// cache. It is valid until the next call or the cache's next Put.
+// log returns the user's log, empty for a user without one, and whether it came from the cache. The log is
+// valid until the next call or the cache's next Put.
 func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {
 		return log, true, nil
@@ -127,8 +127,8 @@ func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cac
 	return log, false, err
 }
 
-// decidePortion does one portion under its locks. The writes are visible to later
-// calls, and durable not yet, when the locks are given back.
+// decidePortion decides one portion under its locks. When it releases the locks, later calls see its writes,
+// but the writes are not durable yet.
 func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker) {
 	users := c.plan.sortPortion(p)
 	s.lockStripes(c, p)
@@ -151,7 +151,7 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 	}
 }
 
-// decideUser does one user, packed as in plan.
+// decideUser decides one user, packed as in plan.
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
 	user, index := capping.UserID(packed>>32), int(uint32(packed))
@@ -167,7 +167,7 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 	case changed:
 		w.scratch = value
 		if c.counting.lives != nil {
-			c.counting.tally(&w.tally, log, next) // log is gone with the next line
+			c.counting.tally(&w.tally, log, next) // log becomes invalid in the next line
 		}
 		if cached || !c.passing {
 			cache.Put(user, next)
@@ -178,7 +178,7 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 	}
 }
 
-// put makes value, which was begun with beginLog, the user's in the batch.
+// put writes the value as the user's log in the batch. The value must have been started with beginLog.
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

@@ -10,31 +10,30 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// Config is how a store is opened. Only Path is required.
+// Config holds the settings of a store. Only Path is required.
 type Config struct {
-	Path   string           // path: directory, one process at a time; beside it is a file PATH.id
-	Clock  func() time.Time // stamps sends; nil: time.Now
-	Logger *slog.Logger     // nil: none
-	// ClockBound is how far the clock may be ahead of the file system's at the
-	// start, and of what has passed since; 0: 24 hours.
+	Path   string           // path: the directory, for one process at a time; the file PATH.id lies beside it
+	Clock  func() time.Time // the clock that stamps sends; nil: time.Now
+	Logger *slog.Logger     // nil: no log
+	// ClockBound is how far the clock may be ahead of the file system's time at the start plus the time since
+	// then. Zero means 24 hours.
 	ClockBound time.Duration
-	// MustExist (create: false): Open fails where no store is, instead of beginning an empty one.
+	// MustExist (create: false): Open returns an error when there is no store, instead of creating an empty one.
 	MustExist bool
-	// Registerer gets the metrics that only this store has; nil: none.
+	// Registerer registers the metrics that only this store has; nil: none.
 	Registerer prometheus.Registerer
-	// CacheBytes (cache_size) bounds what is kept in memory of logs, three quarters of it, and
-	// of the database's blocks; 0: DefaultCacheBytes. It is taken as it is needed. Buffers
-	// of writes that are on their way into files come to it, 192 MiB at most.
+	// CacheBytes (cache_size) bounds the memory for logs (three quarters) and for database blocks. Zero means
+	// DefaultCacheBytes. Memory is allocated when it is needed. Write buffers need at most 192 MiB more.
 	CacheBytes int64
-	// SweepInterval is how often the background sweep does one small step of
-	// removing dead logs, and of an upgrade; 0: one second.
+	// SweepInterval is the time between two small steps of the background sweep, which removes dead logs, and of
+	// an upgrade. Zero means one second.
 	SweepInterval time.Duration
 
-	fs          vfs.FS // of tests; nil: the disk
-	upgradeKeys int    // of tests: how many keys a step of an upgrade looks at; 0: as many as one of the sweep
+	fs          vfs.FS // for tests; nil: the disk
+	upgradeKeys int    // for tests: the number of keys in a step of an upgrade; 0: as many as in a step of the sweep
 }
 
-// DefaultCacheBytes is Config.CacheBytes where nothing is said.
+// DefaultCacheBytes is the default of Config.CacheBytes.
 const DefaultCacheBytes = 512 << 20
 
 func (c Config) withDefaults() Config {
@@ -56,7 +55,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// database is how the store's database is opened.
+// database returns the settings of the store's database.
 func (c Config) database(m *metrics) database.Config {
 	return database.Config{
 		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,

@@ -12,33 +12,33 @@ import (
 	"capper/internal/pacing"
 )
 
-// entry is a log as it is in memory, with all that is committed of it.
+// entry is a pacer's log in memory, with all committed permits.
 type entry struct {
 	key    string
 	log    pacing.Log
-	keep   pacing.Time // until when the log is kept, at least
-	stored int         // runs that are in the database as they are in memory
-	damage error       // why it cannot be read; nil: it is whole
-	weight int         // as counted by the cache
+	keep   pacing.Time // the earliest time at which the log may be removed
+	stored int         // number of runs that are equal in the database and in memory
+	damage error       // why the log cannot be read; nil: the log is intact
+	weight int         // size in bytes as the cache counts it
 }
 
-// write puts into the batch what is new in the log.
+// write adds the new parts of the log to the batch.
 func (e *entry) write(batch *pebble.Batch) {
-	// fails only for indexed batches
+	// Set returns an error only for indexed batches.
 	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs)}), nil)
-	for i := max(0, e.stored-1); i < len(e.log.Runs); i++ { // the last one may have been joined
+	for i := max(0, e.stored-1); i < len(e.log.Runs); i++ { // the last stored run may have grown
 		_ = batch.Set(runKey(e.key, e.log.Runs[i].First), pacing.AppendRun(nil, e.log.Runs[i]), nil)
 	}
 	e.stored = len(e.log.Runs)
 }
 
-// clear removes what is stored of the log, in the batch.
+// clear removes the stored log in the batch.
 func (e *entry) clear(batch *pebble.Batch) {
 	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
 	e.stored = 0
 }
 
-// load reads the log. Nothing stored is an empty log; part of one is an error.
+// load reads the log from the database. A missing log is an empty log; an incomplete log is an error.
 func (e *entry) load(db *database.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
@@ -69,7 +69,7 @@ func (e *entry) load(db *database.DB) error {
 	return e.set(head, runs)
 }
 
-// set takes over what was read.
+// set takes the decoded values into the entry.
 func (e *entry) set(head head, runs []byte) error {
 	log, err := pacing.DecodeRuns(runs, head.total)
 	if err != nil {
@@ -82,11 +82,11 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// head is what is stored of a log beside its runs.
+// head is the first stored value of a log, before its runs.
 type head struct {
-	keep  pacing.Time // until when the log is kept, at least
-	total int64       // permits that the log has ever had
-	runs  int         // how many there are
+	keep  pacing.Time // the earliest time at which the log may be removed
+	total int64       // number of permits that the log has ever had
+	runs  int         // number of runs
 }
 
 // headVersion is the first byte of a head.
@@ -116,14 +116,14 @@ func decodeHead(value []byte) (h head, err error) {
 	return h, nil
 }
 
-// damageError is that a stored value is none.
+// damageError is the error of a stored value that is invalid.
 type damageError struct{ error }
 
 func damaged(format string, arguments ...any) error {
 	return damageError{fmt.Errorf(format, arguments...)}
 }
 
-// isDamage reports whether err is one that stays.
+// isDamage reports whether err is permanent damage.
 func isDamage(err error) bool {
 	return errors.As(err, &damageError{}) || pebble.IsCorruptionError(err)
 }

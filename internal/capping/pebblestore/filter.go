@@ -9,9 +9,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Filter judges and records the users of a batch; see capping.Store. When
-// the deadline passes, all of them are unavailable: the one write to the disk
-// that would make the call durable comes last.
+// Filter judges and records the users of a batch; see capping.Store. When the deadline passes, all users are
+// unavailable, because the one disk write that makes the call durable comes last.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return fmt.Errorf("filter: %w", err)
@@ -22,7 +21,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	c := s.calls.Get().(*call)
 	c.verdicts = zeroed(c.verdicts, len(b.Users))
 	c.groups = append(c.groups[:0], b.Groups...)
-	kept := *b // Rules are not written to by anybody; Users and Groups are not used any more
+	kept := *b // Rules is never written to; Users and Groups are not used any more
 	kept.Users, kept.Groups = nil, nil
 	keep, due := s.shouldRemember(b)
 	c.begin(b.Users, judging(c, &kept))
@@ -35,7 +34,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	return err
 }
 
-// judging is the step of a batch.
+// judging returns the step that judges and records the users of a batch.
 func judging(c *call, b *capping.Batch) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		if b.At != 0 {
@@ -72,12 +71,13 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 	return s.db.Sync(ctx)
 }
 
-// countingSends counts what a batch records, if its message is counted: one that is kept is, from now on.
+// countingSends returns the counting of the sends that a batch records. It starts to count a message that is
+// remembered from this call on.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
 	switch {
-	case err != nil: // nobody is decided either
+	case err != nil: // then no user is decided either
 	case keep:
 		c.lives = s.counts.Begin(messages.Key{Message: b.Message, Channel: b.Channel}, now)
 	default:
@@ -88,12 +88,12 @@ func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 
 func wasAllowed(v capping.Verdict) bool { return v.Outcome == capping.Allowed }
 
-// promises reports whether the verdict is one that must survive a crash.
+// promises reports whether the verdict must survive a crash.
 func promises(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
 
-// Release removes a message's sends; see capping.Store.
+// Release removes a message's sends from the users' logs; see capping.Store.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {
@@ -110,7 +110,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
-		return s.db.Sync(ctx) // what is absent may have been released by a call that is not durable yet
+		return s.db.Sync(ctx) // a missing send may have been released by a call that is not durable yet
 	})
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
@@ -121,7 +121,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return err
 }
 
-// releasing is the step of a release.
+// releasing returns the step that removes the token's sends from a user's log.
 func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token)
@@ -133,7 +133,7 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	}
 }
 
-// countingReleases counts what a release gives back.
+// countingReleases returns the counting of the sends that a release removes.
 func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
 	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
 		for i := range before.Len() {
@@ -144,7 +144,7 @@ func (s *Store) countingReleases(channel capping.Channel, token capping.Token) c
 	}}
 }
 
-// Erase removes the user's log, also one that cannot be read.
+// Erase removes the user's log, even an unreadable log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	err := s.db.Write(ctx, func() error {
 		if err := s.db.Broken(); err != nil {
@@ -167,12 +167,12 @@ func (s *Store) erase(user capping.UserID) {
 	stripe.cache.Drop(user)
 	batch := s.db.NewBatch()
 	defer batch.Close()
-	_, _ = s.stored(user) // finds out whether its block is damaged
+	_, _ = s.stored(user) // finds out whether the user's block is damaged
 	s.db.Put(batch, user, nil)
 	s.db.Commit(batch)
 }
 
-// stored is a copy of what is stored of the user; nil: nothing.
+// stored returns a copy of the user's stored value, or nil without one.
 func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	w := s.workers.Get().(*worker)
 	defer s.workers.Put(w)
@@ -181,7 +181,7 @@ func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	return slices.Clone(value), err
 }
 
-// Log is the user's log; see capping.Store.
+// Log returns the user's log; see capping.Store.
 func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	var found capping.Log
 	err := s.db.Read(ctx, func() error {

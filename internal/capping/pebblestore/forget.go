@@ -12,13 +12,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// lives are how the keys of pacers' logs begin, by name: with 0, and after a pacer has been
-// forgotten with a number above all others. So the logs that it has then lie behind
-// all that there were, and are read without touching a damaged block in which those before
-// are.
+// lives maps a pacer's name to the number at the start of its log keys. The number is 0, and grows beyond
+// all others each time the pacer is forgotten. The new logs then lie behind all old ones, so that reads of
+// them touch no damaged block of old logs.
 type lives map[string]uint32
 
-// lifeKey is where a pacer's life stands. It is never removed.
+// lifeKey returns the key of a pacer's current life. The key is never removed.
 func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
 
 const lifePrefix = "\x00pacer "
@@ -40,11 +39,10 @@ func loadLives(db *database.DB) (lives, error) {
 	return l, it.Error()
 }
 
-// next is a life that nobody has had.
+// next returns a number that no life has had.
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
-// ForgetPacer removes the logs of a pacer, also those that cannot be read; see
-// pacing.Store.
+// ForgetPacer removes the logs of a pacer, even unreadable ones; see pacing.Store.
 func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer string) error {
 	err := l.db.Write(ctx, func() error {
 		if err := l.forget(pacer); err != nil {

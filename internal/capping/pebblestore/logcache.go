@@ -8,46 +8,43 @@ import (
 	"capper/internal/capping"
 )
 
-// Cache keeps the logs of some users of one stripe, so that deciding needs
-// no look into the database. It is written through: a log in it is the newest.
-// It belongs to the holder of the stripe's lock.
+// logCache holds the logs of some users of one stripe, so that decisions need no database read. The cache is
+// written through: a cached log is the newest. The holder of the stripe's lock owns the cache.
 //
-// Items lie one behind the other in slabs of one size; nothing in them is
-// a pointer that the garbage collector would follow. When all slabs are
-// full the oldest is emptied, whatever is in it.
+// Items are stored one after the other in slabs of equal size, without pointers that the garbage collector
+// must follow. When all slabs are full, the cache empties the oldest slab.
 type logCache struct {
-	// slots is a hash table with linear probing of 1 + the position of a
-	// item, slab × slabSize + offset; 0: free.
+	// slots is a hash table with linear probing. A value is 1 + the position of an item (slab × slabSize +
+	// offset); 0 is a free slot.
 	slots   []uint32
-	seed    uint32 // of the hash, so that no choice of ids meets in one slot
+	seed    uint32 // seed of the hash, so that chosen ids cannot collide in one slot
 	users   int
 	slabs   [][]byte
-	most    int // slabs
-	current int // the slab that is being filled
-	used    int // bytes of it
+	most    int // largest number of slabs
+	current int // index of the slab that is being filled
+	used    int // used bytes of the current slab
 }
 
 const (
 	slabSize   = 32 << 10
-	itemHeader = 6                      // user (4), entries (1), room for entries (1)
+	itemHeader = 6                      // user (4), number of entries (1), capacity in entries (1)
 	cachedLog  = 60 * capping.EntrySize // longer logs are not cached
-	roomStep   = 2                      // room grows by so many entries, so that most sends fit where the log is
+	roomStep   = 2                      // step of the capacity in entries, so that most sends need no move
 )
 
-// slabsFor is how many slabs fit into so many bytes, a sixth of which
-// the slots take.
+// slabsFor returns how many slabs fit into the given bytes. The slots take a sixth of the bytes.
 func slabsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
 }
 
-// New is an empty cache of so many bytes.
+// newLogCache returns an empty cache of the given size in bytes.
 func newLogCache(bytes int64) logCache { return newLogCacheOf(slabsFor(bytes)) }
 
 func newLogCacheOf(slabs int) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32()}
 }
 
-// Log is the user's log and whether it is cached. It is valid until the next Put.
+// Log returns the user's log and whether it is cached. The log is valid until the next Put.
 func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -57,7 +54,7 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[itemHeader : itemHeader+int(item[4])*capping.EntrySize]), true
 }
 
-// item is the item of a slot's value.
+// item returns the item of a slot's value.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]
@@ -65,8 +62,7 @@ func (c *logCache) item(slot uint32) []byte {
 
 func userOf(item []byte) capping.UserID { return binary.LittleEndian.Uint32(item) }
 
-// Put makes log the user's cached log. It copies. Empty and long logs are not
-// cached: they leave the cache.
+// Put stores a copy of log as the user's cached log. Empty and long logs are removed from the cache instead.
 func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	if len(log) == 0 || len(log) > cachedLog {
 		c.Drop(user)
@@ -81,7 +77,7 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 		}
 	}
 	room := (n + roomStep - 1) / roomStep * roomStep
-	at := c.reserve(itemHeader + room*capping.EntrySize) // may drop items, also the user's old one
+	at := c.reserve(itemHeader + room*capping.EntrySize) // may drop items, including the user's old one
 	item := c.item(at)
 	binary.LittleEndian.PutUint32(item, user)
 	item[4], item[5] = byte(n), byte(room)
@@ -89,7 +85,7 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// reserve finds room for an item of so many bytes.
+// reserve allocates space for an item of the given size.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -99,7 +95,7 @@ func (c *logCache) reserve(size int) (slot uint32) {
 	return at + 1
 }
 
-// beginSlab begins a slab: a new one, or the oldest, emptied.
+// beginSlab starts a new slab, or empties and reuses the oldest one.
 func (c *logCache) beginSlab() {
 	if len(c.slabs) < c.most {
 		c.slabs = append(c.slabs, make([]byte, slabSize))
@@ -117,7 +113,7 @@ func (c *logCache) beginSlab() {
 	clear(slab)
 }
 
-// find is the user's slot, or the free one where it would be.
+// find returns the user's slot, or the free slot where the user would be.
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
@@ -158,15 +154,14 @@ func (c *logCache) grow() {
 	}
 }
 
-// Drop forgets the user's log.
+// Drop removes the user's log from the cache.
 func (c *logCache) Drop(user capping.UserID) {
 	if slot, ok := c.find(user); ok {
 		c.freeSlot(slot)
 	}
 }
 
-// freeSlot empties a slot and moves later ones of its run up, so that no search
-// ends too early.
+// freeSlot empties a slot and moves later slots of its run up, so that no search ends too early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Merge unites the logs of the users with those that were recorded elsewhere; see
-// capping.Merger. When the deadline passes, nobody is done, as with Filter.
+// Merge unites the users' logs with logs from another system; see capping.Merger. When the deadline passes,
+// no user is done, as in Filter.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return fmt.Errorf("merge: %w", err)
@@ -33,7 +33,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	return err
 }
 
-// cloned is copies of the logs.
+// cloned returns copies of the logs.
 func cloned(logs []capping.Log) []capping.Log {
 	size := 0
 	for _, log := range logs {
@@ -66,10 +66,10 @@ func (s *Store) merge(ctx context.Context, c *call, m *capping.Merge) error {
 			return err
 		}
 	}
-	return s.db.Sync(ctx) // what was there already may be of a call that is not durable yet
+	return s.db.Sync(ctx) // an existing send may come from a call that is not durable yet
 }
 
-// merging is the step of a merge.
+// merging returns the step that unites a user's log with the given one.
 func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, added := log.Union(dst, logs[index], now-capping.Instant(retention.Milliseconds()))
@@ -78,7 +78,7 @@ func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	}
 }
 
-// countingMerged counts, of the messages that are named, the entries that were not there before.
+// countingMerged returns the counting of the entries that a merge adds, for the messages in m.
 func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -110,10 +110,10 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	return c, nil
 }
 
-// membersOf tells of the very entries of the log whether it has them: of a log that was united with
-// others, what was there before has its time still.
+// membersOf returns a function that reports whether the log contains an entry with the same time, channel
+// and token. A union keeps the times of existing entries.
 func membersOf(log capping.Log) func(capping.Entry) bool {
-	if log.Len() <= 32 { // looking through so many is cheaper than a set
+	if log.Len() <= 32 { // a search among so few is faster than a hash set
 		return func(e capping.Entry) bool {
 			for i := range log.Len() {
 				if log.Entry(i) == e {

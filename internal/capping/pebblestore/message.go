@@ -12,14 +12,15 @@ import (
 	"capper/internal/messages"
 )
 
-// shouldRemember reports whether the batch's message is to be remembered, and its sends counted; and
-// whether its text should be stored now.
+// shouldRemember reports whether the store remembers the batch's message and counts its sends (keep), and
+// whether to write its text now (due).
 func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	keep = len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
 	return keep, keep && s.memory.Due(b)
 }
 
-// remember writes messages, for as long as sends are kept that are recorded now. They are durable with the next sync.
+// remember writes messages that expire with the sends that are recorded now. The messages become durable
+// with the next sync.
 func (s *Store) remember(retention time.Duration, messages ...capping.Message) error {
 	now, err := s.db.Now()
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Store) remember(retention time.Duration, messages ...capping.Message) e
 	return nil
 }
 
-// Messages finds remembered messages; see capping.Store.
+// Messages returns the remembered messages of the tokens; see capping.Store.
 func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	tokens = slices.Clone(tokens)
 	found := make(map[capping.Token]capping.Message, len(tokens))
@@ -61,7 +62,7 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	return found, nil
 }
 
-// message is the remembered message; one without an ID when there is none.
+// message returns the remembered message of a token. An unknown token returns a message without an ID.
 func (s *Store) message(token capping.Token) (capping.Message, error) {
 	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
 		value, err := s.db.Lookup(messageKey(kind, token))
@@ -82,11 +83,11 @@ func (s *Store) message(token capping.Token) (capping.Message, error) {
 	return capping.Message{}, nil
 }
 
-// messageKey is where a message of a kind is remembered.
+// messageKey returns the key of a message of the given kind.
 func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
 
-// keyKind is where the message is remembered. Those with a namespace lie apart,
-// where a program that knows of none does not look.
+// keyKind returns the kind of key under which the message is stored. Messages with a namespace have their
+// own kind, which programs without namespaces do not read.
 func keyKind(m capping.Message) byte {
 	if m.Namespace == "" {
 		return database.KeyMessage
@@ -94,9 +95,8 @@ func keyKind(m capping.Message) byte {
 	return database.KeyNamed
 }
 
-// encodeMessage makes a message's value: the instant from which it is forgotten
-// (8, big endian) and the message's text. Its first byte is 0, so that a later
-// format has another one there.
+// encodeMessage returns a message's value: the instant of expiry (8, big endian) and the message's text. The
+// first byte is 0, so that a later format can use another first byte.
 func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 	text := m.Text()
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
@@ -116,7 +116,7 @@ func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, er
 
 // AddAnswers adds answers to the counts; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
-	deltas = slices.Clone(deltas) // their maps are not changed by anybody
+	deltas = slices.Clone(deltas) // nobody changes the maps of the deltas
 	err := s.db.Write(ctx, func() error {
 		if err := s.counts.AddAnswers(ctx, deltas); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return nil
 }
 
-// ListMessages returns those of the latest calls; see messages.Store.
+// ListMessages returns the messages with the latest calls; see messages.Store.
 func (s *Store) ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
 	[]messages.Counts, bool, error) {
 	var found []messages.Counts
@@ -144,7 +144,7 @@ func (s *Store) ListMessages(ctx context.Context, since capping.Instant, most in
 	return found, more, nil
 }
 
-// MessageCounts is the message's, one for each channel; see messages.Store.
+// MessageCounts returns the counts of the message, one for each channel; see messages.Store.
 func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	var found []messages.Counts
 	err := s.db.Read(ctx, func() (err error) {

@@ -10,22 +10,22 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// Counts are the counts of all campaigns. They are safe for concurrent use.
+// messageCounts keeps the counts of all messages. It is safe for concurrent use.
 type messageCounts struct {
 	db     *database.DB
 	logger *slog.Logger
-	told   sync.Once // that something cannot be read
+	told   sync.Once // logs once that a count cannot be read
 
-	mu    sync.Mutex // over what follows, and over records and the list
+	mu    sync.Mutex // protects the fields below, and the records and the list in the database
 	known map[id]known
 }
 
-// New is the counts of an open database.
+// newMessages returns the counts of an open database.
 func newMessages(db *database.DB, logger *slog.Logger) *messageCounts {
 	return &messageCounts{db: db, logger: logger, known: make(map[id]known)}
 }
 
-// noteUnreadable tells that counts cannot be read, which no call fails for.
+// noteUnreadable logs once that counts cannot be read. No call fails because of this.
 func (c *messageCounts) noteUnreadable(err error) {
 	c.told.Do(func() {
 		c.logger.Error("counts of a message cannot be read: the message is still decided, but no longer counted",
@@ -33,8 +33,8 @@ func (c *messageCounts) noteUnreadable(err error) {
 	})
 }
 
-// each calls yield with each key that begins with the prefix, until an error. Both slices
-// are valid until yield returns.
+// each calls yield for each key that begins with the prefix, until an error. Key and value are valid until
+// yield returns.
 func (c *messageCounts) each(prefix []byte, yield func(key, value []byte) error) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: database.After(prefix)})
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"capper/internal/messages"
 )
 
-// What keys begin with. They lie behind all other keys of database.KeyMeta, which have
-// names in letters.
+// The prefixes of the keys of counts. These keys lie behind all other keys of database.KeyMeta, whose names
+// are letters.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}
 	listPrefix   = []byte{database.KeyMeta, 0xFF, 3}
 )
 
-// id is a campaign as keys name it.
+// id identifies a message on a channel in keys.
 type id struct {
 	token   capping.Token
 	channel capping.Channel
@@ -30,17 +30,17 @@ const idSize = len(capping.Token{}) + 1
 
 func (i id) appendTo(key []byte) []byte { return append(append(key, i.token[:]...), byte(i.channel)) }
 
-// idAt is the id at the start of b, which has idSize bytes at least.
+// idAt returns the id at the start of b, which must have at least idSize bytes.
 func idAt(b []byte) id { return id{capping.Token(b), capping.Channel(b[idSize-1])} }
 
 func recordKey(i id) []byte { return i.appendTo(slices.Clone(recordPrefix)) }
 
-// sendsKey is what the keys of a life's sends begin with.
+// sendsKey returns the prefix of the keys that count a life's sends.
 func sendsKey(i id, life capping.Instant) []byte {
 	return binary.BigEndian.AppendUint64(i.appendTo(slices.Clone(sendsPrefix)), uint64(life))
 }
 
-// minute is an instant, as the list is in order of.
+// minute returns the instant in minutes, the sort order of the list.
 func minute(at capping.Instant) int64 { return int64(max(at, 0)) / 60_000 }
 
 func listKey(at capping.Instant, i id) []byte {
@@ -48,7 +48,7 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// listed is the campaign of a key of the list, and its minute.
+// listed returns the id and the minute in a key of the list.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)
 	if !ok || len(rest) != 5+idSize {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/messages"
 )
 
-// MessageCounts is the message's campaigns; see messages.Store.
+// MessageCounts returns the counts of the message, one for each channel; see messages.Store.
 func (c *messageCounts) MessageCounts(message capping.Message) (found []messages.Counts, err error) {
 	token := message.Token()
 	prefix := recordKey(id{token: token})[:len(recordPrefix)+len(token)]
@@ -37,21 +37,21 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 		return messages.Counts{}, fmt.Errorf("message %q: %w", r.Message, err)
 	}
 	answers := r.Answers
-	// that the record was begun, by what brought sends of elsewhere, is no call that was answered
+	// A merge that created the record is not an answered call.
 	if answers.Calls == 0 {
 		answers.First = 0
 	}
 	return messages.Counts{Key: r.key(i), Sends: sends, Answers: answers}, nil
 }
 
-// listing is a walk over the list, from the latest call on.
+// listing is a walk over the list, latest call first.
 type listing struct {
 	c      *messageCounts
 	since  capping.Instant
 	most   int
 	match  func(messages.Key) bool
 	rows   []row
-	minute int64 // of the last row
+	minute int64 // the minute of the last row
 }
 
 type row struct {
@@ -59,7 +59,7 @@ type row struct {
 	*record
 }
 
-// ListMessages returns those of the latest calls; see messages.Store.
+// ListMessages returns the messages with the latest calls; see messages.Store.
 func (c *messageCounts) ListMessages(
 	ctx context.Context,
 	since capping.Instant,
@@ -94,7 +94,7 @@ func (l *listing) walk(ctx context.Context) error {
 			continue
 		}
 		if len(l.rows) > l.most && at < l.minute {
-			break // all that is left was called before these
+			break // all remaining messages were called earlier
 		}
 		l.minute = at
 		err = errors.Join(l.add(i), ctx.Err())
@@ -102,7 +102,8 @@ func (l *listing) walk(ctx context.Context) error {
 	return errors.Join(err, it.Close())
 }
 
-// add adds the campaign if it is one to list. Since the walk began it may have been called again, or removed.
+// add adds the message to the result when it matches. It reads the record again, because the message may
+// have been called or removed since the walk began.
 func (l *listing) add(i id) error {
 	r, err := l.c.load(i)
 	if err != nil || r == nil {

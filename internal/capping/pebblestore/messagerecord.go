@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// record is what is stored of a campaign beside its sends.
+// record is the stored state of a message on a channel, except its numbers of sends.
 type record struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -41,7 +41,7 @@ func (r *record) key(i id) messages.Key {
 	return messages.Key{Message: capping.Message{Namespace: r.Namespace, ID: r.Message}, Channel: i.channel}
 }
 
-// load is the campaign's record; nil: there is none.
+// load returns the record of the id, or nil without one.
 func (c *messageCounts) load(i id) (*record, error) {
 	value, err := c.db.Lookup(recordKey(i))
 	if err != nil || value == nil {
@@ -50,17 +50,17 @@ func (c *messageCounts) load(i id) (*record, error) {
 	return decodeRecord(value)
 }
 
-// known is what is remembered of a record.
+// known is the cached part of a record.
 type known struct{ life, last capping.Instant }
 
-// rest is how much later than the record says the last call may have been.
+// rest is how much later than the stored time the last call may have been, in milliseconds.
 const rest = capping.Instant(3_600_000)
 
-// mostKnown bounds the records that are remembered.
+// mostKnown is the largest number of records in the cache.
 const mostKnown = 10_000
 
-// Begin is the life in which a call counts, which begins where there is none. Where that
-// cannot be found out, there is none.
+// Begin returns the life that counts a call's sends, and creates a record when there is none. When the
+// record cannot be read, Begin returns no life.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
 }
@@ -95,7 +95,7 @@ func newRecord(key messages.Key, now capping.Instant) *record {
 		Answers: messages.Answers{First: now}}
 }
 
-// put writes the record, with a call at an instant. c.mu is held.
+// put writes the record with a call at the given instant. The caller holds c.mu.
 func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
 	before := r.Last
 	r.Last = max(before, at)
@@ -116,12 +116,13 @@ func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Ins
 
 func (c *messageCounts) remember(i id, k known) {
 	if len(c.known) >= mostKnown {
-		clear(c.known) // what is needed is loaded again
+		clear(c.known) // needed records are loaded again
 	}
 	c.known[i] = k
 }
 
-// Counted are the lives of the token's campaigns on the channel; 0: on every channel and none.
+// Counted returns the lives of the token's records on the channel. Channel 0 means every channel, and sends
+// without a channel.
 func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
 		return c.Known(token, channel)
@@ -141,7 +142,8 @@ func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Li
 	return lives
 }
 
-// Known is Counted for sends on the channel alone, 0: on none.
+// Known returns the life of the token's record on the given channel only. Channel 0 means sends without a
+// channel.
 func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
 	i := id{token, channel}
 	return livesOf(i, c.life(i))
@@ -154,7 +156,7 @@ func livesOf(i id, begun capping.Instant) Lives {
 	return Lives{{i, begun}}
 }
 
-// life is that of the campaign, 0 where it is not counted.
+// life returns the begin of the id's life, or 0 when the message is not counted.
 func (c *messageCounts) life(i id) capping.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,11 +174,11 @@ func (c *messageCounts) life(i id) capping.Instant {
 	return r.Life
 }
 
-// life is a campaign that is counted, since when.
+// life is a counted message on a channel, with the instant at which its counts began.
 type life struct {
 	id
 	begun capping.Instant
 }
 
-// Lives are those of the campaigns that a call counts. None: nothing is counted.
+// Lives lists the messages that a call counts. An empty list counts nothing.
 type Lives []life

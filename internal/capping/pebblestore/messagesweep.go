@@ -10,12 +10,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// SweepFrom is where a pass of Sweep begins.
+// messagesSweepFrom returns the key at which a pass of Sweep begins.
 func messagesSweepFrom() []byte { return slices.Clone(listPrefix) }
 
-// Sweep looks at so many campaigns from a key of the list on and removes those whose
-// last call is longer ago than counts are kept. It returns where the next step begins; nil
-// when none is left that old. What it cannot read it leaves alone.
+// Sweep checks at most most messages from the given key of the list and removes those whose counts have
+// expired. It returns the key of the next step, or nil when no older message is left. It skips messages that
+// it cannot read.
 func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte, err error) {
 	horizon := now - capping.Instant(keep.Milliseconds())
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: listKey(max(horizon, 0), id{})})
@@ -41,7 +41,7 @@ func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep t
 	return next, nil
 }
 
-// remove removes a campaign that was not called since the horizon.
+// remove removes a message that was not called after the horizon.
 func (c *messageCounts) remove(i id, horizon capping.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are those that only this store has; calls are counted by package measure.
+// metrics holds the metrics that only this store has. Package measure counts the calls.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }
@@ -19,7 +19,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// register makes the metrics known.
+// register registers the metrics. A nil registerer is allowed.
 func (m *metrics) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// cache keeps the logs that were used last. What is in it is committed, so that
-// any of them may be dropped at any time.
+// pacerCache holds the most recently used logs of pacers. Every log in the cache is committed, so that any
+// log may be dropped at any time.
 type pacerCache struct {
-	most   int // bytes, about
+	most   int // approximate largest size in bytes
 	used   int
 	logs   map[string]*list.Element // of *entry, by key
-	recent *list.List               // the one used last is the first
+	recent *list.List               // most recently used first
 }
 
-// cacheBytes bounds the logs in memory: all of a few hundred pacers, whatever is in
-// them.
+// cacheBytes bounds the memory of cached pacer logs. It holds all logs of a few hundred pacers, whatever
+// their content.
 const cacheBytes = 32 << 20
 
-// What a run and a log take in memory, about.
+// The approximate memory of a run and of a log in bytes.
 const (
 	runBytes   = 32
 	entryBytes = 400
@@ -28,7 +28,7 @@ func newPacerCache(most int) pacerCache {
 	return pacerCache{most: most, logs: make(map[string]*list.Element), recent: list.New()}
 }
 
-// entry is the log with the key; nil: it is not in memory.
+// entry returns the log with the key, or nil when it is not cached.
 func (c *pacerCache) entry(key []byte) *entry {
 	element := c.logs[string(key)]
 	if element == nil {
@@ -43,14 +43,14 @@ func (c *pacerCache) put(e *entry) {
 	c.weigh(e)
 }
 
-// weigh counts what the log takes.
+// weigh updates the size of the log and of the cache.
 func (c *pacerCache) weigh(e *entry) {
 	c.used -= e.weight
 	e.weight = entryBytes + runBytes*cap(e.log.Runs)
 	c.used += e.weight
 }
 
-// shrink drops the logs that were not used for the longest time, while there are too many.
+// shrink drops the least recently used logs while the cache is too large.
 func (c *pacerCache) shrink() {
 	for c.used > c.most {
 		c.remove(c.recent.Back())

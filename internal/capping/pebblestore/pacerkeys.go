@@ -8,20 +8,20 @@ import (
 	"capper/internal/pacing"
 )
 
-// firstSize is the length of a run's number in its key: that of its first permit, as at the
-// end of an encoded run.
+// firstSize is the length of a run's number in its key in bytes. The number is that of the run's first
+// permit.
 const firstSize = 6
 
-// pacerKey is what all keys of a pacer's logs begin with, in one of its lives.
+// pacerKey returns the prefix of all keys of a pacer's logs in one life.
 func pacerKey(life uint32, pacer string) ([]byte, error) {
 	return appendText(binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life), pacer)
 }
 
-// lifeSize is the length of a life in a key.
+// lifeSize is the length of a life in a key in bytes.
 const lifeSize = 4
 
-// logKey is where a log's head is, and what the keys of its runs begin with. No key of
-// another log begins with it.
+// logKey returns the key of a log's head, which is also the prefix of its runs' keys. No key of another log
+// begins with it.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {
@@ -30,7 +30,7 @@ func logKey(life uint32, pacer, message string) ([]byte, error) {
 	return appendText(key, message)
 }
 
-// appendText appends the text's length (1) and the text.
+// appendText appends the text's length (1) and the text to the key.
 func appendText(key []byte, text string) ([]byte, error) {
 	if len(text) > 255 {
 		return nil, fmt.Errorf("pacer name has %d bytes and must have at most 255", len(text))
@@ -38,7 +38,7 @@ func appendText(key []byte, text string) ([]byte, error) {
 	return append(append(key, byte(len(text))), text...), nil
 }
 
-// runKey is where the run is whose first permit has the number.
+// runKey returns the key of the run whose first permit has the given number.
 func runKey(log string, first int64) []byte {
 	number := binary.BigEndian.AppendUint64(nil, uint64(first))
 	return append([]byte(log), number[8-firstSize:]...)
@@ -46,7 +46,7 @@ func runKey(log string, first int64) []byte {
 
 func requestKey(r pacing.Request) []byte { return append([]byte{database.KeyRequest}, r[:]...) }
 
-// logOf is the key of the log that a key belongs to; nil: none.
+// pacerLogOf returns the key of the log to which a key belongs, or nil for another key.
 func pacerLogOf(key []byte) []byte {
 	at := 1 + lifeSize
 	for range 2 {

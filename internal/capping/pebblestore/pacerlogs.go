@@ -11,35 +11,35 @@ import (
 	"capper/internal/pacing"
 )
 
-// Logs are the logs of all pacers. They are safe for concurrent use.
+// pacerLogs keeps the logs of all pacers. It is safe for concurrent use.
 type pacerLogs struct {
 	db *database.DB
 
-	mu    sync.Mutex // over what follows, and over all keys of pacers
+	mu    sync.Mutex // protects the fields below, and all keys of pacers in the database
 	cache pacerCache
 	lives lives
 }
 
 var _ pacing.Store = (*pacerLogs)(nil)
 
-// New is the logs of an open database.
+// openPacerLogs returns the pacer logs of an open database.
 func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	lives, err := loadLives(db)
 	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives}, err
 }
 
-// TakePermits places the permits of the ask; see pacing.Store.
+// TakePermits places the permits of the ask into the logs of its targets; see pacing.Store.
 func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	if err := ask.Check(); err != nil {
 		return pacing.Grant{}, fmt.Errorf("take permits: %w", err)
 	}
-	kept := clone(ask) // its caller may have given up waiting, and use it for something else
+	kept := clone(ask) // the caller may stop waiting and reuse the ask
 	var grant pacing.Grant
 	err := l.db.Write(ctx, func() (err error) {
 		if grant, err = l.take(ctx, kept); err != nil || grant.Granted == 0 {
 			return err
 		}
-		return l.db.Sync(ctx) // also of what a request was granted before: that may not be durable yet
+		return l.db.Sync(ctx) // also for a repeated request, whose first grant may not be durable yet
 	})
 	var reused *pacing.ReuseError
 	switch {
@@ -60,7 +60,7 @@ func clone(ask *pacing.Ask) *pacing.Ask {
 	return &c
 }
 
-// take places and commits.
+// take places permits and commits them without a sync.
 func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []
 	return grant
 }
 
-// entries are the logs of the ask's targets.
+// entries returns the logs of the ask's targets.
 func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	entries := make([]*entry, len(ask.Targets))
 	for i, target := range ask.Targets {
@@ -134,7 +134,7 @@ func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	return entries, nil
 }
 
-// entry is a log, from the cache or else from the database.
+// entry returns a log from the cache or the database.
 func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	key, err := logKey(l.lives[pacer], pacer, message)
 	if err != nil {
@@ -148,7 +148,7 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 		err = fmt.Errorf("log of pacer %q cannot be read; reset it with DELETE /v1/pacers/%s: %w", pacer, pacer,
 			err)
 		if !isDamage(err) {
-			return nil, err // it may be read another time
+			return nil, err // a later read may succeed
 		}
 		e.damage = err
 		l.db.NotePacerUnreadable(e.key, err)
@@ -157,8 +157,8 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	return e, e.damage
 }
 
-// record writes what was placed, and the request. It is visible to later calls, and
-// durable with the next sync.
+// record writes the placed permits and the request. Later calls see them at once; they become durable with
+// the next sync.
 func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
 	batch := l.db.NewBatch()
 	defer batch.Close()
@@ -175,7 +175,7 @@ func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Plac
 		e.write(batch)
 		l.cache.weigh(e)
 	}
-	if merged { // the next slot may be a later one
+	if merged { // a merge may have moved the next slot
 		next := pacing.Place(now, &pacing.Ask{Targets: ask.Targets}, logsOf(entries))
 		placed.Next, placed.Target, placed.Limit = next.Next, next.Target, next.Limit
 	}

@@ -9,10 +9,10 @@ import (
 	"capper/internal/pacing"
 )
 
-// recordsKey is where the numbers of records stand.
+// recordsKey is the key of the numbers of records.
 var recordsKey = []byte("\x00records")
 
-// storedGroup is a group of records as it is stored.
+// storedGroup is the stored form of a group of records.
 type storedGroup struct {
 	Client  string `json:"client"`
 	Kind    string `json:"kind"`
@@ -54,12 +54,12 @@ func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (has bool
 	return has, err
 }
 
-// AddRecords adds to the numbers of records; see pacing.RecordStore. Without any it only reads.
+// AddRecords adds to the numbers of records; see pacing.RecordStore. With an empty map it only reads.
 func (l *pacerLogs) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
 	var groups map[pacing.RecordGroup]int
-	kept := make(map[pacing.RecordGroup]int, len(added)) // the caller may have given up waiting
+	kept := make(map[pacing.RecordGroup]int, len(added)) // the caller may stop waiting and reuse the map
 	for group, n := range added {
 		kept[group] = n
 	}
@@ -108,7 +108,7 @@ func encodeRecords(groups map[pacing.RecordGroup]int) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// decodeRecords reads the numbers of the groups that have not expired.
+// decodeRecords returns the numbers of the groups that have not expired.
 func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, error) {
 	var list []storedGroup
 	if value != nil {

@@ -13,12 +13,11 @@ import (
 	"capper/internal/pacing"
 )
 
-// SweepFrom is where a pass of Sweep begins.
+// pacersSweepFrom returns the key at which a pass of Sweep begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep looks at so many logs and requests from a key on and removes those that are
-// past. It returns where the next step begins; nil after the last one. What it
-// cannot read it leaves alone.
+// Sweep checks at most most pacer logs and requests from the given key and removes the expired ones. It
+// returns the key of the next step, or nil after the last one. It skips what it cannot read.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {
@@ -33,7 +32,7 @@ func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	batch := l.db.NewBatch()
 	defer batch.Close()
 	for _, key := range past {
-		value, err := l.db.Lookup(key) // a call may have written it
+		value, err := l.db.Lookup(key) // a call may have written the key since
 		if err != nil || value == nil || !isPast(key, value, now) {
 			continue
 		}
@@ -53,7 +52,7 @@ func (l *pacerLogs) now() (pacing.Time, error) {
 	return pacing.TimeOf(at), err
 }
 
-// findPast lists the keys of what is past: of logs those of their heads.
+// findPast returns the keys of expired requests and of the heads of expired logs.
 func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, next []byte, err error) {
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.PacerEnd}})
 	if err != nil {
@@ -70,7 +69,7 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 			past = append(past, key)
 		}
 		if isHead(key) {
-			ok = it.SeekGE(database.After(key)) // past its runs
+			ok = it.SeekGE(database.After(key)) // skip the log's runs
 		} else {
 			ok = it.Next()
 		}
@@ -83,8 +82,8 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage is where the sweep goes on when what is behind a key cannot be read: at the
-// first logs, or at those of the next life.
+// behindDamage returns the key at which the sweep continues behind an unreadable key: the first log, or the
+// logs of the next life.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}
@@ -103,8 +102,7 @@ func (l *pacerLogs) behindDamage(key []byte) []byte {
 // isHead reports whether the key is that of a log's head.
 func isHead(key []byte) bool { return key[0] == database.KeyPacer && bytes.Equal(pacerLogOf(key), key) }
 
-// isPast reports whether the value is that of a log's head or a request, and neither
-// is asked for any more.
+// isPast reports whether the value is a log's head or a request that has expired.
 func isPast(key, value []byte, now pacing.Time) bool {
 	if key[0] == database.KeyRequest {
 		expires, err := decodeExpiry(value)

@@ -6,14 +6,13 @@ import (
 	"capper/internal/capping"
 )
 
-// plan is the users of a call arranged by stripe, each as user<<32 | its index in
-// the call.
+// plan holds the users of a call sorted by stripe. Each element is user<<32 | the user's index in the call.
 type plan struct {
 	users  []uint64
-	starts [stripeCount + 1]int32 // users of stripe s are users[starts[s]:starts[s+1]]
+	starts [stripeCount + 1]int32 // the users of stripe s are users[starts[s]:starts[s+1]]
 }
 
-// arrange makes the plan that of these users.
+// arrange makes p the plan of the given users.
 func (p *plan) arrange(users []capping.UserID) {
 	p.users = slices.Grow(p.users[:0], len(users))[:len(users)]
 	clear(p.starts[:])
@@ -31,22 +30,21 @@ func (p *plan) arrange(users []capping.UserID) {
 	}
 }
 
-// portion is the users of the stripes from first up to but not including last.
+// portion is the users of the stripes from first up to, but not including, last.
 type portion struct{ first, last int }
 
-// portionUsers is how many users are decided before the locks are given back,
-// about. It bounds how long a call for one user waits for a large one.
+// portionUsers is the approximate number of users that are decided under one hold of the locks. It bounds
+// how long a call for one user waits for a large call.
 const portionUsers = 1024
 
-// sortPortion sorts and returns the users of a portion, by id, which is the order of
-// the database.
+// sortPortion sorts the users of a portion by id and returns them. The database has the same order.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)
 	return users
 }
 
-// portions appends to dst the portions of the plan, each of at least one user.
+// portions appends to dst the portions of the plan, each with at least one user.
 func (p *plan) portions(dst []portion) []portion {
 	first := 0
 	for s := range stripeCount {

@@ -9,8 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// A request's value: version (1), the time from which on it is forgotten (8), what
-// it was granted.
+// The value of a request: version (1), time of expiry (8), grant.
 const (
 	requestVersion = 1
 	requestHeader  = 1 + 8
@@ -38,7 +37,7 @@ func decodeExpiry(value []byte) (pacing.Time, error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// remembered is what the request was granted; nil: it is not remembered.
+// remembered returns the grant of the request, or nil when the request is not remembered.
 func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Remembered, error) {
 	if ask.Request == (pacing.Request{}) {
 		return nil, nil
@@ -61,6 +60,6 @@ func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Rememb
 
 func remember(batch *pebble.Batch, now pacing.Time, ask *pacing.Ask, placed *pacing.Placed) {
 	grant := &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
-	// fails only for indexed batches
+	// Set returns an error only for indexed batches.
 	_ = batch.Set(requestKey(ask.Request), encodeRequest(now.Add(ask.MaxWait+pacing.RememberFor), grant), nil)
 }

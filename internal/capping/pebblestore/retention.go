@@ -11,34 +11,32 @@ import (
 )
 
 var (
-	retentionKey  = []byte("\x00retention")  // of the policy in force, as earlier versions read it
-	retentionsKey = []byte("\x00retentions") // of those that were in force, too
+	retentionKey  = []byte("\x00retention")  // of the policy in force; earlier versions read this key
+	retentionsKey = []byte("\x00retentions") // of the policy in force and of earlier policies
 )
 
-// retention is for how long a policy keeps sends, and until when it was in
-// force, at the latest.
+// retention is how long a policy keeps sends, with the latest time at which the policy was in force.
 type retention struct {
 	millis int64
 	until  capping.Instant
 }
 
-// passed reports whether nothing that was recorded while the retention was in
-// force is younger than it.
+// passed reports whether every send that was recorded under this retention is older than the retention.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
-// retentions are those that can still matter: the one in force is the last,
-// and each one before it is longer and was in force until an earlier time.
+// retentions lists the retentions that can still matter. The last one is in force. Each earlier one is
+// longer, and was in force until an earlier time.
 type retentions []retention
 
 const (
-	// retentionLead is how far ahead a retention is noted as in force, so that
-	// not every call writes: what is noted is never too early.
+	// retentionLead is how far ahead a retention is noted as in force, so that not every call writes a note. A
+	// noted time is never too early.
 	retentionLead = capping.Instant(time.Hour / time.Millisecond)
-	// maxRetentions bounds the value, whatever is reloaded how often.
+	// maxRetentions bounds the stored list when configurations change often.
 	maxRetentions = 16
 )
 
-// with is the retentions when one of so many milliseconds is in force now.
+// with returns the retentions when one of the given milliseconds is in force now.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
 	kept := make(retentions, 0, len(r)+1)
@@ -51,13 +49,13 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 		}
 	}
 	if n := len(kept); n == maxRetentions {
-		kept[n-2].until = kept[n-1].until // the longer one stands for both
+		kept[n-2].until = kept[n-1].until // the longer retention stands for both
 		kept = kept[:n-1]
 	}
 	return append(kept, current)
 }
 
-// last is the retention in force; the zero value: none is known.
+// last returns the retention in force. The zero value means that none is known.
 func (r retentions) last() retention {
 	if len(r) == 0 {
 		return retention{}
@@ -65,8 +63,8 @@ func (r retentions) last() retention {
 	return r[len(r)-1]
 }
 
-// longest is the retention by which anything is forgotten now. When nobody has
-// called for longer than all of them, it is the last.
+// longest returns the retention by which the store deletes entries now. After a pause longer than all
+// retentions, it returns the last one.
 func (r retentions) longest(now capping.Instant) retention {
 	for _, old := range r {
 		if !old.passed(now) {
@@ -76,8 +74,8 @@ func (r retentions) longest(now capping.Instant) retention {
 	return r.last()
 }
 
-// warning is what operators should know: sends are kept for longer than the
-// policy in force asks for. "": they are not.
+// warning returns the text for operators when sends are kept for longer than the policy in force needs, and
+// "" otherwise.
 func (r retentions) warning(now capping.Instant) string {
 	kept, last := r.longest(now), r.last()
 	if kept.millis == last.millis {
@@ -91,15 +89,15 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the retention is the noted one, for some time to come.
+// inForce reports whether the retention is noted as in force for some time to come.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2
 }
 
-// notedRetentions is for how long the store keeps sends. Reading it is one load.
+// notedRetentions holds the store's retentions. Reading them is one atomic load.
 type notedRetentions struct {
-	mu    sync.Mutex // over changes
+	mu    sync.Mutex // protects changes
 	noted atomic.Pointer[retentions]
 }
 
@@ -110,10 +108,9 @@ func (k *notedRetentions) current() retentions {
 	return nil
 }
 
-// retain notes, for a call that records, the retention that its policy asks for,
-// and is the one by which anything is forgotten: the longest that was in force
-// within itself. A policy that looks back less far, by mistake or for a moment,
-// does not forget what the others need.
+// retain returns the retention by which the store deletes entries: the longest one that was in force
+// recently. For a recording call it also notes the retention of the call's policy. A policy with a shorter
+// retention, set by mistake or for a moment, so deletes no entry that other policies need.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -129,8 +126,8 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
 }
 
-// noteRetention shouldRemember the retention across restarts. It is in the
-// write-ahead log before whatever the call records.
+// noteRetention writes the retention to the database, so that it survives restarts. The note is in the
+// write-ahead log before the records of the call.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()
@@ -148,8 +145,8 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 	return noted, s.db.Broken()
 }
 
-// loadRetentions reads what was noted. The value of earlier versions, which
-// they go on to write, has one retention: it was in force until now.
+// loadRetentions reads the noted retentions. Earlier versions wrote one retention only, which counts as in
+// force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
@@ -173,8 +170,8 @@ func (s *Store) loadRetentions() error {
 	return nil
 }
 
-// encodeRetentions is, of each, the milliseconds (8) and the instant until when
-// it was in force (8).
+// encodeRetentions returns for each retention its milliseconds (8) and the instant until which it was in
+// force (8).
 func encodeRetentions(noted retentions) []byte {
 	var value []byte
 	for _, r := range noted {
@@ -210,7 +207,7 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention is the milliseconds of a retention value; 0 of none.
+// decodeRetention returns the milliseconds of a retention value. A nil value returns 0.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil

@@ -10,31 +10,30 @@ import (
 	"capper/internal/messages"
 )
 
-// Stripe is what a stripe of users remembers of the sends that it counted. Its owner
-// locks it.
+// Stripe caches the send counts that one stripe of users wrote. Its owner must lock it.
 type Stripe struct{ sends map[cell]*sends }
 
-// cell is where a stripe counts the sends of a campaign.
+// cell identifies the count of a message's sends within a stripe.
 type cell life
 
 type sends struct {
 	messages.Sends
-	unreadable bool // and so not added to
+	unreadable bool // an unreadable count is not increased
 }
 
-// mostCells bounds what a stripe remembers.
+// mostCells is the largest number of counts in the cache of a stripe.
 const mostCells = 64
 
-// Tally counts what a portion of a call did to the logs, by message and channel.
+// Tally counts the changes of logs in a portion of a call, by message and channel.
 type Tally []tallied
 
-// tallied is the sends of one message on one channel.
+// tallied holds the sends of one message on one channel.
 type tallied struct {
 	id
 	messages.Sends
 }
 
-// Of is the sends of the token on the channel.
+// Of returns the sends of the token on the channel, for counting.
 func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends {
 	for i := range *t {
 		if (*t)[i].channel == channel && (*t)[i].token == token {
@@ -45,8 +44,8 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds what was tallied to the counts of the stripe with the number, in the batch
-// that has it in the logs. What lives do not have is not counted.
+// Count adds a tally to the stored counts of a stripe, in the batch that also changes the logs. It counts
+// only messages in lives.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
@@ -61,7 +60,7 @@ func (c *messageCounts) count(batch *pebble.Batch, stripe *Stripe, number byte, 
 	if counted == nil {
 		counted = c.loadSends(key)
 		if stripe.sends == nil || len(stripe.sends) >= mostCells {
-			stripe.sends = make(map[cell]*sends) // what is needed is loaded again
+			stripe.sends = make(map[cell]*sends) // needed counts are loaded again
 		}
 		stripe.sends[at] = counted
 	}
@@ -88,7 +87,7 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// sum is the sends of a life, in all stripes.
+// sum returns the sends of a life over all stripes.
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)
@@ -99,7 +98,7 @@ func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	return total, err
 }
 
-// sendsVersion is the first byte of a value of sends.
+// sendsVersion is the first byte of a stored count of sends.
 const (
 	sendsVersion = 1
 	sendsSize    = 17

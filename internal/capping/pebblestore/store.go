@@ -29,7 +29,7 @@ type Store struct {
 	calls    sync.Pool // of *call
 	workers  sync.Pool // of *worker
 	retained notedRetentions
-	messages sync.Mutex // over the writing of message ids
+	messages sync.Mutex // protects the writing of message ids
 	stop     context.CancelFunc
 }
 
@@ -41,10 +41,10 @@ var (
 	_ capping.Archiver = (*Store)(nil)
 )
 
-// Open opens the store in a directory, which is made when it is absent. It
-// fails when another process has it open, when its format is unknown and when
-// the disk is full, and gives up when ctx ends. After it has given up, the
-// process should end: Pebble cannot be stopped while it is being opened.
+// Open opens the store in a directory, and creates a missing directory. It returns an error when another
+// process has the store open, when the format is unknown, when the disk is full, and when ctx ends. When
+// Open returns because ctx has ended, the process should exit: Pebble cannot be stopped while it opens a
+// database.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	s, err := open(ctx, config.withDefaults())
 	if err != nil {
@@ -87,7 +87,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// load reads what is remembered across restarts.
+// load loads the persistent state of the store.
 func (s *Store) load() (err error) {
 	s.counts = newMessages(s.db, s.logger)
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
@@ -107,12 +107,12 @@ func newStore(config Config) *Store {
 	return s
 }
 
-// ClockTolerance is 0: one process has one clock.
+// ClockTolerance returns 0, because one process has one clock.
 func (s *Store) ClockTolerance() time.Duration { return 0 }
 
-// Health is "down" when the disk has refused a write or the clock cannot be
-// right, "degraded" while no files can be made of what is in the write buffers
-// or damaged logs are known of, else "ok". It asks only what is in memory.
+// Health returns the store's state from memory, without a disk access. The state is "down" when the disk has
+// refused a write or the clock cannot be right. It is "degraded" when write buffers cannot be written to
+// tables or damaged logs are known, and "ok" otherwise.
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
@@ -134,8 +134,8 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 	return s.pacers.ForgetPacer(ctx, pacer)
 }
 
-// missing says which sends a store does not know that was put back from a backup, as long as limits
-// could see them.
+// missing returns a text about sends that a restored store does not know, while windows could still contain
+// these sends. Otherwise it returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
 	if restored == nil ||
@@ -146,16 +146,16 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// Identity is which store this is, and its newest mark: a copy of it that is older has a lower one.
+// Identity returns the store's id and its newest mark. An older copy of the store has a lower mark.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
-// Backup writes an archive of the store as it is now, while calls go on: what was answered
-// before is in it. See package backup; an error is that what was written is of no use. channels
-// are the policy's.
+// Backup writes an archive of the store's current state while calls go on. The archive contains everything
+// that was answered before the call. After an error the written bytes are useless. channels are the channels
+// of the policy.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }
-	err := s.db.Write(context.WithoutCancel(ctx), func() (err error) { // what has begun has to be ended, too
+	err := s.db.Write(context.WithoutCancel(ctx), func() (err error) { // a started copy must also be removed
 		made, end, err = s.db.Copy()
 		return err
 	})
@@ -172,10 +172,9 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 	return nil
 }
 
-// Close ends the sweep, waits for calls that nobody waits for any more, and
-// closes the database. It waits half a minute, and two seconds when the store
-// is out of service; then it leaves Pebble as it is, with the files untouched
-// from that moment on, which loses nothing that was answered.
+// Close stops the sweep, waits for calls whose caller has stopped waiting, and closes the database. It waits
+// half a minute, or two seconds when the store is out of service. After that time it stops without closing
+// Pebble and freezes the files, which loses nothing that was answered.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

@@ -6,10 +6,9 @@ import (
 	"capper/internal/capping"
 )
 
-// A stripe is a lock over the logs of its users, their cache, and what was counted of them. Runs of 256
-// neighbouring users share a stripe, so that an ascending batch reads
-// neighbouring keys together. Whoever takes several takes them in ascending
-// order.
+// stripe is a lock for the logs of some users, with their cache and their counts. Runs of 256 neighbouring
+// users share a stripe, so that an ascending batch reads neighbouring keys together. A caller that locks
+// several stripes locks them in ascending order.
 type stripe struct {
 	sync.Mutex
 	cache   logCache
@@ -21,11 +20,11 @@ const (
 	stripeRun   = 256
 )
 
-// stripeOf spreads the runs by the golden ratio, so that ids with a large
-// common step do not all meet in one stripe.
+// stripeOf returns the index of the user's stripe. Multiplying by the golden ratio spreads the runs, so that
+// ids with a large common step do not share one stripe.
 func stripeOf(user capping.UserID) int { return int(user / stripeRun * 2654435769 >> 24) }
 
-// cacheOf is the cache that the user's log may be in. The stripe is locked.
+// cacheOf returns the cache that may hold the user's log. The caller holds the stripe's lock.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[stripeOf(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {

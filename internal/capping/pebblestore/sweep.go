@@ -13,15 +13,14 @@ import (
 	"capper/internal/messages"
 )
 
-// The sweep walks over all keys, slowly, and removes the logs and message ids
-// that nobody will ask for again. A log that is written is pruned in passing;
-// the sweep is for users who are never sent to again.
+// The sweep walks slowly over all keys and removes expired logs and message ids. A write also prunes its
+// log; the sweep removes the logs of users who receive no more sends.
 const (
-	sweepKeys  = 20_000 // keys a step looks at, at most: about 10 ms
-	sweepPause = 60     // steps that are left out after a whole pass
+	sweepKeys  = 20_000 // largest number of keys in a step, about 10 ms
+	sweepPause = 60     // number of skipped steps after a whole pass
 )
 
-// keepTending does what a store needs while it is open, one step at a time.
+// keepTending runs the background work of an open store, one step at a time.
 func (s *Store) keepTending(ctx context.Context, config Config) {
 	ticker := time.NewTicker(config.SweepInterval)
 	defer ticker.Stop()
@@ -48,22 +47,22 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	}
 }
 
-// reportTending reports an error of background work, which is tried again.
+// reportTending logs an error of background work, which is retried.
 func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	if err != nil && ctx.Err() == nil {
 		s.logger.Error("background work of the embedded store failed", "work", work, "error", err.Error())
 	}
 }
 
-// sweep is how far a pass over keys is.
+// sweep is the progress of a pass over keys.
 type sweep struct {
 	start []byte
 	step  func(ctx context.Context, from []byte) (next []byte, err error)
-	next  []byte // where the next step begins; nil: at the start
-	pause int    // steps that are left out
+	next  []byte // the key of the next step; nil: the start
+	pause int    // number of steps to skip
 }
 
-// advance does the sweep's next step, if it does not rest.
+// advance runs the sweep's next step, unless the sweep pauses.
 func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	if sweep.pause--; sweep.pause >= 0 || s.db.Broken() != nil {
 		return nil
@@ -77,8 +76,8 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	return err
 }
 
-// sweepStep looks at keys from the given one on and removes what is dead. It
-// returns where the next step begins; nil after the last key.
+// sweepStep checks keys from the given one and removes expired values. It returns the key of the next step,
+// or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -98,10 +97,10 @@ func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err er
 
 type dead struct {
 	users    []capping.UserID
-	messages [][]byte // keys
+	messages [][]byte // keys of messages
 }
 
-// findDead looks at a step's worth of keys. What it cannot read it leaves alone.
+// findDead finds the expired values among the keys of one step. It skips values that it cannot read.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {
@@ -133,7 +132,7 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs removes the users' logs if they are still dead under the lock.
+// removeLogs removes the users' logs that are still expired when their lock is held.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -148,7 +147,7 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages removes the messages that are still expired under the lock.
+// removeMessages removes the messages that are still expired when the lock is held.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return
@@ -169,7 +168,7 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	s.db.Commit(batch)
 }
 
-// sweepMessages is sweepStep for the counts of campaigns, which are kept as long as logs.
+// sweepMessages runs one step of the sweep over the counts of messages, which are kept as long as logs.
 func (s *Store) sweepMessages(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -177,13 +176,13 @@ func (s *Store) sweepMessages(ctx context.Context, from []byte) (next []byte, er
 	}
 	keep := messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 	err = s.db.Rescue(ctx, func() error {
-		next, err = s.counts.Sweep(from, sweepKeys/10, now, keep) // of each, its sends are removed, too
+		next, err = s.counts.Sweep(from, sweepKeys/10, now, keep) // a step also removes each message's sends
 		return err
 	})
 	return next, err
 }
 
-// sweepPacers is sweepStep for the logs of pacers, and the requests that took of them.
+// sweepPacers runs one step of the sweep over the logs of pacers and their requests.
 func (s *Store) sweepPacers(ctx context.Context, from []byte) (next []byte, err error) {
 	err = s.db.Rescue(ctx, func() error {
 		next, err = s.pacers.Sweep(from, sweepKeys)

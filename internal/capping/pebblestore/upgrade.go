@@ -10,14 +10,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// A store in an older format is one in the newest from its opening on: what a
-// call writes is in the newest format, and what it reads may be in either. An
-// upgrade walks over all logs meanwhile, as slowly as the sweep, and rewrites
-// those that no call has written. How far it is stands in the database, in the
-// order of its writes, so that it goes on there after a crash.
+// Upgrades run while the store serves calls. From its opening on, a store in an older format counts as one
+// in the newest format: calls write the newest format and read both. The background walk over all logs, as
+// slow as the sweep, rewrites logs that no call has written. The progress is stored in the order of the
+// writes, so that the walk continues after a crash.
 
-// upgradeStep rewrites the next logs that are in an older format, of so many
-// keys.
+// upgradeStep rewrites the next logs in an older format, checking the given number of keys.
 func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	upgrade := s.db.Upgrade()
 	if upgrade == nil {
@@ -40,9 +38,8 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	})
 }
 
-// findOld looks at so many keys from the given one on, for logs in an older
-// format, and returns where the next step begins; nil after the last log. What
-// it cannot read it leaves alone.
+// findOld finds the logs in an older format among the given number of keys. It returns the key of the next
+// step, or nil after the last log. It skips logs that it cannot read.
 func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyLog + 1}})
 	if err != nil {
@@ -68,7 +65,7 @@ func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []b
 	return users, nil, nil
 }
 
-// rewrite writes the users' logs as they are, in the newest format.
+// rewrite writes the users' logs unchanged in the newest format.
 func (s *Store) rewrite(ctx context.Context, users []capping.UserID) error {
 	if len(users) == 0 {
 		return nil

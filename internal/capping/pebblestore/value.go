@@ -13,22 +13,20 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// maxLogSize is that of a log with LogBound entries in every channel, and in none.
+// maxLogSize is the size of a log with LogBound entries in every channel and without a channel, in bytes.
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
-// A log's value is the version of its format and then the log's entries as
-// package capping writes them. A value of format 1 had no version: its length is
-// a multiple of an entry's, which that of no later format may be while values of
-// format 1 are read.
+// A log's value is the version of its format followed by the entries in the format of package capping.
+// Format 1 had no version byte, so the length of its values is a multiple of EntrySize. No later format may
+// have such a length while programs read format 1.
 const (
 	logVersion  = 2
 	logHeader   = 1 // bytes before the entries
-	bareVersion = 1 // of values without a version
+	bareVersion = 1 // the version of values without a version byte
 )
 
-// decodeLog is the log that a value holds, and the version that it is written
-// in. The value of a user without sends is never written, so an empty one is
-// damage. The log shares the value's bytes.
+// decodeLog returns the log in a value and the value's format version. An empty value is an error, because a
+// user without sends has no value. The log shares the value's bytes.
 func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	log, version = capping.Log(value), bareVersion
 	if len(value)%capping.EntrySize == logHeader {
@@ -50,10 +48,10 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	return log, version, nil
 }
 
-// beginLog is dst with what stands before the entries of a log.
+// beginLog appends the bytes before a log's entries to dst.
 func beginLog(dst []byte) []byte { return append(dst, logVersion) }
 
-// entriesOf is the log of a value that was begun with beginLog; none of no value.
+// entriesOf returns the log in a value that was started with beginLog. A nil value has an empty log.
 func entriesOf(value []byte) capping.Log {
 	if len(value) <= logHeader {
 		return nil
@@ -61,8 +59,8 @@ func entriesOf(value []byte) capping.Log {
 	return value[logHeader:]
 }
 
-// Logs is up to most users from an id on who have a log, in ascending order, and their logs. An error
-// is of the first that cannot be read; nothing is returned then.
+// Logs returns at most most users with a log, from the given id in ascending order, and their logs. It
+// returns only an error when one of the logs cannot be read.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {

@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// begun are the tables that Pebble began while the database was being opened, and
-// neither ended nor removed: by name, whether the file system refused one. A manifest
-// names only tables that were ended. The zero value is none.
+// begun lists the tables that Pebble started while the database was being opened and neither finished nor
+// removed. It says for each name whether the file system refused a write. A manifest names only finished
+// tables. The zero value is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool
@@ -31,7 +31,8 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// end is for a table that was closed: Pebble uses it unless it was refused.
+// end removes a closed table from the list, because Pebble uses the table. A table with a refused write
+// stays in the list.
 func (b *begun) end(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +47,7 @@ func (b *begun) forget(name string) {
 	delete(b.tables, name)
 }
 
-// remove removes the files; that it is refused does no harm.
+// remove removes the unfinished files. An error while removing does no harm.
 func (b *begun) remove(fs vfs.FS) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

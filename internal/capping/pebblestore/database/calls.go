@@ -2,11 +2,11 @@ package database
 
 import "context"
 
-// Go runs work in the background, for which Close waits.
+// Go runs work in the background. Close waits for the work.
 func (d *DB) Go(work func()) { d.running.Go(work) }
 
-// Write runs work that writes and waits for it until the deadline of ctx or
-// the store's outage.
+// Write runs work that writes to the database. It waits for the work until the deadline of ctx, or until the
+// store is out of service.
 func (d *DB) Write(ctx context.Context, work func() error) error {
 	if err := d.Broken(); err != nil {
 		return err
@@ -14,8 +14,7 @@ func (d *DB) Write(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.writes, d.down, work)
 }
 
-// Read is Write for work that does not write: it still runs when the disk
-// has refused a write.
+// Read runs work that only reads. Unlike Write, it also runs after the disk has refused a write.
 func (d *DB) Read(ctx context.Context, work func() error) error {
 	if d.isIsolated.Load() {
 		return d.Broken()
@@ -23,8 +22,8 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// within runs work when there is a slot. Work that has begun and that nobody
-// waits for any more ends on its own, soon after it sees why.
+// within runs work when a slot is free. Work whose caller has stopped waiting ends by itself soon after it
+// notices the reason.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

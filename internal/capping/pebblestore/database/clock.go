@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// defaultClockBound is how far ahead of what is known of the time the clock
-	// may be. A machine that slept for less goes on by itself.
+	// defaultClockBound is how far the clock may be ahead of the known time. A machine that slept for less time
+	// continues without a restart.
 	defaultClockBound = 24 * time.Hour
-	// longestRest is how long a store may have been out of use before the clock
-	// is doubted and not the pause: longer than any window.
+	// longestRest is the longest plausible pause of a store, longer than any window. After a longer pause Open
+	// doubts the clock.
 	longestRest = 400 * 24 * time.Hour
 )
 
-// clockGuard knows a time that the clock must not be far ahead of: that of the
-// file system when the store was opened, or of its last mark if that is later,
-// and what has passed since by the processor's count, which nobody sets.
+// clockGuard detects a clock that is far ahead. It compares the clock with a known time: the file system's
+// time when the store was opened, or the time of the last mark when that is later, plus the time that the
+// processor's monotonic clock has counted since.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time
-	opened time.Time // of the process's own clock
+	opened time.Time // by the process's own clock
 }
 
 func (g *clockGuard) check(now capping.Instant) error {
@@ -37,13 +37,13 @@ func (g *clockGuard) check(now capping.Instant) error {
 		capping.Span(g.bound))
 }
 
-// Now is the clock's time, if an entry can be stamped with it.
+// Now returns the clock's time as an Instant, or an error when the clock must not stamp entries.
 func (d *DB) Now() (capping.Instant, error) {
 	_, now, err := d.now()
 	return now, err
 }
 
-// Time is Now, as the clock shows it.
+// Time returns the clock's time, or an error when the clock must not stamp entries.
 func (d *DB) Time() (time.Time, error) {
 	at, _, err := d.now()
 	return at, err
@@ -63,7 +63,7 @@ func (d *DB) now() (time.Time, capping.Instant, error) {
 	return at, now, nil
 }
 
-// checkRest compares the clock with the time of the last mark, at a start.
+// checkRest compares the clock with the time of the last mark when the store starts.
 func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {

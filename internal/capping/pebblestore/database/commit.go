@@ -12,16 +12,16 @@ import (
 	"capper/internal/trace"
 )
 
-// Commit makes the batch visible, and not yet durable.
+// Commit makes the batch visible to readers. The batch becomes durable with the next Sync.
 func (d *DB) Commit(batch *pebble.Batch) {
 	if err := batch.Commit(pebble.NoSync); err != nil {
-		_ = d.takeDown(err) // who called it asks Sync or Broken
+		_ = d.takeDown(err) // callers learn of the error from Sync or Broken
 	}
 	d.written.Add(1)
 }
 
-// Sync returns when everything that was committed before is durable. Calls
-// that sync at the same time share one write to the disk. The context is for the trace only.
+// Sync returns when everything that was committed before is durable. Calls that sync at the same time share
+// one write to the disk. The context is used only for the trace.
 func (d *DB) Sync(ctx context.Context) error {
 	written := d.written.Load()
 	if d.synced.Load() >= written {
@@ -43,7 +43,7 @@ func (d *DB) Sync(ctx context.Context) error {
 	}
 }
 
-// Put makes value the user's in the batch; an empty one removes what is there.
+// Put writes value as the user's value in the batch. An empty value removes the user's value.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	putValue(batch, user, value)
 	d.mend(batch, user, value)
@@ -62,20 +62,20 @@ func putValue(batch *pebble.Batch, user capping.UserID, value []byte) {
 	_ = op.Finish()
 }
 
-// Copy is a database as it was at an instant: files in a folder of its directory.
+// Copy is a copy of a database at one instant: files in a folder of the database's directory.
 type Copy struct {
 	Dir  string
-	ID   string    // of the store
-	Mark uint64    // that it has as its newest
-	At   time.Time // of the mark: what was answered until then is in the copy
+	ID   string    // the store's id
+	Mark uint64    // the newest mark in the copy
+	At   time.Time // the time of the mark: everything answered until then is in the copy
 }
 
-// errCopied is that a copy is in use already.
+// errCopied is the error of a second copy at the same time.
 var errCopied = errors.New("another backup is in progress")
 
-// Copy makes a copy of the database with all that was committed before. Its tables are
-// links: it takes the room of the write-ahead logs, and of tables that the database has
-// replaced since. end removes it.
+// Copy copies the database with everything that was committed before. Tables are hard links, so the copy
+// needs disk space only for the write-ahead logs and for tables that the database has replaced since. The
+// function end removes the copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied
@@ -85,7 +85,7 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 		defer d.copying.Store(false)
 		return d.config.FS.RemoveAll(dir)
 	}
-	d.marking.Lock() // so that the mark is the copy's newest
+	d.marking.Lock() // the mark must be the newest in the copy
 	defer d.marking.Unlock()
 	if err = errors.Join(d.config.FS.RemoveAll(dir), d.checkRoom()); err == nil {
 		err = d.mark()
@@ -100,15 +100,15 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At}, end, nil
 }
 
-// copyRoom is how much room a disk must have for a copy, beside as much as is in the write-ahead
-// logs: the store itself goes on writing.
+// copyRoom is the free disk space for a copy, besides the size of the write-ahead logs. The store itself
+// keeps writing meanwhile.
 const copyRoom = 2 * memTables * memTableSize
 
-// checkRoom refuses a copy that could fill the disk under the store.
+// checkRoom returns an error when a copy could fill the store's disk.
 func (d *DB) checkRoom() error {
 	usage, err := d.config.FS.GetDiskUsage(d.config.Path)
 	if err != nil {
-		return nil // a file system that cannot tell
+		return nil // a file system that does not report its free space
 	}
 	need := d.DB.Metrics().WAL.PhysicalSize + copyRoom
 	if usage.AvailBytes < need {

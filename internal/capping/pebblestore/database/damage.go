@@ -16,21 +16,20 @@ import (
 	"capper/internal/capping"
 )
 
-// damage is what is known of logs that cannot be read: single ones that are
-// none, and blocks of a table. Reading a damaged block costs Pebble tens of
-// milliseconds each time, so it is read until its users are known, and no more.
+// damage lists logs that cannot be read: single invalid logs, and damaged blocks of tables. Each read of a
+// damaged block costs Pebble tens of milliseconds, so the database reads a block only until the affected
+// users are known.
 type damage struct {
 	mu     sync.Mutex
-	users  map[capping.UserID]error // a few, whose values are not logs
-	pacers map[string]error         // a few logs of pacers, by key
-	mended sync.Map                 // of capping.UserID: written since, and so read from above the damage
-	blocks atomic.Pointer[[]block]  // by user, apart from each other
+	users  map[capping.UserID]error // a few users whose values are not valid logs
+	pacers map[string]error         // a few unreadable logs of pacers, by key
+	mended sync.Map                 // of capping.UserID: users whose log was written after the damage
+	blocks atomic.Pointer[[]block]  // sorted by user, without overlaps
 
-	unfiltered atomic.Bool // a filter of a table is damaged: logs are read without
+	unfiltered atomic.Bool // a filter of a table is damaged, so logs are read without filters
 }
 
-// block is neighbouring users whose logs may be in a part of a table that
-// cannot be read.
+// block is a range of users whose logs may be in an unreadable part of a table.
 type block struct {
 	first, last capping.UserID
 	err         error
@@ -38,7 +37,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// add notes a single log that cannot be read.
+// add notes that the user's log cannot be read, and reports whether this is new.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +57,7 @@ func (d *damage) remove(user capping.UserID) {
 	delete(d.users, user)
 }
 
-// block is the damaged block that the user may be in.
+// block returns the damaged block that may contain the user's log.
 func (d *damage) block(user capping.UserID) (b block, found bool) {
 	blocks := d.blocks.Load()
 	if blocks == nil {
@@ -76,7 +75,7 @@ func (d *damage) block(user capping.UserID) (b block, found bool) {
 	return block{}, false
 }
 
-// put notes a block. d.mu is held.
+// put adds a block to the list. The caller holds d.mu.
 func (d *damage) put(b block) {
 	var blocks []block
 	if known := d.blocks.Load(); known != nil {
@@ -93,14 +92,14 @@ func (d *damage) put(b block) {
 	d.blocks.Store(&blocks)
 }
 
-// Damage is how much is known to be damaged.
+// Damage holds the known amounts of damage in a database.
 type Damage struct {
-	Blocks     int  // of logs
-	Logs       int  // that cannot be read, outside of those blocks; those of pacers, too
-	Unfiltered bool // a filter of a table is damaged: logs are read without filters
+	Blocks     int  // damaged blocks of logs
+	Logs       int  // unreadable logs outside those blocks, including logs of pacers
+	Unfiltered bool // a filter of a table is damaged, so logs are read without filters
 }
 
-// Damage is how much is known to be damaged now.
+// Damage returns the damage that is known now.
 func (d *DB) Damage() Damage {
 	damage := Damage{Unfiltered: d.damaged.unfiltered.Load()}
 	if blocks := d.damaged.blocks.Load(); blocks != nil {
@@ -112,7 +111,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// err is what a status says; nil: nothing is damaged.
+// err returns the error for the status, or nil without damage.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
@@ -133,8 +132,8 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether the user's log was written since its block was
-// damaged: then it is found above the block, which is not asked.
+// isMended reports whether the user's log was written after its block was damaged. Such a log is found above
+// the block, without a read of the block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended
@@ -144,9 +143,8 @@ func mendedKey(user capping.UserID) []byte {
 	return binary.BigEndian.AppendUint32([]byte{keyMended}, user)
 }
 
-// mend notes, with a log that is written or removed in the batch, that it is to
-// be read from above its damaged block. A removed one is written empty: Pebble
-// looks for what lies below what it finds deleted.
+// mend notes in the batch that the user's log must be read from above its damaged block. A removed log is
+// written as an empty value, because Pebble reads on below a deletion.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -160,7 +158,7 @@ func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	}
 }
 
-// loadMended reads which users were mended by earlier runs.
+// loadMended loads the users whose logs were mended before this start.
 func (d *DB) loadMended() error {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{keyMended}, UpperBound: []byte{keyMended + 1}})
 	if err != nil {
@@ -175,7 +173,7 @@ func (d *DB) loadMended() error {
 	return it.Error()
 }
 
-// NoteUnreadable counts that a log could not be read, and tells it once.
+// NoteUnreadable counts that the user's log could not be read, and logs this once.
 func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error) {
 	d.config.CountError("log")
 	if _, damaged := d.damaged.block(user); !damaged && d.damaged.add(user, err) {
@@ -185,11 +183,10 @@ func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error)
 	}
 }
 
-// NoteErased forgets that the user's log could not be read.
+// NoteErased removes the user from the list of unreadable logs.
 func (d *DB) NoteErased(user capping.UserID) { d.damaged.remove(user) }
 
-// NotePacerUnreadable counts that the log of a pacer at a key could not be read, and tells
-// it once.
+// NotePacerUnreadable counts that the pacer's log at the key could not be read, and logs this once.
 func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.CountError("log")
 	d.damaged.mu.Lock()
@@ -204,7 +201,7 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
 }
 
-// NoteForgotten forgets that logs of a pacer could not be read: those at keys with the prefix.
+// NoteForgotten removes the keys with the prefix from the list of unreadable pacer logs.
 func (d *DB) NoteForgotten(prefix string) {
 	d.damaged.mu.Lock()
 	defer d.damaged.mu.Unlock()

@@ -14,22 +14,21 @@ import (
 	"capper/internal/capping"
 )
 
-// Config is how a database is opened. Only Path is required.
+// Config holds the settings of a database. Only Path is required.
 type Config struct {
-	Path   string           // directory, one process at a time; beside it is a file PATH.id
+	Path   string           // the directory, for one process at a time; the file PATH.id lies beside it
 	Clock  func() time.Time // nil: time.Now
-	Logger *slog.Logger     // nil: none
-	// ClockBound is how far the clock may be ahead of the file system's at the
-	// start, and of what has passed since; 0: 24 hours.
+	Logger *slog.Logger     // nil: no log
+	// ClockBound is how far the clock may be ahead of the file system's time at the start plus the time since
+	// then. Zero means 24 hours.
 	ClockBound time.Duration
-	// MustExist: Open fails where no store is, instead of beginning an empty one.
+	// MustExist: Open returns an error when there is no store, instead of creating an empty one.
 	MustExist bool
-	// CountError is told the kind of each error; nil: nobody is.
+	// CountError is called with the kind of each error; nil: errors are not counted.
 	CountError func(kind string)
-	// CacheBytes bounds what is kept in memory of the database's blocks. Buffers
-	// of writes that are on their way into files come to it, 192 MiB at most.
+	// CacheBytes bounds the memory for database blocks. Write buffers need at most 192 MiB more.
 	CacheBytes int64
-	// FS is where the directory is; nil: the disk.
+	// FS is the file system of the directory; nil: the disk.
 	FS vfs.FS
 }
 
@@ -54,38 +53,37 @@ func (c Config) withDefaults() Config {
 
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
-	*pebble.DB // for batches and iterators; what is written is committed with Commit and Sync
+	*pebble.DB // for batches and iterators; writes use Commit and Sync
 
 	config  Config
-	disk    *disk         // what the database writes to
-	lock    io.Closer     // of the directory
-	created bool          // empty, by this Open
-	writes  chan struct{} // one for each call under way that writes
-	reads   chan struct{} // one for each that does not
-	written atomic.Int64  // commits so far
-	synced  atomic.Int64  // commits that are known to be durable
+	disk    *disk         // the file system that Pebble uses
+	lock    io.Closer     // the lock of the directory
+	created bool          // this Open created the database
+	writes  chan struct{} // one slot for each writing call in progress
+	reads   chan struct{} // one slot for each reading call in progress
+	written atomic.Int64  // number of commits
+	synced  atomic.Int64  // number of commits that are known to be durable
 	damaged damage
-	upgrade atomic.Pointer[upgrade] // nil: none is under way
+	upgrade atomic.Pointer[upgrade] // nil: no upgrade is in progress
 	outage
 
 	guard       clockGuard
-	marking     sync.Mutex // over identity
+	marking     sync.Mutex // protects identity
 	identity    identity
-	marked      atomic.Int64           // written, at the last mark
+	marked      atomic.Int64           // the value of written at the last mark
 	markTrouble atomic.Pointer[string] // why the file beside the directory could not be written
 	watch       watch
-	copying     atomic.Bool    // for a backup
-	copied      atomic.Bool    // and no mark was set since
-	restored    *restored      // from a backup; nil: never
-	running     sync.WaitGroup // calls, also those that nobody waits for any more
+	copying     atomic.Bool    // a backup is in progress
+	copied      atomic.Bool    // a backup was made since the last mark
+	restored    *restored      // the last restored backup; nil: none
+	running     sync.WaitGroup // calls in progress, including those whose caller has stopped waiting
 }
 
-// maxCalls is how many calls that write may be under way, and as many that
-// read. More wait for their turn: a stalled disk must not gather calls without
-// end.
+// maxCalls is the largest number of writing calls in progress, and of reading calls in progress. Further
+// calls wait, so that a stalled disk does not collect an unbounded number of calls.
 const maxCalls = 256
 
-// load checks the format and reads what is remembered across restarts.
+// load checks the format and loads the persistent state of the database.
 func (d *DB) load(config Config) error {
 	d.loadRestored()
 	version, err := d.checkFormat()
@@ -101,15 +99,15 @@ func (d *DB) load(config Config) error {
 	return d.beginUpgrade(version)
 }
 
-// Created reports whether there was no store before this Open.
+// Created reports whether this Open created the store.
 func (d *DB) Created() bool { return d.created }
 
 const createdWarning = "the store was created empty at this start: earlier sends are unknown"
 
-// Health is "down" when the disk has refused a write or the clock cannot be
-// right, "degraded" while no files can be made of what is in the write buffers
-// or damaged logs are known of, else "ok". It asks only what is in memory. Only a
-// store that is out of service needs a restart: a clock can be put right.
+// Health returns the state of the database from memory, without a disk access. The state is "down" when the
+// disk has refused a write or the clock cannot be right. It is "degraded" when write buffers cannot be
+// written to tables or damaged logs are known, and "ok" otherwise. NeedsRestart is true only for a store
+// that is out of service, because a wrong clock can be corrected.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {

@@ -12,35 +12,33 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk stands between Pebble and the file system. Pebble panics when its
-// write-ahead log or manifest cannot be written, some of it with a mutex in a
-// state that no recover survives. It never sees such an error: Disk reports it
-// and freezes, which to the files is a power cut. From then on nothing is
-// changed any more, and Pebble is told that all went well, so that it can go on
-// reading and be closed; the store answers nobody with it.
+// disk is a file system between Pebble and the real file system. Pebble panics when its write-ahead log or
+// manifest cannot be written, partly while holding a mutex that no recover releases. So disk hides such an
+// error from Pebble: it reports the error and freezes, which has the effect of a power cut on the files.
+// From then on nothing is changed on the disk. Pebble sees only successful writes, so that it can still read
+// and close, and the store answers no call from those writes.
 //
-// Tables are different. Pebble tries again when one cannot be written, so it
-// gets the error, after a pause, as it makes none.
+// Table files are different. Pebble retries a table that cannot be written, so disk returns the error after
+// a pause, because Pebble itself makes none.
 //
-// The folder of a copy that is made for a backup is different as well: what is
-// refused there fails the copy, and nothing else.
+// The folder of a backup copy is different too: a refused write there fails only the copy.
 type disk struct {
 	vfs.FS
 	Notes   *notes
 	copied  string      // the folder of a copy, see CopyFolder
-	refused func(error) // is told, before Pebble is, what the file system refused
-	serving atomic.Bool // not while the database is being opened: it then ends by itself
+	refused func(error) // called with the file system's error before Pebble gets a result
+	serving atomic.Bool // false while the database is being opened, because an error then ends the opening
 	// tableRefused: a table could not be written while the database was being opened.
 	tableRefused atomic.Bool
 	begun        begun
-	quit         chan struct{} // closed: pauses end
-	gate         sync.RWMutex  // held for reading by whoever changes something
+	quit         chan struct{} // closed to end pauses
+	gate         sync.RWMutex  // every change holds this lock for reading
 	frozen       bool
-	void         vfs.FS // has the files that are created on a frozen disk
+	void         vfs.FS // holds the files that are created on a frozen disk
 }
 
-// New is the disk of a directory that is being opened. refused is called before
-// Pebble learns of a refused write.
+// New returns the disk of a directory that is being opened. The disk calls refused before Pebble learns of a
+// refused write.
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
@@ -48,27 +46,26 @@ func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	}
 }
 
-// Serve says that the database is open: from now on it never sees a refused write.
+// Serve marks the database as open. From then on Pebble never sees a refused write of its log or manifest.
 func (d *disk) Serve() { d.serving.Store(true) }
 
 // Serving reports whether the database is open.
 func (d *disk) Serving() bool { return d.serving.Load() }
 
-// TableRefused reports whether a table could not be written while the database
-// was being opened, which Pebble would try again without end.
+// TableRefused reports whether a table could not be written while the database was being opened. Pebble
+// would retry such a table without end.
 func (d *disk) TableRefused() bool { return d.tableRefused.Load() }
 
-// EndPauses lets nothing wait any more before it is tried again.
+// EndPauses ends all pauses before retries.
 func (d *disk) EndPauses() { close(d.quit) }
 
 var errFrozen = errors.New("the store is out of service and rejects writes")
 
-// retryPause is how long a table that cannot be written is left alone.
+// retryPause is the pause before Pebble may retry a table that could not be written.
 const retryPause = time.Second
 
-// Freeze lets nothing be changed any more, and returns when nothing is being
-// changed any more. Of an opening that failed it leaves no half-written table: the
-// next one may need the space.
+// Freeze prevents all further changes on the disk, and returns when no change is in progress. After a failed
+// opening, Freeze removes half-written tables, because the next opening may need the space.
 func (d *disk) Freeze() {
 	d.gate.Lock()
 	defer d.gate.Unlock()
@@ -78,7 +75,7 @@ func (d *disk) Freeze() {
 	d.frozen = true
 }
 
-// change does what may fail without harm, unless the disk is frozen.
+// change runs an operation that may fail without harm, unless the disk is frozen.
 func (d *disk) change(op func() error) (frozen bool, err error) {
 	d.gate.RLock()
 	defer d.gate.RUnlock()
@@ -88,8 +85,8 @@ func (d *disk) change(op func() error) (frozen bool, err error) {
 	return false, op()
 }
 
-// write does what must not fail. Nothing that follows from its success in
-// Pebble reaches a disk that has refused it.
+// write runs an operation that must not fail. When the operation fails, the disk freezes, so that no later
+// write of Pebble reaches it.
 func (d *disk) write(name string, op func() error) error {
 	frozen, err := d.change(op)
 	serving := d.serving.Load()
@@ -104,7 +101,7 @@ func (d *disk) write(name string, op func() error) error {
 	case !serving && IsTable(name):
 		d.begun.refuse(name)
 		d.tableRefused.Store(true)
-		return err // Pebble removes what it has, and reports it
+		return err // Pebble removes the partial file and reports the error
 	case !serving:
 		d.refused(err)
 		return err
@@ -117,8 +114,7 @@ func (d *disk) write(name string, op func() error) error {
 	return nil
 }
 
-// IsTable reports whether the file is one of those that Pebble writes again when
-// it could not be written.
+// IsTable reports whether Pebble retries writing the file after an error.
 func IsTable(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
@@ -132,10 +128,10 @@ func (d *disk) pause() {
 	}
 }
 
-// create is a file that is opened for writing.
+// create opens a file for writing.
 func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	if IsTable(name) && d.tableRefused.Load() && !d.serving.Load() {
-		d.pause() // it is Pebble's next attempt, and nobody waits for it
+		d.pause() // this is Pebble's next attempt, and no caller waits for it
 		return nil, errFrozen
 	}
 	var file vfs.File
@@ -159,10 +155,10 @@ func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Create is a file that is made, and noted when it is one of those.
+// Create creates a file, and notes write-ahead logs and manifests in FILES.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.isCopy(name) {
-		if IsTable(name) { // Pebble would copy what it cannot link, as much as there is
+		if IsTable(name) { // Pebble would otherwise copy a table that it cannot link, which needs as much space
 			return nil, errNoLinks
 		}
 		return d.FS.Create(name, category)
@@ -170,12 +166,12 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 	return d.create(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
-// OpenReadWrite is a file that is opened for writing, and noted like one that is made.
+// OpenReadWrite opens a file for writing, and notes write-ahead logs and manifests in FILES.
 func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, options ...vfs.OpenOption) (vfs.File, error) {
 	return d.create(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, options...) })
 }
 
-// ReuseForWrite is a file that takes the place of another one.
+// ReuseForWrite renames a file and opens it for writing.
 func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return d.create(to, func() (vfs.File, error) {
 		if err := d.Notes.remove(from); err != nil {
@@ -185,7 +181,7 @@ func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (v
 	})
 }
 
-// OpenDir is a directory, which can be synced.
+// OpenDir opens a directory, which can be synced.
 func (d *disk) OpenDir(name string) (vfs.File, error) {
 	file, err := d.FS.OpenDir(name)
 	if err == nil && d.isCopy(name) {
@@ -197,7 +193,7 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Link makes a second name of a file.
+// Link creates a second name of a file.
 func (d *disk) Link(from, to string) error {
 	if d.isCopy(to) {
 		return d.FS.Link(from, to)
@@ -213,7 +209,7 @@ func (d *disk) Rename(from, to string) error {
 	return d.write(to, func() error { return d.FS.Rename(from, to) })
 }
 
-// MkdirAll makes a directory and those above it.
+// MkdirAll creates a directory and its parent directories.
 func (d *disk) MkdirAll(dir string, mode os.FileMode) error {
 	if d.isCopy(dir) {
 		return d.FS.MkdirAll(dir, mode)
@@ -221,7 +217,7 @@ func (d *disk) MkdirAll(dir string, mode os.FileMode) error {
 	return d.write(dir, func() error { return d.FS.MkdirAll(dir, mode) })
 }
 
-// Remove removes a file; that it is refused does no harm.
+// Remove removes a file. An error while removing does no harm.
 func (d *disk) Remove(name string) error {
 	if d.isCopy(name) {
 		return d.FS.Remove(name)
@@ -236,7 +232,7 @@ func (d *disk) Remove(name string) error {
 	return err
 }
 
-// RemoveAll removes a directory; that it is refused does no harm.
+// RemoveAll removes a directory with its content. An error while removing does no harm.
 func (d *disk) RemoveAll(name string) error {
 	if d.isCopy(name) {
 		return d.FS.RemoveAll(name)
@@ -245,27 +241,27 @@ func (d *disk) RemoveAll(name string) error {
 	return err
 }
 
-// Lock is no lock: the store holds the directory's, for longer than a broken
+// Lock returns a lock without effect. The store itself holds the directory's lock, for longer than a broken
 // database would.
 func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
-// Unwrap is the file system below.
+// Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder is where a database's copy is made for a backup: in its own directory, so that
-// tables are in both by a link, and take no room twice.
+// CopyFolder returns the folder for a backup copy inside the database's directory. Hard links work there, so
+// that tables need no space twice.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system of the store has no hard links, so a copy would need as much space as " +
 	"the store: stop the service and copy the directory, or move the store to a file system with hard links")
 
-// isCopy reports whether the file is one of the copy.
+// isCopy reports whether the file belongs to the backup copy.
 func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a copy. Nobody needs it after a crash, and Pebble panics where the
-// folder cannot be synced.
+// copyDir is the folder of a copy whose Sync does nothing. A copy is not needed after a crash, and Pebble
+// panics when the folder cannot be synced.
 type copyDir struct{ vfs.File }
 
 // Sync does nothing.

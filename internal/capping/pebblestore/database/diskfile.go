@@ -2,19 +2,19 @@ package database
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// diskFile is a file or directory of a disk.
+// diskFile is an open file or directory of a disk.
 type diskFile struct {
 	vfs.File
 	disk *disk
 	name string
 }
 
-// Write writes at the end.
+// Write appends p to the file.
 func (f *diskFile) Write(p []byte) (n int, err error) {
 	return f.written(p, func() (err error) { n, err = f.File.Write(p); return err }, &n)
 }
 
-// WriteAt writes at an offset.
+// WriteAt writes p at an offset.
 func (f *diskFile) WriteAt(p []byte, offset int64) (n int, err error) {
 	return f.written(p, func() (err error) { n, err = f.File.WriteAt(p, offset); return err }, &n)
 }
@@ -29,22 +29,22 @@ func (f *diskFile) written(p []byte, op func() error, n *int) (int, error) {
 // Sync makes the file durable.
 func (f *diskFile) Sync() error { return f.disk.write(f.name, f.File.Sync) }
 
-// SyncData makes the content durable.
+// SyncData makes the file's content durable.
 func (f *diskFile) SyncData() error { return f.disk.write(f.name, f.File.SyncData) }
 
-// SyncTo begins to make the content durable.
+// SyncTo starts to make the file's content up to length durable.
 func (f *diskFile) SyncTo(length int64) (full bool, err error) {
 	err = f.disk.write(f.name, func() (err error) { full, err = f.File.SyncTo(length); return err })
 	return full, err
 }
 
-// Preallocate reserves room; that it is refused does no harm.
+// Preallocate reserves disk space. An error does no harm.
 func (f *diskFile) Preallocate(offset, length int64) error {
 	_, err := f.disk.change(func() error { return f.File.Preallocate(offset, length) })
 	return err
 }
 
-// Close closes the file, also on a frozen disk.
+// Close closes the file, even on a frozen disk.
 func (f *diskFile) Close() error {
 	err := f.File.Close()
 	if err == nil {

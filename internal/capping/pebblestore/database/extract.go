@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Extract writes the files of an archive that was verified into the directory, durably. The
-// one that leads to the others comes last.
+// Extract writes the files of a verified archive durably into the directory. It writes the marker file last,
+// because that file makes the directory a database.
 func Extract(archive io.ReadSeeker, m *Manifest, dir string) error {
 	named := make(map[string]File, len(m.Files))
 	var notes []string
@@ -45,7 +45,7 @@ func Extract(archive io.ReadSeeker, m *Manifest, dir string) error {
 }
 
 func extract(path string, want File, content io.Reader) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it says who was sent what
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // private: it says who received what
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// replaceFile writes a file whole and durably, or leaves it as it was.
+// replaceFile writes a whole file durably, or leaves the old file unchanged.
 func replaceFile(fs vfs.FS, name string, content []byte) error {
 	temporary := name + ".new"
 	file, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
@@ -34,7 +34,7 @@ func replaceFile(fs vfs.FS, name string, content []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// readFile is the content of a small file.
+// readFile returns the content of a small file.
 func readFile(fs vfs.FS, name string) ([]byte, error) {
 	file, err := fs.Open(name)
 	if err != nil {
@@ -44,15 +44,15 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 	return content, errors.Join(err, file.Close())
 }
 
-// ProbeSize is what a store that opens must be able to write.
+// ProbeSize is the number of bytes that a store must be able to write when it opens.
 const ProbeSize = 4 << 20
 
-// probe writes a file and removes it: a database that finds no space while it
-// is being opened does not say so. The file's time is that of the file system.
+// probe writes a file and removes it again, because Pebble does not report a full disk while it opens a
+// database. It returns the file's time, which comes from the file system.
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, ProbeSize)
-	_, _ = rand.Read(content) // nothing that a file system could make small; it never fails
+	_, _ = rand.Read(content) // random bytes that no file system can compress; Read never fails
 	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		_, err = file.Write(content)
@@ -71,7 +71,7 @@ func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	return at, nil
 }
 
-// fileTime is when the file system says that a file was written.
+// fileTime returns the time at which the file system says that a file was written.
 func fileTime(fs vfs.FS, name string) (time.Time, error) {
 	info, err := fs.Stat(name)
 	if err != nil {

@@ -18,14 +18,13 @@ import (
 	"capper/internal/capping"
 )
 
-// identity is what the file beside the directory, PATH.id, remembers of the
-// store: it stays where it is when the directory is emptied, replaced by an
-// older copy, or a volume that is not mounted. The same is in the database, never
-// older than in the file.
+// identity is the content of the file PATH.id beside the directory. The file stays when the directory is
+// emptied, replaced by an older copy, or not mounted. The database holds the same values, never older than
+// the file's.
 type identity struct {
 	ID   string    `json:"id"`
-	Mark uint64    `json:"mark"` // counts up while the store is used
-	At   time.Time `json:"at"`   // of the mark
+	Mark uint64    `json:"mark"` // increases while the store is used
+	At   time.Time `json:"at"`   // the time of the mark
 }
 
 var (
@@ -35,8 +34,7 @@ var (
 
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
-// readIdentityFile is the identity that the file beside the directory has; nil: there is
-// no file.
+// readIdentityFile returns the identity in the file beside the directory, or nil without a file.
 func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
 	content, err := readFile(c.FS, name)
@@ -57,8 +55,8 @@ func (c Config) readIdentityFile() (*identity, error) {
 	return found, nil
 }
 
-// hasDatabase reports whether the directory has a database. Its data without what
-// leads to it is an error.
+// hasDatabase reports whether the directory contains a database. It returns an error for database files
+// without the marker file.
 func (c Config) hasDatabase() (bool, error) {
 	desc, err := pebble.Peek(c.Path, c.FS)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +75,7 @@ func (c Config) hasDatabase() (bool, error) {
 	return false, err
 }
 
-// checkCreation is why a store must not begin empty where none is.
+// checkCreation returns an error when Open must not create an empty store in the directory.
 func (c Config) checkCreation() error {
 	known, err := c.readIdentityFile()
 	switch {
@@ -100,8 +98,8 @@ func (c Config) checkCreation() error {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// identify finds out whether the database is the one that belongs here, with
-// all that it had, and gives it an identity if it has none.
+// identify checks that the database is the expected one with all its data. It gives an identity to a
+// database that has none.
 func (d *DB) identify(config Config) error {
 	known, err := config.readIdentityFile()
 	if err != nil {
@@ -139,7 +137,7 @@ func (d *DB) identify(config Config) error {
 	return d.Mark()
 }
 
-// storedIdentity is the identity that the database has.
+// storedIdentity returns the identity in the database.
 func (d *DB) storedIdentity() (own identity, err error) {
 	id, err := d.Lookup(idKey)
 	if err != nil {
@@ -156,22 +154,22 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time()}, nil
 }
 
-// Identity is the database's, and its newest mark.
+// Identity returns the database's id and its newest mark.
 func (d *DB) Identity() (id string, mark uint64) {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	return d.identity.ID, d.identity.Mark
 }
 
-// Mark sets the next mark, in the database first. When the file cannot be
-// written, the status says so: the store works without it.
+// Mark sets the next mark, first in the database and then in the file. When the file cannot be written, the
+// status shows the reason and the store continues.
 func (d *DB) Mark() error {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	return d.mark()
 }
 
-// mark is Mark. d.marking is held.
+// mark sets the next mark. The caller holds d.marking.
 func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock()}
 	if _, err := d.Now(); err != nil {
@@ -201,27 +199,23 @@ func (d *DB) mark() error {
 	return nil
 }
 
-// watch is what Watch remembers of the times before. It belongs to the goroutine
-// that calls it.
+// watch is the state of Watch between calls. Only the goroutine that calls Watch uses it.
 type watch struct {
 	markedAt time.Time
-	seen     int64 // written, at the last look
+	seen     int64 // the value of written at the last call
 }
 
-// markInterval is how often a store that is written to without a rest sets its
-// mark.
+// markInterval is the time between two marks of a store that is written to continuously.
 const markInterval = time.Minute
 
-// Watch looks whether the store's files are still there, and sets a mark when
-// something was written since the last and it is due, nothing is being written
-// any more, or a copy was made: who puts that back is to hear of what came after.
-// It is called about once a second, by one goroutine.
+// Watch checks that the store's files still exist, and sets a mark when one is due. A mark is due after a
+// minute of writes, when writes have stopped, and after a copy was made, so that a restored copy is
+// recognized as older. One goroutine calls Watch about once a second.
 //
-// The mark of a store that rests is what tells damage from a crash: Pebble takes a
-// damaged record for the torn end of the write-ahead log unless a later block says
-// that the log was synced beyond it, and what was synced last has no block behind
-// it. With a mark behind it, whose number the file beside the directory knows, the
-// next start refuses what would else be the silent loss of those sends.
+// The mark after writes have stopped makes damage at the end of the write-ahead log visible. Pebble takes a
+// damaged record for the torn end of the log, unless a later block says that the log was synced beyond the
+// record. The last synced record has no later block. With a mark behind that record, the next start finds
+// the mark missing and refuses to open, instead of silently losing those sends.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -238,8 +232,8 @@ func (d *DB) Watch(now time.Time) error {
 	return d.Mark()
 }
 
-// Look tells, and opens nothing, whether the directory has a database and the file beside it an
-// identity.
+// Look reports whether the directory contains a database, and whether the file beside it contains an
+// identity. It opens nothing.
 func Look(path string) (data, known bool, err error) {
 	c := Config{Path: path, FS: vfs.Default}
 	if data, err = c.hasDatabase(); err != nil {
@@ -249,8 +243,8 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// known is the store that belongs in the directory, as the file beside it says; the zero
-// value: there is no such file.
+// known returns the id and mark of the store in the file beside the directory. The zero value means that
+// there is no such file.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -259,16 +253,16 @@ func known(path string) (Copy, error) {
 	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
 }
 
-// restored says that a database was put back from a backup.
+// restored says that the database was restored from a backup.
 type restored struct {
-	Until time.Time `json:"until"` // sends after it are not known
+	Until time.Time `json:"until"` // later sends are unknown
 	At    time.Time `json:"at"`
 }
 
 const restoredFile = "RESTORED"
 
-// adopt says that the files which were put into the directory are that store, as of its mark, since an
-// instant. It is the last step of putting a backup back.
+// adopt records that the restored files in the directory are the store at its mark. since is the time of the
+// restore. adopt is the last step of a restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {
@@ -285,10 +279,10 @@ func adopt(store Copy, since time.Time) error {
 	return replaceFile(vfs.Default, Config{Path: store.Dir}.identityFile(), append(content, '\n'))
 }
 
-// Restored is the last backup that the database was put back from; nil: none.
+// Restored returns the last backup from which the database was restored, or nil.
 func (d *DB) Restored() *restored { return d.restored }
 
-// loadRestored reads what is noted of a backup. A note that cannot be read is none.
+// loadRestored loads the note of a restored backup. It ignores an unreadable note.
 func (d *DB) loadRestored() {
 	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
 	found := new(restored)

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lock makes the directory and takes its lock, which the operating
-// system gives back when the process ends, however it ends.
+// lock creates the directory and takes its lock. The operating system releases the lock when the process
+// ends in any way.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {
 		return nil, errors.New("path: must not be empty")
@@ -28,8 +28,8 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	return nil, explainLock(err)
 }
 
-// explainLock tells a lock that another process holds, for which systems have
-// two numbers, from a file that this process may not open.
+// explainLock returns a clear error for a lock that another process holds. Systems use two error numbers for
+// this. An error for a file that this process may not open is different.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err
@@ -42,8 +42,8 @@ func explainLock(err error) error {
 	return err
 }
 
-// Holder is the process that has the directory's lock, 0 when nobody has, and asks without taking
-// it: a service that starts meanwhile is not refused. This process' own lock is not seen.
+// Holder returns the id of the process that holds the directory's lock, or 0. It does not take the lock, so
+// that a service which starts meanwhile is not rejected. It does not see a lock of its own process.
 func Holder(dir string) (process int, err error) {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, iofs.ErrNotExist) {

@@ -9,27 +9,28 @@ import (
 	"time"
 )
 
-// Manifest says what an archive holds.
+// Manifest is the table of contents of an archive.
 type Manifest struct {
-	Kind    string    `json:"kind"`    // kind
+	Kind    string    `json:"kind"`    // always the constant kind
 	Version int       `json:"version"` // of the archive's layout
 	Store   string    `json:"store"`   // the store's id
-	Mark    uint64    `json:"mark"`    // the newest that the database has
-	At      time.Time `json:"at"`      // what was answered until then is in it
-	Program string    `json:"program"` // that made it
-	// Channels are the numbers that stand for channels in the logs; nil: a version from before did not say.
+	Mark    uint64    `json:"mark"`    // the newest mark in the database
+	At      time.Time `json:"at"`      // everything answered until then is in the archive
+	Program string    `json:"program"` // the program that wrote the archive
+	// Channels maps the configured channels to their numbers in the logs. It is nil in archives of versions that
+	// did not write it.
 	Channels map[string]uint8 `json:"channels,omitempty"`
 	Files    []File           `json:"files"`
 }
 
-// File is one of the database's.
+// File is one database file in an archive.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"` // hex
+	SHA256 string `json:"sha256"` // in hex digits
 }
 
-// Size is how many bytes all files have.
+// Size returns the total size of the files in bytes.
 func (m *Manifest) Size() (size int64) {
 	for _, file := range m.Files {
 		size += file.Size
@@ -39,10 +40,10 @@ func (m *Manifest) Size() (size int64) {
 
 const (
 	kind    = "capper embedded store"
-	version = 1 // the newest that this program reads
+	version = 1 // the newest version that this program reads
 )
 
-// What the archive has beside the database's files.
+// The names of the archive's other files.
 const (
 	manifestName = "manifest.json"
 	sumName      = "SHA256"
@@ -75,10 +76,11 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// isName reports whether a file may have the name: it must not lead elsewhere.
+// isName reports whether a file in an archive may have the name. The name must not lead out of the
+// directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
 }
 
-// leads reports whether the file is the one that leads to the rest of a database.
+// leads reports whether the file is the marker file that makes a directory a database.
 func leads(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }

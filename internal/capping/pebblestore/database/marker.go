@@ -13,17 +13,17 @@ import (
 	"capper/internal/capping"
 )
 
-// The versions of the format that this program reads. It writes the newest.
+// The oldest and the newest version of the format that this program reads. It writes the newest.
 const (
 	oldestFormat = 1
 	newestFormat = 2
 )
 
-// bucketSize is the number of users whose logs share a key. It is part of the
-// format marker; see the store's doc.go for why it is 1.
+// bucketSize is the number of users whose logs share a key. It is part of the format marker;
+// docs/design/embedded.md says why it is 1.
 const bucketSize = 1
 
-// Marker is what stands at MarkerKey: it says how everything else is written.
+// Marker returns the text at MarkerKey for a format version. It describes the layout of all other keys.
 func Marker(version int) string {
 	return fmt.Sprintf("%s%d, bucket size %d, entries of %d bytes, epoch %d",
 		markerStart, version, bucketSize, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -31,7 +31,7 @@ func Marker(version int) string {
 
 const markerStart = "capper embedded store, format "
 
-// versionOf is the version that a marker names; 0: it is not a marker of capper.
+// versionOf returns the version in a marker. It returns 0 for a text that is not a marker of capper.
 func versionOf(marker string) (version int) {
 	rest, ok := strings.CutPrefix(marker, markerStart)
 	if !ok {
@@ -43,8 +43,8 @@ func versionOf(marker string) (version int) {
 	return version
 }
 
-// checkFormat writes the marker into an empty database, and demands of any
-// other that its format is one that this program reads. It returns which.
+// checkFormat writes the marker into an empty database. It returns the version of any other database, and an
+// error for a format that this program cannot read.
 func (d *DB) checkFormat() (version int, err error) {
 	found, err := d.Lookup(MarkerKey)
 	if err != nil {
@@ -60,8 +60,8 @@ func (d *DB) checkFormat() (version int, err error) {
 	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
 
-// checkReadable demands that a program which reads the formats from oldest to newest
-// reads what is marked, also those of its logs that an upgrade has not reached.
+// checkReadable returns an error unless a program for the formats oldest to newest can read the marked
+// store. Logs that an upgrade has not reached yet must be readable too.
 func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	version := versionOf(marker)
 	from := version
@@ -74,7 +74,7 @@ func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	return &capping.FormatError{Marker: marker, Found: from, Oldest: oldest, Newest: newest, Want: Marker(newest)}
 }
 
-// markEmpty writes the marker into a database that holds nothing.
+// markEmpty writes the marker into an empty database.
 func (d *DB) markEmpty() error {
 	it, err := d.NewIter(nil)
 	if err != nil {
@@ -90,18 +90,17 @@ func (d *DB) markEmpty() error {
 	return d.Set(MarkerKey, []byte(Marker(newestFormat)), pebble.Sync)
 }
 
-// upgrade is how far the logs of a store have been rewritten into the newest
-// format.
+// upgrade is the progress of rewriting the logs into the newest format.
 type upgrade struct {
 	From, To int
-	Next     []byte // the key from which on there may be logs in an older format
+	Next     []byte // logs at and behind this key may be in an older format
 }
 
-// Upgrade is how far the rewriting is; nil: all logs are in the newest format, but those that cannot
-// be read.
+// Upgrade returns the progress of the upgrade. It returns nil when all readable logs are in the newest
+// format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
-// upgradeKey has From (1) and Next while there may be logs in an older format.
+// upgradeKey is the key of From (1) and Next while logs in an older format may exist.
 var upgradeKey = []byte("\x00upgrade")
 
 func (d *DB) loadUpgrade() error {
@@ -116,8 +115,8 @@ func (d *DB) loadUpgrade() error {
 	return nil
 }
 
-// beginUpgrade makes the store one in the newest format, with its logs still to
-// be rewritten, in one durable step. From then on no older program opens it.
+// beginUpgrade marks the store as one of the newest format and starts the upgrade, in one durable step.
+// Older programs cannot open the store from then on.
 func (d *DB) beginUpgrade(from int) error {
 	if from == newestFormat {
 		return nil
@@ -132,14 +131,14 @@ func (d *DB) beginUpgrade(from int) error {
 	return d.Sync(context.Background())
 }
 
-// warning is what operators should know while the rewriting goes on.
+// warning returns the text for operators while the upgrade is in progress.
 func (u *upgrade) warning() string {
 	return fmt.Sprintf("logs are being rewritten from format %d to %d, %d %% of user ids are done: versions of "+
 		"capper that support only format %d can no longer open the store",
 		u.From, u.To, u.percent(), u.From)
 }
 
-// percent is how much of the range of user ids is done.
+// percent returns how much of the range of user ids is done.
 func (u *upgrade) percent() int {
 	user := append(slices.Clone(u.Next[1:]), 0, 0, 0, 0)
 	return int(uint64(binary.BigEndian.Uint32(user)) * 100 >> 32)
@@ -147,8 +146,8 @@ func (u *upgrade) percent() int {
 
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
-// NoteUpgraded remembers that the logs before a key are in the newest format;
-// nil: all are. It is durable with, and never before, what was committed before.
+// NoteUpgraded records that all logs before the key are in the newest format; nil means all logs. The record
+// never becomes durable before earlier commits.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

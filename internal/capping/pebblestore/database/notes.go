@@ -13,10 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// notes is the file FILES of a store's directory: which write-ahead logs and
-// manifests there are. Pebble opens a database whose write-ahead log is gone
-// without a word, and without what was sent last. A file is noted after it was
-// made and before it is removed, so that what is noted is there.
+// notes is the file FILES of a store's directory, a list of the write-ahead logs and manifests. Pebble opens
+// a database without a missing write-ahead log, and so without the latest sends, and reports no error. A
+// file is added to the list after its creation and removed before its deletion, so that every listed file
+// must exist.
 type notes struct {
 	fs  vfs.FS
 	dir string
@@ -25,10 +25,10 @@ type notes struct {
 	names []string
 }
 
-// NotesFile is the file's name.
+// NotesFile is the name of the list of write-ahead logs and manifests.
 const NotesFile = "FILES"
 
-// isNoted reports whether the file is one that is noted.
+// isNoted reports whether the file belongs in the list.
 func isNoted(name string) bool {
 	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
 }
@@ -60,7 +60,7 @@ func (n *notes) remove(file string) error {
 	return n.write(slices.Delete(slices.Clone(n.names), i, i+1))
 }
 
-// write notes names. n.mu is held.
+// write writes the list of names. The caller holds n.mu.
 func (n *notes) write(names []string) error {
 	err := replaceFile(n.fs, n.fs.PathJoin(n.dir, NotesFile), []byte(strings.Join(names, "\n")+"\n"))
 	if err == nil {
@@ -69,9 +69,9 @@ func (n *notes) write(names []string) error {
 	return err
 }
 
-// Check reads what is noted and demands that it is there. Notes that do not
-// know the database's manifest are those of before an earlier version of capper
-// had it open, and say nothing.
+// Check reads the list and returns an error when a listed file is missing. Check ignores a list without the
+// database's current manifest: an older version of capper, which did not keep the list, had the store open
+// since.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (n *notes) Check() error {
 	return nil
 }
 
-// CheckPresent demands that what is noted still is in the directory.
+// CheckPresent returns an error when a listed file is missing in the directory.
 func (n *notes) CheckPresent() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Open opens the database in a directory, which is made when it is absent. It
-// fails when another process has it open, when its format is unknown and when
-// the disk is full, and gives up when ctx ends. After it has given up, the
-// process should end: Pebble cannot be stopped while it is being opened.
+// Open opens the database in a directory, and creates a missing directory. It returns an error when another
+// process has the database open, when the format is unknown, when the disk is full, and when ctx ends. When
+// Open returns because ctx has ended, the process should exit: Pebble cannot be stopped while it opens a
+// database.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	return open(ctx, config.withDefaults())
 }
@@ -45,9 +45,8 @@ func newDB(config Config) *DB {
 	return d
 }
 
-// openWithin opens the database until ctx ends or the disk refuses a write,
-// after which Pebble would try again without end. It gives the lock back when
-// it fails.
+// openWithin opens the database until ctx ends or the disk refuses a write. Pebble would retry a refused
+// write without end. openWithin releases the lock when it fails.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
 	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()
@@ -65,7 +64,7 @@ func (d *DB) openWithin(ctx context.Context, config Config) error {
 	}
 	go func() {
 		if <-opened == nil {
-			_ = d.DB.Close() // nobody knows that it was opened
+			_ = d.DB.Close() // nobody uses this database
 		}
 	}()
 	return errors.Join(err, d.unlockDirectory())
@@ -81,7 +80,7 @@ func (d *DB) openDatabase(config Config) (err error) {
 		return err
 	}
 	if err := config.FS.RemoveAll(CopyFolder(config.FS, config.Path)); err != nil {
-		return err // of a backup that was being made when the process was killed
+		return err // left by a backup that was in progress when the process was killed
 	}
 	if d.DB, err = pebble.Open(config.Path, d.options(config)); err != nil {
 		return err
@@ -93,16 +92,15 @@ func (d *DB) openDatabase(config Config) (err error) {
 	return nil
 }
 
-// How long Close waits for calls and the database, and for them when the store
-// is out of service.
+// The timeouts of Close: for calls and the database, and for calls when the store is out of service.
 const (
 	closeTimeout  = 30 * time.Second
 	brokenTimeout = 2 * time.Second
 )
 
-// Close waits for calls that nobody waits for any more, and closes the database. It waits half a minute, and two
-// seconds when the store is out of service; then it leaves Pebble as it is, with the files untouched
-// from that moment on, which loses nothing that was answered.
+// Close waits for calls whose caller has stopped waiting, and closes the database. It waits half a minute,
+// or two seconds when the store is out of service. After that time it stops without closing Pebble and
+// freezes the files, which loses nothing that was answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {
@@ -113,7 +111,7 @@ func (d *DB) Close() error {
 		d.running.Wait()
 		closed <- d.Rescue(context.Background(), func() error {
 			if d.Broken() == nil {
-				_ = d.Mark() // what it meets, closing the database meets too
+				_ = d.Mark() // closing the database returns the same error
 			}
 			return d.DB.Close()
 		})
@@ -134,8 +132,7 @@ func (d *DB) Close() error {
 	return errors.Join(err, d.unlockDirectory())
 }
 
-// unlockDirectory gives the directory back, when it is certain that nothing in it is
-// changed any more.
+// unlockDirectory releases the directory's lock when no more change in the directory is possible.
 func (d *DB) unlockDirectory() error {
 	frozen := make(chan struct{})
 	go func() {

@@ -9,16 +9,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
-// options fit small random reads and writes: small blocks, whole-key bloom
-// filters on all levels but the large bottom one, where they would push
-// everything else out of the block cache, and no compression, as tokens are
-// random bytes.
+// options returns Pebble options for small random reads and writes. Blocks are small. Whole-key bloom
+// filters exist on all levels except the large bottom level, where they would displace everything else from
+// the block cache. Compression is off, because tokens are random bytes.
 func (d *DB) options(config Config) *pebble.Options {
 	logger := pebbleLogger{d}
 	options := &pebble.Options{
 		FS: d.disk, Logger: logger,
 		FormatMajorVersion:          pebble.FormatValueSeparation,
-		CacheSize:                   config.CacheBytes + memTables*memTableSize, // it holds the write buffers, too
+		CacheSize:                   config.CacheBytes + memTables*memTableSize, // with the write buffers
 		MemTableSize:                memTableSize,
 		MemTableStopWritesThreshold: memTables,
 		L0StopWritesThreshold:       40,
@@ -45,13 +44,13 @@ func (d *DB) options(config Config) *pebble.Options {
 	return options
 }
 
-// Writes wait for their way into files in up to memTables buffers.
+// The number and size of the buffers that hold writes before they are flushed to tables.
 const (
 	memTables    = 3
 	memTableSize = 64 << 20
 )
 
-// pebbleLogger is Pebble's voice in the log.
+// pebbleLogger passes Pebble's log messages to the store's log.
 type pebbleLogger struct{ db *DB }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
@@ -62,9 +61,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.db.config.Logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf must not return, and its caller holds who knows which mutexes, so that
-// it must not be unwound either. It stays here, in a store that is out of
-// service; whoever waits for it is told so.
+// Fatalf never returns, because Pebble expects the process to end. It must not unwind its goroutine either,
+// because the caller may hold mutexes. It takes the store out of service and blocks; callers of the store
+// get an error.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// outage is why and how far a store is out of service.
+// outage says why a store is out of service, and whether Pebble may still be called.
 type outage struct {
-	fault      atomic.Pointer[error] // why nothing can be written any more
-	down       chan struct{}         // closed: there is a fault
-	isolated   chan struct{}         // closed: Pebble must not be called any more
+	fault      atomic.Pointer[error] // why nothing can be written
+	down       chan struct{}         // closed when there is a fault
+	isolated   chan struct{}         // closed when Pebble must not be called any more
 	isIsolated atomic.Bool
-	flush      atomic.Pointer[string] // what the last attempt to empty a write buffer met
+	flush      atomic.Pointer[string] // the error of the last attempt to flush a write buffer
 	spoken     minuteLimit
 }
 
@@ -22,7 +22,7 @@ func newOutage() outage {
 	return outage{down: make(chan struct{}), isolated: make(chan struct{})}
 }
 
-// Broken is why nothing can be written any more, nil while all is well.
+// Broken returns why nothing can be written, or nil for a working store.
 func (d *DB) Broken() error {
 	if fault := d.fault.Load(); fault != nil {
 		return *fault
@@ -30,12 +30,11 @@ func (d *DB) Broken() error {
 	return nil
 }
 
-// takeDown puts the store out of service: after a refused write nobody knows what
-// is on the disk, so nothing may be allowed on top of it before a restart.
+// takeDown takes the store out of service. After a refused write the content of the disk is unknown, so that
+// nothing may be allowed before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail is takeDown, and does also what else has to be so before those who wait are
-// told.
+// fail takes the store out of service like takeDown. It calls also before waiting calls get their error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)
@@ -43,14 +42,14 @@ func (d *DB) fail(err error, also func()) error {
 	if first {
 		close(d.down)
 		d.config.CountError("write")
-		if d.disk.Serving() { // else Open reports it
+		if d.disk.Serving() { // otherwise Open returns the error
 			d.config.Logger.Error("the embedded store is out of service", "error", err.Error())
 		}
 	}
 	return d.Broken()
 }
 
-// isolate also keeps everybody away from Pebble, which may hold its mutexes for
+// isolate takes the store out of service and prevents all calls to Pebble, which may hold its mutexes for
 // ever.
 func (d *DB) isolate(err error) error {
 	return d.fail(err, func() {
@@ -60,10 +59,9 @@ func (d *DB) isolate(err error) error {
 	})
 }
 
-// Rescue is work with a panic as its error. Whether the panic is Pebble's or
-// our own, what it has left undone is unknown: the store is out of service, its
-// stack is in the log, and the process serves on, as a call that ends it would
-// end it again when it is retried. The context is only for the log.
+// Rescue runs work and returns a panic as an error. After a panic in Pebble or in this program the state is
+// unknown. The store is then out of service and the stack is in the log. The process continues, because a
+// retried call would otherwise end it again. The context is used only for the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -79,11 +77,11 @@ func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// reportBackground reports that work of Pebble's own failed, which it tries again.
+// reportBackground logs an error of Pebble's background work, which Pebble retries.
 func (d *DB) reportBackground(err error) {
 	d.config.CountError("background")
 	if d.disk.TableRefused() && !d.disk.Serving() {
-		_ = d.takeDown(err) // Open ends with it; without an end, Pebble would try again
+		_ = d.takeDown(err) // Open returns the error; Pebble would retry without end
 		return
 	}
 	if repeats, ok := d.spoken.allow(time.Now()); ok && d.Broken() == nil {
@@ -92,11 +90,11 @@ func (d *DB) reportBackground(err error) {
 	}
 }
 
-// emptyBuffer is Pebble's error when a write buffer that held nothing came to be
-// emptied, as after a start at which nothing had been written since the last.
+// emptyBuffer is Pebble's error for the flush of an empty write buffer, for example after a start without
+// writes since the last start.
 const emptyBuffer = "pebble: empty table"
 
-// noteFlush notes how the last attempt to empty a write buffer ended.
+// noteFlush records the result of the last attempt to flush a write buffer.
 func (d *DB) noteFlush(err error) {
 	if err == nil || err.Error() == emptyBuffer {
 		d.flush.Store(nil)
@@ -106,9 +104,9 @@ func (d *DB) noteFlush(err error) {
 	d.flush.Store(&text)
 }
 
-// minuteLimit lets one in a minute through.
+// minuteLimit allows one log line a minute.
 type minuteLimit struct {
-	last    atomic.Int64 // unix seconds
+	last    atomic.Int64 // Unix time in seconds
 	skipped atomic.Int64
 }
 

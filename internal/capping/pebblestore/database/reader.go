@@ -10,25 +10,24 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads the logs of some users, best in the order of the database: neighbouring keys share files and blocks, and
-// each seek continues where the last one ended.
+// Reader reads the logs of some users. Reading in the order of user ids is fastest: neighbouring keys share
+// files and blocks, and each seek continues where the last one ended.
 type Reader struct {
 	db  *DB
-	it  *pebble.Iterator // its view is from the first read on
+	it  *pebble.Iterator // sees the state of the database at the first read
 	key [LogKeySize]byte
 }
 
-// NewReader is a reader, for one goroutine.
+// NewReader returns a reader for one goroutine.
 func (d *DB) NewReader() Reader { return Reader{db: d} }
 
-// Value is what is stored of the user; nil: nothing. It is valid until the next
-// call.
+// Value returns the stored value of the user, or nil without one. The value is valid until the next call.
 func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if b, damaged := r.db.damaged.block(user); damaged {
 		if !r.db.damaged.isMended(user) {
 			return nil, b.err
 		}
-		value, err := r.db.Lookup(LogKey(user)) // stops at what it finds first, the newest
+		value, err := r.db.Lookup(LogKey(user)) // stops at the newest value
 		return r.unlessEmpty(user, value), err
 	}
 	filtered := !r.db.damaged.unfiltered.Load()
@@ -36,14 +35,14 @@ func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if err == nil {
 		return r.unlessEmpty(user, value), nil
 	}
-	r.End() // an iterator that has met an error stays where it is
+	r.End() // an iterator cannot continue after an error
 	if r.db.survey(user, filtered, err) {
 		return r.Value(user)
 	}
 	return nil, err
 }
 
-// unlessEmpty is the value, nil when it stands for a log that was removed.
+// unlessEmpty returns the value, or nil for an empty value that stands for a removed log.
 func (r *Reader) unlessEmpty(user capping.UserID, value []byte) []byte {
 	if value != nil && len(value) == 0 && r.db.damaged.isMended(user) {
 		return nil
@@ -66,22 +65,22 @@ func (r *Reader) seek(user capping.UserID) ([]byte, error) {
 		}
 		return nil, r.it.Error()
 	}
-	// By prefix, which is the whole key, so that bloom filters are asked.
+	// The prefix is the whole key, so that the bloom filters are used.
 	if r.it.SeekPrefixGE(r.key[:]) {
 		return r.it.ValueAndErr()
 	}
 	return nil, r.it.Error()
 }
 
-// End ends the Reader's view.
+// End ends the reader's view of the database.
 func (r *Reader) End() {
 	if r.it != nil {
-		_ = r.it.Close() // repeats an error that was reported with the value
+		_ = r.it.Close() // repeats an error that Value has returned
 		r.it = nil
 	}
 }
 
-// Lookup is a copy of the key's value, nil when the key is absent.
+// Lookup returns a copy of the key's value, or nil for a missing key.
 func (d *DB) Lookup(key []byte) ([]byte, error) {
 	value, closer, err := d.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -96,8 +95,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered is Lookup without the tables' filters, one of which may be
-// all that was found damaged.
+// lookupUnfiltered returns the key's value without the tables' filters. It is used when the only damage may
+// be in a filter.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// LossError is that sends are known to have been recorded after the backup: the operator has to
-// say that they are given up.
+// LossError is the error of a restore that would lose sends known to be recorded after the backup. An
+// operator must accept the loss.
 type LossError struct {
 	Dir      string
-	From, To time.Time // between them sends were recorded that the backup does not have
-	Other    bool      // it is a backup of another store than the one that was there
+	From, To time.Time // sends between these times are not in the backup
+	Other    bool      // the backup belongs to another store than the one in the directory
 }
 
 func (e *LossError) Error() string {
@@ -30,8 +30,9 @@ func (e *LossError) Error() string {
 		"would be lost", from, e.Dir, to)
 }
 
-// Restore puts an archive back into a directory, which must be empty or absent, as of now. What it
-// refuses leaves all as it was; what is given up midway is no store, and says so at a start.
+// Restore restores an archive into a directory, which must be empty or missing. now is the time of the
+// restore. When Restore rejects the archive, nothing changes. An interrupted restore leaves no valid store,
+// and a start then reports this.
 func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	m, err := Verify(archive)
@@ -61,7 +62,8 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 	return m, errors.Join(err, lock.Close())
 }
 
-// checkStopped demands that no service has the directory open. Where that cannot be found out, the lock tells.
+// checkStopped returns an error when a service has the directory open. On systems without this information,
+// taking the lock finds out.
 func checkStopped(dir string) error {
 	if process, err := Holder(dir); err == nil && process > 0 {
 		return fmt.Errorf("process %d has %s open: stop the service first", process, dir)
@@ -69,7 +71,7 @@ func checkStopped(dir string) error {
 	return nil
 }
 
-// checkLoss demands that nothing is known of sends after the backup, or that they are given up.
+// checkLoss returns an error when sends after the backup are known, unless the operator accepts their loss.
 func checkLoss(m *Manifest, dir string, accept bool) error {
 	known, err := known(dir)
 	if err != nil {
@@ -82,8 +84,8 @@ func checkLoss(m *Manifest, dir string, accept bool) error {
 	return &LossError{dir, m.At, known.At, other}
 }
 
-// lockFile is all that the directory of a store may have that is put back: who has it open is
-// found out by it.
+// lockFile is the only file that may be in a directory before a restore. It shows whether a process has the
+// directory open.
 const lockFile = "LOCK"
 
 func checkEmpty(dir string) error {
@@ -100,7 +102,7 @@ func checkEmpty(dir string) error {
 	return err
 }
 
-// empty removes what was put into the directory, which was empty.
+// empty removes the files that a failed restore wrote into the directory.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {

@@ -12,9 +12,8 @@ import (
 	"capper/internal/capping"
 )
 
-// survey finds out what of the tables is damaged so that this user's log could
-// not be read, and reports whether the log may be read again for it. filtered is
-// how it was read.
+// survey finds the damaged part of the tables that makes the user's log unreadable. It reports whether the
+// log may be read again with the new knowledge. filtered says whether the failed read used filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -26,7 +25,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 		return true
 	}
 	if d.canSeek(user, (*pebble.Iterator).SeekGE) {
-		// An iterator that comes from before a damaged block meets it on its way.
+		// An iterator that starts before a damaged block meets the block on its way.
 		if d.canSeek(user, (*pebble.Iterator).SeekPrefixGE) {
 			return true
 		}
@@ -44,7 +43,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 	return true
 }
 
-// stopFiltering reads without filters from now on, as one of them is damaged.
+// stopFiltering makes all later reads work without filters, because a filter is damaged.
 func (d *DB) stopFiltering(err error) {
 	if !d.damaged.unfiltered.Swap(true) {
 		d.config.Logger.Error("a filter of a database table is damaged: logs are read without filters, which is slower",
@@ -53,7 +52,7 @@ func (d *DB) stopFiltering(err error) {
 	}
 }
 
-// usersOf is the users between two keys of a table, the others cut off.
+// usersOf returns the users between two keys of a table, without keys of other kinds.
 func usersOf(start, end []byte) (low, high capping.UserID) {
 	high = math.MaxUint32
 	if len(start) == LogKeySize && start[0] == KeyLog {
@@ -65,14 +64,14 @@ func usersOf(start, end []byte) (low, high capping.UserID) {
 	return low, high
 }
 
-// firstLine is the error without what Pebble hangs on to it.
+// firstLine returns the first line of the error, without Pebble's details.
 func firstLine(err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(line)
 }
 
-// canSeek reports whether a new iterator can look for the user's log: by
-// SeekGE without filters, by SeekPrefixGE with them.
+// canSeek reports whether a new iterator can seek the user's log: SeekGE does not use filters, and
+// SeekPrefixGE does.
 func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
 		seek(it, LogKey(user))
@@ -81,12 +80,12 @@ func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bo
 	return ok
 }
 
-// surveyStep is how far from a damaged log the walk towards it begins, in
-// users; each further attempt costs one look at the damage.
+// surveyStep is the distance in users between a damaged log and the start of the first walk to it. Each
+// further attempt reads the damaged block once.
 const surveyStep = 256
 
-// firstDamaged is the first user, not before low, that may be in the damaged
-// block of user: that after the last one which can be read on the way to it.
+// firstDamaged returns the first user whose log may be in the damaged block, but none before low. The
+// readable log before that user is the last one on a walk to the block.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	for step := capping.UserID(surveyStep); step < user-low; step *= 4 {
 		d.walk(func(it *pebble.Iterator) {
@@ -104,7 +103,7 @@ func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	return low
 }
 
-// lastDamaged is firstDamaged's other end.
+// lastDamaged returns the last user whose log may be in the damaged block, but none after high.
 func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	last = high
 	for step := capping.UserID(surveyStep); step < high-user; step *= 4 {
@@ -123,7 +122,7 @@ func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 
 func userOfKey(it *pebble.Iterator) capping.UserID { return binary.BigEndian.Uint32(it.Key()[1:]) }
 
-// walk has an iterator over all logs.
+// walk calls over with an iterator over all logs.
 func (d *DB) walk(over func(*pebble.Iterator)) {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
 	if err != nil {
@@ -133,7 +132,7 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 	_ = it.Close() // repeats the error at which the walk ended
 }
 
-// KeyBehind is the first key behind the damaged block that was met after a key.
+// KeyBehind returns the first key behind the damaged block that a read after the given key met.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > LogKeySize || key[0] != KeyLog {
 		return nil, err

@@ -10,26 +10,26 @@ import (
 	"io"
 )
 
-// ErrDamaged is that an archive is not as it was written: cut off, or changed.
+// ErrDamaged is the error of an archive that is truncated or changed.
 var ErrDamaged = errors.New("the backup is damaged or incomplete")
 
-// FormatError is that an archive is whole, and none that this program reads.
+// FormatError is the error of an intact archive in a format that this program cannot read.
 type FormatError struct{ reason error }
 
 func (e *FormatError) Error() string { return e.reason.Error() }
 func (e *FormatError) Unwrap() error { return e.reason }
 
-// checker is told the bytes of an archive, in whatever pieces, and says at the end whether they
-// were all.
+// checker receives the bytes of an archive in pieces of any size, and checks at the end whether the archive
+// is complete.
 type checker struct {
 	sum  hash.Hash
-	last []byte // what may be the ending
+	last []byte // the latest bytes, which may be the ending
 }
 
-// NewChecker is a checker that was told nothing.
+// NewChecker returns a checker that has received no bytes.
 func NewChecker() *checker { return &checker{sum: sha256.New()} }
 
-// Write takes the next bytes. It never fails.
+// Write takes the next bytes of the archive. It never returns an error.
 func (c *checker) Write(p []byte) (int, error) {
 	c.last = append(c.last, p...)
 	if n := len(c.last) - endSize; n > 0 {
@@ -39,7 +39,7 @@ func (c *checker) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Check is why the bytes are no archive as one was written; nil: they are.
+// Check returns an error unless the received bytes are a complete archive.
 func (c *checker) Check() error {
 	want, err := ending(c.sum.Sum(nil))
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *checker) Check() error {
 	return nil
 }
 
-// Verify reads the whole archive and demands that it is as it was written.
+// Verify reads the whole archive and returns an error unless it is complete and unchanged.
 func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	check := NewChecker()
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
@@ -93,7 +93,8 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	return found, nil
 }
 
-// check demands that the archive's entries, by name, are the manifest's files and what stands beside them.
+// check returns an error unless the archive contains exactly the manifest's files and the archive's own
+// files.
 func (m *Manifest) check(sizes map[string]int64) error {
 	delete(sizes, manifestName)
 	delete(sizes, sumName)
@@ -116,7 +117,7 @@ func (m *Manifest) check(sizes map[string]int64) error {
 	return nil
 }
 
-// each calls yield with each entry.
+// each calls yield for each file of the archive.
 func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err

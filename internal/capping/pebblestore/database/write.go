@@ -16,8 +16,8 @@ import (
 	build "capper/internal/version"
 )
 
-// Write writes the files of the directory, which nobody changes, and what the manifest says of
-// them. m.Files is set.
+// Write writes an archive of the directory's files with the manifest, and sets m.Files. The files must not
+// change meanwhile.
 func Write(to io.Writer, dir string, m *Manifest) error {
 	names, err := list(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func Write(to io.Writer, dir string, m *Manifest) error {
 	return err
 }
 
-// list is the directory's files, that which leads to the others last.
+// list returns the directory's files, with the marker file last.
 func list(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func list(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// write writes a file of the directory.
+// write writes one file of the directory to the archive.
 func write(archive *tar.Writer, dir, name string) (File, error) {
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -96,7 +96,7 @@ func write(archive *tar.Writer, dir, name string) (File, error) {
 	return File{name, n, hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// header is an entry's, the same for the same name and size: no time, no owner.
+// header returns the tar header of a file. It is the same for the same name and size: no time, no owner.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Name: name, Size: size, Mode: int64(fs.FileMode(0o644)), Typeflag: tar.TypeReg,
 		Format: tar.FormatPAX}
@@ -110,7 +110,7 @@ func add(archive *tar.Writer, name string, content []byte) error {
 	return err
 }
 
-// ending is the archive's bytes from the sum's header on.
+// ending returns the last bytes of the archive, starting with the header of the checksum file.
 func ending(sum []byte) ([]byte, error) {
 	var end bytes.Buffer
 	archive := tar.NewWriter(&end)
@@ -126,5 +126,5 @@ func ending(sum []byte) ([]byte, error) {
 	return end.Bytes(), nil
 }
 
-// endSize is the size of every ending: a header, a block of content, two empty blocks.
+// endSize is the size of every ending in bytes: a header, one block of content and two empty blocks.
 const endSize = 4 * 512
