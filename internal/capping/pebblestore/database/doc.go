@@ -1,117 +1,65 @@
-// Package database is the Pebble database of the embedded store: opening it and
-// knowing it again, its format marker and keys, writing so that it is durable,
-// reading around damage, and being out of service. It knows which value is which
-// user's, and nothing of what the values mean; the data layout is in the store's
-// doc.go. Of pacers it knows where their keys are, and which logs could not be read.
+// Package database is the Pebble database of the embedded store. It opens and identifies the database, keeps its
+// format marker and keys, makes writes durable, reads around damage, and takes the store out of service. It knows
+// which value belongs to which user or pacer, but not the meaning of values; the store's doc.go has the data layout.
 //
 //	Open ─► probe ─► notes.Check ─► pebble.Open ─► format marker ─► identity ─► upgrade begun
 //	call ─► DB.Write ─► Commit … Commit ─► Sync             out of service: an error, at once
 //	     └► DB.Read  ─► Reader.Value ─► survey of a damaged block
+//	Pebble ──► disk ──► file system      a refused write freezes all files, like a power cut
+//	            └─────► FILES            the list of write-ahead logs and manifests that must exist
 //
-// # Stores that are not what they were
+// # Lost and replaced stores
 //
-// Pebble makes a database where it finds none, and opens one whose write-ahead
-// log is gone without what was in it. Both would allow everybody again, so:
+// Pebble creates a missing database, and silently opens a database without its write-ahead log. Both would allow
+// every send again. Three checks prevent this:
 //
-//   - Beside the directory is a file PATH.id with the store's id and its mark, a
-//     number that counts up at each start, at each close, once a minute of use
-//     and when the store comes to rest, in the database first. It stays when the directory is emptied,
-//     replaced or on a volume that is not mounted: Open then refuses, as it
-//     does when the database's mark is behind, which is an older copy or one
-//     that has lost its end, also by damage that looks like a crash. Where the parent directory is on the same volume,
-//     only Config.MustExist helps.
-//   - In the directory is a file FILES, the names of the write-ahead logs and
-//     manifests, noted after they are made and before they are removed. Open
-//     demands them. Notes that do not know the manifest in use are from before
-//     an earlier version of capper had the store open, and are not asked.
-//   - Each second a store that is open looks whether those files still are in
-//     its directory, and is out of service when they are not.
+//   - The file PATH.id beside the directory holds the store's id and its mark. The mark increases at each start and
+//     close, once a minute of use, and when writes stop. It changes in the database first. Open refuses an emptied
+//     or replaced directory, an older copy, and a database that has lost its end. When the parent directory is on
+//     the same volume, only Config.MustExist helps.
+//   - The file FILES in the directory lists the write-ahead logs and manifests. Open returns an error when a listed
+//     file is missing. Open ignores a list without the current manifest, which an older version of capper left.
+//   - An open store checks each second that these files still exist, and goes out of service otherwise.
 //
-// An error names the file to remove for who wants to go on all the same.
+// Each error names the file to remove for an operator who wants to continue anyway.
 //
 // # Damaged blocks
 //
-// Pebble takes tens of milliseconds for each look at a damaged block, as it
-// tries every bit of it. So the first one leads to a survey, which walks towards
-// the damage from both sides; from then on the users in between are unavailable
-// without a look. What is written of such a user, by a call that finds the log
-// in the cache or by an erasure, is noted as mended and later read by a lookup
-// that ends at the newest value, above the block; for that a log that is removed
-// is written as an empty value. A damaged filter costs nobody anything but time:
-// logs are read without filters then.
+// Each read of a damaged block takes Pebble tens of milliseconds. So the first such read starts a survey, which
+// walks to the damage from both sides. The users in between are then unavailable without further reads. A later
+// write of such a user is marked as mended and found above the block. A damaged filter costs only time, because
+// logs are then read without filters.
 //
-// # When the disk is full or broken
+// # A full or broken disk
 //
-// A refused write puts the store out of service and freezes its files; package
-// directory says how. No call believes what Pebble is told from then on, as each
-// asks after its sync whether the store is still in service. What was answered
-// was synced before and is there when the store is opened with space. What was
-// committed and not answered can be seen in the logs until then.
+// A refused write takes the store out of service and freezes its files. Pebble sees only successful writes from then
+// on, because it panics otherwise, and each call checks after its sync whether the store is still in service. Every
+// send that was answered before is in the database after the next start.
 //
-// A table that cannot be written is no outage: its content is in the
-// write-ahead log and in memory. Pebble tries again once a second, one line a
-// minute says so, the store is "degraded", and well when there is space again.
+// A table that cannot be written is no outage, because the write-ahead log has its content. Pebble retries once a
+// second, and the store is "degraded" until the disk has space. A panic in a call or a fatal error of Pebble takes
+// the store out of service and stops all calls to Pebble. A panic in Pebble's own goroutines ends the process.
 //
-// Any other panic in a call, Pebble's or our own, also puts the store out of
-// service, with its stack in the log: what it left half done, a mutex included,
-// is unknown. So nobody calls Pebble any more, not for reading either, and Close
-// only freezes the files and gives back the directory. A "fatal" error of
-// Pebble's is the same; its goroutine is stopped for good, not unwound. Only a
-// panic in one of Pebble's own goroutines ends the process.
-//
-// Open first writes 4 MiB and removes them, so that a full disk is told as
-// such. It ends with the first write that is refused while the database is
-// being opened, which Pebble itself would try again without end, and with its
-// context. What the attempt wrote of a table is removed, so that a service that
-// is restarted again and again does not use up the space that is being made for
-// it. Close is bounded, too.
+// Open first writes and removes 4 MiB, so that a full disk gives a clear error. Open ends with the first refused
+// write or with its context, and removes partial tables. Close has a timeout.
 //
 // # Time
 //
-// There is one clock, the process's. An entry is never stamped before the
-// newest one of its log, so a clock that is set back makes decisions stricter
-// and never breaks the order.
+// There is one clock, the process's. A clock that is set back makes decisions stricter and never breaks the order of
+// a log. A clock far ahead would block users and expire logs. So the store is down while the clock is more than a day
+// ahead of the file system's time at the start plus the time since. Open also compares the clock with the last mark:
+// more than a day behind it or 400 days ahead is an error.
 //
-// A clock that is far ahead would mute users for as long, and forget what the
-// others have. So nothing is stamped, and nothing forgotten, by a clock that is
-// more than a day ahead of the file system's time at the start and of what has
-// passed since by the processor's count: the store is down and says why. At a
-// start, where the file system has the same clock as a rule, it is compared with
-// that of the last mark: more than a day behind it, or 400 days ahead, is refused.
+// # Archives
 //
-// # Backup
+// A backup is a tar file, written in one pass, that ends with its own checksum:
 //
-// Package backup is the archive of an embedded store: a tar file that says itself whether
-// it is whole.
+//	files of the database at one instant
+//	FILES           the write-ahead logs and manifests among them, which Open requires
+//	marker.…        the marker file; a directory without it is no database
+//	manifest.json   store, time and program; size and SHA-256 of each file
+//	SHA256          the checksum of all bytes before
 //
-//	files of the database, as they were at one instant
-//	FILES           the write-ahead logs and manifests among them, which a start demands
-//	marker.…        what leads to the rest; without it there is no database
-//	manifest.json   which store, until when, by which program; each file's size and SHA-256
-//	SHA256          that of all bytes before
-//
-// The archive ends with the sum, so it is written in one pass, to whatever takes bytes, and
-// one that was cut off has no end. The bytes from the sum's header on are determined by the
-// sum: Verify compares all of them, so a byte that is different anywhere is noticed, also
-// where tar would not look.
-//
-// Extract makes a directory of an archive that is whole. What leads to the rest comes last: of an
-// extraction that was killed a service says what is missing, and does not start.
-//
-// # Directory
-//
-// Package directory is the directory that a database lives in: what Pebble
-// writes to, and what must be found in it again. It knows files, no keys.
-//
-//	Pebble ──► Disk ──► file system      a refused write freezes all files, as a power cut does
-//	            └─────► FILES            which write-ahead logs and manifests there must be
-//
-// Pebble panics when its write-ahead log or manifest cannot be written, in part
-// with a mutex in a state that ends the process whoever recovers. So it never
-// sees such an error: Disk reports it and freezes the files. From then on nothing
-// in the directory changes, while Pebble is told that all went well.
-//
-// Pebble also opens a database whose write-ahead log is gone without what was in
-// it. So the file FILES has the names of the write-ahead logs and manifests,
-// noted after they are made and before they are removed; a start demands them.
+// Verify compares every byte, so that a truncated or changed archive is found. Extract writes the marker file last,
+// so that a start after an interrupted restore reports the missing files.
 package database
