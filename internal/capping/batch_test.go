@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// What Check refuses is asked of every store, by storetest. Here: that it finds
-// a group without rules wherever it stands.
+// TestCheckFindsEveryGroupWithoutRules checks that Check finds a group without rules at every position.
+// Package storetest tests the other errors of Check with every store.
 func TestCheckFindsEveryGroupWithoutRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// periodOf is the calendar period that a rule of the limit stands for.
+// periodOf returns the calendar period of the limit's rule at the given time.
 func periodOf(t *testing.T, unit capping.Calendar, zone string, at string) (start, until time.Time) {
 	t.Helper()
 	location, err := time.LoadLocation(zone)
@@ -93,8 +93,8 @@ func TestCalendarPeriods(t *testing.T) {
 	}
 }
 
-// A send of the first minute of the longest days, weeks and months counts until their
-// last millisecond: logs are kept that long.
+// TestRetentionCoversTheLongestPeriods checks that logs are kept long enough: a send in the first minute of
+// the longest day, week or month counts until the last millisecond of that period.
 func TestRetentionCoversTheLongestPeriods(t *testing.T) {
 	t.Parallel()
 	for _, unit := range capping.Calendars() {
@@ -106,7 +106,8 @@ func TestRetentionCoversTheLongestPeriods(t *testing.T) {
 	}
 }
 
-// A day limit lets two messages through around midnight, never two on a day.
+// TestCalendarDayAcrossClockChange checks that a day limit allows two messages around midnight, but never
+// two on one day.
 func TestCalendarDayAcrossClockChange(t *testing.T) {
 	t.Parallel()
 	location, err := time.LoadLocation("Europe/Berlin")

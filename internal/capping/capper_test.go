@@ -93,7 +93,7 @@ func TestEachSegmentHasItsLimits(t *testing.T) {
 	require.Equal(t, "weekly", d.Limit(3).Name)
 }
 
-// A change of limits applies to what is recorded already.
+// TestNewPolicyKeepsTheLogs checks that changed limits apply to sends that were recorded before.
 func TestNewPolicyKeepsTheLogs(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 3, 7*day)}})
@@ -132,7 +132,8 @@ func TestExemptPreviewAndForecast(t *testing.T) {
 	require.Equal(t, 3, e.Log.Len(), "neither the denial nor the previews were recorded")
 }
 
-// A forecast resolves calendar limits as of its instant, not of today.
+// TestForecastOfCalendarLimits checks that a forecast uses the calendar periods of its own instant, not of
+// today.
 func TestForecastOfCalendarLimits(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{{Name: "day", Max: 1, Calendar: capping.CalendarDay}}})
@@ -179,7 +180,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, map[capping.Token]capping.Message{capping.Message{ID: "first"}.Token(): {ID: "first"},
 		capping.Message{ID: "second"}.Token(): {ID: "second"}}, e.Messages)
 
-	b.clock.Advance(day - time.Minute) // the first send has left every window
+	b.clock.Advance(day - time.Minute) // the first send is outside every window
 	e, err = b.Explain(context.Background(), 150)
 	require.NoError(t, err)
 	require.Equal(t, 1, e.Log.Len())

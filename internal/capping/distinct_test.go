@@ -27,8 +27,8 @@ func TestDistinctKeepsFirstOccurrencesInOrder(t *testing.T) {
 	})
 }
 
-// Ids that all meet in one slot under a fixed multiplicative hash, here the
-// golden ratio's: with it this takes minutes.
+// TestDistinctIsLinearForChosenIDs uses ids that all collide in one slot of a fixed multiplicative hash with
+// the golden ratio. With such a hash this test takes minutes.
 func TestDistinctIsLinearForChosenIDs(t *testing.T) {
 	t.Parallel()
 	const ratio = 2654435769

@@ -43,16 +43,16 @@ func TestToken(t *testing.T) {
 	require.Equal(t, capping.Token(named[:6]), capping.Message{Namespace: "growth", ID: "promo-2026-11-20"}.Token())
 }
 
-// The text is what stores hold and what tokens are made of: whatever it is, it
-// is read back, and no two messages that callers can name have the same one.
+// TestMessageText checks that every message text can be read back, and that two different messages have
+// different texts. Stores keep the text and tokens are made of it.
 func TestMessageText(t *testing.T) {
 	t.Parallel()
 	for text, message := range map[string]capping.Message{
-		"promo":                {ID: "promo"}, // as every record was before there were namespaces
+		"promo":                {ID: "promo"}, // as every record was before namespaces existed
 		"":                     {},
 		"\xffgrowth\xffpromo":  {Namespace: "growth", ID: "promo"},
 		"\xffg\xffa/\x00é b":   {Namespace: "g", ID: "a/\x00é b"},
-		"\xff\xffpromo":        {ID: "\xff\xffpromo"}, // not ours: shown as it is
+		"\xff\xffpromo":        {ID: "\xff\xffpromo"}, // not written by capper: shown unchanged
 		"\xffgrowth":           {ID: "\xffgrowth"},
 		"\xffgrowth\xff":       {ID: "\xffgrowth\xff"},
 		"growth\xffpromo":      {ID: "growth\xffpromo"},
@@ -71,7 +71,7 @@ func TestMessageText(t *testing.T) {
 	})
 }
 
-// The layout is what stores hold: it must not change by accident.
+// TestEntryLayout fixes the layout of entries, which stores contain.
 func TestEntryLayout(t *testing.T) {
 	t.Parallel()
 	log := capping.Log(nil).Record(nil, capping.Entry{At: 0x0102030405, Channel: 6, Token: capping.Token{7, 8, 9, 10,
@@ -86,7 +86,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 		var want []capping.Entry
 		for _, e := range rapid.SliceOfN(rapid.Custom(drawEntry), 0, 20).Draw(t, "entries") {
 			log = log.Record(nil, e, -1)
-			if n := len(want); n > 0 { // never stamped before the newest
+			if n := len(want); n > 0 { // never stamped before the newest entry
 				e.At = max(e.At, want[n-1].At)
 			}
 			want = append(want, e)
@@ -97,8 +97,8 @@ func TestEntriesAreReadBack(t *testing.T) {
 	})
 }
 
-// Recording forgets what is at or before the horizon, and the horizon is that
-// of the call even when the stamp is a later one.
+// TestRecordForgets checks that recording drops entries at or before the horizon of the call, even when the
+// new entry has a later stamp.
 func TestRecordForgets(t *testing.T) {
 	t.Parallel()
 	log := capping.Log(logOf(100, 200, 300).Record(nil, capping.Entry{At: 250, Token: letter(8)}, 200))
@@ -108,7 +108,7 @@ func TestRecordForgets(t *testing.T) {
 	require.Equal(t, []capping.Entry{{At: 5}}, log.Entries())
 }
 
-// A prefix that is handed in is kept, and the log is not written to.
+// TestRecordAppends checks that Record keeps the given prefix and does not write to the log.
 func TestRecordAppends(t *testing.T) {
 	t.Parallel()
 	log := logOf(1, 2)
@@ -136,12 +136,13 @@ func TestRecordBoundsByChannel(t *testing.T) {
 	require.NoError(t, bounded.Check())
 }
 
-// A token's bytes that lie across two entries, or in a stamp, are no send.
+// TestTokensAreFoundWhereTheyStand checks that the bytes of a token across two entries or inside a stamp are
+// not taken for a send.
 func TestTokensAreFoundWhereTheyStand(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var log capping.Log
-		small := rapid.ByteRange(0, 1) // so that accidental matches abound
+		small := rapid.ByteRange(0, 1) // so that accidental matches are frequent
 		for range rapid.IntRange(0, 12).Draw(t, "entries") {
 			e := capping.Entry{Channel: capping.Channel(small.Draw(t, "channel"))}
 			e.At = capping.Instant(small.Draw(t, "high"))<<32 | capping.Instant(small.Draw(t, "low"))

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// instant is a store that answers at once.
+// instant is a store that returns at once.
 type instant struct{ capping.Store }
 
 func (instant) ClockTolerance() time.Duration { return 0 }
@@ -25,16 +25,14 @@ func (instant) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// cpu is the processor time that this process has used. It tells more than the
-// clock on a machine that is busy with other things.
+// cpu returns the processor time of this process. On a busy machine it is more reliable than the wall clock.
 func cpu(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkFilterBeforeTheStore is what a call costs in front of the store, with a policy that has
-// limits only.
+// BenchmarkFilterBeforeTheStore measures a call without the store, for a policy that has only limits.
 func BenchmarkFilterBeforeTheStore(b *testing.B) {
 	policy := &capping.Policy{
 		Default: []capping.Limit{rolling("daily", 1, day), rolling("weekly", 2, 7*day)},
@@ -61,8 +59,8 @@ func BenchmarkFilterBeforeTheStore(b *testing.B) {
 	}
 }
 
-// BenchmarkFilterWithEverythingOn is what a call of 10,000 random users costs in front of the store with two suppressed
-// sets, a holdout and quiet hours by the users' zones, where looking users up costs nothing.
+// BenchmarkFilterWithEverythingOn measures a call of 10,000 random users without the store. The policy has
+// two suppressed sets, a holdout and quiet hours in the users' zones, and look-ups of users cost nothing.
 func BenchmarkFilterWithEverythingOn(b *testing.B) {
 	people := &population{
 		names: []string{"new", "vip"}, places: zonesOf(b, 38),
@@ -111,7 +109,7 @@ func BenchmarkFilterWithEverythingOn(b *testing.B) {
 	}
 }
 
-// fullUntil is a store of which everybody is denied until some instant of the next month.
+// fullUntil is a store that denies every user until an instant in the next month.
 type fullUntil struct{ instant }
 
 func (fullUntil) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
@@ -123,7 +121,8 @@ func (fullUntil) Filter(_ context.Context, b *capping.Batch, verdicts []capping.
 	return nil
 }
 
-// BenchmarkFilterSlotsThatAreFreeAtNight looks at a million users who are denied until instants of their own.
+// BenchmarkFilterSlotsThatAreFreeAtNight measures a call of a million users who are denied until different
+// instants.
 func BenchmarkFilterSlotsThatAreFreeAtNight(b *testing.B) {
 	people := &population{places: zonesOf(b, 38), zone: func(user capping.UserID) uint16 { return uint16(user % 39) }}
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Both versions are named, and what to do.
+// TestFormatErrorSaysWhatToDo checks that the error names both versions and the action to take.
 func TestFormatErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

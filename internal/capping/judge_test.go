@@ -13,8 +13,8 @@ import (
 	"capper/internal/capping/storetest"
 )
 
-// plainStore is the least that a store can be: a map of logs under one lock.
-// Through it the store suite, with its naive model, tests Judge and Log alone.
+// plainStore is a minimal store: a map of logs under one lock. With plainStore the store suite and its
+// simple model test only Judge and Log.
 type plainStore struct {
 	mu     sync.Mutex
 	clock  func() time.Time
@@ -139,7 +139,7 @@ func (s *plainStore) ClockTolerance() time.Duration { return 0 }
 
 func (s *plainStore) Close() error { return nil }
 
-// logOf is a log of sends a, b, c … of channel 1 at the instants.
+// logOf returns a log with the sends a, b, c … on channel 1 at the given instants.
 func logOf(instants ...capping.Instant) (log capping.Log) {
 	for i, at := range instants {
 		log = log.Record(nil, capping.Entry{At: at, Channel: 1, Token: letter(i)}, -1)
@@ -165,7 +165,7 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		log   capping.Log
-		token capping.Token // on channel 1, as the log's sends are
+		token capping.Token // on channel 1, like the sends of the log
 		rules []capping.Rule
 		now   capping.Instant
 		want  capping.Verdict
@@ -233,7 +233,8 @@ func TestCount(t *testing.T) {
 
 var benchVerdict capping.Verdict
 
-// The same message on another channel, or on none, is another send.
+// TestJudgeByChannel checks that the same message on another channel, or without a channel, is a different
+// send.
 func TestJudgeByChannel(t *testing.T) {
 	t.Parallel()
 	log := logOf(980, 985, 990)
@@ -251,8 +252,8 @@ func TestJudgeByChannel(t *testing.T) {
 	}
 }
 
-// BenchmarkJudge judges logs of several lengths by a daily and a weekly limit,
-// with a new message and with a retried one.
+// BenchmarkJudge judges logs of several lengths with a daily and a weekly limit, for a new and for a retried
+// message.
 func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{0, 1, 5, 20, 1000} {
 		var log capping.Log

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shown returns the day, the week or the month that a calendar on the wall shows.
+// shown returns the day, week or month that a wall calendar shows.
 func (c Calendar) shown(i Instant, location *time.Location) string {
 	at := i.Time().In(location)
 	switch c {
@@ -23,9 +23,10 @@ func (c Calendar) shown(i Instant, location *time.Location) string {
 	panic("shown has no case for calendar " + string(c))
 }
 
-// Every day, week and month of three decades, also in zones whose clocks change around midnight, by half an
-// hour or two, for Ramadan, or that skipped a day: periods follow each other without a gap, each instant is in its
-// own, their bounds are where the calendar on the wall changes, and none is longer than logs are kept for it.
+// TestCalendarPeriodsTileTime checks every day, week and month of three decades. The zones include changes
+// of clocks around midnight, by half an hour, by two hours, for Ramadan, and a zone that skipped a day.
+// Periods must follow each other without a gap, contain their own instants, begin and end where the wall
+// calendar changes, and be no longer than logs are kept.
 func TestCalendarPeriodsTileTime(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"UTC", "Asia/Singapore", "America/New_York", "America/Sao_Paulo", "America/Havana",
@@ -69,7 +70,7 @@ func TestCalendarWeekStartsOnMonday(t *testing.T) {
 	location, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
 	week := CalendarWeek
-	for day := range 7 { // the week in which clocks go back: 169 hours
+	for day := range 7 { // the week in which clocks go back has 169 hours
 		start, until := week.period(InstantOf(time.Date(2026, 10, 19+day, 13, 0, 0, 0, location)), location)
 		require.Equal(t, time.Date(2026, 10, 19, 0, 0, 0, 0, location).UnixMilli(), start.Time().UnixMilli())
 		require.Equal(t, 169*time.Hour, until.Time().Sub(start.Time()))

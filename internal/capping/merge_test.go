@@ -12,7 +12,7 @@ import (
 	"capper/internal/capping"
 )
 
-// logWith is the entries as a log, as they stand.
+// logWith returns a log of the entries in the given order.
 func logWith(entries ...capping.Entry) (log capping.Log) {
 	for _, e := range entries {
 		log = append(log, byte(e.At>>32), byte(e.At>>24), byte(e.At>>16), byte(e.At>>8), byte(e.At), byte(e.Channel))
@@ -21,7 +21,7 @@ func logWith(entries ...capping.Entry) (log capping.Log) {
 	return log
 }
 
-// naiveUnion is what Union says, on entries.
+// naiveUnion computes Union on a list of entries.
 func naiveUnion(log, other []capping.Entry, horizon capping.Instant) (union []capping.Entry, added int) {
 	type dated struct {
 		capping.Entry
@@ -64,7 +64,8 @@ func naiveUnion(log, other []capping.Entry, horizon capping.Instant) (union []ca
 	return union, added
 }
 
-// drawLog is a log of few messages and times, so that both often meet; now and then one that is full.
+// drawLog returns a random log with few messages and times, so that equal ones are frequent. Some logs are
+// full.
 func drawLog(t *rapid.T, name string) capping.Log {
 	var entries []capping.Entry
 	if rapid.IntRange(0, 9).Draw(t, name+" full") == 0 {
@@ -121,7 +122,7 @@ func TestUnionIsThatOfNaiveSets(t *testing.T) {
 		require.Equal(t, append(capping.Log{}, logWith(want...)...), append(capping.Log{}, union...))
 
 		if union.Len() >= capping.LogBound && shifted(log, other) {
-			return // a send of the log that had no room may stand in other with a later time, which has
+			return // a send that did not fit may be in other with a later time, and then fit
 		}
 		again, n := union.Union(nil, other, horizon)
 		require.Zero(t, n, "what was brought once, or had no room, is not brought again")
@@ -134,11 +135,11 @@ func TestUnionKeepsTheTimeOfTheLog(t *testing.T) {
 	a, b := capping.Message{ID: "a"}.Token(), capping.Message{ID: "b"}.Token()
 	log := logWith(capping.Entry{At: 10, Channel: 1, Token: a})
 	union, added := log.Union(nil, logWith(
-		capping.Entry{At: 5, Channel: 1, Token: a}, // the same send, whatever the time
-		capping.Entry{At: 6, Channel: 2, Token: a}, // of another channel
+		capping.Entry{At: 5, Channel: 1, Token: a}, // the same send, although the time differs
+		capping.Entry{At: 6, Channel: 2, Token: a}, // another channel
 		capping.Entry{At: 7, Channel: 1, Token: b},
 		capping.Entry{At: 7, Channel: 1}, // without a token
-		capping.Entry{At: 8, Channel: 1}, // another time: another send
+		capping.Entry{At: 8, Channel: 1}, // another time is another send
 	), 5)
 	require.Equal(t, 4, added)
 	require.Equal(t, []capping.Entry{

@@ -10,12 +10,12 @@ import (
 	"capper/internal/capping"
 )
 
-// batchOf is a batch that records the message for so many users.
+// batchOf returns a batch that records the message for the given number of users.
 func batchOf(id string, users int) *capping.Batch {
 	return &capping.Batch{Message: capping.Message{ID: id}, Record: true, Users: make([]capping.UserID, users)}
 }
 
-// newMemory is a memory and what moves its clock.
+// newMemory returns a memory and a function that advances its clock.
 func newMemory() (memory *capping.MessageMemory, advance func(time.Duration)) {
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	return capping.NewMessageMemory(func() time.Time { return now }), func(d time.Duration) { now = now.Add(d) }

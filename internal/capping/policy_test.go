@@ -56,7 +56,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// With a clock tolerance t a window is longer by exactly twice t.
+// TestWidenedWindows checks that a clock tolerance t makes a window longer by exactly 2t.
 func TestWidenedWindows(t *testing.T) {
 	t.Parallel()
 	const tolerance = 250 * time.Millisecond

@@ -17,20 +17,20 @@ import (
 	"capper/internal/share"
 )
 
-// population is a generation that computes who is in what.
+// population is a generation that computes the sets of each user.
 type population struct {
 	names    []string
 	segment  func(capping.UserID) uint8
 	sets     map[string]predicate
 	places   []*time.Location
 	zone     func(capping.UserID) uint16
-	lookedUp *int // how often time zones were asked for
+	lookedUp *int // number of time zone look-ups
 }
 
-// predicate is a set by a function.
+// predicate is a set defined by a function.
 type predicate func(capping.UserID) bool
 
-// Mark marks the users of the set.
+// Mark marks the users for whom the predicate is true.
 func (p predicate) Mark(users []capping.UserID, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && p(user) {
@@ -70,13 +70,13 @@ func (p *population) LookupZones(users []capping.UserID, zones []uint16) {
 	}
 }
 
-// logs is a store of few sends, each user's the same: judged as every store judges.
+// logs is a store with the same few sends for every user. It judges as every store does.
 type logs struct {
 	capping.Store
 	now   capping.Instant
 	log   capping.Log
 	mutex sync.Mutex
-	asked []int // users of each call
+	asked []int // number of users in each call
 	fault func(*capping.Batch) error
 }
 
@@ -106,11 +106,11 @@ func (l *logs) Messages(context.Context, []capping.Token) (map[capping.Token]cap
 	return nil, nil
 }
 
-// at is a capper over the population and the logs, at a time.
+// at returns a capper at the given time, with the population as its segments and sends in its store.
 func at(now time.Time, policy *capping.Policy, people capping.Segments, sends ...time.Duration) (*capping.Capper,
 	*logs) {
 	store := &logs{now: capping.InstantOf(now)}
-	for i, ago := range sends { // the oldest first
+	for i, ago := range sends { // oldest first
 		store.log = store.log.Record(nil, capping.Entry{At: capping.InstantOf(now.Add(-ago)), Token: letter(i)}, 0)
 	}
 	return capping.New(store, func() capping.Segments { return people }, policy, func() time.Time { return now }), store
@@ -178,7 +178,7 @@ func TestOrderOfWhatDenies(t *testing.T) {
 	require.Equal(t, []int{2}, store.asked)
 }
 
-// What is exempt passes everything but the suppressions that say otherwise.
+// TestExemptSends checks that only EvenExempt suppressions deny exempt sends.
 func TestExemptSends(t *testing.T) {
 	t.Parallel()
 	people := &population{sets: map[string]predicate{"a": everyone,
@@ -196,7 +196,7 @@ func TestExemptSends(t *testing.T) {
 	require.Equal(t, "b", d.Set(1))
 }
 
-// Channels of what withholds are those of the send.
+// TestWithholdingByChannel checks that suppressions, holdout and quiet hours apply by the send's channel.
 func TestWithholdingByChannel(t *testing.T) {
 	t.Parallel()
 	const push, sms, email = 1, 2, 3
@@ -220,7 +220,8 @@ func TestWithholdingByChannel(t *testing.T) {
 	}
 }
 
-// A replay is told only of whom nothing is withheld; after the quiet hours it is one again.
+// TestReplaysAreWithheldToo checks that a recorded send is denied while a cause withholds it, and is a
+// replay again after the quiet hours.
 func TestReplaysAreWithheldToo(t *testing.T) {
 	t.Parallel()
 	b := newCapper(t, &capping.Policy{Default: []capping.Limit{rolling("weekly", 5, 7*day)},
@@ -236,7 +237,8 @@ func TestReplaysAreWithheldToo(t *testing.T) {
 	require.Equal(t, []capping.Outcome{capping.Replayed}, b.outcomes(send))
 }
 
-// A set that the send needs and the generation lacks leaves everybody undecided, and the store unasked.
+// TestMissingSets checks that every user is Unavailable and the store is not called when the generation
+// lacks a set that the send needs.
 func TestMissingSets(t *testing.T) {
 	t.Parallel()
 	const sms = 2
@@ -254,7 +256,7 @@ func TestMissingSets(t *testing.T) {
 	}
 	require.Empty(t, policy.Missing(people))
 	c, store := at(night, policy, people)
-	for name, c2 := range map[string]struct{ plain, sms, exempt bool }{ // is the send decided?
+	for name, c2 := range map[string]struct{ plain, sms, exempt bool }{ // true: the send is decided
 		"opted-out": {}, "bounced": {exempt: true}, "sms-stop": {plain: true, exempt: true},
 		"country/sg": {exempt: true}, "country/my": {exempt: true},
 	} {
@@ -284,7 +286,7 @@ func TestMissingSets(t *testing.T) {
 	}
 }
 
-// Quiet hours that together cover the day leave no minute of their channels; each by itself ends.
+// TestHoursThatNeverOpen checks quiet hours that together cover the whole day, while each of them ends.
 func TestHoursThatNeverOpen(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -320,7 +322,8 @@ func TestHoursThatNeverOpen(t *testing.T) {
 	}
 }
 
-// What a limit frees in quiet hours is free at their end; what it never frees stays so.
+// TestSlotsThatAreFreeAtNight checks that a slot which becomes free in quiet hours counts as free at their
+// end. A slot that never becomes free does not change.
 func TestSlotsThatAreFreeAtNight(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -367,7 +370,7 @@ func TestQuietWithoutAnOpening(t *testing.T) {
 		d.Verdicts[0])
 }
 
-// zonesOf are so many of the time zones of the world, with those whose clocks change oddly.
+// zonesOf returns n time zones of the world, including those with unusual clock changes.
 func zonesOf(t testing.TB, n int) (places []*time.Location) {
 	for _, name := range append(knownZones(), fixedZones(n)...)[:n] {
 		place, err := time.LoadLocation(name)
@@ -401,8 +404,8 @@ func fixedZones(n int) (names []string) {
 	return names
 }
 
-// manyRules is a policy of which each segment has limits of its own, by the users' days, weeks and months, and the
-// default none. Segment s0 has a limit for each calendar.
+// manyRules returns a policy in which each segment has its own limits by the users' days, weeks and months.
+// The default has no limits, and segment s0 has a limit for each calendar.
 func manyRules(segments int) *capping.Policy {
 	policy := &capping.Policy{Segments: map[string][]capping.Limit{}, Zone: time.FixedZone("elsewhere", 3*3600+600)}
 	for s := range segments {
@@ -421,8 +424,8 @@ func manyRules(segments int) *capping.Policy {
 	return policy
 }
 
-// Every user is decided as if alone: with 38 zones times 8 segments, and with so many that the store has to be asked in
-// parts.
+// TestEachUserHasTheRulesOfTheirSegmentAndZone checks that each user is decided as in a call for that user
+// alone. It uses 38 zones with 8 segments, and numbers that need several batches.
 func TestEachUserHasTheRulesOfTheirSegmentAndZone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zones, segments, parts int }{{38, 8, 1}, {400, 10, 2}} {
@@ -450,7 +453,7 @@ func TestEachUserHasTheRulesOfTheirSegmentAndZone(t *testing.T) {
 	}
 }
 
-// requireDecidedAlone compares a decision with the one that limits in the user's own zone make.
+// requireDecidedAlone checks that user i's decision equals one with limits in the user's own zone.
 func requireDecidedAlone(t *testing.T, d *capping.Decisions, i int, policy *capping.Policy, place *time.Location,
 	store *logs) {
 	t.Helper()
@@ -472,7 +475,7 @@ func requireDecidedAlone(t *testing.T, d *capping.Decisions, i int, policy *capp
 	}
 }
 
-// A part that the store does not decide leaves those of the others decided.
+// TestPartsAreIndependent checks that a part which the store does not decide leaves the other parts decided.
 func TestPartsAreIndependent(t *testing.T) {
 	t.Parallel()
 	people := &population{places: zonesOf(t, 400), zone: func(user capping.UserID) uint16 { return uint16(user % 401) }}
@@ -499,7 +502,8 @@ func TestPartsAreIndependent(t *testing.T) {
 	require.Len(t, outcomes, 2)
 }
 
-// Time zones are asked for only where a send is decided by them.
+// TestZonesAreAskedForWhereTheyMatter checks that time zones are looked up only when a decision depends on
+// them.
 func TestZonesAreAskedForWhereTheyMatter(t *testing.T) {
 	t.Parallel()
 	const push, sms = 1, 2

@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// sums is a store that adds up what it is given, unless it fails.
+// sums is a store that adds up the deltas, unless it fails.
 type sums struct {
 	messages.Store
 	mu      sync.Mutex
@@ -62,7 +62,7 @@ func add(c *messages.Counter, to messages.Key, answers *messages.Answers) {
 
 func key(id string) messages.Key { return messages.Key{Message: capping.Message{ID: id}} }
 
-// Whoever reads is told what was answered before, also by calls at once.
+// TestCounterCountsEachAnswer checks that a reader sees all earlier answers, even with parallel calls.
 func TestCounterCountsEachAnswer(t *testing.T) {
 	t.Parallel()
 	c, _ := newSums(t)
@@ -86,7 +86,8 @@ func TestCounterCountsEachAnswer(t *testing.T) {
 	require.Equal(t, []string{"v1"}, found[0].Configs)
 }
 
-// What a store could not add is added the next time, and once.
+// TestCounterKeepsWhatCouldNotBeAdded checks that deltas which the store could not add are added later, and
+// only once.
 func TestCounterKeepsWhatCouldNotBeAdded(t *testing.T) {
 	t.Parallel()
 	c, store := newSums(t)
@@ -102,7 +103,8 @@ func TestCounterKeepsWhatCouldNotBeAdded(t *testing.T) {
 	require.Equal(t, int64(2), store.added[key("promo")].Calls)
 }
 
-// Memory is bounded, and messages of many users find room beside any number of small ones.
+// TestCounterIsBounded checks that memory is bounded, and that messages to many users are counted beside any
+// number of small ones.
 func TestCounterIsBounded(t *testing.T) {
 	t.Parallel()
 	c, store := newSums(t)
@@ -118,7 +120,7 @@ func TestCounterIsBounded(t *testing.T) {
 	require.Contains(t, store.added, key("large"))
 }
 
-// What was answered last is added when the counter ends.
+// TestCounterFlushesAtTheEnd checks that the last answers are added when the counter ends.
 func TestCounterFlushesAtTheEnd(t *testing.T) {
 	t.Parallel()
 	c, store := newSums(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// encoded are the runs of the log.
+// encoded returns the encoded runs of the log.
 func (l *Log) encoded() (data []byte) {
 	for _, run := range l.Runs {
 		data = AppendRun(data, run)
@@ -36,7 +36,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestGreatestRun is as far as a run goes.
+// TestGreatestRun encodes the largest possible run.
 func TestGreatestRun(t *testing.T) {
 	t.Parallel()
 	log := &Log{Total: 1<<48 - 1, Runs: []Run{{At: 1<<55 - 1, Every: MostEvery, Burst: MostBurst, First: 1<<48 - 2}}}
@@ -45,7 +45,7 @@ func TestGreatestRun(t *testing.T) {
 	require.Equal(t, log, again)
 }
 
-// TestWhatIsNoLog refuses runs that no log can have.
+// TestWhatIsNoLog checks that runs which no log can have are rejected.
 func TestWhatIsNoLog(t *testing.T) {
 	t.Parallel()
 	for name, log := range map[string]*Log{
@@ -74,8 +74,8 @@ func TestWhatIsNoLog(t *testing.T) {
 	}
 }
 
-// use does with a log what stores do: whatever was decoded, it must not panic, go on without end or
-// place a slot before the newest.
+// use runs the operations of stores on a decoded log. They must not panic, must end, and must place no slot
+// before the newest.
 func (l *Log) use(t *testing.T) {
 	newest, _ := l.Newest()
 	limits := []Limit{{3, time.Second}, {5000, time.Hour}, {1, time.Millisecond}}

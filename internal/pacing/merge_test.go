@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slotOf is the slot of a permit that is kept.
+// slotOf returns the slot of a permit in the log.
 func (l *Log) slotOf(permit int64) Time {
 	r := &l.Runs[l.holder(permit)]
 	return r.slot(permit - r.First)
@@ -21,8 +21,8 @@ func (l *Log) clone() *Log {
 	return &c
 }
 
-// probes are permits of the log whose slots tell what it looks like: those about the ends of its
-// runs, and some others.
+// probes returns permits whose slots show the shape of the log: those around the ends of runs, and some
+// random ones.
 func (l *Log) probes(r *rand.Rand) (permits []int64) {
 	for i := range l.Runs {
 		first, end := l.Runs[i].First, l.end(i)
@@ -36,7 +36,7 @@ func (l *Log) probes(r *rand.Rand) (permits []int64) {
 	return permits
 }
 
-// irregular appends runs of all kinds, so many, and answers the newest slot.
+// irregular appends the given number of random runs and returns the newest slot.
 func (l *Log) irregular(r *rand.Rand, runs int, now Time) Time {
 	for n := len(l.Runs) + runs; len(l.Runs) < n; {
 		now += Time(r.Int64N([]int64{1, 2, 50, 10_000, 5_000_000}[r.IntN(5)] + 1))
@@ -52,7 +52,7 @@ func (l *Log) irregular(r *rand.Rand, runs int, now Time) Time {
 	return now
 }
 
-// manyLimits are 1 to 4 limits whose maxima are of any magnitude.
+// manyLimits returns 1 to 4 random limits of any magnitude.
 func manyLimits(r *rand.Rand) (limits []Limit) {
 	for range 1 + r.IntN(MaxLimits) {
 		top := []int64{3, 100, 3000, 50_000, 600_000, MaxMax}[r.IntN(6)]
@@ -64,19 +64,19 @@ func manyLimits(r *rand.Rand) (limits []Limit) {
 	return limits
 }
 
-// groupOf is how many permits are in the group that a permit of that age is in.
+// groupOf returns the size of the group that contains a permit of the given age.
 func groupOf(tiers []tier, age int64) int64 {
 	for _, t := range tiers {
 		if age <= t.max {
 			return t.group
 		}
 	}
-	return age // nobody sees it
+	return age // no limit sees this permit
 }
 
-// TestMergeMovesLater merges logs of every kind: no slot is earlier than it was, or later than
-// that of the last permit of its group; what a limit can see is kept, in order, in so many runs;
-// merging again changes nothing.
+// TestMergeMovesLater merges random logs. No slot may move to an earlier time, or later than the last slot
+// of its group. Permits that a limit can see must stay in order within the allowed number of runs. A second
+// merge must change nothing.
 func TestMergeMovesLater(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -114,8 +114,8 @@ func requireMerged(t *testing.T, r *rand.Rand, seed uint64, before, log *Log, no
 	}
 }
 
-// TestLossesDoNotAddUp takes permits of a log that is merged again and again: no limit is ever
-// exceeded, and each allows what one smaller by lost parts does, judged by the permits' own slots.
+// TestLossesDoNotAddUp takes permits of a log that is merged repeatedly. No limit may be exceeded, and each
+// limit must allow at least as much as a limit that is smaller by the documented part.
 func TestLossesDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -150,7 +150,7 @@ func TestLossesDoNotAddUp(t *testing.T) {
 	}
 }
 
-// opensAt is when the limit, if it were smaller by so many, allows one permit more, from now on.
+// opensAt returns when the limit, with Max lower by smaller, allows one more permit.
 func opensAt(l *Log, now Time, limit Limit, smaller int64) Time {
 	permit := l.Total - int64(limit.Max) + smaller
 	if permit < l.first() {
@@ -159,7 +159,7 @@ func opensAt(l *Log, now Time, limit Limit, smaller int64) Time {
 	return max(now, l.slotOf(permit).Add(limit.Window))
 }
 
-// TestLeastParts is how much of a limit may be lost, by how many limits a pacer has beside its rate.
+// TestLeastParts checks how much of a limit may be lost, by the number of limits besides a rate.
 func TestLeastParts(t *testing.T) {
 	t.Parallel()
 	for limits, least := range map[int]int64{1: 2000, 2: 1000, 3: 720, 4: 540} {
@@ -181,11 +181,11 @@ func TestLeastParts(t *testing.T) {
 	}
 }
 
-// measured are limits as providers have them, and how much of each may be lost.
+// measured lists limits of real providers, and how much of each may be lost.
 var measured = []struct {
 	name   string
 	limits []Limit
-	part   int64 // of each limit that is lost, at most
+	part   int64 // the largest lost part of each limit is 1/part
 }{
 	{"10,000,000 in 31 days", []Limit{{MaxMax, MaxWindow}}, 2000},
 	{"600,000 a minute", []Limit{{600_000, time.Minute}}, 2000},
@@ -196,13 +196,13 @@ var measured = []struct {
 		{MaxMax, 24 * time.Hour}}, 560},
 }
 
-// point is permits at one slot.
+// point is a number of permits with the same slot.
 type point struct {
 	at      Time
 	permits int64
 }
 
-// pointsOf are those of what was granted.
+// pointsOf returns the granted permits as points.
 func pointsOf(l Log) (points []point) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -217,7 +217,7 @@ func pointsOf(l Log) (points []point) {
 	return points
 }
 
-// fullest is how many permits there are in the fullest window.
+// fullest returns the number of permits in the fullest window.
 func fullest(points []point, window time.Duration) (most int64) {
 	within, first := int64(0), 0
 	for _, p := range points {
@@ -229,8 +229,8 @@ func fullest(points []point, window time.Duration) (most int64) {
 	return most
 }
 
-// TestMeasuredLoss takes all that it can, at irregular instants, of a log that merges and of one
-// that does not.
+// TestMeasuredLoss takes all possible permits at irregular instants, from a log that merges and from one
+// that does not, and compares both.
 func TestMeasuredLoss(t *testing.T) {
 	t.Parallel()
 	for _, m := range measured {

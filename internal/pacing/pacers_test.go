@@ -11,8 +11,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// A call that needs several steps of the store gets what one would, and no more
-// than it asked for; a repeated one gets the same.
+// TestACallOfSeveralSteps checks that a call with several store steps gets the same permits as one step
+// would, and that a repetition gets the same slots.
 func TestACallOfSeveralSteps(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
@@ -32,7 +32,7 @@ func TestACallOfSeveralSteps(t *testing.T) {
 	require.Equal(t, 10_000, permitsOf(given))
 
 	clock.Advance(time.Second)
-	call.Pacers = []string{"b", "a"} // is the same call
+	call.Pacers = []string{"b", "a"} // the same call
 	again, err := pacers.Take(t.Context(), call)
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
@@ -50,8 +50,8 @@ func TestACallOfSeveralSteps(t *testing.T) {
 	require.Equal(t, given.Granted, permitsOf(given))
 }
 
-// A call of several steps is the same when it is repeated, also where others took
-// what it was refused, and a pacer got logs per message meanwhile.
+// TestARepeatedCallGetsNoMore checks that a repeated call of several steps gets the same grant. Meanwhile
+// other calls take the refused permits, and a pacer changes to logs per message.
 func TestARepeatedCallGetsNoMore(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()

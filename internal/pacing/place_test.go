@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// naive is a log of single slots: the rule as the package's documentation has it.
+// naive is a log of single slots that follows the rule in the package documentation.
 type naive struct{ slots []Time }
 
 func (n *naive) next(now Time, limits []Limit) Time {
@@ -25,7 +25,7 @@ func (n *naive) next(now Time, limits []Limit) Time {
 	return at
 }
 
-// naivePlace places permits one by one and answers their slots and the next one.
+// naivePlace places permits one by one and returns their slots and the next slot.
 func naivePlace(now Time, ask *Ask, logs []*naive) (placed []Time, next Time) {
 	for {
 		next = now
@@ -42,7 +42,7 @@ func naivePlace(now Time, ask *Ask, logs []*naive) (placed []Time, next Time) {
 	}
 }
 
-// slots are the slots of the log, one by one.
+// slots returns every slot of the log.
 func (l *Log) slots() (slots []Time) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -53,8 +53,7 @@ func (l *Log) slots() (slots []Time) {
 	return slots
 }
 
-// placeAll places until all is placed or too late, in several steps where one would
-// cost too much.
+// placeAll places permits in as many steps as needed, until all are placed or the next slot is too late.
 func placeAll(now Time, ask *Ask, logs []*Log) (slots []Time, next Time) {
 	for left := *ask; ; left.Permits = ask.Permits - len(slots) {
 		placed := Place(now, &left, logs)
@@ -65,7 +64,7 @@ func placeAll(now Time, ask *Ask, logs []*Log) (slots []Time, next Time) {
 	}
 }
 
-// requireSlots compares at once, as there are many.
+// requireSlots compares long lists of slots in one step, which is faster.
 func requireSlots(t *testing.T, want, got []Time, seed uint64) {
 	t.Helper()
 	if !slices.Equal(want, got) {
@@ -95,14 +94,14 @@ func TestPlaceIsTheRule(t *testing.T) {
 		for range 1 + r.IntN(20) {
 			now += Time(r.IntN([]int{3, 100, 20_000, 200_000}[r.IntN(4)]))
 			if r.IntN(10) == 0 {
-				now -= Time(r.IntN(1000)) // a clock that is set back
+				now -= Time(r.IntN(1000)) // the clock is set back
 			}
-			if r.IntN(5) == 0 { // a reload
+			if r.IntN(5) == 0 { // a configuration reload
 				ask.Targets[r.IntN(len(logs))].Limits = randomLimits(r)
 			}
 			ask.Permits = r.IntN([]int{2, 10, 3000}[r.IntN(3)])
 			ask.MaxWait = time.Duration(r.IntN([]int{1, 1000, 1_000_000}[r.IntN(3)])) * time.Microsecond
-			some := r.IntN(len(logs)) // not every call is for all of them
+			some := r.IntN(len(logs)) // some calls use only some logs
 			part := &Ask{Targets: ask.Targets[some:], Permits: ask.Permits, MaxWait: ask.MaxWait}
 			want, next := naivePlace(now, part, naives[some:])
 			got, placedNext := placeAll(now, part, logs[some:])
@@ -124,7 +123,8 @@ func TestPlaceIsTheRule(t *testing.T) {
 	}
 }
 
-// What a regular pacer gives costs a few steps, however much is asked.
+// TestRegularGrantsAreFewRuns checks that grants of a regular pacer take few steps for any number of
+// permits.
 func TestRegularGrantsAreFewRuns(t *testing.T) {
 	t.Parallel()
 	for _, limits := range [][]Limit{

@@ -14,7 +14,7 @@ import (
 	"capper/internal/pacing/pacingtest"
 )
 
-// numbers is a store of the numbers of records, and of the logs that calls were told of.
+// numbers is a store of the numbers of records and of known logs.
 type numbers struct {
 	mu     sync.Mutex
 	groups map[pacing.RecordGroup]int
@@ -67,7 +67,8 @@ func recordPacers(records *pacing.Records, now func() time.Time) *pacing.Pacers 
 	return p
 }
 
-// The numbers go to the store within a second, sooner when they are many, and when Run ends.
+// TestRunTellsTheStore checks that the numbers reach the store within a second, sooner for many records, and
+// when Run ends.
 func TestRunTellsTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +101,8 @@ func TestRunTellsTheStore(t *testing.T) {
 	})
 }
 
-// A log is counted once while its count lasts, and again when it is used for longer.
+// TestALogIsCountedWhileItIsUsed checks that a log is counted once during its count, and again when it is
+// used for longer.
 func TestALogIsCountedWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +124,8 @@ func TestALogIsCountedWhileItIsUsed(t *testing.T) {
 	})
 }
 
-// Requests are counted for as long as they are remembered, and at most 1/16 and a second longer.
+// TestRequestsAreCountedWhileTheyAreRemembered checks that requests are counted while they are remembered,
+// and at most 1/16 and a second longer.
 func TestRequestsAreCountedWhileTheyAreRemembered(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []time.Duration{0, time.Second, time.Minute, 7 * time.Minute, time.Hour, 23 * time.Hour,

@@ -11,8 +11,8 @@ import (
 	"capper/internal/quiet"
 )
 
-// zones have clocks that are never changed, changed by one hour, by half an hour, by two, at midnight,
-// for Ramadan, and around the date line.
+// zones returns time zones of all kinds: without clock changes, with changes by one hour, half an hour or
+// two hours, at midnight, for Ramadan, and near the date line.
 func zones() []string {
 	return []string{
 		"UTC", "Asia/Singapore", "Asia/Kolkata", "Asia/Kathmandu", "Europe/Berlin", "America/New_York",
@@ -37,7 +37,8 @@ func hours(t require.TestingT, from, to string) quiet.Hours {
 	return quiet.Hours{From: a, To: b}
 }
 
-// shownQuiet is the oracle's word on one instant: what the clock on the wall shows, read digit by digit.
+// shownQuiet is the oracle for one instant. It compares the digits that a wall clock shows with the quiet
+// hours.
 func shownQuiet(c quiet.Clock, t time.Time) bool {
 	shown, from, to := t.In(c.Location).Format("15:04"), c.Hours.From.String(), c.Hours.To.String()
 	if from < to {
@@ -46,7 +47,7 @@ func shownQuiet(c quiet.Clock, t time.Time) bool {
 	return from <= shown || shown < to
 }
 
-// firstQuiet is the first clock whose hours are on, -1 for none.
+// firstQuiet returns the index of the first clock whose hours are on, or -1.
 func firstQuiet(clocks []quiet.Clock, t time.Time) int {
 	for i, c := range clocks {
 		if shownQuiet(c, t) {
@@ -56,7 +57,8 @@ func firstQuiet(clocks []quiet.Clock, t time.Time) int {
 	return -1
 }
 
-// naiveOpening steps minute by minute to the first at which none is on, at most so far.
+// naiveOpening searches minute by minute for the first minute without quiet hours, at most for the duration
+// far.
 func naiveOpening(clocks []quiet.Clock, t time.Time, far time.Duration) time.Time {
 	for at := t; at.Before(t.Add(far)); at = at.Truncate(time.Minute).Add(time.Minute) {
 		if firstQuiet(clocks, at) < 0 {
@@ -137,7 +139,8 @@ func TestHoursByTheClockOnTheWall(t *testing.T) {
 	}
 }
 
-// Hours that meet are one night: of the first that are on, until the last of them end.
+// TestHoursThatMeet checks that adjacent quiet hours count as one night: the first gives its name, the last
+// its end.
 func TestHoursThatMeet(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
@@ -170,7 +173,8 @@ func TestHoursThatLeaveNothingOpen(t *testing.T) {
 	}
 }
 
-// In winter these two leave nothing open, and in summer an hour: the opening is where the clocks change.
+// TestOpeningOfAnotherSeason uses two quiet hours that leave nothing open in winter and one hour in summer.
+// The opening must be where the clocks change.
 func TestOpeningOfAnotherSeason(t *testing.T) {
 	t.Parallel()
 	clocks := []quiet.Clock{{hours(t, "07:00", "19:00"), time.UTC}, {hours(t, "20:00", "08:00"),
@@ -186,7 +190,7 @@ func TestOpeningOfAnotherSeason(t *testing.T) {
 	}
 }
 
-// drawClocks draws one to three quiet hours of any places.
+// drawClocks draws one to three quiet hours in random time zones.
 func drawClocks(t *rapid.T) (clocks []quiet.Clock) {
 	for i := range rapid.IntRange(1, 3).Draw(t, "clocks") {
 		from := rapid.IntRange(0, 1439).Draw(t, fmt.Sprint("from", i))
@@ -200,7 +204,7 @@ func drawClocks(t *rapid.T) (clocks []quiet.Clock) {
 	return clocks
 }
 
-// drawInstant draws one of three years, half of them near a change of the clocks.
+// drawInstant draws an instant within three years, half of the time near a clock change.
 func drawInstant(t *rapid.T, clocks []quiet.Clock) time.Time {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.Int64Range(0, 3*365*24*3600*1000).Draw(t,
 		"at")) * time.Millisecond)
@@ -212,7 +216,7 @@ func drawInstant(t *rapid.T, clocks []quiet.Clock) time.Time {
 		"beside")) * time.Millisecond).UTC()
 }
 
-// requirePiece compares a piece with what is seen minute by minute.
+// requirePiece compares a piece with a minute-by-minute search.
 func requirePiece(t *rapid.T, clocks []quiet.Clock, at time.Time, timeline *quiet.Timeline) {
 	piece, first := quiet.At(clocks, at), firstQuiet(clocks, at)
 	require.Equal(t, first >= 0, piece.On)
@@ -246,7 +250,8 @@ func TestPiecesAgreeWithStepsOfAMinute(t *testing.T) {
 	})
 }
 
-// Every minute of the days on which clocks change, in every zone, for a night and for a noon.
+// TestEveryMinuteOfTheDaysOfChange checks every minute of the days on which clocks change, in every zone,
+// for quiet hours at night and at noon.
 func TestEveryMinuteOfTheDaysOfChange(t *testing.T) {
 	t.Parallel()
 	for _, zone := range zones() {
@@ -256,7 +261,7 @@ func TestEveryMinuteOfTheDaysOfChange(t *testing.T) {
 			night := []quiet.Clock{{hours(t, "22:15", "02:30"), location}}
 			timeline := quiet.NewTimeline(night)
 			for _, change := range changes(location) {
-				var want time.Time // the opening, as known from behind
+				var want time.Time // the opening, computed backwards
 				for at := change.Add(34 * time.Hour); at.After(change.Add(-26 * time.Hour)); at = at.Add(-time.Minute) {
 					on := shownQuiet(night[0], at)
 					if !on {
@@ -275,7 +280,7 @@ func TestEveryMinuteOfTheDaysOfChange(t *testing.T) {
 	}
 }
 
-// changes is when the clocks change in 2026, or else some day of it.
+// changes returns the clock changes in 2026, or any day without a change.
 func changes(location *time.Location) (found []time.Time) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for {
@@ -291,7 +296,7 @@ func changes(location *time.Location) (found []time.Time) {
 	return found
 }
 
-// What a timeline keeps is bounded by days, however many instants are asked.
+// BenchmarkTimeline looks up many instants. The cache of a timeline is bounded by the number of days.
 func BenchmarkTimeline(b *testing.B) {
 	berlin := place(b, "Europe/Berlin")
 	timeline := quiet.NewTimeline([]quiet.Clock{{hours(b, "21:00", "08:00"), berlin}})
@@ -318,7 +323,8 @@ func TestParseMinute(t *testing.T) {
 	}
 }
 
-// What is read is written as it was, and nothing else is read.
+// FuzzParseMinute checks that every parsed time is formatted as it was written, and that other texts are
+// rejected.
 func FuzzParseMinute(f *testing.F) {
 	for _, seed := range []string{"00:00", "23:59", "24:00", "7:30", "08:00\n", "0a:00"} {
 		f.Add(seed)

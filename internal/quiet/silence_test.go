@@ -10,7 +10,7 @@ import (
 	"capper/internal/quiet"
 )
 
-// naiveSilence looks at every minute of the days.
+// naiveSilence checks every minute of the days.
 func naiveSilence(clocks []quiet.Clock, place *time.Location, from, until time.Time) (first string, days int) {
 	open := false
 	date := from.In(place).Format(time.DateOnly)
@@ -34,8 +34,8 @@ func naiveSilence(clocks []quiet.Clock, place *time.Location, from, until time.T
 	}
 }
 
-// Against every minute of some days, of places whose clocks are changed at midnight, by half an hour, by two, and
-// never.
+// TestSilentDaysAgreeWithEveryMinute compares SilentDays with a check of every minute, in zones with clock
+// changes at midnight, by half an hour, by two hours and never.
 func TestSilentDaysAgreeWithEveryMinute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

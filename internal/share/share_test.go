@@ -18,7 +18,7 @@ func newShare(t require.TestingT, kind share.Kind, percent float64, salt string)
 	return &s
 }
 
-// of lists who of the users below n is in the share.
+// of returns the users below n that are in the share.
 func of(s *share.Share, n uint32) (users []uint32) {
 	for user := range n {
 		if s.Has(user) {
@@ -28,8 +28,8 @@ func of(s *share.Share, n uint32) (users []uint32) {
 	return users
 }
 
-// A share is for ever: who is in it was computed by a program of its own, from the specification of the
-// hash, and must never change.
+// TestSharesNeverChange compares shares with users that an independent program computed from the
+// specification of the hash. They must never change.
 func TestSharesNeverChange(t *testing.T) {
 	t.Parallel()
 	large := []uint32{4294967295, 4000000000, 123456789, 270000000}
@@ -37,9 +37,9 @@ func TestSharesNeverChange(t *testing.T) {
 		kind    share.Kind
 		salt    string
 		percent float64
-		below   []uint32 // those of the users below 300
-		among   int      // how many of the users below 100,000
-		half    []uint32 // those of large in a share of 50 %
+		below   []uint32 // the users below 300
+		among   int      // the number of users below 100,000
+		half    []uint32 // the users of large in a share of 50 %
 	}{
 		{share.Holdout, "2027-q1", 5, []uint32{15, 22, 32, 33, 34, 38, 52, 74, 81, 84, 103, 110, 113, 135, 136, 166,
 			255, 261, 268, 279}, 4985, []uint32{4294967295, 270000000}},
@@ -84,7 +84,7 @@ func TestArguments(t *testing.T) {
 	require.NotEmpty(t, of(newShare(t, share.Sample, math.Nextafter(100, 0), "a"), 1000))
 }
 
-// A smaller share is part of a larger one, and Mark and Has say the same.
+// TestSharesAreNested checks that a smaller share is part of a larger one, and that Mark and Has agree.
 func TestSharesAreNested(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,7 +106,8 @@ func TestSharesAreNested(t *testing.T) {
 	})
 }
 
-// Cells that meet are everybody, each user once, whatever the boundaries; the cell from 0 is the share.
+// TestCellsPartitionEverybody checks that adjacent cells contain every user once, for any boundaries. The
+// cell from 0 must equal the share.
 func TestCellsPartitionEverybody(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -143,7 +144,8 @@ func TestCellsPartitionEverybody(t *testing.T) {
 	})
 }
 
-// Cells are for ever as well: the same users as an independent program finds for these boundaries.
+// TestCellsNeverChange compares cells with users that an independent program computed for the same
+// boundaries.
 func TestCellsNeverChange(t *testing.T) {
 	t.Parallel()
 	cell, err := share.NewCell(share.Sample, 5, 10, "a")
@@ -158,7 +160,7 @@ func TestCellsNeverChange(t *testing.T) {
 	}
 	require.Equal(t, between, of(&cell, 300))
 	require.NotEmpty(t, five)
-	require.Len(t, ten, 28) // of TestSharesNeverChange
+	require.Len(t, ten, 28) // from TestSharesNeverChange
 }
 
 func TestBoundariesOfCells(t *testing.T) {
@@ -183,9 +185,9 @@ func TestBoundariesOfCells(t *testing.T) {
 	}
 }
 
-// What one share says of a user tells nothing about what another does: of 200,000 users, those who are in
-// both are as many as chance says, within five standard deviations. No number here is drawn, so that
-// it holds always or never.
+// TestSharesAreIndependent checks that two shares do not depend on each other. Of 200,000 users, the number
+// in both must be within five standard deviations of the expected number. The test draws no random number,
+// so that its result never changes.
 func TestSharesAreIndependent(t *testing.T) {
 	t.Parallel()
 	const users = 200_000
@@ -213,7 +215,7 @@ func TestSharesAreIndependent(t *testing.T) {
 	}
 }
 
-// Neighbours in number fall as evenly as others: chi-square of a share over 1,000 stretches of 1,000 users.
+// TestSharesAreEven checks with a chi-square test that a share is even over 1,000 ranges of 1,000 users.
 func TestSharesAreEven(t *testing.T) {
 	t.Parallel()
 	s := newShare(t, share.Holdout, 10, "2027-q1")

@@ -25,7 +25,7 @@ func newAnswered() *answered {
 		asked: map[capping.UserID]map[capping.Token]bool{}}
 }
 
-// restore puts an archive back into a new directory.
+// restore restores an archive into a new directory.
 func restore(t *testing.T, archive []byte) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "restored")
@@ -34,9 +34,9 @@ func restore(t *testing.T, archive []byte) (dir string) {
 	return dir
 }
 
-// Under load, a backup has every send that was answered before it began and none that nobody
-// asked for; nobody is unavailable for it; and the store that is put back decides as if time
-// had stood still.
+// TestBackupUnderLoad checks backups under load. A backup must contain every send that was answered before
+// its start, and no send that nobody asked for. No user may be unavailable because of the backup, and the
+// restored store must decide by its sends.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir()})
@@ -71,8 +71,8 @@ func TestBackupUnderLoad(t *testing.T) {
 	require.NoDirExists(t, database.CopyFolder(vfs.Default, s.db.Health(t.Context()).Path))
 }
 
-// requireSends demands of the store all sends that were answered before, and none that was
-// never asked for; and that it decides by them.
+// requireSends checks that the store has all sends that were answered before and none that nobody asked for,
+// and decides by these sends.
 func requireSends(t *testing.T, s *Store, before map[capping.UserID]map[capping.Token]bool, told *answered) {
 	t.Helper()
 	told.mu.Lock()
@@ -98,7 +98,7 @@ func requireSends(t *testing.T, s *Store, before map[capping.UserID]map[capping.
 	}
 }
 
-// Of an archive no byte may be different, none missing and none too many.
+// TestDamagedBackup checks that an archive with a changed, missing or additional byte is rejected.
 func TestDamagedBackup(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir()})
@@ -112,7 +112,7 @@ func TestDamagedBackup(t *testing.T) {
 		require.ErrorIs(t, err, database.ErrDamaged, what)
 		require.NoDirExists(t, dir, what)
 	}
-	at := func(i int) int { // the ends whole, and samples of what is between
+	at := func(i int) int { // both ends completely, and samples in between
 		switch {
 		case i < 40:
 			return i * 13

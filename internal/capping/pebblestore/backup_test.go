@@ -26,8 +26,7 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// answered is what callers were told: the sends that were allowed, by user, and what was asked
-// at all.
+// answered records the allowed sends by user, and all messages that were asked for.
 type answered struct {
 	mu             sync.Mutex
 	allowed, asked map[capping.UserID]map[capping.Token]bool
@@ -62,7 +61,7 @@ func (a *answered) tell(users []capping.UserID, token capping.Token, verdicts []
 	return unavailable
 }
 
-// now is a copy of the sends that were allowed.
+// now returns a copy of the allowed sends.
 func (a *answered) now() map[capping.UserID]map[capping.Token]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +79,8 @@ func archiveOf(t *testing.T, s *Store) []byte {
 	return archive.Bytes()
 }
 
-// A store that was used after the backup is not put back without a word, and one that was says so.
+// TestRestoreOverLaterSends checks that restoring over a store with later sends needs an explicit
+// acceptance, and that the restored store reports the loss.
 func TestRestoreOverLaterSends(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "db")
@@ -107,11 +107,11 @@ func TestRestoreOverLaterSends(t *testing.T) {
 	require.Equal(t, 1, log.Len())
 	require.Contains(t, strings.Join(s.Health(t.Context()).Warnings, "; "), "store restored from a backup: sends from")
 	require.NoError(t, s.Close())
-	s = reopen(t, Config{Path: dir}) // and it is a store as any other
+	s = reopen(t, Config{Path: dir}) // the restored store works like any other
 	require.NoError(t, s.Close())
 }
 
-// What is extracted halfway is refused by a start, whatever is missing.
+// TestHalfRestored checks that a start rejects a partly extracted archive, whichever file is missing.
 func TestHalfRestored(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir()})
@@ -136,7 +136,7 @@ func TestHalfRestored(t *testing.T) {
 	}
 }
 
-// A disk that refuses the copy, wherever, fails the backup and nothing else.
+// TestBackupRefusedByDisk checks that a refused write in the copy fails the backup and nothing else.
 func TestBackupRefusedByDisk(t *testing.T) {
 	t.Parallel()
 	refusals := 0
@@ -170,7 +170,8 @@ func TestBackupRefusedByDisk(t *testing.T) {
 	require.Greater(t, refusals, 10)
 }
 
-// A reader that goes away ends the backup, and the next one begins.
+// TestBackupOfReaderThatGoes checks that a disconnected reader ends the backup, and that the next backup
+// works.
 func TestBackupOfReaderThatGoes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -183,7 +184,7 @@ func TestBackupOfReaderThatGoes(t *testing.T) {
 	require.NotEmpty(t, archiveOf(t, s))
 	require.NoError(t, s.Close())
 
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "BACKUP"), 0o700)) // of a process that was killed
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "BACKUP"), 0o700)) // left by a process that was killed
 	s = reopen(t, Config{Path: dir})
 	require.NoDirExists(t, filepath.Join(dir, "BACKUP"))
 	require.NoError(t, s.Close())
@@ -193,8 +194,8 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// BenchmarkFilterBesideBackup is what a call of 1,000 users costs while backups are made one after the
-// other, and without: compare its processor time, which has the backups' in it, and the longest call.
+// BenchmarkFilterBesideBackup measures calls of 1,000 users with and without continuous backups. Its
+// processor time includes the backups; the longest call is reported too.
 func BenchmarkFilterBesideBackup(b *testing.B) {
 	for _, backups := range []bool{false, true} {
 		b.Run(fmt.Sprintf("backups=%v", backups), func(b *testing.B) { benchmarkBesideBackup(b, backups) })

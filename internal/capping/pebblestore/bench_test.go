@@ -23,8 +23,8 @@ const (
 	benchCall    = 10_000
 )
 
-// filled is a store with benchEntries recorded sends of each of the users
-// first, first+stride, …, all on the disk and compacted, nothing cached.
+// filled returns a store with benchEntries sends for each of the users first, first+stride, and so on. All
+// logs are on the disk and compacted, and none is cached.
 func filled(b *testing.B, users, stride int) *Store {
 	b.Helper()
 	s, err := Open(context.Background(), Config{Path: b.TempDir(), CacheBytes: 512 << 20})
@@ -51,7 +51,7 @@ func filled(b *testing.B, users, stride int) *Store {
 	return s
 }
 
-// benchBatch is a send that everybody is allowed, so that every decision writes.
+// benchBatch returns a batch whose send is allowed for every user, so that each decision writes.
 func benchBatch(message string, users []capping.UserID) *capping.Batch {
 	day, week := capping.Limit{Max: 1000, Window: 24 * time.Hour}, capping.Limit{Max: 1000, Window: 7 * 24 * time.Hour}
 	return &capping.Batch{
@@ -71,21 +71,20 @@ func benchFilter(b *testing.B, s *Store, batch *capping.Batch, verdicts []cappin
 	}
 }
 
-// cpu is the processor time that this process has used. It tells more than the
-// clock on a machine that is busy with other things.
+// cpu returns the processor time of this process. On a busy machine it is more reliable than the wall clock.
 func cpu(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// report sets the figures of n decided users since the processor time began.
+// report sets the benchmark figures for n decided users since began.
 func report(b *testing.B, n int, began time.Duration) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "users/s")
 	b.ReportMetric(float64(cpu(b)-began)/float64(n), "cpu-ns/user")
 }
 
-// randomCall is benchCall distinct random users of all, in no order.
+// randomCall returns benchCall distinct random users in random order.
 func randomCall(users []capping.UserID) []capping.UserID {
 	for {
 		users = users[:benchCall]
@@ -98,8 +97,8 @@ func randomCall(users []capping.UserID) []capping.UserID {
 	}
 }
 
-// BenchmarkFilterRandom decides 10,000 random users of 5 million per call:
-// cold, when no log is cached, and warm, when most are.
+// BenchmarkFilterRandom decides 10,000 random users of 5 million per call: cold without cached logs, and
+// warm with most logs cached.
 func BenchmarkFilterRandom(b *testing.B) {
 	s := filled(b, benchUsers, 1)
 	users, verdicts := make([]capping.UserID, benchCall), make([]capping.Verdict, benchCall)
@@ -116,7 +115,7 @@ func BenchmarkFilterRandom(b *testing.B) {
 			}
 			report(b, n, began)
 		})
-		if name == "cold" { // read every log once, as hours of running would
+		if name == "cold" { // read every log once, like hours of operation
 			warm(b, s)
 		}
 	}
@@ -135,8 +134,7 @@ func warm(b *testing.B, s *Store) {
 	}
 }
 
-// BenchmarkFilterBlast decides a sorted audience that is one user in 27, in
-// calls of 65,536.
+// BenchmarkFilterBlast decides a sorted audience of one user in 27, in calls of 65,536 users.
 func BenchmarkFilterBlast(b *testing.B) {
 	const call, stride, calls = 65_536, 27, 40
 	s := filled(b, call*calls*stride/9, 9)
@@ -153,8 +151,7 @@ func BenchmarkFilterBlast(b *testing.B) {
 	report(b, n*call, began)
 }
 
-// BenchmarkFilterOne decides one user per call: alone, and with others that
-// share the writes to the disk.
+// BenchmarkFilterOne decides one user per call: alone, and with parallel callers that share disk writes.
 func BenchmarkFilterOne(b *testing.B) {
 	s := filled(b, 1_000_000, 1)
 	var calls atomic.Int64

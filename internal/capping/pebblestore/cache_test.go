@@ -8,12 +8,12 @@ import (
 	"capper/internal/capping"
 )
 
-// TestCacheTooSmallForACall has logs leave the cache in the very call that
-// found them there: they are read again, not taken for none.
+// TestCacheTooSmallForACall checks logs that leave the cache during the call that found them: the store must
+// read them again.
 func TestCacheTooSmallForACall(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir(), CacheBytes: 1})
-	var stripe []capping.UserID // all in one
+	var stripe []capping.UserID // all in one stripe
 	for user := capping.UserID(0); len(stripe) < 4000; user++ {
 		if stripeOf(user) == 3 {
 			stripe = append(stripe, user)

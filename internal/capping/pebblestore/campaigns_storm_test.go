@@ -16,7 +16,7 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// inLogs counts the entries of all logs by campaign.
+// inLogs returns the number of entries in all logs, by message and channel.
 func inLogs(t *testing.T, s *Store) map[idText]int64 {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyLog},
@@ -34,7 +34,7 @@ func inLogs(t *testing.T, s *Store) map[idText]int64 {
 	return found
 }
 
-// requireCounted demands that the counts are what is in the logs, exactly.
+// requireCounted checks that the counts equal the entries in the logs.
 func requireCounted(t *testing.T, s *Store) {
 	t.Helper()
 	campaigns, more, err := s.ListMessages(context.Background(), 0, 100_000, nil)
@@ -50,7 +50,8 @@ func requireCounted(t *testing.T, s *Store) {
 	require.Empty(t, logs, "recorded, and not counted")
 }
 
-// TestCountsAreTheLogsAfterAKill kills a process amid calls, again and again.
+// TestCountsAreTheLogsAfterAKill kills a process during calls repeatedly, and checks that counts and logs
+// are equal.
 func TestCountsAreTheLogsAfterAKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -64,12 +65,12 @@ func TestCountsAreTheLogsAfterAKill(t *testing.T) {
 		_, err = io.ReadFull(stdout, make([]byte, 60+rand.IntN(100)))
 		require.NoError(t, err, "the child ended by itself")
 		require.NoError(t, child.Process.Kill())
-		_ = child.Wait() // it was killed
+		_ = child.Wait() // the process was killed
 		s, err := Open(context.Background(), Config{Path: dir})
 		require.NoError(t, err)
 		require.Len(t, inLogs(t, s), 9)
 		requireCounted(t, s)
-		for range 20 { // and it counts on from there
+		for range 20 { // the store continues to count
 			require.NoError(t, callOnce(s))
 		}
 		requireCounted(t, s)

@@ -33,11 +33,11 @@ type idText struct {
 	channel capping.Channel
 }
 
-// campaignsDir tells the test binary to be the process that is killed.
+// campaignsDir is the environment variable that makes the test binary the process to kill.
 const campaignsDir = "CAPPER_TEST_CAMPAIGNS_DIR"
 
-// campaignsChild records and releases sends of a few campaigns for ever, from several
-// goroutines at once, and writes a byte for each call that was answered.
+// campaignsChild records and releases sends of a few messages without end, from several goroutines. It
+// writes a byte for each answered call.
 func campaignsChild(dir string, stdout io.Writer) error {
 	s, err := Open(context.Background(), Config{Path: dir})
 	if err != nil {
@@ -60,7 +60,7 @@ func campaignsChild(dir string, stdout io.Writer) error {
 	return <-errs
 }
 
-// callOnce makes a call at random.
+// callOnce makes a random call.
 func callOnce(s *Store) error {
 	users := make([]capping.UserID, 1+rand.IntN(1<<rand.IntN(14)))
 	first := rand.Uint32N(200_000)
@@ -75,7 +75,8 @@ func callOnce(s *Store) error {
 	return s.Release(context.Background(), b.Token, b.Channel, users, make([]capping.Released, len(users)))
 }
 
-// Counts are kept as long as the logs after the last call, a day at least and 31 days at most.
+// TestCountsAreKept checks how long counts are kept after the last call: as long as the logs, at least a day
+// and at most 31 days.
 func TestCountsAreKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ retention, kept time.Duration }{
@@ -112,7 +113,7 @@ func TestCountsAreKept(t *testing.T) {
 			require.Zero(t, campaignKeys(t, s), "nothing is left of it")
 
 			users := len(b.Users)
-			b.Users, b.Groups = spread(2 * users)[users:], make([]uint8, users) // who has none of it
+			b.Users, b.Groups = spread(2 * users)[users:], make([]uint8, users) // users without the send
 			send()
 			found, err = s.MessageCounts(context.Background(), b.Message)
 			require.NoError(t, err)
@@ -129,7 +130,7 @@ func sweepCounts(t *testing.T, s *Store) {
 	require.Nil(t, next)
 }
 
-// spread is the users from 0 on.
+// spread returns the users 0 to n-1.
 func spread(n int) (users []capping.UserID) {
 	for i := range n {
 		users = append(users, capping.UserID(i)*100)
@@ -137,7 +138,7 @@ func spread(n int) (users []capping.UserID) {
 	return users
 }
 
-// campaignKeys is how many keys counts have.
+// campaignKeys returns the number of keys with counts.
 func campaignKeys(t *testing.T, s *Store) (n int) {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{database.KeyMeta, 0xFF},
@@ -150,7 +151,8 @@ func campaignKeys(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// A store from before there were counts begins to count; what it recorded before is in none.
+// TestAStoreFromBeforeCounts checks that a store from before counts existed starts to count, without earlier
+// sends.
 func TestAStoreFromBeforeCounts(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, oldConfig(oldStore(t)))
@@ -175,7 +177,7 @@ func TestAStoreFromBeforeCounts(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Counts that cannot be read are in nobody's way: all is decided, and their campaign is an error.
+// TestCountsThatCannotBeRead checks that unreadable counts block no decision and return an error to readers.
 func TestCountsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	log := new(testkit.Log)

@@ -15,16 +15,15 @@ import (
 
 const year = 365 * day
 
-// TestClockJumpsAhead lets the clock jump far ahead while the store is open:
-// nothing is stamped with it and nothing is forgotten by it, the status says so,
-// and nobody is muted when it is right again.
+// TestClockJumpsAhead sets the clock far ahead while the store is open. The store must stamp and delete
+// nothing with that clock, show the problem in its status, and block no user after the clock is right again.
 func TestClockJumpsAhead(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
 	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, ClockBound: day, SweepInterval: time.Millisecond})
 	users := manyUsers(20_000)
 	requireAll(t, capping.Allowed, under(t, s, "first", 2, users, week))
-	clock.Advance(23 * hour) // as after a machine's sleep
+	clock.Advance(23 * hour) // like after a machine's sleep
 	requireAll(t, capping.Allowed, under(t, s, "second", 2, users, week))
 	clock.Advance(5 * year)
 	verdicts, err := filterAll(s, "jumped", users...)
@@ -45,7 +44,7 @@ func TestClockJumpsAhead(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestClockAtStart compares the clock of a start with that of the last use.
+// TestClockAtStart compares the clock at a start with the clock of the last use.
 func TestClockAtStart(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: filepath.Join(t.TempDir(), "log.db"), ClockBound: farAhead}
@@ -54,7 +53,7 @@ func TestClockAtStart(t *testing.T) {
 		c.Clock = func() time.Time { return time.Now().Add(offset) }
 		return c
 	}
-	used(t, at(3*day), "ahead") // by a clock that was wrong from the start on
+	used(t, at(3*day), "ahead") // with a clock that was wrong from the start
 	config.ClockBound = day
 	refused(t, at(0), "was last used at", "sends may have expired too early", config.Path+".id")
 	used(t, at(2*day+hour), "near")

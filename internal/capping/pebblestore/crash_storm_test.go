@@ -18,8 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// TestKill kills a process that records under load and demands every allowed
-// that it answered back from the logs.
+// TestKill kills a process that records under load and checks that the logs contain every send that it
+// answered as allowed.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func TestKill(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, child.Start())
 		all := readTold(t, stdout, 8_000*(round+1), child.Process.Kill)
-		_ = child.Wait() // it was killed
+		_ = child.Wait() // the process was killed
 		s, err := Open(context.Background(), Config{Path: dir})
 		require.NoError(t, err)
 		answered := make(map[told]bool, len(all))
@@ -44,8 +44,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// requireAnswers demands that each user's log holds what was answered allowed,
-// once, and not what was released.
+// requireAnswers checks that each user's log contains every allowed send once and no released send.
 func requireAnswers(t *testing.T, s *Store, answered map[told]bool) {
 	t.Helper()
 	logs := make(map[capping.UserID]map[capping.Token]bool)
@@ -64,10 +63,9 @@ func requireAnswers(t *testing.T, s *Store, answered map[told]bool) {
 	}
 }
 
-// TestPowerLoss takes copies of the disk as it would be after a power cut, with
-// all, some or none of what was not synced, while calls are under way. Every
-// allowed and replayed that was answered before is in each copy, every denial
-// recorded nothing, and a release that was answered stays.
+// TestPowerLoss copies the disk during calls as a power cut would leave it, with all, some or none of the
+// unsynced data. Each copy must contain every answered allowed and replayed send and every answered release,
+// and no denied send.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewCrashableMem()
@@ -101,7 +99,7 @@ func TestPowerLoss(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// sendAndRelease sends message n to some users and releases it for a third.
+// sendAndRelease sends message n to some users and releases the send of a third of them.
 func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 	users := make([]capping.UserID, 1+rand.IntN(100))
 	for i := range users {

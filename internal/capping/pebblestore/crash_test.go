@@ -18,11 +18,11 @@ import (
 	"capper/internal/capping"
 )
 
-// crashDir tells the test binary to be the process that is killed.
+// crashDir is the environment variable that makes the test binary the process to kill.
 const crashDir = "CAPPER_TEST_CRASH_DIR"
 
-// crashChild records sends for ever, from several goroutines at once, and
-// tells every answered allowed on stdout: message (8), user (4).
+// crashChild records sends without end from several goroutines. It writes each answered allowed send to
+// stdout: message (8), user (4).
 func crashChild(dir string, stdout io.Writer) error {
 	s, err := Open(context.Background(), Config{Path: dir})
 	if err != nil {
@@ -51,7 +51,7 @@ func crashChild(dir string, stdout io.Writer) error {
 	return failed
 }
 
-// recordSome sends message n to 1 to 2,000 users and lists those allowed.
+// recordSome sends message n to 1 to 2,000 users and returns the allowed ones.
 func recordSome(s *Store, n uint64) (all []byte, err error) {
 	users := make([]capping.UserID, 1+rand.IntN(1<<rand.IntN(12)))
 	for i := range users {
@@ -79,8 +79,8 @@ type told struct {
 	user    capping.UserID
 }
 
-// readTold reads what a child tells, kills it after so many, and reads on:
-// what is in the pipe by then was answered before.
+// readTold reads a child's output and kills the child after killAfter sends. It then reads the rest of the
+// pipe, which the child wrote before its end.
 func readTold(t *testing.T, stdout io.Reader, killAfter int, kill func() error) (all []told) {
 	r := bufio.NewReader(stdout)
 	var record [12]byte
@@ -121,7 +121,7 @@ func TestSecondProcess(t *testing.T) {
 	require.Contains(t, stderr.String(), "another capper process has the store open")
 	require.Contains(t, stderr.String(), dir)
 
-	// The first is as well as before, and gives the directory back.
+	// The first store still works and releases the directory.
 	require.NoError(t, s.Filter(context.Background(), benchBatch("m", []capping.UserID{1}), make([]capping.Verdict, 1)))
 	require.NoError(t, s.Close())
 	s, err = Open(context.Background(), Config{Path: dir})

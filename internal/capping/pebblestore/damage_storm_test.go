@@ -18,8 +18,8 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// damagedStore is a closed store with a send to each of n users, in whose
-// tables a byte is flipped about every so many.
+// damagedStore returns a closed store with a send to each of n users. In its tables one byte in about every
+// bytes is flipped.
 func damagedStore(t *testing.T, n, every int) (dir string, flips int) {
 	dir = t.TempDir()
 	s := reopen(t, Config{Path: dir})
@@ -45,12 +45,12 @@ func damagedStore(t *testing.T, n, every int) (dir string, flips int) {
 	return dir, flips
 }
 
-// usersOfBlock is more than the logs of one send that a block has room for.
+// usersOfBlock is more than the number of logs with one send that fit into a block.
 const usersOfBlock = 400
 
-// TestDamagedBlocks flips bytes all over the tables of a store: the users of
-// those blocks are unavailable, nobody else, and at once when they are asked
-// again. Nobody is allowed as if new. Erasing them is the remedy, which lasts.
+// TestDamagedBlocks flips bytes in all tables of a store. Only the users of those blocks may be unavailable,
+// and a repeated call must return at once. No user may be treated as new. Erasing the users repairs them
+// permanently.
 func TestDamagedBlocks(t *testing.T) {
 	t.Parallel()
 	const all = 150_000
@@ -72,7 +72,7 @@ func TestDamagedBlocks(t *testing.T) {
 	require.ErrorContains(t, err, "checksum mismatch")
 	sweepAll(t, s)
 
-	// What is in the cache is known, and stays known when it has been written.
+	// Cached logs are known, and stay known after a write.
 	eraseAll(t, s, lost)
 	verdicts, err := filterAll(s, "n", lost...)
 	require.NoError(t, err)
@@ -106,8 +106,8 @@ func eraseAll(t *testing.T, s *Store, users []capping.UserID) {
 	all.Wait()
 }
 
-// filterParts filters users in calls of 100,000, demands one of the outcomes of
-// all but the unavailable ones, and returns those.
+// filterParts filters users in calls of 100,000 and returns the unavailable users. Every other user must
+// have one of the given outcomes.
 func filterParts(t *testing.T, s *Store, message string, users []capping.UserID,
 	want ...capping.Outcome) (unavailable []capping.UserID) {
 	t.Helper()

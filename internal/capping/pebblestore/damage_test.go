@@ -11,8 +11,7 @@ import (
 	"capper/internal/capping"
 )
 
-// TestDamagedFilter damages the filter of a table, without which its logs can
-// be read.
+// TestDamagedFilter damages the filter of a table. The table's logs must still be readable.
 func TestDamagedFilter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -21,7 +20,7 @@ func TestDamagedFilter(t *testing.T) {
 	_, err := filterAll(s, "m", users...)
 	require.NoError(t, err)
 	require.NoError(t, s.db.Flush())
-	for i := range s.stripes { // nothing is known but by the table
+	for i := range s.stripes { // only the table knows the logs now
 		s.stripes[i].cache = newLogCache(1)
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))

@@ -23,7 +23,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// farAhead is the bound of stores with a clock that a test moves on.
+// farAhead is a clock bound for stores whose clock a test advances.
 const farAhead = math.MaxInt64
 
 func reopen(t *testing.T, config Config) *Store {
@@ -42,8 +42,8 @@ func filterAll(s *Store, message string, users ...capping.UserID) ([]capping.Ver
 	return verdicts, err
 }
 
-// TestRefusedSync lets the disk refuse to sync. Whoever was not answered yet is
-// unavailable, and so is everybody until the store is opened again.
+// TestRefusedSync makes the disk refuse a sync. Calls without an answer, and all later calls, must be
+// unavailable until the store is opened again.
 func TestRefusedSync(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewCrashableMem()
@@ -74,7 +74,7 @@ func TestRefusedSync(t *testing.T) {
 	require.Contains(t, health.Error, "the disk refuses")
 	cut := disk.CrashClone(vfs.CrashCloneCfg{})
 	refuse.Store(false)
-	_ = s.Close() // of a broken database: what it says does not matter
+	_ = s.Close() // errors of a broken database do not matter
 
 	s = reopen(t, Config{Path: "/db", fs: cut})
 	verdicts, err = filterAll(s, "before", 1, 2, 3)
@@ -84,8 +84,7 @@ func TestRefusedSync(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestStalledDisk lets a sync hang: the call ends with its deadline, and
-// nobody is allowed.
+// TestStalledDisk stalls a sync: the call must end at its deadline, and no user may be allowed.
 func TestStalledDisk(t *testing.T) {
 	t.Parallel()
 	stall, release := new(atomic.Bool), make(chan struct{})
@@ -108,10 +107,10 @@ func TestStalledDisk(t *testing.T) {
 	go func() { ended <- s.Filter(ctx, benchBatch("stalled", users), verdicts) }()
 	require.ErrorIs(t, testkit.Receive(t, ended), context.DeadlineExceeded)
 	require.Equal(t, make([]capping.Verdict, len(users)), verdicts)
-	clear(users) // the caller's slices are its own again
+	clear(users) // the caller may reuse its slices
 	stall.Store(false)
 	close(release)
-	// The retry with the same message id settles it: recorded once.
+	// A retry with the same message id records the send once.
 	verdicts, err := filterAll(s, "stalled", 1, 2, 3)
 	require.NoError(t, err)
 	for i, v := range verdicts {
@@ -123,8 +122,8 @@ func TestStalledDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestDamagedLogs writes logs that are none. Their users are unavailable,
-// their neighbours are not, and erasing a user makes the log new.
+// TestDamagedLogs writes invalid logs. Their users must be unavailable and their neighbours not, and erasing
+// a user must replace the log.
 func TestDamagedLogs(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -175,8 +174,7 @@ func TestDamagedLogs(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestDamagedFile flips a byte of a file on the disk: the users of that block
-// are unavailable, the others are not.
+// TestDamagedFile flips a byte of a file on the disk: only the users of that block must be unavailable.
 func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -225,7 +223,7 @@ func TestForeignFormat(t *testing.T) {
 	require.NoError(t, s.db.Set(database.MarkerKey, []byte(foreign), pebble.Sync))
 	require.NoError(t, s.Close())
 	registry := prometheus.NewRegistry()
-	for range 2 { // the first gives back what it took
+	for range 2 { // the first release removes what the call recorded
 		_, err = Open(context.Background(), Config{Path: dir, Registerer: registry})
 		require.ErrorContains(t, err, dir)
 		require.ErrorContains(t, err, "bucket size 64")
@@ -250,8 +248,8 @@ func TestForeignFormat(t *testing.T) {
 	require.ErrorContains(t, err, "path: must not be empty")
 }
 
-// TestClockSetBack stamps no entry before the newest one, and refuses times
-// that no entry can hold.
+// TestClockSetBack checks that no entry is stamped before the newest one, and that times outside the
+// storable range are rejected.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -274,7 +272,7 @@ func TestClockSetBack(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestRestart finds logs and message ids again.
+// TestRestart checks that logs and message ids survive a restart.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -300,8 +298,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Starts at which nothing has been written since the last are no trouble. Close
-// waits for what Pebble has under way.
+// TestRestartWithNothingWritten checks starts without writes since the last start. Close waits for Pebble's
+// background work.
 func TestRestartWithNothingWritten(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -313,7 +311,7 @@ func TestRestartWithNothingWritten(t *testing.T) {
 	}
 }
 
-// silent is Pebble's voice in no log.
+// silent is a Pebble logger without output.
 type silent struct{}
 
 func (silent) Infof(string, ...any)  {}

@@ -20,8 +20,8 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// TestOpenOnFullDisk opens a store whose log is to be made a table of, which
-// Pebble would try without end.
+// TestOpenOnFullDisk opens a store whose write-ahead log must become a table on a full disk. Pebble alone
+// would retry without end.
 func TestOpenOnFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,18 +31,18 @@ func TestOpenOnFullDisk(t *testing.T) {
 	users := []capping.UserID{1, 2, 3}
 	_, err := filterAll(s, "m", users...)
 	require.NoError(t, err)
-	for i := range 60 { // the log grows, and is not made a table of
+	for i := range 60 { // the write-ahead log grows without a flush
 		require.NoError(t, s.db.Set([]byte{database.KeyMessage, byte(i)}, make([]byte, 1<<20), pebble.NoSync))
 	}
 	require.NoError(t, s.Close())
 
-	// Full before it begins.
+	// The disk is full before the start.
 	_, err = Open(context.Background(), Config{Path: dir, fs: newSmallDisk(vfs.Default, database.ProbeSize/2)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, dir)
 	require.ErrorContains(t, err, "at least 4 MiB of free space")
 
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second) // before the one of openFull
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second) // shorter than the timeout of openFull
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), fullDir+"="+dir)

@@ -21,8 +21,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// smallDisk takes so many bytes more and is full then: of a write it takes
-// what fits. Nothing is given back by removing files.
+// smallDisk is a disk that becomes full after a number of bytes. A write keeps the part that fits, and
+// removed files free no space.
 type smallDisk struct {
 	vfs.FS
 	left atomic.Int64
@@ -65,7 +65,7 @@ func (f smallFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// syncs fail, too, as with space that is taken late
+// Syncs fail too, as on file systems that allocate space late.
 func (f smallFile) SyncData() error {
 	if f.disk.left.Load() < 0 {
 		return syscall.ENOSPC
@@ -73,9 +73,9 @@ func (f smallFile) SyncData() error {
 	return f.File.SyncData()
 }
 
-// TestFullDisk lets the disk become full after every so many bytes, under
-// calls that run together. The store is out of service then, still reads, can
-// be closed, and everything that it answered is there when there is space.
+// TestFullDisk lets the disk become full at different points during parallel calls. The store must then be
+// out of service but readable, must close, and must have everything that it answered after the disk has
+// space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for size := int64(1000); size < 2<<20; size += size/2 + 9_997 {
@@ -132,8 +132,7 @@ func fill(t *testing.T, size int64) {
 	require.NoError(t, s.Close())
 }
 
-// send sends to 20 to 5,000 new users and returns those allowed: all of them,
-// or, with an error, none.
+// send sends to 20 to 5,000 new users and returns the allowed ones: all users, or none after an error.
 func send(t *testing.T, s *Store, n uint64) []capping.UserID {
 	users := make([]capping.UserID, 20+n*397%5_000)
 	for i := range users {
@@ -167,8 +166,8 @@ func requireDown(t *testing.T, s *Store, why string) {
 	require.ErrorContains(t, s.Erase(context.Background(), 1), why)
 }
 
-// TestNoSpaceForTables has space for the log alone: the store goes on, says
-// that it is degraded, and is well when there is space again.
+// TestNoSpaceForTables leaves space for the write-ahead log only. The store must continue, report
+// "degraded", and recover when the disk has space.
 func TestNoSpaceForTables(t *testing.T) {
 	t.Parallel()
 	full := tablesRefused{FS: vfs.NewMem(), full: new(atomic.Bool)}
@@ -194,7 +193,7 @@ func TestNoSpaceForTables(t *testing.T) {
 	require.NotContains(t, said.String(), ".go:", "no stack")
 }
 
-// errorsOf is how many errors of a kind were counted.
+// errorsOf returns the number of counted errors of a kind.
 func errorsOf(t *testing.T, registry *prometheus.Registry, kind string) int {
 	t.Helper()
 	families, err := registry.Gather()
@@ -221,9 +220,8 @@ func (d tablesRefused) Create(name string, category vfs.DiskWriteCategory) (vfs.
 	return d.FS.Create(name, category)
 }
 
-// TestPanic panics in a call, as Pebble and our own code never should: the
-// call's users are unavailable, the stack is in the log, nobody calls Pebble
-// any more, and the directory is free after Close.
+// TestPanic panics in a call. The call's users must be unavailable, the stack must be in the log, no later
+// call may reach Pebble, and Close must release the directory.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var said testkit.Log
@@ -245,7 +243,7 @@ func TestPanic(t *testing.T) {
 	require.ErrorContains(t, err, "boom")
 	require.Contains(t, said.String(), "full_test.go")
 	require.NoError(t, s.Close())
-	require.NoError(t, s.db.DB.Close()) // of Pebble, which is well here, for its goroutines
+	require.NoError(t, s.db.DB.Close()) // Pebble is healthy here; this ends its goroutines
 	s = reopen(t, Config{Path: dir})
 	verdicts, err := filterAll(s, "m", 1, 2)
 	require.NoError(t, err)
@@ -253,8 +251,7 @@ func TestPanic(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// fullDir tells the test binary to be a process that opens a store on a disk
-// that becomes full meanwhile.
+// fullDir is the environment variable that makes the test binary open a store on a disk that becomes full.
 const fullDir = "CAPPER_TEST_FULL_DIR"
 
 func openFull(dir string) error {
@@ -264,7 +261,7 @@ func openFull(dir string) error {
 	return err
 }
 
-// TestOpenGivesUp ends with its context while the disk does not answer.
+// TestOpenGivesUp checks that Open ends with its context while the disk does not respond.
 func TestOpenGivesUp(t *testing.T) {
 	t.Parallel()
 	stalled := stalledDisk{FS: vfs.NewMem(), release: make(chan struct{})}

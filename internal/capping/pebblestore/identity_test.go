@@ -17,7 +17,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// used is a closed store in which a send to some users is recorded.
+// used creates a closed store in which a send to some users is recorded.
 func used(t *testing.T, config Config, message string) {
 	t.Helper()
 	s := reopen(t, config)
@@ -36,7 +36,7 @@ func refused(t *testing.T, config Config, why ...string) {
 	}
 }
 
-// moveAll moves what is in a directory into another one, which is made.
+// moveAll moves the content of a directory into a new directory.
 func moveAll(t *testing.T, from, to string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(to, 0o755))
@@ -52,8 +52,8 @@ func copyAll(t *testing.T, from, to string) {
 	require.NoError(t, os.CopyFS(to, os.DirFS(from)))
 }
 
-// TestCreated says loudly that a store begins empty, and refuses to where one
-// must be.
+// TestCreated checks that a new empty store logs a warning, and that Open refuses to create one with
+// MustExist.
 func TestCreated(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sub", "log.db")
@@ -73,8 +73,8 @@ func TestCreated(t *testing.T) {
 	require.Equal(t, 2, strings.Count(said.String(), "path="+path))
 }
 
-// TestEmptied takes a store's files away, as an unmounted volume, a cleaned
-// directory or one that was made anew do, and puts them back.
+// TestEmptied removes a store's files and restores them. An unmounted volume, or a cleaned or recreated
+// directory, has the same effect.
 func TestEmptied(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: filepath.Join(t.TempDir(), "log.db")}
@@ -87,7 +87,7 @@ func TestEmptied(t *testing.T) {
 	refused(t, config, "the store is missing", id)
 	require.NoDirExists(t, config.Path)
 
-	// Another store in its place.
+	// Another store is in the directory.
 	require.NoError(t, os.Rename(id, id+".aside"))
 	used(t, config, "other")
 	require.NoError(t, os.Rename(id+".aside", id))
@@ -101,13 +101,13 @@ func TestEmptied(t *testing.T) {
 	requireAll(t, capping.Replayed, verdicts)
 	require.NoError(t, s.Close())
 
-	// On purpose: as the error says.
+	// An operator starts with an empty store on purpose, as the error says.
 	require.NoError(t, os.RemoveAll(config.Path))
 	require.NoError(t, os.Remove(id))
 	used(t, config, "m")
 }
 
-// TestManifestGone leaves the data of a store without what leads to it.
+// TestManifestGone removes the manifest but leaves the data of a store.
 func TestManifestGone(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: filepath.Join(t.TempDir(), "log.db")}
@@ -125,8 +125,8 @@ func TestManifestGone(t *testing.T) {
 	refused(t, config, "lacks its manifest")
 }
 
-// TestLogGone kills a store and removes its write-ahead log, which holds all
-// sends: Pebble would open without them.
+// TestLogGone kills a store and removes its write-ahead log with all sends. Pebble would open the database
+// without these sends.
 func TestLogGone(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -136,7 +136,7 @@ func TestLogGone(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
 	readTold(t, stdout, 8_000, child.Process.Kill)
-	_ = child.Wait() // it was killed
+	_ = child.Wait() // the process was killed
 	logs, err := filepath.Glob(filepath.Join(config.Path, "*.log"))
 	require.NoError(t, err)
 	require.NotEmpty(t, logs)
@@ -153,7 +153,7 @@ func TestLogGone(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestLogCut loses the end of a write-ahead log that a store had closed.
+// TestLogCut truncates the write-ahead log of a closed store.
 func TestLogCut(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -164,7 +164,7 @@ func TestLogCut(t *testing.T) {
 	refused(t, config, "lacks its newest sends", config.Path+".id")
 }
 
-// TestOlderCopy puts an older copy back, and goes on with it on purpose.
+// TestOlderCopy restores an older copy of the files, and then continues with it on purpose.
 func TestOlderCopy(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: filepath.Join(t.TempDir(), "log.db")}
@@ -178,8 +178,7 @@ func TestOlderCopy(t *testing.T) {
 	used(t, config, "second")
 }
 
-// TestEarlierVersionInBetween opens with an earlier version, which notes
-// nothing, a store that this one has used.
+// TestEarlierVersionInBetween opens a used store with an earlier version, which does not write FILES.
 func TestEarlierVersionInBetween(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -187,7 +186,7 @@ func TestEarlierVersionInBetween(t *testing.T) {
 	notes, err := os.ReadFile(filepath.Join(config.Path, database.NotesFile))
 	require.NoError(t, err)
 	used(t, config, "n")
-	// as it had left them
+	// The earlier version leaves the old list.
 	require.NoError(t, os.WriteFile(filepath.Join(config.Path, database.NotesFile), notes, 0o600))
 	require.NotContains(t, string(notes), "nothing")
 	used(t, config, "o")
@@ -196,7 +195,7 @@ func TestEarlierVersionInBetween(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestFilesGoneWhileOpen empties the directory of a store that is in use.
+// TestFilesGoneWhileOpen empties the directory of an open store.
 func TestFilesGoneWhileOpen(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: filepath.Join(t.TempDir(), "log.db"), SweepInterval: time.Millisecond}
@@ -206,6 +205,6 @@ func TestFilesGoneWhileOpen(t *testing.T) {
 	require.NoError(t, os.RemoveAll(config.Path))
 	testkit.Eventually(t, func() bool { return s.Health(context.Background()).State == "down" })
 	requireDown(t, s, "removed or replaced while it was open")
-	_ = s.Close() // of a broken database: what it says does not matter
+	_ = s.Close() // errors of a broken database do not matter
 	refused(t, config, "the store is missing")
 }

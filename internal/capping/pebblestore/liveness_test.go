@@ -22,7 +22,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// probed is a service over the store, by HTTP: the status and body of a probe.
+// probed starts an HTTP service with the store and returns a function that returns the status and body of a
+// probe.
 func probed(t *testing.T, s *Store) func(path string) (status int, body api.Error) {
 	t.Helper()
 	policy := &capping.Policy{Version: "1", Channels: map[string]capping.Channel{"push": 1}}
@@ -41,7 +42,7 @@ func probed(t *testing.T, s *Store) func(path string) (status int, body api.Erro
 	}
 }
 
-// noSegments are segments without anybody.
+// noSegments is a generation of segments without users.
 type noSegments struct{ segmentstest.WithoutSets }
 
 func (noSegments) Generation() string               { return "1" }
@@ -51,8 +52,8 @@ func (noSegments) Lookup([]capping.UserID, []uint8) {}
 const restartNeeded = "restart required: the embedded store is out of service until it is opened again; /v1/status " +
 	"and the log show the reason"
 
-// TestLivenessOfAFullDisk lets the disk become full under a service: only then it asks to be
-// restarted, and the store that the next process opens is alive.
+// TestLivenessOfAFullDisk fills the disk of a service. Only then the service must ask for a restart, and the
+// store of the next process must be alive.
 func TestLivenessOfAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := newSmallDisk(vfs.NewCrashableMem(), 1<<40)
@@ -71,7 +72,7 @@ func TestLivenessOfAFullDisk(t *testing.T) {
 	require.NotContains(t, body.Error.Message, "/db", "whoever may probe is told no path")
 	status, _ = probe("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	_ = s.Close() // of a broken database: what it says does not matter
+	_ = s.Close() // errors of a broken database do not matter
 
 	small.left.Store(1 << 40)
 	s = reopen(t, Config{Path: "/db", fs: small})
@@ -80,8 +81,8 @@ func TestLivenessOfAFullDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestLivenessOfAFailingDisk lets the disk refuse one write and take the next: what it holds is
-// not known any more, so that the service asks to be restarted all the same.
+// TestLivenessOfAFailingDisk makes the disk refuse one write and accept the next. The content of the disk is
+// unknown, so that the service must ask for a restart.
 func TestLivenessOfAFailingDisk(t *testing.T) {
 	t.Parallel()
 	var refuse atomic.Bool
@@ -100,10 +101,10 @@ func TestLivenessOfAFailingDisk(t *testing.T) {
 	status, body := probe("/healthz")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, restartNeeded, body.Error.Message)
-	_ = s.Close() // of a broken database: what it says does not matter
+	_ = s.Close() // errors of a broken database do not matter
 }
 
-// TestLivenessOfAVolumeThatIsTakenAway removes the directory under a service.
+// TestLivenessOfAVolumeThatIsTakenAway removes the directory of a running service.
 func TestLivenessOfAVolumeThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() + "/db"
@@ -114,11 +115,11 @@ func TestLivenessOfAVolumeThatIsTakenAway(t *testing.T) {
 		status, _ := probe("/healthz")
 		return status == http.StatusServiceUnavailable
 	})
-	_ = s.Close() // of a broken database: what it says does not matter
+	_ = s.Close() // errors of a broken database do not matter
 }
 
-// TestLivenessOfAWrongClock sets the clock years ahead, so that nobody is decided: it can be put
-// right, and a process that was restarted would believe it.
+// TestLivenessOfAWrongClock sets the clock years ahead, so that no user is decided. The service must not ask
+// for a restart, because a new process would trust the wrong clock.
 func TestLivenessOfAWrongClock(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClockAt(time.Now())

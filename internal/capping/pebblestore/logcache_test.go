@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// What the cache answers is what was put last, or nothing.
+// TestCacheNeverAnswersAnOldLog checks that the cache returns the latest log or none.
 func TestCacheNeverAnswersAnOldLog(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,8 +74,8 @@ func TestCacheReadsDoNotAllocate(t *testing.T) {
 	}))
 }
 
-// BenchmarkCache reads logs of random users, and in sends also writes each that
-// it finds: with one entry more, and from 5 entries on with the oldest gone.
+// BenchmarkCache reads logs of random users. In "sends" it also writes each log with one more entry, and
+// drops the oldest entry from 5 entries on.
 func BenchmarkCache(b *testing.B) {
 	const users, stripes = 500_000, 256
 	for _, sends := range []bool{false, true} {

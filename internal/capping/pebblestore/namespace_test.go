@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping/storetest"
 )
 
-// A directory that the last program without namespaces left behind.
+// TestAStoreFromBeforeNamespaces opens a directory of the last program without namespaces.
 func TestAStoreFromBeforeNamespaces(t *testing.T) {
 	t.Parallel()
 	storetest.RunUpgrade(t, func(t *testing.T, clock func() time.Time) capping.Store {
@@ -28,8 +28,8 @@ func TestAStoreFromBeforeNamespaces(t *testing.T) {
 	})
 }
 
-// An older program looks for messages below 02 and reads them as plain ids of
-// at most 128 bytes: it must find no others there. Both kinds expire.
+// TestMessagesWithANamespaceLieApart checks that messages with a namespace are not below key 02. An older
+// program reads those keys as plain ids of at most 128 bytes. Messages of both kinds must expire.
 func TestMessagesWithANamespaceLieApart(t *testing.T) {
 	t.Parallel()
 	c := storetest.NewClock()

@@ -14,11 +14,10 @@ import (
 	"capper/internal/capping"
 )
 
-// testdata/format-1 is a store that the last program of format 1 wrote: from
-// 9:00 on, an hour apart, the messages m0 to m4, mK on channel K to those of the
-// users 0, 1001, … 999,999 whose index modulo 5 is at least K, and then "promo"
-// of the namespace growth on channel 1 to every 7th. Its logs lie in a table and
-// in the write-ahead log.
+// The directory testdata/format-1 is a store of the last program with format 1. From 9:00 on it has the
+// messages m0 to m4, one an hour. Message mK is on channel K, sent to the users 0, 1001, … 999,999 whose
+// index modulo 5 is at least K. Every 7th user then has "promo" of the namespace growth on channel 1. The
+// logs are in a table and in the write-ahead log.
 const (
 	oldUsers = 1000
 	oldStep  = 1001
@@ -26,7 +25,7 @@ const (
 
 var oldTime = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// oldStore is a copy of that store.
+// oldStore returns the directory of a copy of the old store.
 func oldStore(t *testing.T) (dir string) {
 	t.Helper()
 	parent := t.TempDir()
@@ -34,7 +33,7 @@ func oldStore(t *testing.T) (dir string) {
 	return filepath.Join(parent, "log.db")
 }
 
-// oldConfig opens it at 16:00, with an upgrade of many small steps.
+// oldConfig returns settings that open the old store at 16:00, with an upgrade in many small steps.
 func oldConfig(dir string) Config {
 	return Config{
 		Path: dir, Clock: func() time.Time { return oldTime.Add(7 * hour) }, ClockBound: farAhead,
@@ -42,7 +41,7 @@ func oldConfig(dir string) Config {
 	}
 }
 
-// oldLogs is what the store holds.
+// oldLogs returns the logs in the old store.
 func oldLogs() map[capping.UserID]capping.Log {
 	logs := make(map[capping.UserID]capping.Log)
 	for i := range oldUsers {
@@ -63,15 +62,14 @@ func oldLogs() map[capping.UserID]capping.Log {
 	return logs
 }
 
-// model is the logs of a worker's users as they must be, kept by the rules of
-// package capping alone.
+// model holds the expected logs of a worker's users, computed only with package capping.
 type model struct {
 	store *Store
 	now   capping.Instant
 	logs  map[capping.UserID]capping.Log
 }
 
-// call makes a random call for some of the worker's users, and compares.
+// call makes a random call for some of the worker's users and compares the result.
 func (m *model) call(random *rand.Rand, worker, workers int) error {
 	users := make([]capping.UserID, 1+random.IntN(40))
 	for i := range users {

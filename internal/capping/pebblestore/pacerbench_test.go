@@ -11,8 +11,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// BenchmarkTake is a step without a disk: where calls join the last run of a log, and where
-// each begins a run, so that the log is full and merged again and again.
+// BenchmarkTake measures a step without disk access: with calls that extend the last run of a log, and with
+// calls that each start a run, so that the log is merged repeatedly.
 func BenchmarkTake(b *testing.B) {
 	for name, gaps := range map[string][]time.Duration{"regular": {1000}, "irregular": {1000, 3000, 2000, 7000}} {
 		b.Run(name, func(b *testing.B) {

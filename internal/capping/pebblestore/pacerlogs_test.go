@@ -16,7 +16,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// clock stands still but for Advance.
+// clock is a clock that moves only with Advance.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -36,7 +36,7 @@ func (c *clock) Advance(d time.Duration) {
 
 func newClock() *clock { return &clock{now: time.Now().Truncate(time.Hour)} }
 
-// logsOn are the logs of a new database.
+// logsOn returns the pacer logs of a new database.
 func logsOn(t *testing.T, clock *clock) *pacerLogs {
 	db, err := database.Open(t.Context(), database.Config{Path: "/db", FS: vfs.NewMem(), Clock: clock.Now,
 		ClockBound: 100_000 * time.Hour, CacheBytes: 1 << 20})
@@ -47,8 +47,8 @@ func logsOn(t *testing.T, clock *clock) *pacerLogs {
 	return l
 }
 
-// TestLoadedLogsAreThoseInMemory takes permits of logs that stay in memory, and of some that are
-// loaded for each call: both grant the same, whatever was merged, forgotten and swept.
+// TestLoadedLogsAreThoseInMemory takes permits of logs that stay in memory, and of logs that are loaded for
+// each call. Both must grant the same after merges, forgotten pacers and sweeps.
 func TestLoadedLogsAreThoseInMemory(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -87,7 +87,8 @@ func TestLoadedLogsAreThoseInMemory(t *testing.T) {
 	}
 }
 
-// TestKeptForLimitsOfBefore keeps a log as long as the longest window that it was judged by.
+// TestKeptForLimitsOfBefore checks that a log is kept for the longest window of all its limits, including
+// earlier ones.
 func TestKeptForLimitsOfBefore(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -110,7 +111,7 @@ func TestKeptForLimitsOfBefore(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded asks for many logs, most of which have nothing.
+// TestPacerCacheIsBounded asks for many logs, most of them empty.
 func TestPacerCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	l := logsOn(t, newClock())
@@ -128,7 +129,7 @@ func TestPacerCacheIsBounded(t *testing.T) {
 	require.NotEmpty(t, l.cache.logs)
 }
 
-// TestStoredBytes pins what is stored. A change of it needs other versions.
+// TestStoredBytes fixes the stored bytes. A change of the bytes needs new version numbers.
 func TestStoredBytes(t *testing.T) {
 	t.Parallel()
 	clock := &clock{now: time.UnixMicro(1_800_000_000_000_000)}
@@ -166,7 +167,7 @@ func fingerprint(ask *pacing.Ask) []byte {
 	return sum[:]
 }
 
-// TestGivesUp takes nothing for a caller who has gone.
+// TestGivesUp checks that a call whose caller has gone takes nothing.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	l := logsOn(t, newClock())

@@ -13,8 +13,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// BenchmarkPermits takes permits of a pacer that gives plenty, from 8 goroutines
-// that share the writes to the disk.
+// BenchmarkPermits takes permits of a fast pacer from 8 goroutines that share disk writes.
 func BenchmarkPermits(b *testing.B) {
 	for _, permits := range []int{1, 100} {
 		b.Run(fmt.Sprintf("%d a call", permits), func(b *testing.B) {

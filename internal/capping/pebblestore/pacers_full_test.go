@@ -18,7 +18,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// someAsk is one of several pacers, some with a request that may have been asked before.
+// someAsk returns an ask for one of several pacers, sometimes with a repeated request.
 func someAsk() *pacing.Ask {
 	targets := []pacing.Target{
 		{Pacer: "sms", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 2000, Window: time.Hour}}},
@@ -38,7 +38,7 @@ func someAsk() *pacing.Ask {
 	return ask
 }
 
-// requestFor is one of few requests for such an ask.
+// requestFor returns one of a few requests for the ask.
 func requestFor(ask *pacing.Ask) (r pacing.Request) {
 	sum := ask.Fingerprint()
 	copy(r[:], sum[:])
@@ -46,7 +46,7 @@ func requestFor(ask *pacing.Ask) (r pacing.Request) {
 	return r
 }
 
-// requireReplayed asks again, and demands what was answered.
+// requireReplayed repeats the ask and checks that the store returns the earlier grant.
 func requireReplayed(t *testing.T, s *Store, oracle *pacingtest.Oracle, a granted) {
 	t.Helper()
 	grant, err := s.TakePermits(context.Background(), &a.Ask)
@@ -58,7 +58,7 @@ func requireReplayed(t *testing.T, s *Store, oracle *pacingtest.Oracle, a grante
 	}
 }
 
-// requireGoesOn opens a disk and takes permits beside those that were answered before.
+// requireGoesOn opens a store on the disk and checks that new permits respect the earlier grants.
 func requireGoesOn(t *testing.T, disk vfs.FS, before []granted) {
 	t.Helper()
 	s := reopen(t, Config{Path: "/db", fs: disk})
@@ -82,8 +82,8 @@ func requireGoesOn(t *testing.T, disk vfs.FS, before []granted) {
 	require.NoError(t, s.Close())
 }
 
-// TestFullDiskPacing lets the disk become full under calls: the store is out of service, and
-// what it answered is there when there is space.
+// TestFullDiskPacing fills the disk during calls. The store must be out of service, and must have every
+// answered grant after the disk has space.
 func TestFullDiskPacing(t *testing.T) {
 	t.Parallel()
 	for size := int64(1000); size < 1<<18; size += size + 9_997 {
@@ -119,8 +119,8 @@ func TestFullDiskPacing(t *testing.T) {
 	}
 }
 
-// TestReplayWaitsForTheDisk lets the disk stall while a request is granted: the same request again
-// is not answered before what it finds is durable.
+// TestReplayWaitsForTheDisk stalls the disk while a request is granted. A repeated request must not be
+// answered before the grant is durable.
 func TestReplayWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	disk := &stallableDisk{FS: vfs.NewMem(), released: make(chan struct{})}
@@ -152,7 +152,7 @@ func TestReplayWaitsForTheDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// stallableDisk does not sync logs while it is stalled.
+// stallableDisk is a disk that does not sync logs while it is stalled.
 type stallableDisk struct {
 	vfs.FS
 	stalled  atomic.Bool

@@ -12,7 +12,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// TestManyRuns has a log that merges, and is the same after a restart.
+// TestManyRuns checks that a merged log is equal after a restart.
 func TestManyRuns(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()

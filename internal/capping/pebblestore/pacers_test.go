@@ -14,7 +14,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// hundred is an ask for permits of a pacer that gives a hundred a second.
+// hundred returns an ask for permits of a pacer with a limit of a hundred a second.
 func hundred(permits int, wait time.Duration) *pacing.Ask {
 	return &pacing.Ask{
 		Targets: []pacing.Target{{Pacer: "sms", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}}},
@@ -29,7 +29,7 @@ func take(t *testing.T, s *Store, ask *pacing.Ask) pacing.Grant {
 	return grant
 }
 
-// TestPermits goes through the life of a pacer, with restarts between all steps.
+// TestPermits runs the life of a pacer with restarts between all steps.
 func TestPermits(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -71,8 +71,8 @@ func TestPermits(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestPacersUnderAnyClock sets the clock back, which makes callers wait, and far ahead, which is an error of
-// every call and forgets nothing.
+// TestPacersUnderAnyClock sets the clock back, which makes callers wait, and far ahead, which must fail
+// every call and remove nothing.
 func TestPacersUnderAnyClock(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -93,7 +93,7 @@ func TestPacersUnderAnyClock(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// sweepPacers does a whole pass, in steps of so many keys.
+// sweepPacers runs a whole pass of the sweep in steps of most keys.
 func sweepPacers(t *testing.T, s *Store, most int) {
 	for from := pacersSweepFrom(); from != nil; {
 		var err error
@@ -102,7 +102,7 @@ func sweepPacers(t *testing.T, s *Store, most int) {
 	}
 }
 
-// TestSweepPacers empties a store that is idle.
+// TestSweepPacers checks that the sweep empties an idle store.
 func TestSweepPacers(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -130,8 +130,8 @@ func TestSweepPacers(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestDamagedPacer damages what is stored of a log: it is an error of the calls for this
-// log, and of no other, and forgetting is the remedy.
+// TestDamagedPacer damages a stored log. Only calls for this log must fail, and forgetting the pacer must
+// repair it.
 func TestDamagedPacer(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -182,8 +182,7 @@ func TestDamagedPacer(t *testing.T) {
 	}
 }
 
-// TestDamagedRequest damages what a request was granted: nobody knows that any more, and it is an
-// error of this request alone, until it would have been forgotten.
+// TestDamagedRequest damages the stored grant of a request. Only this request must fail, until it expires.
 func TestDamagedRequest(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()

@@ -18,9 +18,9 @@ import (
 	"capper/internal/pacing/pacingtest"
 )
 
-// A process that gives permits is killed, again and again: no window holds more than
-// its limit over all of its lives, what was granted is recorded, and a request that
-// was granted by one life has the same slots from the next.
+// TestPacingOfAKilledProcess kills a process that grants permits repeatedly. No window may exceed its limit
+// over all starts, every grant must be recorded, and a repeated request must get the same slots after a
+// restart.
 func TestPacingOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	dir, oracle := t.TempDir(), pacingtest.NewOracle()
@@ -44,7 +44,7 @@ func TestPacingOfAKilledProcess(t *testing.T) {
 	}
 }
 
-// killedChild is what a process told before it was killed, after so many grants.
+// killedChild runs a process, kills it after some grants, and returns the grants that it reported.
 func killedChild(t *testing.T, dir string, grants int) (all []granted) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^$")
@@ -56,7 +56,7 @@ func killedChild(t *testing.T, dir string, grants int) (all []granted) {
 	r := bufio.NewReader(stdout)
 	for {
 		line, err := r.ReadBytes('\n')
-		if err != nil { // what is in the pipe when it is killed was answered before
+		if err != nil { // data in the pipe was answered before the kill
 			break
 		}
 		var told granted
@@ -65,21 +65,21 @@ func killedChild(t *testing.T, dir string, grants int) (all []granted) {
 			require.NoError(t, child.Process.Kill())
 		}
 	}
-	_ = child.Wait() // it was killed
+	_ = child.Wait() // the process was killed
 	require.GreaterOrEqual(t, len(all), grants, "the child ended by itself")
 	return all
 }
 
-// What a power cut leaves on the disk, with all, some or none of what was not synced,
-// is enough to go on from.
+// TestPacingAfterPowerLoss checks that a store can continue after a power cut, with all, some or none of the
+// unsynced data.
 func TestPacingAfterPowerLoss(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewCrashableMem()
 	require.Empty(t, powerLosses(t, disk, disk))
 }
 
-// The oracle would see a disk that lies: where what was answered was not synced, permits
-// are granted twice.
+// TestPacingStormsBiteALyingDisk checks that the oracle notices a disk that reports syncs without syncing:
+// permits are then granted twice.
 func TestPacingStormsBiteALyingDisk(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewCrashableMem()
@@ -89,9 +89,8 @@ func TestPacingStormsBiteALyingDisk(t *testing.T) {
 	require.Contains(t, faults, "are recorded")
 }
 
-// powerLosses takes permits of a store on the disk, and goes on from copies that are
-// taken of it meanwhile; it tells what was wrong. A disk that lies does so for some
-// permits before the copy.
+// powerLosses takes permits of a store on the disk of, continues from copies of disk, and returns the
+// faults. A lying disk also loses some permits before the copy.
 func powerLosses(t *testing.T, disk *vfs.MemFS, of vfs.FS) (faults []string) {
 	t.Helper()
 	s, targets := reopen(t, Config{Path: "/db", fs: of}), crashTargets()
@@ -112,7 +111,7 @@ func powerLosses(t *testing.T, disk *vfs.MemFS, of vfs.FS) (faults []string) {
 		faults = append(faults, faultsOf(t, after, before, targets)...)
 		require.NoError(t, after.Close())
 		if lying != nil {
-			break // the store refuses such a disk later on
+			break // the store rejects such a disk later
 		}
 	}
 	g.End()

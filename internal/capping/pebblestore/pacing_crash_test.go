@@ -18,11 +18,10 @@ import (
 	"capper/internal/pacing/pacingtest"
 )
 
-// pacingDir tells the test binary to be a process that gives permits until it is
-// killed.
+// pacingDir is the environment variable that makes the test binary grant permits until it is killed.
 const pacingDir = "CAPPER_TEST_PACING_DIR"
 
-// crashTargets are what the process and the test that kills it take from.
+// crashTargets returns the targets from which the child process and the test take permits.
 func crashTargets() []pacing.Target {
 	ledger := pacingtest.Ledger()
 	ledger.Pacer = "ledger"
@@ -33,8 +32,8 @@ func crashTargets() []pacing.Target {
 	}
 }
 
-// fullTargets are as crashTargets, so irregular that their logs are full again and
-// again, and what makes them so.
+// fullTargets returns targets like crashTargets and asks that fill their logs with irregular permits, so
+// that the logs are merged repeatedly.
 func fullTargets() (targets []pacing.Target, asks []*pacing.Ask) {
 	ledger := pacingtest.Ledger()
 	ledger.Pacer = "full-ledger"
@@ -43,14 +42,13 @@ func fullTargets() (targets []pacing.Target, asks []*pacing.Ask) {
 		ledger}, asks
 }
 
-// granted is an answer as the process tells it.
+// granted is a grant in the output of the child process.
 type granted struct {
 	Ask   pacing.Ask
 	Grant pacing.Grant
 }
 
-// pacingChild takes permits for ever, from several goroutines at once, and tells
-// every grant on stdout.
+// pacingChild takes permits without end from several goroutines and writes every grant to stdout.
 func pacingChild(dir string, stdout io.Writer) error {
 	s, err := Open(context.Background(), Config{Path: dir})
 	if err != nil {
@@ -81,7 +79,7 @@ func pacingChild(dir string, stdout io.Writer) error {
 	return c.err
 }
 
-// child is a process that tells its grants.
+// child is a process that reports its grants.
 type child struct {
 	store *Store
 
@@ -107,8 +105,7 @@ func (c *child) take(ask pacing.Ask) {
 	c.err = errors.Join(c.err, err)
 }
 
-// faultsOf takes more from the store, and tells what is wrong. The last target is a
-// ledger.
+// faultsOf takes more permits from the store and returns the faults. The last target is a ledger.
 func faultsOf(t *testing.T, s *Store, oracle *pacingtest.Oracle, targets []pacing.Target) []string {
 	t.Helper()
 	g := pacingtest.NewGreedy([]pacing.Store{s}, targets...)
@@ -121,8 +118,7 @@ func faultsOf(t *testing.T, s *Store, oracle *pacingtest.Oracle, targets []pacin
 	return g.Faults(t, targets[len(targets)-1])
 }
 
-// lyingDisk says that what is written to logs is synced, and from some time on it is
-// not.
+// lyingDisk is a disk that stops syncing logs at some time but still reports success.
 type lyingDisk struct {
 	vfs.FS
 	lies atomic.Bool

@@ -10,7 +10,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// The numbers of records outlive restarts, until they expire.
+// TestNumbersOfRecordsStay checks that the numbers of records survive restarts until the records expire.
 func TestNumbersOfRecordsStay(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()

@@ -20,7 +20,7 @@ const (
 	week = 7 * day
 )
 
-// under filters users under a policy of limits: at most most sends a window.
+// under filters users with a policy that allows at most most sends per window.
 func under(t *testing.T, s *Store, message string, most int, users []capping.UserID,
 	windows ...time.Duration) []capping.Verdict {
 	t.Helper()
@@ -53,9 +53,9 @@ func manyUsers(n int) []capping.UserID {
 	return users
 }
 
-// TestLimitGoneForAMoment drops the weekly limit by mistake, for a moment in
-// which everybody is filtered and the sweep passes: with the limit back, nobody
-// gets a fourth send. Restarts in between change nothing.
+// TestLimitGoneForAMoment removes the weekly limit for a moment, in which every user is filtered and the
+// sweep runs. With the limit back, no user may receive a fourth send. Restarts in between must change
+// nothing.
 func TestLimitGoneForAMoment(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -75,7 +75,7 @@ func TestLimitGoneForAMoment(t *testing.T) {
 		clock.Advance(25 * hour)
 		requireAll(t, capping.Denied, under(t, s, "wednesday", 2, users, day, week))
 		again()
-		// The mistake: who is sent to meanwhile is no less remembered for it.
+		// While the limit is missing, new sends must be remembered as long as before.
 		sent := users[:len(users)/2]
 		requireAll(t, capping.Allowed, under(t, s, "thursday", 2, sent, day))
 		require.Contains(t, strings.Join(s.Health(context.Background()).Warnings, "; "),
@@ -93,8 +93,8 @@ func TestLimitGoneForAMoment(t *testing.T) {
 	}
 }
 
-// TestRetentionFalls forgets by the shorter retention when the longer one has
-// passed since it was last in force, not before and not never.
+// TestRetentionFalls checks that the store deletes by the shorter retention exactly when the longer one has
+// passed since it was last in force.
 func TestRetentionFalls(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -123,8 +123,8 @@ func logOf(t *testing.T, s *Store, user capping.UserID) []capping.Entry {
 	return log.Entries()
 }
 
-// TestRetentionOfEarlierVersion opens a store that has the record of one
-// retention only, with a policy that looks back less far.
+// TestRetentionOfEarlierVersion opens a store with the note of a single retention, using a policy with a
+// shorter one.
 func TestRetentionOfEarlierVersion(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -146,12 +146,12 @@ func TestRetentionOfEarlierVersion(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestRetentions compares what is noted with a list of all that was in force.
+// TestRetentions compares the noted retentions with a list of all that were in force.
 func TestRetentions(t *testing.T) {
 	t.Parallel()
 	const h = capping.Instant(time.Hour / time.Millisecond)
 	var noted retentions
-	inForce := make(map[int64]capping.Instant) // when last
+	inForce := make(map[int64]capping.Instant) // the last time in force
 	for i := range capping.Instant(10_000) {
 		now := i * h / 3
 		millis := int64(i*i*7919%40+1) * int64(h)

@@ -15,11 +15,11 @@ import (
 	"capper/internal/pacing"
 )
 
-// servedDir tells the test binary to be a process that serves a store on its standard input and output until it is
-// killed.
+// servedDir is the environment variable that makes the test binary serve a store on its standard input and
+// output until it is killed.
 const servedDir = "CAPPER_TEST_SERVED_DIR"
 
-// pipes are both directions of a connection.
+// pipes joins the two directions of a connection.
 type pipes struct {
 	io.Reader
 	io.WriteCloser
@@ -38,23 +38,23 @@ func servedChild(dir string) error {
 	return errors.New("nobody asks any more")
 }
 
-// Serving is a store as another process calls it; package rpc demands exported names.
+// Serving offers a store to another process. Package rpc requires exported names.
 type Serving struct{ store *Store }
 
-// Release is the arguments of Store.Release.
+// Release holds the arguments of Store.Release.
 type Release struct {
 	Token   capping.Token
 	Channel capping.Channel
 	Users   []capping.UserID
 }
 
-// Answer is that of any call.
+// Answer is the result of any call.
 type Answer struct {
 	Verdicts []capping.Verdict
 	Released []capping.Released
 	Merged   []capping.Merged
 	Grant    pacing.Grant
-	Error    string // "": none
+	Error    string // "": no error
 }
 
 func (a *Answer) fail(err error) error {
@@ -96,7 +96,7 @@ func (v *Serving) TakePermits(ask *pacing.Ask, a *Answer) (err error) {
 	return a.fail(err)
 }
 
-// servedStore is a store that another process has open.
+// servedStore is a store in another process.
 type servedStore struct {
 	process *exec.Cmd
 	client  *rpc.Client
@@ -115,12 +115,12 @@ func serveStore(t testing.TB, dir string) *servedStore {
 	return &servedStore{child, rpc.NewClient(pipes{out, in})}
 }
 
-// kill kills the process; end waits for it, and lets go of the pipes.
+// kill kills the process. The method end waits for the process and closes the pipes.
 func (s *servedStore) kill(t testing.TB) { require.NoError(t, s.process.Process.Kill()) }
 
 func (s *servedStore) end() {
 	_ = s.client.Close()
-	_ = s.process.Wait() // it was killed
+	_ = s.process.Wait() // the process was killed
 }
 
 func (s *servedStore) call(ctx context.Context, method string, args any) (a *Answer, err error) {
@@ -136,14 +136,14 @@ func (s *servedStore) call(ctx context.Context, method string, args any) (a *Ans
 	}
 }
 
-// Filter is that of the process's store.
+// Filter calls Filter of the store in the other process.
 func (s *servedStore) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	a, err := s.call(ctx, "Filter", b)
 	copy(verdicts, a.Verdicts)
 	return err
 }
 
-// Release is that of the process's store.
+// Release calls Release of the store in the other process.
 func (s *servedStore) Release(
 	ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released,
@@ -153,14 +153,14 @@ func (s *servedStore) Release(
 	return err
 }
 
-// Merge is that of the process's store.
+// Merge calls Merge of the store in the other process.
 func (s *servedStore) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	a, err := s.call(ctx, "Merge", m)
 	copy(merged, a.Merged)
 	return err
 }
 
-// TakePermits is that of the process's store.
+// TakePermits calls TakePermits of the store in the other process.
 func (s *servedStore) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	a, err := s.call(ctx, "TakePermits", ask)
 	return a.Grant, err

@@ -20,7 +20,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// target is what a storm is directed at: a store, or one that another process has open.
+// target is the store under load: a store in this process or in another one.
 type target interface {
 	Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error
 	Release(
@@ -32,9 +32,9 @@ type target interface {
 	ForgetPacer(ctx context.Context, pacer string) error
 }
 
-// storm is load on a store from several callers at once, and the oracle over it: it sees only questions and
-// answers, and reads all logs back at the end. Callers send to users whom all of them send to, and who reach their
-// limit; to users to whom others import sends; and to new ones, a third of whom they release.
+// storm is load on a store from several callers, with an oracle that sees only requests and replies and
+// reads all logs at the end. Callers send to common users, who reach their limit, to users with imported
+// sends, and to new users. A third of the sends to new users is released.
 type storm struct {
 	base   capping.UserID
 	seed   uint64
@@ -47,21 +47,21 @@ type storm struct {
 	mu     sync.Mutex
 	fresh  capping.UserID // the next new user
 	sends  int
-	silent bool // answers reach nobody any more
+	silent bool // replies are ignored from now on
 	calls  []*sending
 	merges []*importing
-	oracle *pacingtest.Oracle // of permits that were granted
-	cut    *pacingtest.Oracle // what it had seen when answers began to reach nobody
+	oracle *pacingtest.Oracle // checks the granted permits
+	cut    *pacingtest.Oracle // a copy of oracle at the time when replies were first ignored
 	tally  tally
 }
 
-// sending is a message to some users, and what became of each of them.
+// sending is a message to some users, with the result for each user.
 type sending struct {
 	batch    *capping.Batch
 	verdicts []capping.Verdict
-	released map[capping.UserID]capping.Released // those who were to be released: the zero value is not known
-	unsure   map[capping.UserID]bool             // a release of them had no answer
-	imported map[capping.UserID]int              // sends that had been imported before it was asked
+	released map[capping.UserID]capping.Released // users to release; the zero value means unknown
+	unsure   map[capping.UserID]bool             // a release of the user had no reply
+	imported map[capping.UserID]int              // number of imported sends before the request
 }
 
 // importing is an import of a message.
@@ -70,7 +70,7 @@ type importing struct {
 	done  bool
 }
 
-// The users of a storm: whom everybody sends to, whom sends are imported of too, and new ones.
+// The users of a storm: common users, users with imported sends, and new users.
 const (
 	hotUsers      = 300
 	importedUsers = 200
@@ -78,7 +78,7 @@ const (
 	freshBase     = 20_000_000
 )
 
-// tally is what a storm reports.
+// tally holds the numbers that a storm reports.
 type tally struct {
 	calls, decisions, grants, denials, unavailable, released, imports int
 	slowest                                                           time.Duration
@@ -116,10 +116,10 @@ func newStorm(base capping.UserID, seed uint64) *storm {
 	}
 }
 
-// patience is the deadline of every call of a storm.
+// patience is the timeout of every call of a storm.
 const patience = 1200 * time.Millisecond
 
-// begin starts the load on the store; end stops it and waits.
+// begin starts the load on the store. The method end stops the load and waits.
 func (s *storm) begin(store target) {
 	s.stop, s.silent = make(chan struct{}), false
 	for i := range uint64(4) {
@@ -145,7 +145,7 @@ func (s *storm) end() {
 	s.running.Wait()
 }
 
-// callOnce sends and releases for some, or imports.
+// callOnce sends and releases for some users, or imports.
 func (s *storm) callOnce(store target, rng *rand.Rand) {
 	if rng.IntN(8) == 0 {
 		s.importSends(store, s.nextImport(rng))
@@ -158,7 +158,7 @@ func (s *storm) callOnce(store target, rng *rand.Rand) {
 	}
 }
 
-// nextSend is a message to some users of each kind.
+// nextSend returns a message to some users of each kind.
 func (s *storm) nextSend(rng *rand.Rand) *sending {
 	var users []capping.UserID
 	for _, i := range rng.Perm(hotUsers)[:20] {
@@ -174,7 +174,7 @@ func (s *storm) nextSend(rng *rand.Rand) *sending {
 		released: map[capping.UserID]capping.Released{}, unsure: map[capping.UserID]bool{},
 		imported: map[capping.UserID]int{},
 	}
-	for i := range capping.BulkUsers - len(users) + rng.IntN(1<<rng.IntN(9)) { // enough for the message to be counted
+	for i := range capping.BulkUsers - len(users) + rng.IntN(1<<rng.IntN(9)) { // enough for the message to count
 		s.fresh += 11
 		users = append(users, s.fresh)
 		if i%3 == 0 {
@@ -206,7 +206,7 @@ func (s *storm) importedUser(i int) capping.UserID {
 	return s.base + importedBase + capping.UserID(i*37)
 }
 
-// send asks for those who are undecided, and keeps the answer.
+// send filters the undecided users and records the replies.
 func (s *storm) send(store target, c *sending) {
 	open := s.undecided(c)
 	if len(open) == 0 {
@@ -221,7 +221,7 @@ func (s *storm) send(store target, c *sending) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	began := time.Now()
-	_ = store.Filter(ctx, &b, verdicts) // the verdicts tell who was not decided
+	_ = store.Filter(ctx, &b, verdicts) // the verdicts say who was not decided
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tally.calls++
@@ -243,7 +243,7 @@ func (s *storm) send(store target, c *sending) {
 	}
 }
 
-// undecided are the indices of the users without an answer.
+// undecided returns the indexes of the users without a verdict.
 func (s *storm) undecided(c *sending) (open []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,8 +255,8 @@ func (s *storm) undecided(c *sending) (open []int) {
 	return open
 }
 
-// release gives back the sends that were to be released, those which were allowed, keeps the answer, and returns
-// how many are not known yet.
+// release releases the allowed sends that must be released and records the replies. It returns the number of
+// users whose release is still unknown.
 func (s *storm) release(store target, c *sending) (open int) {
 	var users []capping.UserID
 	s.mu.Lock()
@@ -273,7 +273,7 @@ func (s *storm) release(store target, c *sending) (open int) {
 	released := make([]capping.Released, len(users))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = store.Release(ctx, c.batch.Token, c.batch.Channel, users, released) // the results tell who is not known
+	_ = store.Release(ctx, c.batch.Token, c.batch.Channel, users, released) // results say which are unknown
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, user := range users {
@@ -289,12 +289,12 @@ func (s *storm) release(store target, c *sending) (open int) {
 	return open
 }
 
-// hasSend reports whether the user has the send by that answer.
+// hasSend reports whether the verdict says that the user has the send.
 func hasSend(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
 
-// nextImport is a message that is imported for the first time, or one of before.
+// nextImport returns a new message to import, or an earlier one.
 func (s *storm) nextImport(rng *rand.Rand) *importing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,7 +314,7 @@ func (s *storm) nextImport(rng *rand.Rand) *importing {
 	return s.merges[len(s.merges)-1]
 }
 
-// importSends imports and keeps the answer.
+// importSends imports sends and records the reply.
 func (s *storm) importSends(store target, m *importing) {
 	merged := make([]capping.Merged, len(m.merge.Users))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -328,7 +328,7 @@ func (s *storm) importSends(store target, m *importing) {
 	}
 }
 
-// silence does what ends the store; answers of then and after reach nobody.
+// silence ends the store with do. Replies during and after do are ignored.
 func (s *storm) silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,13 +336,13 @@ func (s *storm) silence(do func()) {
 	do()
 }
 
-// answered waits until the storm has had answers to so many more calls.
+// answered waits until the storm has received replies to the given number of further calls.
 func (s *storm) answered(t testing.TB, calls int) {
 	t.Helper()
 	s.await(t, calls, func(y *tally) int { return y.calls })
 }
 
-// leavesOpen waits until more users were left unavailable.
+// leavesOpen waits until further users are unavailable.
 func (s *storm) leavesOpen(t testing.TB) {
 	t.Helper()
 	s.await(t, 1, func(y *tally) int { return y.unavailable })
@@ -359,13 +359,13 @@ func (s *storm) await(t testing.TB, more int, figure func(*tally) int) {
 	testkit.Eventually(t, func() bool { return now() >= want })
 }
 
-// settle asks again, with the same message, for everybody who was left unavailable, until all are decided; so it
-// does with releases and imports.
+// settle retries the messages of all unavailable users until every user is decided. It also retries releases
+// and imports.
 func (s *storm) settle(t testing.TB, store *Store) {
 	t.Helper()
 	s.silent = false
 	for _, c := range s.calls {
-		store.memory.Keep(c.batch) // small calls are of more messages than a store takes up
+		store.memory.Keep(c.batch) // small calls have more messages than a store remembers
 		testkit.Eventually(t, func() bool {
 			s.send(store, c)
 			return len(s.undecided(c)) == 0
@@ -378,7 +378,7 @@ func (s *storm) settle(t testing.TB, store *Store) {
 	}
 }
 
-// violations are what must never be.
+// violations holds the numbers of broken promises.
 type violations struct {
 	over, doubled, missing, deniedButRecorded, misjudged, miscounted, releasedButRecorded int
 }
@@ -397,7 +397,7 @@ func (v *violations) add(w violations) {
 	v.releasedButRecorded += w.releasedButRecorded
 }
 
-// logs are the times at which each send is in each user's log.
+// logs maps each user's sends to their times in the user's log.
 type logs map[capping.UserID]map[idText][]capping.Instant
 
 // logsOf reads the logs of the storm's users.
@@ -422,7 +422,7 @@ func (s *storm) logsOf(t testing.TB, store *Store) logs {
 	return found
 }
 
-// verify is judge over the logs of the store, and whether it counts what they hold.
+// verify checks the logs of the store, and that the counts equal the logs.
 func (s *storm) verify(t testing.TB, store *Store) violations {
 	t.Helper()
 	found := s.logsOf(t, store)
@@ -450,7 +450,7 @@ func (s *storm) verify(t testing.TB, store *Store) violations {
 	return v
 }
 
-// judge compares all answers with the logs.
+// judge compares all replies with the logs.
 func (s *storm) judge(found logs) (v violations) {
 	imports := map[idText]bool{}
 	for _, m := range s.merges {
@@ -488,7 +488,7 @@ func (s *storm) judge(found logs) (v violations) {
 	return v
 }
 
-// judgeAnswer compares the answer for one user with the user's log.
+// judgeAnswer compares the reply for one user with the user's log.
 func (s *storm) judgeAnswer(v *violations, c *sending, i int, log map[idText][]capping.Instant) {
 	user, verdict := c.batch.Users[i], c.verdicts[i]
 	recorded := len(log[idText{c.batch.Token, c.batch.Channel}]) > 0

@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Every user of a call is in exactly one portion, with those of its stripe.
+// TestPortionsHoldEveryUserOnce checks that each user of a call is in exactly one portion, together with the
+// users of the same stripe.
 func TestPortionsHoldEveryUserOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,7 +39,7 @@ func TestPortionsHoldEveryUserOnce(t *testing.T) {
 	})
 }
 
-// Ids with any common step spread over the stripes.
+// TestStripesSpread checks that ids with any common step spread over the stripes.
 func TestStripesSpread(t *testing.T) {
 	t.Parallel()
 	for _, step := range []capping.UserID{1, 27, 256, 1000, 1 << 16, 1 << 18} {

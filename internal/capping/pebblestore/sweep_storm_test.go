@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/storetest"
 )
 
-// TestSweepBesideCalls sweeps dead logs while calls write them anew.
+// TestSweepBesideCalls sweeps expired logs while calls write new ones.
 func TestSweepBesideCalls(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()

@@ -13,7 +13,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// keys counts the keys of the database but for the meta records.
+// keys returns the number of keys in the database without meta records.
 func keys(t *testing.T, s *Store) (n int) {
 	it, err := s.db.NewIter(nil)
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func keys(t *testing.T, s *Store) (n int) {
 	return n
 }
 
-// sweepAll does one whole pass and tells the steps that it took.
+// sweepAll runs one whole pass of the sweep and returns its number of steps.
 func sweepAll(t *testing.T, s *Store) (steps int) {
 	for from := []byte{database.KeyLog}; from != nil; steps++ {
 		var err error
@@ -36,8 +36,8 @@ func sweepAll(t *testing.T, s *Store) (steps int) {
 	return steps
 }
 
-// TestSweep empties an idle store, in bounded steps, and leaves alone what can
-// still matter; also after a restart, before any call.
+// TestSweep checks that the sweep empties an idle store in bounded steps and keeps what can still matter,
+// also after a restart before any call.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -75,7 +75,7 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestSweepRunsByItself lets the background do it.
+// TestSweepRunsByItself checks that the background goroutine runs the sweep.
 func TestSweepRunsByItself(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()

@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// tortures are the kinds of faults. Each serves the store on the round's disk under load, once at least, and
-// leaves the disk to go on from.
+// tortures lists the kinds of faults. Each fault serves the store on the round's disk under load at least
+// once, and leaves the disk for the next round.
 var tortures = []struct {
 	name    string
 	inflict func(*torture)
@@ -67,7 +67,7 @@ func copyStore(t testing.TB, from vfs.FS, place string, to vfs.FS, copied string
 	require.NoError(t, root.Close())
 }
 
-// copied is a copy of the disk.
+// copied returns a copy of the disk.
 func copied(t testing.TB, disk vfs.FS) *vfs.MemFS {
 	t.Helper()
 	c := vfs.NewCrashableMem()
@@ -105,7 +105,7 @@ func isSync(kind errorfs.OpKind) bool {
 	return kind == errorfs.OpFileSync || kind == errorfs.OpFileSyncData || kind == errorfs.OpFileSyncTo
 }
 
-// stallSyncs lets syncs hang until calls end with their deadline, and go on then.
+// stallSyncs stalls syncs until calls reach their deadline, and then continues.
 func stallSyncs(r *torture) {
 	var stalled atomic.Bool
 	release := make(chan struct{})
@@ -124,7 +124,7 @@ func stallSyncs(r *torture) {
 	})
 }
 
-// fillDisk goes on from what is on the disk, or from what a power cut leaves of it.
+// fillDisk fills the disk. The store continues from the disk, or from what a power cut leaves of it.
 func fillDisk(r *torture) {
 	small, room, cutToo, percent := newSmallDisk(r.disk, 1<<40), r.rng.Int64N(1<<20), r.rng.IntN(2) == 0, r.percent()
 	left := r.disk
@@ -155,8 +155,8 @@ func refuseTables(r *torture) {
 	})
 }
 
-// putOlderCopy has a copy of a life before, or one that was made under load, in place of the directory, or nothing:
-// the store refuses it.
+// putOlderCopy replaces the directory by an older copy, by a copy made under load, or by nothing. The store
+// must reject each of them.
 func putOlderCopy(r *torture) {
 	r.serve(r.disk, func(*Store) {})
 	misplaced, which := copied(r.T, r.disk), r.rng.IntN(3)
@@ -175,7 +175,7 @@ func putOlderCopy(r *torture) {
 	r.refused(misplaced, why)
 }
 
-// cutLog cuts the newest log file of a store that was closed: the store refuses it.
+// cutLog truncates the newest log file of a closed store. The store must reject this.
 func cutLog(r *torture) {
 	r.serve(r.disk, func(*Store) {})
 	misplaced := copied(r.T, r.disk)
@@ -184,7 +184,7 @@ func cutLog(r *torture) {
 	r.refused(misplaced, "the store lacks its newest sends")
 }
 
-// loseLogs removes the log files that a power cut leaves: the store refuses it.
+// loseLogs removes the log files after a power cut. The store must reject this.
 func loseLogs(r *torture) {
 	r.cutPower(r.percent())
 	misplaced := copied(r.T, r.disk)
@@ -194,14 +194,14 @@ func loseLogs(r *torture) {
 	r.refused(misplaced, "newest sends of the store are missing")
 }
 
-// refused is that a store is not opened on the disk, for that reason.
+// refused checks that Open rejects the disk with the given reason.
 func (r *torture) refused(disk vfs.FS, why string) {
 	r.Helper()
 	_, err := Open(context.Background(), Config{Path: "/db", fs: disk})
 	require.ErrorContains(r, err, why, r.latest)
 }
 
-// logFiles are the store's, the newest last.
+// logFiles returns the store's log files, newest last.
 func logFiles(t testing.TB, disk vfs.FS) (logs []string) {
 	t.Helper()
 	names, err := disk.List("/db")
@@ -222,7 +222,7 @@ func copyFile(t testing.TB, from, to vfs.FS, name string) {
 	require.NoError(t, err)
 }
 
-// cutFile keeps a part of the file, which is shorter.
+// cutFile truncates the file at a random length.
 func cutFile(t testing.TB, disk vfs.FS, name string, rng *rand.Rand) {
 	t.Helper()
 	file, err := disk.Open(name)

@@ -12,9 +12,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// TestTorture breaks what a store stands on at random under load, round by round, and has the oracle read
-// everything back after each round. CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED set its length (0.1) and its
-// course.
+// TestTorture injects random faults under load, round by round, and checks all logs with the oracle after
+// each round. CAPPER_TORTURE_MINUTES (default 0.1) sets its length and CAPPER_TORTURE_SEED its random seed.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	rng, rounds := testkit.Torture(t, 0.1)
@@ -25,7 +24,8 @@ func TestTorture(t *testing.T) {
 	}
 }
 
-// The oracle would see a disk that lies: where what was answered was not synced, a power cut takes it.
+// TestTortureBitesALyingDisk checks that the oracle notices a disk that reports syncs without syncing: a
+// power cut then loses answered sends.
 func TestTortureBitesALyingDisk(t *testing.T) {
 	t.Parallel()
 	r := &torture{T: t, rng: rand.New(rand.NewPCG(1, 0)), disk: vfs.NewCrashableMem(), storm: newStorm(100_000_000, 1)}
@@ -37,7 +37,7 @@ func TestTortureBitesALyingDisk(t *testing.T) {
 		cut = r.cut(r.disk, 0)
 	})
 	require.NoError(t, cut.Remove("/db.id"), "which may tell that the newest sends are gone, and refuse the store")
-	r.serve(cut, func(*Store) { r.storm.answered(t, 200) }) // users whose sends are lost get others
+	r.serve(cut, func(*Store) { r.storm.answered(t, 200) }) // users whose sends are lost receive others
 	store := reopen(t, Config{Path: "/db", fs: cut})
 	r.storm.settle(t, store)
 	found := r.storm.verify(t, store)

@@ -16,24 +16,25 @@ import (
 	"capper/internal/testkit"
 )
 
-// torture is the rounds of faults that one store after the other lives through.
+// torture is a series of rounds with faults, in which several stores are used one after the other.
 type torture struct {
 	*testing.T
 	rng    *rand.Rand
-	disk   *vfs.MemFS // of the store, which nobody has open between faults
+	disk   *vfs.MemFS // the disk of the store, which is closed between faults
 	storm  *storm     // the load of this round
-	latest string     // round and its fault
+	latest string     // the round and its fault
 	faults testkit.Faults
 	tally  tally
 	found  violations
 	paced  pacingtest.Tally
 }
 
-// roundsOfAStore is after how many rounds another store begins: logs are on disks of memory.
+// roundsOfAStore is the number of rounds with one store. A new store bounds the memory of the in-memory
+// disks.
 const roundsOfAStore = 20
 
-// round is a storm under a fault, and another life of the store in which all of it is read back: also what was
-// answered in the round before.
+// round runs a storm under a fault, opens the store again, and checks all replies of this round and the
+// round before.
 func (r *torture) round(n int) {
 	drawn := tortures[r.rng.IntN(len(tortures))]
 	r.latest = fmt.Sprintf("round %d, %s", n, drawn.name)
@@ -57,14 +58,14 @@ func (r *torture) round(n int) {
 	require.NoError(r, store.Close())
 }
 
-// serve opens the store on the file system, has load on it until the fault was done, and closes it.
+// serve opens the store on the file system, puts load on it until the fault has happened, and closes it.
 func (r *torture) serve(fs vfs.FS, fault func(*Store)) {
 	store := reopen(r.T, Config{Path: "/db", fs: fs})
 	r.load(store, func() { fault(store) })
-	_ = store.Close() // of a database that may be broken: the oracle tells what matters
+	_ = store.Close() // the database may be broken; the oracle checks what matters
 }
 
-// load has load on the store until the fault was done.
+// load puts load on the store until the fault has happened.
 func (r *torture) load(store target, fault func()) {
 	s := r.storm
 	s.begin(store)
@@ -83,8 +84,8 @@ func (r *torture) load(store target, fault func()) {
 	fault()
 }
 
-// cut is a disk after a power cut under load: it keeps so many percent of what was not synced. Answers from then
-// on reach nobody.
+// cut returns the disk after a power cut under load, with percent of the unsynced data. Later replies are
+// ignored.
 func (r *torture) cut(disk *vfs.MemFS, percent int) (cut *vfs.MemFS) {
 	rng := rand.New(rand.NewPCG(r.rng.Uint64(), 0))
 	r.storm.silence(func() {
@@ -93,7 +94,7 @@ func (r *torture) cut(disk *vfs.MemFS, percent int) (cut *vfs.MemFS) {
 	return cut
 }
 
-// percent is a share of what was not synced.
+// percent returns a random share of the unsynced data.
 func (r *torture) percent() int { return []int{0, 50, 100}[r.rng.IntN(3)] }
 
 func (r *torture) report() string {

@@ -19,7 +19,7 @@ import (
 	"capper/internal/capping"
 )
 
-// requireLogs demands these logs, and no others, of the store.
+// requireLogs checks that the store has exactly these logs.
 func requireLogs(t *testing.T, s *Store, want map[capping.UserID]capping.Log) {
 	t.Helper()
 	for user, log := range want {
@@ -27,13 +27,12 @@ func requireLogs(t *testing.T, s *Store, want map[capping.UserID]capping.Log) {
 	}
 }
 
-// TestUpgradeWhileServing opens a store of format 1 and calls it while its logs
-// are rewritten: each answer is that of the judge over the same sends, and in the
-// end every log holds them, in the newest format.
+// TestUpgradeWhileServing opens a store of format 1 and calls it while its logs are rewritten. Each reply
+// must equal that of the model. At the end every log must be right and in the newest format.
 func TestUpgradeWhileServing(t *testing.T) {
 	t.Parallel()
 	config := oldConfig(oldStore(t))
-	// four seconds, so that calls come in between on a busy machine
+	// The upgrade takes four seconds, so that calls happen during it on a busy machine.
 	config.SweepInterval, config.upgradeKeys = 20*time.Millisecond, 5
 	s := reopen(t, config)
 	require.NotNil(t, s.db.Upgrade())
@@ -84,8 +83,8 @@ func TestUpgradeWhileServing(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestUpgradeKilled kills a process in the middle of an upgrade, twice: the next
-// one goes on where it was, and no send of the old store or of a call is lost.
+// TestUpgradeKilled kills a process twice during an upgrade. The next process must continue the upgrade, and
+// no send may be lost.
 func TestUpgradeKilled(t *testing.T) {
 	t.Parallel()
 	dir := oldStore(t)
@@ -133,8 +132,8 @@ func TestUpgradeKilled(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestUpgradePastDamage upgrades a store with a damaged block: its users stay
-// unavailable, all others are rewritten, and the upgrade ends.
+// TestUpgradePastDamage upgrades a store with a damaged block. Its users must stay unavailable, all other
+// logs must be rewritten, and the upgrade must end.
 func TestUpgradePastDamage(t *testing.T) {
 	t.Parallel()
 	dir := oldStore(t)

@@ -18,7 +18,7 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// versions counts the logs in the database by the version of their format.
+// versions returns the number of logs in the database by format version.
 func versions(t *testing.T, s *Store) map[int]int {
 	t.Helper()
 	count := make(map[int]int)
@@ -34,17 +34,17 @@ func versions(t *testing.T, s *Store) map[int]int {
 	return count
 }
 
-// upgradeDir tells the test binary to be a process that upgrades a store, and
-// that is killed when it is that far: a user id and the directory.
+// upgradeDir is the environment variable that makes the test binary upgrade a store and die at a given
+// point. Its value is a user id and the directory.
 const upgradeDir = "CAPPER_TEST_UPGRADE_DIR"
 
-// userAt is the first user from a key of a log on.
+// userAt returns the first user at or after the key of a log.
 func userAt(key []byte) capping.UserID {
 	return binary.BigEndian.Uint32(append(bytes.Clone(key[1:]), 0, 0, 0, 0))
 }
 
-// upgradeChild records sends while it upgrades, tells every answered allowed on
-// stdout, and kills itself in the middle of the upgrade.
+// upgradeChild records sends during an upgrade, writes every answered allowed send to stdout, and kills
+// itself in the middle of the upgrade.
 func upgradeChild(arguments string) error {
 	var until capping.UserID
 	var dir string
@@ -52,7 +52,7 @@ func upgradeChild(arguments string) error {
 		return err
 	}
 	config := oldConfig(dir)
-	config.SweepInterval = hour // killUpgrade takes the steps, however fast the machine is
+	config.SweepInterval = hour // killUpgrade runs the steps, at any machine speed
 	s, err := Open(context.Background(), config)
 	if err != nil {
 		return err
@@ -77,8 +77,8 @@ func upgradeChild(arguments string) error {
 	}
 }
 
-// killUpgrade upgrades the store that is called meanwhile, and kills the process at
-// the user. Of two calls that end after a step the second has made it durable.
+// killUpgrade upgrades the store during calls and kills the process at the given user. Of two calls that end
+// after a step, the second makes the step durable.
 func killUpgrade(s *Store, until capping.UserID, keys int, answered <-chan struct{}) {
 	for upgrade := s.db.Upgrade(); upgrade != nil; upgrade = s.db.Upgrade() {
 		<-answered
@@ -90,10 +90,10 @@ func killUpgrade(s *Store, until capping.UserID, keys int, answered <-chan struc
 			break
 		}
 	}
-	os.Exit(3) // the upgrade has ended, or cannot
+	os.Exit(3) // the upgrade has ended or cannot continue
 }
 
-// TestOtherFormats refuses what a newer version wrote, and does not change it.
+// TestOtherFormats checks that a store of a newer version is rejected and not changed.
 func TestOtherFormats(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -118,9 +118,8 @@ func TestOtherFormats(t *testing.T) {
 	}
 }
 
-// What was in format 1 before is refused by the programs of format 1, which
-// demand their own marker, from the opening by this one on; one that is refused
-// for another reason is left in format 1.
+// TestOldProgramsRefuseTheNewFormat checks that programs for format 1 reject a store after this program has
+// opened it. A store that this program rejects must stay in format 1.
 func TestOldProgramsRefuseTheNewFormat(t *testing.T) {
 	t.Parallel()
 	const old = "capper embedded store, format 1, bucket size 1, entries of 12 bytes, epoch 1704067200000"
@@ -147,7 +146,7 @@ func TestOldProgramsRefuseTheNewFormat(t *testing.T) {
 	require.Contains(t, marker(), "format 2,")
 }
 
-// TestUpgradeDoesNotFillTheCache leaves the cache to those who are asked for.
+// TestUpgradeDoesNotFillTheCache checks that an upgrade leaves the cache to the logs of calls.
 func TestUpgradeDoesNotFillTheCache(t *testing.T) {
 	t.Parallel()
 	config := oldConfig(oldStore(t))

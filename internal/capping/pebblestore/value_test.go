@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// FuzzDecodeLog: what is accepted is a log that every use of it keeps one, and
-// its entries written again give the same bytes.
+// FuzzDecodeLog checks that every accepted value is a valid log for all operations, and that encoding its
+// entries again gives the same bytes.
 func FuzzDecodeLog(f *testing.F) {
 	one := capping.Log(nil).Record(nil, capping.Entry{At: 5, Channel: 3, Token: capping.Message{ID: "a"}.Token()}, 0)
 	two := capping.Log(one).Record(nil, capping.Entry{At: 9, Channel: 255, Token: capping.Message{ID: "b"}.Token()}, 0)

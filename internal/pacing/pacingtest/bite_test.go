@@ -13,7 +13,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// faulty is a store with a fault: what it does with an ask.
+// faulty is a store with a fault in its handling of asks.
 type faulty struct {
 	*Memory
 	take func(m *Memory, n int64, ask pacing.Ask) (pacing.Grant, error)
@@ -21,7 +21,7 @@ type faulty struct {
 }
 
 func (f faulty) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
-	if ask.Permits == 0 { // somebody looks
+	if ask.Permits == 0 { // a look without permits
 		return f.Memory.TakePermits(ctx, ask)
 	}
 	a := *ask
@@ -39,8 +39,8 @@ func granted(m *Memory, a pacing.Ask) pacing.Grant {
 	return grant
 }
 
-// What is wrong with a store, greedy clients find: beside one that only loses answers,
-// with which nothing is wrong.
+// TestOracleBites checks that greedy clients find the fault of each faulty store. A store that only loses
+// replies has no fault.
 func TestOracleBites(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,7 +88,7 @@ func TestOracleBites(t *testing.T) {
 			return granted(m, ask), nil
 		}, []string{"2 permits within 3.999ms"}},
 		"targets one after the other": {func(m *Memory, _ int64, ask pacing.Ask) (pacing.Grant, error) {
-			first := ask // which has slots of its own
+			first := ask // an ask with slots of its own
 			first.Targets, first.Request = ask.Targets[:1], pacing.Request{}
 			granted(m, first)
 			ask.Targets = ask.Targets[1:]

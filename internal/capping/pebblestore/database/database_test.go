@@ -28,7 +28,7 @@ func reopen(t *testing.T, config Config) *DB {
 	return d
 }
 
-// put makes the value the users', durably.
+// put stores the value durably for the users.
 func put(t *testing.T, d *DB, value string, users ...capping.UserID) {
 	t.Helper()
 	require.NoError(t, d.Write(context.Background(), func() error {
@@ -42,7 +42,7 @@ func put(t *testing.T, d *DB, value string, users ...capping.UserID) {
 	}))
 }
 
-// value is what is stored of the user.
+// value returns the stored value of the user.
 func value(t *testing.T, d *DB, user capping.UserID) string {
 	t.Helper()
 	reader := d.NewReader()
@@ -52,7 +52,7 @@ func value(t *testing.T, d *DB, user capping.UserID) string {
 	return string(value)
 }
 
-// TestMarkLags kills a store again and again: the file beside it is never ahead.
+// TestMarkLags kills a store repeatedly: the mark in the file must never be ahead of the database.
 func TestMarkLags(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -64,7 +64,7 @@ func TestMarkLags(t *testing.T) {
 				put(t, d, "sent", 1, 2, 3)
 			}
 		}
-		d.disk.Freeze() // a power cut, to the files
+		d.disk.Freeze() // acts like a power cut on the files
 		_ = d.takeDown(context.Canceled)
 		_ = d.Close()
 	}
@@ -73,8 +73,8 @@ func TestMarkLags(t *testing.T) {
 	require.True(t, bytes.Contains(content, []byte(`"mark":15`)), string(content))
 }
 
-// TestFatal lets Pebble declare something fatal in a call: the callers are
-// told, also those that read, and Close does not wait for what never ends.
+// TestFatal makes Pebble report a fatal error in a call. All callers must get an error, including readers,
+// and Close must not wait without end.
 func TestFatal(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -93,14 +93,14 @@ func TestFatal(t *testing.T) {
 	require.ErrorContains(t, d.Write(context.Background(), never), "no luck left")
 	require.ErrorContains(t, d.Read(context.Background(), never), "no luck left")
 	require.NoError(t, d.Close())
-	require.NoError(t, d.DB.Close()) // of Pebble, which is well here, for its goroutines
+	require.NoError(t, d.DB.Close()) // Pebble is healthy here; this ends its goroutines
 	d = reopen(t, config)
 	require.Equal(t, "sent", value(t, d, 1))
 	require.NoError(t, d.Close())
 }
 
-// What is written after a copy is noted beside the directory at the next look, also when there is no rest:
-// who puts the copy back is asked.
+// TestMarkAfterCopy checks that a write after a copy sets a new mark beside the directory, even during
+// continuous writes. A restore of the copy then needs confirmation.
 func TestMarkAfterCopy(t *testing.T) {
 	t.Parallel()
 	config := Config{Path: t.TempDir()}
@@ -117,7 +117,7 @@ func TestMarkAfterCopy(t *testing.T) {
 	}
 	require.NoError(t, d.Watch(time.Now()))
 	require.Equal(t, made.Mark, mark(), "nothing came after")
-	for i := range 3 { // a look finds more each time
+	for i := range 3 { // each call of Watch sees more writes
 		put(t, d, "after", 2)
 		require.NoError(t, d.Watch(time.Now()))
 		require.Equal(t, made.Mark+1, mark(), "look %d", i)
@@ -125,8 +125,8 @@ func TestMarkAfterCopy(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestDamagedEnd damages what was synced last before a crash. Pebble takes it for
-// a torn end; once the store has rested for a moment, a start refuses it.
+// TestDamagedEnd damages the last synced record before a crash. Pebble takes the damage for a torn end, but
+// after a moment without writes the next start must reject it.
 func TestDamagedEnd(t *testing.T) {
 	t.Parallel()
 	for _, rested := range []bool{false, true} {
@@ -135,11 +135,11 @@ func TestDamagedEnd(t *testing.T) {
 		put(t, d, "first of all", 1)
 		require.NoError(t, d.Watch(time.Now()))
 		put(t, d, "last of all", 2)
-		require.NoError(t, d.Watch(time.Now())) // not due
+		require.NoError(t, d.Watch(time.Now())) // a mark is not due
 		if rested {
 			require.NoError(t, d.Watch(time.Now()))
 		}
-		d.disk.Freeze() // a crash, to the files
+		d.disk.Freeze() // acts like a crash on the files
 		_ = d.takeDown(context.Canceled)
 		_ = d.Close()
 		flip(t, config.Path, "last of all")
@@ -156,7 +156,7 @@ func TestDamagedEnd(t *testing.T) {
 	}
 }
 
-// flip changes a bit of a text that stands in one of the write-ahead logs.
+// flip flips a bit of a text in one of the write-ahead logs.
 func flip(t *testing.T, dir, text string) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
@@ -173,7 +173,7 @@ func flip(t *testing.T, dir, text string) {
 	require.Fail(t, "not in a write-ahead log", text)
 }
 
-// TestReadable says which formats a program reads, as later ones will ask.
+// TestReadable checks which formats a program can read, as later programs will ask.
 func TestReadable(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, checkReadable(Marker(2), nil, 1, 2))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refusing refuses what is written to the one file.
+// refusing is a file system that refuses writes to one file.
 type refusing struct {
 	vfs.FS
 	name string
@@ -26,8 +26,8 @@ type refusingFile struct{ vfs.File }
 
 func (refusingFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// Of an opening that failed no table stays that nobody will ever use. What was ended, the
-// manifest may name, and of a database that serves nothing is removed.
+// TestFreezingAnOpeningLeavesNoHalfTables checks that a failed opening leaves no unfinished tables. Finished
+// tables stay, because the manifest may name them, and a serving database removes nothing.
 func TestFreezingAnOpeningLeavesNoHalfTables(t *testing.T) {
 	t.Parallel()
 	for _, serving := range []bool{false, true} {
@@ -50,7 +50,7 @@ func TestFreezingAnOpeningLeavesNoHalfTables(t *testing.T) {
 		write("/db/1.sst", true)
 		write("/db/2.sst", false)
 		write("/db/4.log", false)
-		write("/db/3.sst", true) // refused, then closed, and not removed yet
+		write("/db/3.sst", true) // refused and closed, not removed yet
 		d.Freeze()
 		d.Freeze()
 		left, err := mem.List("/db")

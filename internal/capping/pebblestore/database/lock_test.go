@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock file of another user, as a first start by root leaves it, is no sign
-// of another process.
+// TestLockErrorsSayWhatIsWrong checks that a lock file of another user is not reported as another process. A
+// first start as root leaves such a file.
 func TestLockErrorsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, held := range []error{syscall.EAGAIN, syscall.EACCES, errors.New("lock held by current process")} {

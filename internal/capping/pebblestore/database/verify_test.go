@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entry is one of an archive's.
+// entry is one file of an archive.
 type entry struct {
 	name, content string
 }
 
-// written are the entries of an archive of three files, without its sum.
+// written returns the files of an archive with three database files, without the checksum.
 func written(t *testing.T) (entries []entry) {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func written(t *testing.T) (entries []entry) {
 	return entries
 }
 
-// archived is an archive of the entries whose sum is right.
+// archived returns an archive of the files with a correct checksum.
 func archived(t *testing.T, entries []entry) *bytes.Reader {
 	t.Helper()
 	var archive bytes.Buffer
@@ -56,7 +56,8 @@ func archived(t *testing.T, entries []entry) *bytes.Reader {
 	return bytes.NewReader(archive.Bytes())
 }
 
-// An archive whose sum is right, and that does not hold what its manifest names, is refused before anything is written.
+// TestArchiveOfOtherFiles checks that an archive with a correct checksum but other files than its manifest
+// is rejected before any write.
 func TestArchiveOfOtherFiles(t *testing.T) {
 	t.Parallel()
 	_, err := Verify(archived(t, written(t)))
@@ -90,7 +91,8 @@ func TestArchiveOfOtherFiles(t *testing.T) {
 	}
 }
 
-// An archive that is whole, and that this program does not read, is the input's fault, not the machine's.
+// TestArchiveOfAnotherKind checks that an intact archive in an unknown format returns an error of the input,
+// not of the machine.
 func TestArchiveOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	manifest := func(before, after string) func([]entry) []entry {
