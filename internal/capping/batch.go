@@ -20,7 +20,7 @@ type Batch struct {
 	Groups []uint8  // Groups[i] is the index into Rules for Users[i]
 	Rules  [][]Rule // rules by group: 1 to 256 groups with up to 255 rules; an empty group denies nobody
 
-	// Record: true appends the allowed sends to the logs; false only decides and writes nothing.
+	// Record says whether the store appends the allowed sends to the logs. False only decides and writes nothing.
 	Record bool
 	// At is the instant of the decision, and only allowed when Record is false. Zero means now: the store reads
 	// its own clock as late as possible.

@@ -34,9 +34,9 @@
 //  1. Suppression: the user is in a set that the policy suppresses on the send's channel. The first
 //     such set of the policy is named. A suppression never ends (Never).
 //  2. The holdout: the user is in the holdout's share. The holdout never ends.
-//  3. Quiet hours: they are on at the instant of the decision, in their own time zone or the user's.
-//     They end at the first instant at which none of the user's quiet hours are on for the channel.
-//     Hours that leave nothing open within a year never end.
+//  3. Quiet hours: the hours are on at the instant of the decision, in the hours' own time zone or the
+//     user's zone. Quiet hours end at the first instant at which none of the user's quiet hours are on for
+//     the channel. Hours that leave nothing open within a year never end.
 //  4. The limits of the user's segment, applied to the log in the store.
 //
 // The first three run before the store and also deny a send that was recorded before. A user who
@@ -63,8 +63,8 @@
 //   - A send is recorded when every limit allows it. A denial names the limit that frees a slot last,
 //     and the instant at which every limit has a free slot. An instant within quiet hours moves to
 //     their end.
-//   - A shadow limit denies nobody. It counts each allowed, not replayed, user whom it alone would have
-//     denied.
+//   - A shadow limit denies nobody. The limit counts each allowed user, without replays, whom it would
+//     have denied.
 //   - An entry is never stamped before the newest entry of its log.
 //   - An entry older than Batch.Retention is forgotten, whether or not it has been removed.
 //   - A log keeps the newest LogBound entries of each channel. No limit has a Max above LogBound, so

@@ -14,7 +14,7 @@ import (
 type Policy struct {
 	Version  string             // the version of the configuration
 	Channels map[string]Channel // configured channels by name
-	// RequireChannel: callers must name the channel of a send. The server checks this for API calls; other
+	// RequireChannel says that callers must name the channel of a send. The server checks this for API calls; other
 	// callers may leave the channel out.
 	RequireChannel bool
 	Default        []Limit            // limits of users in no segment, and of segments without limits of their own

@@ -10,7 +10,7 @@ const (
 	PresenceUnknown  Presence = iota // unknown: ask again
 	PresenceRecorded                 // the send is in the log
 	PresenceMissing                  // the send is not in the log
-	// PresenceForgotten: the send is not in the log. The log holds LogBound entries of the channel, so newer
+	// PresenceForgotten means that the send is not in the log. The log holds LogBound entries of the channel, so newer
 	// entries may have displaced the send.
 	PresenceForgotten
 )

@@ -67,7 +67,7 @@ type Health struct {
 	State    string   // "ok", "degraded" (some users would be unavailable) or "down"
 	Error    string   // why the state is not ok
 	Warnings []string // problems that start-up checks found and tolerated
-	// NeedsRestart: the store is down until another process opens it. It is false when a restart would change
+	// NeedsRestart says that the store is down until another process opens it. It is false when a restart would change
 	// nothing or would lose records: people must decide then.
 	NeedsRestart bool
 	Fleet        *Fleet // the instances that share the store; nil for a store of one instance

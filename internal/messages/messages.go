@@ -35,7 +35,7 @@ type Counts struct {
 type Sends struct {
 	Recorded int64 // recorded sends, each once
 	Released int64 // recorded sends that were released later
-	// AtLeast: both numbers are lower bounds, because the store could not count every send.
+	// AtLeast says that both numbers are lower bounds, because the store could not count every send.
 	AtLeast bool
 }
 

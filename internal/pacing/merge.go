@@ -56,8 +56,8 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// tier is the range of permits that one limit still has to see and no smaller limit has: those older than
-// the newest permits of the smaller limit, up to max.
+// tier is the range of permits that one limit still has to see and no smaller limit has. The tier
+// holds the newest max permits of the log, without the permits in the tiers of smaller limits.
 type tier struct{ max, group int64 }
 
 // tiersOf returns the tiers of the limits, smallest Max first. Each limit loses the same part of its Max, a

@@ -42,7 +42,7 @@ type Ask struct {
 	// Content is a hash of all that the request asks for, so that a different ask is not taken for a repetition.
 	// The zero value means a hash of the targets and permits.
 	Content [8]byte
-	// Continues: the request continues an earlier one that is remembered with Grant.More. It is remembered even
+	// Continues says that the request continues an earlier one that is remembered with Grant.More. It is remembered even
 	// without a grant, so that a repetition gets nothing either.
 	Continues bool
 }

@@ -18,7 +18,7 @@ type Config struct {
 	// ClockBound is how far the clock may be ahead of the file system's time at the start plus the time since
 	// then. Zero means 24 hours.
 	ClockBound time.Duration
-	// MustExist (create: false): Open returns an error when there is no store, instead of creating an empty one.
+	// MustExist (create: false) makes Open return an error when there is no store, instead of creating an empty one.
 	MustExist bool
 	// Registerer registers the metrics that only this store has; nil: none.
 	Registerer prometheus.Registerer

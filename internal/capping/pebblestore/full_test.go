@@ -65,7 +65,7 @@ func (f smallFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// Syncs fail too, as on file systems that allocate space late.
+// SyncData returns an error on a full disk, as file systems that allocate space late do.
 func (f smallFile) SyncData() error {
 	if f.disk.left.Load() < 0 {
 		return syscall.ENOSPC

@@ -89,8 +89,8 @@ func TestPacingStormsBiteALyingDisk(t *testing.T) {
 	require.Contains(t, faults, "are recorded")
 }
 
-// powerLosses takes permits of a store on the disk of, continues from copies of disk, and returns the
-// faults. A lying disk also loses some permits before the copy.
+// powerLosses takes permits from a store, opens copies of its disk after power cuts, and returns the faults. The
+// store uses the file system of, which may lie about syncs to disk. A lying disk loses some permits before the copy.
 func powerLosses(t *testing.T, disk *vfs.MemFS, of vfs.FS) (faults []string) {
 	t.Helper()
 	s, targets := reopen(t, Config{Path: "/db", fs: of}), crashTargets()

@@ -193,8 +193,9 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 	return fault
 }
 
-// Share returns which part of the allowed permits was granted, for the limit of the target that allows the
-// fewest. Share leaves out the first window and counts whole windows; windows is their number.
+// Share returns how fast permits were granted, as a share of the fastest speed under the target's strictest limit.
+// The share is the least time for the permits of whole windows, divided by the time that these permits took.
+// windows is the number of these windows.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

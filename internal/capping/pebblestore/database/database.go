@@ -22,7 +22,7 @@ type Config struct {
 	// ClockBound is how far the clock may be ahead of the file system's time at the start plus the time since
 	// then. Zero means 24 hours.
 	ClockBound time.Duration
-	// MustExist: Open returns an error when there is no store, instead of creating an empty one.
+	// MustExist makes Open return an error when there is no store, instead of creating an empty one.
 	MustExist bool
 	// CountError is called with the kind of each error; nil: errors are not counted.
 	CountError func(kind string)

@@ -28,7 +28,7 @@ type disk struct {
 	copied  string      // the folder of a copy, see CopyFolder
 	refused func(error) // called with the file system's error before Pebble gets a result
 	serving atomic.Bool // false while the database is being opened, because an error then ends the opening
-	// tableRefused: a table could not be written while the database was being opened.
+	// tableRefused says that a table could not be written while the database was being opened.
 	tableRefused atomic.Bool
 	begun        begun
 	quit         chan struct{} // closed to end pauses
