@@ -96,8 +96,8 @@ func (b *Batch) checkRules() error {
 	return nil
 }
 
-// allBelow reports whether every group number is below n, where n is 1 to 256. It compares eight numbers at
-// a time and takes a tenth of a nanosecond for each. Adding the distance from n to the next
+// allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight
+// numbers at a time and takes a tenth of a nanosecond for each. Adding the distance from n to the next
 // multiple of 128 sets the highest bit of a byte exactly when its lower seven bits reach n modulo 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
@@ -134,7 +134,7 @@ const (
 )
 
 // CheckRelease returns an error when the arguments of Store.Release are invalid: a zero token, or a number
-// of results that differs from the number of users. It returns nil for valid arguments.
+// of results that differs from the number of users. CheckRelease returns nil for valid arguments.
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
@@ -145,10 +145,10 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 	return nil
 }
 
-// Distinct moves the first occurrence of each user to the start of users and keeps their order. It returns
-// that part of the slice and the number of duplicates. Distinct runs in linear time with an open-addressing
-// hash set of twice the size. The hash mixes all bits with a seed that is new in every call, so that neither
-// consecutive nor chosen ids collide.
+// Distinct moves the first occurrence of each user to the start of users and keeps their order. Distinct
+// returns that part of the slice and the number of duplicates. Distinct runs in linear time with an
+// open-addressing hash set of twice the size. The hash mixes all bits with a seed that is new in every call,
+// so that neither consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) {
 	size := 1 << max(4, bits.Len(uint(len(users)))+1)
 	mask, shift := uint32(size-1), 33-bits.Len(uint(size))

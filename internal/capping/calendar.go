@@ -15,8 +15,8 @@ const (
 // calendarUnit defines one calendar unit: a day, a week or a month.
 type calendarUnit struct {
 	name Calendar
-	// longest is an upper bound for the length of a period. It is two hours more than the days of the longest
-	// period: clocks go back by one hour in nearly all zones, and by two hours at Antarctica/Troll.
+	// longest is an upper bound for the length of a period. The bound is two hours more than the days of the
+	// longest period: clocks go back by one hour in nearly all zones, and by two hours at Antarctica/Troll.
 	longest time.Duration
 	// period returns the first day of the period that holds today, and the first day of the next period.
 	// The days may be out of range, such as 0 or 32 November.
@@ -52,7 +52,7 @@ func Calendars() (calendars [len(calendarUnits)]Calendar) {
 	return calendars
 }
 
-// unit returns the definition of the calendar. It panics for a calendar that is not in calendarUnits.
+// unit returns the definition of the calendar. unit panics for a calendar that is not in calendarUnits.
 func (c Calendar) unit() *calendarUnit {
 	for i := range calendarUnits {
 		if calendarUnits[i].name == c {

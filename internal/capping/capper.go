@@ -12,7 +12,8 @@ import (
 	"capper/internal/quiet"
 )
 
-// Capper decides filter calls with the segments, the policy and the store. It is safe for concurrent use.
+// Capper decides filter calls with the segments, the policy and the store. A Capper is safe for concurrent
+// use.
 type Capper struct {
 	store    Store
 	widen    time.Duration // added to rolling windows, because the clocks of the store may differ
@@ -72,7 +73,7 @@ type Send struct {
 	Basis   *Basis   // the generation and policy to decide with; nil: those in force when the call begins
 }
 
-// Merge adds sends that another system recorded to the store, limited to the retention of the policy. It
+// Merge adds sends that another system recorded to the store, limited to the retention of the policy. Merge
 // returns ErrNoMerger when the store does not support merging.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)
@@ -129,7 +130,7 @@ type QuietStanding struct {
 }
 
 // Explain reads one user's log and applies every limit of the user's segment, including limits of single
-// channels, and every reason to withhold sends. It writes nothing.
+// channels, and every reason to withhold sends. Explain writes nothing.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	basis := c.Basis()
 	segments, policy := basis.segments, basis.policy
@@ -227,7 +228,7 @@ func (l Log) tokens() []Token {
 	return tokens
 }
 
-// Release removes the recorded sends of a message that were not delivered and so frees their slots. It
+// Release removes the recorded sends of a message that were not delivered and so frees their slots. Release
 // removes the sends on the given channel; channel 0 means every channel, and sends without a channel.
 func (c *Capper) Release(ctx context.Context, message Message, channel Channel, users []UserID) ([]Released, error) {
 	released := make([]Released, len(users))

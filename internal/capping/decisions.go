@@ -21,7 +21,7 @@ type Decisions struct {
 	Names      []string  // the segments of the generation
 	Generation string
 	Policy     *Policy
-	// Err says why users are Unavailable, for operators. It is nil when no user is.
+	// Err says why users are Unavailable, for operators. The error is nil when no user is.
 	Err error
 
 	groups   []uint32         // by user, an index into rulesets; nil: use Codes as the index
@@ -276,8 +276,8 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits returns the limits for the bits of user i's Verdict.Shadow: bit k stands for limit k. It
-// returns nil when no bit is set.
+// ShadowLimits returns the limits for the bits of user i's Verdict.Shadow: bit k stands for limit k.
+// ShadowLimits returns nil when no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
 		return nil

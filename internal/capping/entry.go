@@ -86,7 +86,7 @@ func (l Log) Check() error {
 	return nil
 }
 
-// find returns the index of the newest entry with the token and the channel. It returns -1 when no such
+// find returns the index of the newest entry with the token and the channel. find returns -1 when no such
 // entry is later than horizon.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
@@ -116,8 +116,8 @@ func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	return e.append(append(dst, l...))
 }
 
-// overflow returns the index of the oldest entry of a channel that already has LogBound entries. It returns
-// -1 for a channel with fewer entries.
+// overflow returns the index of the oldest entry of a channel that already has LogBound entries. overflow
+// returns -1 for a channel with fewer entries.
 func (l Log) overflow(channel Channel) int {
 	if l.Len() < LogBound {
 		return -1

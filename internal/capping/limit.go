@@ -51,7 +51,8 @@ func (s *ChannelSet) add(other ChannelSet) {
 // holds reports whether the channel is in s, where the zero value of s means no channel.
 func (s *ChannelSet) holds(c Channel) bool { return s[c/64]>>(c%64)&1 == 1 }
 
-// Channels returns the channels of the set in ascending order. It returns nil for the set of all channels.
+// Channels returns the channels of the set in ascending order. Channels returns nil for the set of all
+// channels.
 func (s ChannelSet) Channels() (channels []Channel) {
 	if s.All() {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // Merger is implemented by stores that can merge sends from another program or store, with their original
-// times (see As). It is safe for concurrent use.
+// times (see As). A Merger is safe for concurrent use.
 type Merger interface {
 	// Merge unites the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
 	// Users[i]. Each user is merged atomically, in parallel with calls that decide. Merged sends are as durable
@@ -152,8 +152,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess returns for each channel how many entries of l and fresh exceed LogBound. It returns nil when both
-// together have at most LogBound entries.
+// excess returns for each channel how many entries of l and fresh exceed LogBound. excess returns nil when
+// both together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil
@@ -195,7 +195,7 @@ func MergeOf(sent []Sent) *Merge {
 	return m
 }
 
-// distinct returns each send of the log once, and at most LogBound of each channel. It overwrites l.
+// distinct returns each send of the log once, and at most LogBound of each channel. distinct overwrites l.
 func (l Log) distinct() Log {
 	if l.Len() == 1 {
 		return l

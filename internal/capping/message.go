@@ -22,7 +22,7 @@ type Message struct {
 // namespaceMark is the byte before and after the namespace in a message's text.
 const namespaceMark = "\xff"
 
-// Text returns the message as one string, which stores keep and from which Token is computed. It is the
+// Text returns the message as one string, which stores keep and from which Token is computed. Text is the
 // plain ID without a namespace, otherwise 0xFF namespace 0xFF ID. Different messages have different texts.
 func (m Message) Text() string {
 	if m.Namespace == "" {
@@ -100,8 +100,8 @@ func (m *MessageMemory) Keep(b *Batch) bool {
 	return b.Record && m.KeepSends(b.Message, len(b.Users))
 }
 
-// KeepSends reports whether a store should remember a message with the given number of merged sends. It
-// follows the rules of Keep.
+// KeepSends reports whether a store should remember a message with the given number of merged sends.
+// KeepSends follows the rules of Keep.
 func (m *MessageMemory) KeepSends(message Message, sends int) bool {
 	if message.ID == "" {
 		return false

@@ -106,8 +106,8 @@ func (p *Policy) Limits(segment string) []Limit {
 	return p.Default
 }
 
-// ChannelName returns the name of a channel. It returns "" for channel 0, and the number for a channel that
-// is no longer configured.
+// ChannelName returns the name of a channel. ChannelName returns "" for channel 0, and the number for a
+// channel that is no longer configured.
 func (p *Policy) ChannelName(c Channel) string {
 	if c == 0 {
 		return ""
@@ -120,8 +120,8 @@ func (p *Policy) ChannelName(c Channel) string {
 	return strconv.Itoa(int(c))
 }
 
-// noLimits is the retention of a policy without limits. It keeps the promise that a message retried within a
-// day is the same send.
+// noLimits is the retention of a policy without limits. The retention keeps the promise that a message
+// retried within a day is the same send.
 const noLimits = 24 * time.Hour
 
 // Retention returns how long an entry can matter: the longest window of the policy plus widen.
@@ -143,9 +143,9 @@ func longestOf(limits []Limit) (longest time.Duration) {
 	return longest
 }
 
-// Unmatched compares the policy with the segments of a generation. It returns in configured the segments
-// that have limits and are missing in the generation. It returns in published the segments of the generation
-// that have no limits of their own and get the default. Both lists are sorted.
+// Unmatched compares the policy with the segments of a generation. Unmatched returns in configured the
+// segments that have limits and are missing in the generation. Unmatched returns in published the segments
+// of the generation that have no limits of their own and get the default. Both lists are sorted.
 func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	for segment := range p.Segments {
 		if !slices.Contains(names, segment) {

@@ -15,7 +15,7 @@ const (
 	PresenceForgotten
 )
 
-// Recorded looks up which of the distinct users have a recorded send of the message on the channel. It
+// Recorded looks up which of the distinct users have a recorded send of the message on the channel. Recorded
 // writes nothing and ignores policy and segments: a user who has been suppressed since still has the send.
 // Entries that are older than every window count as recorded while the store holds them.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
@@ -46,7 +46,7 @@ func presenceOf(preview Outcome) Presence {
 
 // Locator is a store that keeps logs on several servers (see As).
 type Locator interface {
-	// Locate returns where the user's log is. It makes no network call.
+	// Locate returns where the user's log is. Locate makes no network call.
 	Locate(user UserID) Location
 }
 

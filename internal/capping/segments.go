@@ -2,7 +2,7 @@ package capping
 
 import "time"
 
-// Segments is one generation of segments and sets. It is immutable.
+// Segments is one generation of segments and sets. A generation is immutable.
 type Segments interface {
 	Generation() string
 	// Names returns the segments in order of precedence, at most 255.

@@ -67,8 +67,8 @@ type Health struct {
 	State    string   // "ok", "degraded" (some users would be unavailable) or "down"
 	Error    string   // why the state is not ok
 	Warnings []string // problems that start-up checks found and tolerated
-	// NeedsRestart says that the store is down until another process opens it. It is false when a restart would change
-	// nothing or would lose records: people must decide then.
+	// NeedsRestart says that the store is down until another process opens it. NeedsRestart is false when a
+	// restart would change nothing or would lose records: people must decide then.
 	NeedsRestart bool
 	Fleet        *Fleet // the instances that share the store; nil for a store of one instance
 }
@@ -110,10 +110,11 @@ type RateState struct {
 }
 
 // RateLimiter keeps the request budgets of clients. A store that several instances share is also a
-// RateLimiter (see As), so that the instances share the clients' budgets. It is safe for concurrent use.
+// RateLimiter (see As), so that the instances share the clients' budgets. A RateLimiter is safe for
+// concurrent use.
 type RateLimiter interface {
 	// Take takes users from the client's budget, all or nothing. rate must have a limit, and users must not
-	// exceed its burst. Take returns within the deadline of ctx. It returns an error when the budget could not
+	// exceed its burst. Take returns within the deadline of ctx. Take returns an error when the budget could not
 	// be reached, and the caller decides what happens then.
 	Take(ctx context.Context, client string, rate Rate, users int) (RateState, error)
 }
@@ -129,8 +130,8 @@ type Archiver interface {
 // logs may be incomplete are unavailable until an operator accepts the loss.
 type Accepter interface {
 	// AcceptLoss makes the affected users available again, with the remaining log entries, and returns the
-	// accepted losses. It returns nil when no loss was open. The store keeps the reason. A *LossError means that
-	// the server still loses data.
+	// accepted losses. AcceptLoss returns nil when no loss was open. The store keeps the reason. A *LossError
+	// means that the server still loses data.
 	AcceptLoss(ctx context.Context, reason string) ([]AcceptedLoss, error)
 }
 

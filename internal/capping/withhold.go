@@ -27,9 +27,9 @@ type suppressed struct {
 	mark uint8
 }
 
-// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now. It
-// returns an error when a set is missing in the generation or too old, and then no user may receive the
-// send.
+// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now.
+// newWithholding returns an error when a set is missing in the generation or too old, and then no user may
+// receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
 	var lacking, old []string
 	find := func(name string) Set {

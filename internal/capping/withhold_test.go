@@ -70,7 +70,7 @@ func (p *population) LookupZones(users []capping.UserID, zones []uint16) {
 	}
 }
 
-// logs is a store with the same few sends for every user. It judges as every store does.
+// logs is a store with the same few sends for every user. The store judges as every store does.
 type logs struct {
 	capping.Store
 	now   capping.Instant
@@ -425,7 +425,8 @@ func manyRules(segments int) *capping.Policy {
 }
 
 // TestEachUserHasTheRulesOfTheirSegmentAndZone checks that each user is decided as in a call for that user
-// alone. It uses 38 zones with 8 segments, and numbers that need several batches.
+// alone. TestEachUserHasTheRulesOfTheirSegmentAndZone uses 38 zones with 8 segments, and numbers that need
+// several batches.
 func TestEachUserHasTheRulesOfTheirSegmentAndZone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zones, segments, parts int }{{38, 8, 1}, {400, 10, 2}} {

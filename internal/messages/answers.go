@@ -34,8 +34,8 @@ func (a *Answers) Add(more *Answers) {
 	}
 }
 
-// AddCall counts one call at the given instant with the given configuration version. It does not count the
-// decisions of the call.
+// AddCall counts one call at the given instant with the given configuration version. AddCall does not count
+// the decisions of the call.
 func (a *Answers) AddCall(at capping.Instant, config string) {
 	a.called(1, at)
 	a.Last = max(a.Last, at)

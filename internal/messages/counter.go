@@ -13,8 +13,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Counter collects the counts of answered calls in memory and adds them to a store once a second. It is safe
-// for concurrent use.
+// Counter collects the counts of answered calls in memory and adds them to a store once a second. A Counter
+// is safe for concurrent use.
 type Counter struct {
 	store  Store
 	logger *slog.Logger
@@ -94,7 +94,8 @@ func (c *Counter) Run(ctx context.Context) {
 	}
 }
 
-// flushWithin flushes with a timeout. It logs when flushes begin to fail and when they succeed again.
+// flushWithin flushes with a timeout. flushWithin logs when flushes begin to fail and when they succeed
+// again.
 func (c *Counter) flushWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
@@ -149,8 +150,8 @@ func (c *Counter) take() []Delta {
 	return deltas
 }
 
-// putBack collects the deltas again after a failed flush. It copies the deltas, because the store may still
-// read them.
+// putBack collects the deltas again after a failed flush. putBack copies the deltas, because the store may
+// still read them.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
 		again := &deltas[i].Answers

@@ -63,8 +63,8 @@ type Delta struct {
 	Answers
 }
 
-// Store keeps the counts of messages. capping.As finds it in a capping.Store. It is safe for concurrent use,
-// and every method returns within the deadline of ctx.
+// Store keeps the counts of messages. capping.As finds a Store in a capping.Store. A Store is safe for concurrent
+// use, and every method returns within the deadline of ctx.
 //
 // The store counts a message from the first call whose message it remembers (capping.MessageMemory), even
 // when the call denied every user. A merge with capping.Merge.Counted starts the counts too. Such a merge is

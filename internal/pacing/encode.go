@@ -23,8 +23,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns decodes runs into a log that has had total permits. It returns an error for runs that no log
-// can have.
+// DecodeRuns decodes runs into a log that has had total permits. DecodeRuns returns an error for runs that
+// no log can have.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("runs have %d bytes, which is not a multiple of %d", len(data), RunSize)

@@ -74,7 +74,7 @@ func TestWhatIsNoLog(t *testing.T) {
 	}
 }
 
-// use runs the operations of stores on a decoded log. They must not panic, must end, and must place no slot
+// use runs the operations of stores on a decoded log. The operations must not panic, must end, and must place no slot
 // before the newest.
 func (l *Log) use(t *testing.T) {
 	newest, _ := l.Newest()

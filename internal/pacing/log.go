@@ -95,7 +95,7 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Runs = append(l.Runs, Run{at, every, burst, l.Total - permits})
 }
 
-// join adds the permits to the run, which holds count permits, when they continue its pattern. It reports
+// join adds the permits to the run, which holds count permits, when they continue its pattern. join reports
 // whether it added them.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 	single := permits <= burst // all permits at one slot

@@ -19,7 +19,7 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge shortens the log. It drops runs that no limit can see at the instant now, except for a short
+// Merge shortens the log. Merge drops runs that no limit can see at the instant now, except for a short
 // history. When too many runs remain, it moves permits to the slots of later permits. The package
 // documentation explains the rule.
 func (l *Log) Merge(now Time, limits []Limit) {

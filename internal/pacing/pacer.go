@@ -81,7 +81,7 @@ func units() []unit {
 	}
 }
 
-// ParseRate parses a rate such as "250/s". It returns false for an invalid rate.
+// ParseRate parses a rate such as "250/s". ParseRate returns false for an invalid rate.
 func ParseRate(text string) (r Rate, ok bool) {
 	permits, per, _ := strings.Cut(text, "/")
 	n, err := strconv.ParseUint(permits, 10, 32)
@@ -96,7 +96,7 @@ func ParseRate(text string) (r Rate, ok bool) {
 	return r, true
 }
 
-// perOf parses a unit or a duration. It returns 0 for any other text.
+// perOf parses a unit or a duration. perOf returns 0 for any other text.
 func perOf(text string) time.Duration {
 	for _, u := range units() {
 		if slices.Contains(u.words, text) {
@@ -163,7 +163,7 @@ func (p *Pacer) LimitName(judged int) string {
 }
 
 // Fullest returns the index of the limit with the largest used share. Between equal shares it returns the
-// limit with the longest window. It returns -1 for a pacer with only a rate.
+// limit with the longest window. Fullest returns -1 for a pacer with only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

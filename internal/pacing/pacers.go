@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Pacers grants permits with a policy and a store. It is safe for concurrent use.
+// Pacers grants permits with a policy and a store. Pacers is safe for concurrent use.
 type Pacers struct {
 	store   Store
 	policy  atomic.Pointer[Policy]
@@ -24,7 +24,7 @@ func New(store Store, policy *Policy) *Pacers {
 	return p
 }
 
-// Bound sets the bounds on the records that grants leave in the store. It must be called before the first
+// Bound sets the bounds on the records that grants leave in the store. Bound must be called before the first
 // call for permits.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
@@ -76,9 +76,9 @@ func (p *Pacers) Check(call *Call) error {
 	return err
 }
 
-// Take takes permits for the call. It returns a *FieldError for an invalid call, and a *RecordsError when it
-// took nothing because a bound on records was reached. After any other error the result is unknown, and the
-// caller must send nothing.
+// Take takes permits for the call. Take returns a *FieldError for an invalid call, and a *RecordsError when
+// it took nothing because a bound on records was reached. After any other error the result is unknown, and
+// the caller must send nothing.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	answer, ask, err := p.ask(call)
 	if err != nil {

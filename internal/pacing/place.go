@@ -41,8 +41,8 @@ type placement struct {
 	steps    int
 }
 
-// source is the Max-th newest permit of a log. It must be one window old before its limit allows another
-// permit.
+// source is the Max-th newest permit of a log. The permit must be one window old before its limit allows
+// another permit.
 type source struct {
 	log           *Log
 	target, limit int

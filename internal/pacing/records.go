@@ -39,8 +39,8 @@ type RecordGroup struct {
 	Expires int64 // seconds since 1970
 }
 
-// RecordStore keeps the numbers of records and looks up single records. It is safe for concurrent use, and
-// every method returns within the deadline of ctx.
+// RecordStore keeps the numbers of records and looks up single records. A RecordStore is safe for concurrent
+// use, and every method returns within the deadline of ctx.
 type RecordStore interface {
 	// HasRequest reports whether the request is remembered.
 	HasRequest(ctx context.Context, r Request) (bool, error)
@@ -295,7 +295,7 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// know notes that the target's log exists and how long it lasts. It does not change the end of a running
+// know notes that the target's log exists and how long it lasts. know does not change the end of a running
 // count.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Store keeps the logs of pacers. It is safe for concurrent use.
+// Store keeps the logs of pacers. A Store is safe for concurrent use.
 //
 // Every method returns within the deadline of ctx, give or take 50 ms.
 type Store interface {
@@ -42,8 +42,8 @@ type Ask struct {
 	// Content is a hash of all that the request asks for, so that a different ask is not taken for a repetition.
 	// The zero value means a hash of the targets and permits.
 	Content [8]byte
-	// Continues says that the request continues an earlier one that is remembered with Grant.More. It is remembered even
-	// without a grant, so that a repetition gets nothing either.
+	// Continues says that the request continues an earlier one that is remembered with Grant.More. The request
+	// is remembered even without a grant, so that a repetition gets nothing either.
 	Continues bool
 }
 

@@ -1,6 +1,6 @@
 // Package quiet computes quiet hours: the part of each day, by a wall clock, in which no sends are allowed.
 //
-// Quiet hours are on from their beginning (inclusive) to their end (exclusive). They run over midnight when
+// Quiet hours are on from their beginning (inclusive) to their end (exclusive). Quiet hours run over midnight when
 // the beginning is later than the end: 23:59 to 00:00 is one minute.
 //
 // Changes of the wall clock apply. When the clock goes back over the end of quiet hours, it is quiet again.
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Hours is the time from From (inclusive) to To (exclusive) of every day. It runs over midnight when From is
-// after To. From and To are never equal.
+// Hours is the time from From (inclusive) to To (exclusive) of every day. The time runs over midnight when
+// From is after To. From and To are never equal.
 type Hours struct {
 	From, To Minute
 }
@@ -47,7 +47,7 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// left returns how long the hours stay on when the wall clock shows the given time. It returns 0 when they
+// left returns how long the hours stay on when the wall clock shows the given time. left returns 0 when they
 // are off.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
@@ -69,7 +69,7 @@ type Piece struct {
 	Until time.Time
 }
 
-// farthest bounds the search for an opening. It covers the clocks of a whole year.
+// farthest bounds the search for an opening. The bound covers the clocks of a whole year.
 const farthest = 400 * day
 
 // At returns the piece of time that contains t, starting at t.
@@ -81,8 +81,8 @@ func At(clocks []Clock, t time.Time) Piece {
 	return Piece{On: true, By: by, Until: opening(clocks, next)}
 }
 
-// opening returns the first instant, at or after t, at which no hours are on, or zero without one. It checks
-// a day that is quiet throughout only once: all later days are equal until a clock changes.
+// opening returns the first instant, at or after t, at which no hours are on, or zero without one. opening
+// checks a day that is quiet throughout only once: all later days are equal until a clock changes.
 func opening(clocks []Clock, t time.Time) time.Time {
 	for last := t.Add(farthest); t.Before(last); {
 		change := nextChange(clocks, t)
@@ -107,8 +107,8 @@ func opening(clocks []Clock, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// nextChange returns the first change of any clock (forward or back) after t. It returns zero when no clock
-// ever changes.
+// nextChange returns the first change of any clock (forward or back) after t. nextChange returns zero when
+// no clock ever changes.
 func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	for _, c := range clocks {
 		if _, change := t.In(c.Location).ZoneBounds(); first.IsZero() || !change.IsZero() && change.Before(first) {
@@ -118,8 +118,8 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// step returns the index of the first clock whose hours are on at t, or -1. It also returns an instant after
-// t until which this state lasts, looking no farther than the next change of a clock.
+// step returns the index of the first clock whose hours are on at t, or -1. step also returns an instant
+// after t until which this state lasts, looking no farther than the next change of a clock.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)

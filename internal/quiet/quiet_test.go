@@ -37,8 +37,8 @@ func hours(t require.TestingT, from, to string) quiet.Hours {
 	return quiet.Hours{From: a, To: b}
 }
 
-// shownQuiet is the oracle for one instant. It compares the digits that a wall clock shows with the quiet
-// hours.
+// shownQuiet is the oracle for one instant. shownQuiet compares the digits that a wall clock shows with the
+// quiet hours.
 func shownQuiet(c quiet.Clock, t time.Time) bool {
 	shown, from, to := t.In(c.Location).Format("15:04"), c.Hours.From.String(), c.Hours.To.String()
 	if from < to {

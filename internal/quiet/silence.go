@@ -3,9 +3,9 @@ package quiet
 import "time"
 
 // SilentDays counts the days that have no open minute under the clocks, and returns the beginning of the
-// first such day. It counts from the day of from to the day before until, in the time zone place. Without
-// such a day, first is zero. Days between two changes of the clocks are equal, so that SilentDays checks one
-// of them.
+// first such day. SilentDays counts from the day of from to the day before until, in the time zone place.
+// Without such a day, first is zero. Days between two changes of the clocks are equal, so that SilentDays
+// checks one of them.
 func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (first time.Time, days int) {
 	all := append([]Clock{{Location: place}}, clocks...)
 	for start := startOfDay(from.In(place)); start.Before(until); {

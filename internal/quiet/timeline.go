@@ -2,8 +2,8 @@ package quiet
 
 import "time"
 
-// Timeline computes many openings of the same clocks. It caches the quiet periods of each day, so that a
-// further instant costs one search among a day's periods. It is not safe for concurrent use.
+// Timeline computes many openings of the same clocks. A Timeline caches the quiet periods of each day, so
+// that a further instant costs one search among a day's periods. A Timeline is not safe for concurrent use.
 type Timeline struct {
 	clocks []Clock
 	days   map[int64][]stretch // by day since 1970, in UTC
@@ -20,7 +20,7 @@ func NewTimeline(clocks []Clock) *Timeline {
 	return &Timeline{clocks: clocks, days: map[int64][]stretch{}}
 }
 
-// Opens returns the first instant, at or after t, at which it is not quiet. It returns zero when the next
+// Opens returns the first instant, at or after t, at which it is not quiet. Opens returns zero when the next
 // year has no such instant.
 func (l *Timeline) Opens(t time.Time) time.Time {
 	number := dayOf(t)

@@ -95,7 +95,7 @@ func bound(percent float64) (below uint64, all bool) {
 // Percent returns the size of the share in percent.
 func (s *Share) Percent() float64 { return s.to - s.from }
 
-// From returns the lower boundary of the cell in percent. It is 0 for a share.
+// From returns the lower boundary of the cell in percent. From is 0 for a share.
 func (s *Share) From() float64 { return s.from }
 
 // To returns the upper boundary of the cell in percent.
@@ -104,14 +104,14 @@ func (s *Share) To() float64 { return s.to }
 // Salt returns the salt of the share. Shares with different salts are independent.
 func (s *Share) Salt() string { return s.salt }
 
-// Has reports whether the user is in the share. It does not allocate.
+// Has reports whether the user is in the share. Has does not allocate.
 func (s *Share) Has(user uint32) bool {
 	var marks [1]uint8
 	s.Mark([]uint32{user}, marks[:], 1)
 	return marks[0] != 0
 }
 
-// Mark sets marks[i] to mark when users[i] is in the share and marks[i] is 0. It does not allocate and is
+// Mark sets marks[i] to mark when users[i] is in the share and marks[i] is 0. Mark does not allocate and is
 // faster than a call to Has for each user.
 func (s *Share) Mark(users []uint32, marks []uint8, mark uint8) {
 	var buffer [MaxSalt + 16]byte

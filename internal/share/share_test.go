@@ -29,7 +29,7 @@ func of(s *share.Share, n uint32) (users []uint32) {
 }
 
 // TestSharesNeverChange compares shares with users that an independent program computed from the
-// specification of the hash. They must never change.
+// specification of the hash. The shares must never change.
 func TestSharesNeverChange(t *testing.T) {
 	t.Parallel()
 	large := []uint32{4294967295, 4000000000, 123456789, 270000000}

@@ -28,7 +28,7 @@ type counting struct {
 	tally func(t *Tally, before, after capping.Log)
 }
 
-// call is one Filter, Release or Merge in progress. It works on copies, because its caller may give up
+// call is one Filter, Release or Merge in progress. A call works on copies, because its caller may give up
 // waiting and reuse its slices.
 type call struct {
 	plan     plan

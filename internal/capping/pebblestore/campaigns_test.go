@@ -36,8 +36,8 @@ type idText struct {
 // campaignsDir is the environment variable that makes the test binary the process to kill.
 const campaignsDir = "CAPPER_TEST_CAMPAIGNS_DIR"
 
-// campaignsChild records and releases sends of a few messages without end, from several goroutines. It
-// writes a byte for each answered call.
+// campaignsChild records and releases sends of a few messages without end, from several goroutines.
+// campaignsChild writes a byte for each answered call.
 func campaignsChild(dir string, stdout io.Writer) error {
 	s, err := Open(context.Background(), Config{Path: dir})
 	if err != nil {

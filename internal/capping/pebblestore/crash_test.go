@@ -21,8 +21,8 @@ import (
 // crashDir is the environment variable that makes the test binary the process to kill.
 const crashDir = "CAPPER_TEST_CRASH_DIR"
 
-// crashChild records sends without end from several goroutines. It writes each answered allowed send to
-// stdout: message (8), user (4).
+// crashChild records sends without end from several goroutines. crashChild writes each answered allowed send
+// to stdout: message (8), user (4).
 func crashChild(dir string, stdout io.Writer) error {
 	s, err := Open(context.Background(), Config{Path: dir})
 	if err != nil {
@@ -79,8 +79,8 @@ type told struct {
 	user    capping.UserID
 }
 
-// readTold reads a child's output and kills the child after killAfter sends. It then reads the rest of the
-// pipe, which the child wrote before its end.
+// readTold reads a child's output and kills the child after killAfter sends. readTold then reads the rest of
+// the pipe, which the child wrote before its end.
 func readTold(t *testing.T, stdout io.Reader, killAfter int, kill func() error) (all []told) {
 	r := bufio.NewReader(stdout)
 	var record [12]byte

@@ -71,8 +71,8 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 	return s.db.Sync(ctx)
 }
 
-// countingSends returns the counting of the sends that a batch records. It starts to count a message that is
-// remembered from this call on.
+// countingSends returns the counting of the sends that a batch records. countingSends starts to count a
+// message that is remembered from this call on.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()

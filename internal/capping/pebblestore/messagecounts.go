@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// messageCounts keeps the counts of all messages. It is safe for concurrent use.
+// messageCounts keeps the counts of all messages. messageCounts is safe for concurrent use.
 type messageCounts struct {
 	db     *database.DB
 	logger *slog.Logger

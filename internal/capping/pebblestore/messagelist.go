@@ -102,7 +102,7 @@ func (l *listing) walk(ctx context.Context) error {
 	return errors.Join(err, it.Close())
 }
 
-// add adds the message to the result when it matches. It reads the record again, because the message may
+// add adds the message to the result when it matches. add reads the record again, because the message may
 // have been called or removed since the walk began.
 func (l *listing) add(i id) error {
 	r, err := l.c.load(i)

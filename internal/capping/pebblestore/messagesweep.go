@@ -14,8 +14,8 @@ import (
 func messagesSweepFrom() []byte { return slices.Clone(listPrefix) }
 
 // Sweep checks at most most messages from the given key of the list and removes those whose counts have
-// expired. It returns the key of the next step, or nil when no older message is left. It skips messages that
-// it cannot read.
+// expired. Sweep returns the key of the next step, or nil when no older message is left. Sweep skips
+// messages that it cannot read.
 func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte, err error) {
 	horizon := now - capping.Instant(keep.Milliseconds())
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: listKey(max(horizon, 0), id{})})

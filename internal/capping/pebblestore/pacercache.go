@@ -14,8 +14,8 @@ type pacerCache struct {
 	recent *list.List               // most recently used first
 }
 
-// cacheBytes bounds the memory of cached pacer logs. It holds all logs of a few hundred pacers, whatever
-// their content.
+// cacheBytes bounds the memory of cached pacer logs. The bound holds all logs of a few hundred pacers,
+// whatever their content.
 const cacheBytes = 32 << 20
 
 // The approximate memory of a run and of a log in bytes.

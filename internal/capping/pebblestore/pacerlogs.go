@@ -11,7 +11,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacerLogs keeps the logs of all pacers. It is safe for concurrent use.
+// pacerLogs keeps the logs of all pacers. pacerLogs is safe for concurrent use.
 type pacerLogs struct {
 	db *database.DB
 

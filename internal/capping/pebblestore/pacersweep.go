@@ -16,8 +16,8 @@ import (
 // pacersSweepFrom returns the key at which a pass of Sweep begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep checks at most most pacer logs and requests from the given key and removes the expired ones. It
-// returns the key of the next step, or nil after the last one. It skips what it cannot read.
+// Sweep checks at most most pacer logs and requests from the given key and removes the expired ones. Sweep
+// returns the key of the next step, or nil after the last one. Sweep skips what it cannot read.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {

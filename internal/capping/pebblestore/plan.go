@@ -33,8 +33,8 @@ func (p *plan) arrange(users []capping.UserID) {
 // portion is the users of the stripes from first up to, but not including, last.
 type portion struct{ first, last int }
 
-// portionUsers is the approximate number of users that are decided under one hold of the locks. It bounds
-// how long a call for one user waits for a large call.
+// portionUsers is the approximate number of users that are decided under one hold of the locks. The number
+// bounds how long a call for one user waits for a large call.
 const portionUsers = 1024
 
 // sortPortion sorts the users of a portion by id and returns them. The database has the same order.

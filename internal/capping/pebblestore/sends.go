@@ -44,7 +44,7 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds a tally to the stored counts of a stripe, in the batch that also changes the logs. It counts
+// Count adds a tally to the stored counts of a stripe, in the batch that also changes the logs. Count counts
 // only messages in lives.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Store is an embedded durable store. It is safe for concurrent use.
+// Store is an embedded durable store. A Store is safe for concurrent use.
 type Store struct {
 	db      *database.DB
 	clock   func() time.Time
@@ -41,7 +41,7 @@ var (
 	_ capping.Archiver = (*Store)(nil)
 )
 
-// Open opens the store in a directory, and creates a missing directory. It returns an error when another
+// Open opens the store in a directory, and creates a missing directory. Open returns an error when another
 // process has the store open, when the format is unknown, when the disk is full, and when ctx ends. When
 // Open returns because ctx has ended, the process should exit: Pebble cannot be stopped while it opens a
 // database.
@@ -111,8 +111,8 @@ func newStore(config Config) *Store {
 func (s *Store) ClockTolerance() time.Duration { return 0 }
 
 // Health returns the store's state from memory, without a disk access. The state is "down" when the disk has
-// refused a write or the clock cannot be right. It is "degraded" when write buffers cannot be written to
-// tables or damaged logs are known, and "ok" otherwise.
+// refused a write or the clock cannot be right. The state is "degraded" when write buffers cannot be written
+// to tables or damaged logs are known, and "ok" otherwise.
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
@@ -172,9 +172,9 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 	return nil
 }
 
-// Close stops the sweep, waits for calls whose caller has stopped waiting, and closes the database. It waits
-// half a minute, or two seconds when the store is out of service. After that time it stops without closing
-// Pebble and freezes the files, which loses nothing that was answered.
+// Close stops the sweep, waits for calls whose caller has stopped waiting, and closes the database. Close
+// waits half a minute, or two seconds when the store is out of service. After that time it stops without
+// closing Pebble and freezes the files, which loses nothing that was answered.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

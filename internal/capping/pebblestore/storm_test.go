@@ -255,8 +255,8 @@ func (s *storm) undecided(c *sending) (open []int) {
 	return open
 }
 
-// release releases the allowed sends that must be released and records the replies. It returns the number of
-// users whose release is still unknown.
+// release releases the allowed sends that must be released and records the replies. release returns the
+// number of users whose release is still unknown.
 func (s *storm) release(store target, c *sending) (open int) {
 	var users []capping.UserID
 	s.mu.Lock()
@@ -359,8 +359,8 @@ func (s *storm) await(t testing.TB, more int, figure func(*tally) int) {
 	testkit.Eventually(t, func() bool { return now() >= want })
 }
 
-// settle retries the messages of all unavailable users until every user is decided. It also retries releases
-// and imports.
+// settle retries the messages of all unavailable users until every user is decided. settle also retries
+// releases and imports.
 func (s *storm) settle(t testing.TB, store *Store) {
 	t.Helper()
 	s.silent = false

@@ -76,8 +76,8 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	return err
 }
 
-// sweepStep checks keys from the given one and removes expired values. It returns the key of the next step,
-// or nil after the last key.
+// sweepStep checks keys from the given one and removes expired values. sweepStep returns the key of the next
+// step, or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -100,7 +100,7 @@ type dead struct {
 	messages [][]byte // keys of messages
 }
 
-// findDead finds the expired values among the keys of one step. It skips values that it cannot read.
+// findDead finds the expired values among the keys of one step. findDead skips values that it cannot read.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {

@@ -59,7 +59,7 @@ func entriesOf(value []byte) capping.Log {
 	return value[logHeader:]
 }
 
-// Logs returns at most most users with a log, from the given id in ascending order, and their logs. It
+// Logs returns at most most users with a log, from the given id in ascending order, and their logs. Logs
 // returns only an error when one of the logs cannot be read.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {

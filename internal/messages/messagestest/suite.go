@@ -18,7 +18,7 @@ type Store interface {
 // real time and never moves back. Open closes the store through t.Cleanup.
 type Open func(t *testing.T, clock func() time.Time) Store
 
-// Run runs the suite. It returns when all cases, which run in parallel, have ended.
+// Run runs the suite. Run returns when all cases, which run in parallel, have ended.
 func Run(t *testing.T, open Open) {
 	t.Run("campaigns", func(t *testing.T) {
 		for _, c := range cases {

@@ -171,7 +171,7 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until the clients have been granted the given number of further permits. It fails the test
+// Takes waits until the clients have been granted the given number of further permits. Takes fails the test
 // when grants stop.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
@@ -181,8 +181,8 @@ func (g *Greedy) Takes(t testing.TB, permits int) {
 	}
 }
 
-// Settle repeats some of the requests, possibly at another store, and fails the test without an answer. It
-// must be called after End, when the stores are healthy.
+// Settle repeats some of the requests, possibly at another store, and fails the test without an answer.
+// Settle must be called after End, when the stores are healthy.
 func (g *Greedy) Settle(t testing.TB) {
 	t.Helper()
 	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which are still remembered
@@ -246,8 +246,8 @@ var greedyCases = []struct {
 		[]int{1}},
 }
 
-// RunGreedy runs 16 clients on several instances of one store. It checks that no window is exceeded, and
-// that at least 99 % of the allowed permits are granted.
+// RunGreedy runs 16 clients on several instances of one store. RunGreedy checks that no window is exceeded,
+// and that at least 99 % of the allowed permits are granted.
 func RunGreedy(t *testing.T, stores ...pacing.Store) {
 	for _, c := range greedyCases {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Memory is a minimal store in a map. It never forgets a request.
+// Memory is a minimal store in a map. Memory never forgets a request.
 type Memory struct {
 	mu       sync.Mutex
 	now      func() time.Time

@@ -8,8 +8,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// model computes the slots of permits one by one, by the rules of package pacing. It predicts each grant of
-// a store and must see all calls.
+// model computes the slots of permits one by one, by the rules of package pacing. The model predicts each
+// grant of a store and must see all calls.
 type model struct {
 	logs     map[string][]pacing.Time
 	requests map[pacing.Request][]pacing.Time

@@ -11,8 +11,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Oracle records the grants of callers and finds grants that break a limit. It sees only received replies; a
-// lost reply cannot cause a false fault. It is safe for concurrent use.
+// Oracle records the grants of callers and finds grants that break a limit. An Oracle sees only received
+// replies; a lost reply cannot cause a false fault. An Oracle is safe for concurrent use.
 type Oracle struct {
 	mu       sync.Mutex
 	logs     map[string][]point

@@ -12,7 +12,7 @@ import (
 // Open opens the store under test for one case, with a running clock, and closes it through t.Cleanup.
 type Open func(t *testing.T) pacing.Store
 
-// Run runs the suite. It returns when all cases, which run in parallel, have ended.
+// Run runs the suite. Run returns when all cases, which run in parallel, have ended.
 func Run(t *testing.T, open Open) {
 	t.Run("pacing", func(t *testing.T) {
 		for _, c := range cases {

@@ -7,8 +7,8 @@ import (
 )
 
 // begun lists the tables that Pebble started while the database was being opened and neither finished nor
-// removed. It says for each name whether the file system refused a write. A manifest names only finished
-// tables. The zero value is an empty list.
+// removed. The list says for each name whether the file system refused a write. A manifest names only
+// finished tables. The zero value is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool

@@ -5,8 +5,8 @@ import "context"
 // Go runs work in the background. Close waits for the work.
 func (d *DB) Go(work func()) { d.running.Go(work) }
 
-// Write runs work that writes to the database. It waits for the work until the deadline of ctx, or until the
-// store is out of service.
+// Write runs work that writes to the database. Write waits for the work until the deadline of ctx, or until
+// the store is out of service.
 func (d *DB) Write(ctx context.Context, work func() error) error {
 	if err := d.Broken(); err != nil {
 		return err

@@ -51,7 +51,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// DB is an open database. It is safe for concurrent use.
+// DB is an open database. A DB is safe for concurrent use.
 type DB struct {
 	*pebble.DB // for batches and iterators; writes use Commit and Sync
 
@@ -105,8 +105,8 @@ func (d *DB) Created() bool { return d.created }
 const createdWarning = "the store was created empty at this start: earlier sends are unknown"
 
 // Health returns the state of the database from memory, without a disk access. The state is "down" when the
-// disk has refused a write or the clock cannot be right. It is "degraded" when write buffers cannot be
-// written to tables or damaged logs are known, and "ok" otherwise. NeedsRestart is true only for a store
+// disk has refused a write or the clock cannot be right. The state is "degraded" when write buffers cannot
+// be written to tables or damaged logs are known, and "ok" otherwise. NeedsRestart is true only for a store
 // that is out of service, because a wrong clock can be corrected.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}

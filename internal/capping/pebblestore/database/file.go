@@ -48,7 +48,7 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 const ProbeSize = 4 << 20
 
 // probe writes a file and removes it again, because Pebble does not report a full disk while it opens a
-// database. It returns the file's time, which comes from the file system.
+// database. probe returns the file's time, which comes from the file system.
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, ProbeSize)

@@ -55,8 +55,8 @@ func (c Config) readIdentityFile() (*identity, error) {
 	return found, nil
 }
 
-// hasDatabase reports whether the directory contains a database. It returns an error for database files
-// without the marker file.
+// hasDatabase reports whether the directory contains a database. hasDatabase returns an error for database
+// files without the marker file.
 func (c Config) hasDatabase() (bool, error) {
 	desc, err := pebble.Peek(c.Path, c.FS)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func (c Config) checkCreation() error {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// identify checks that the database is the expected one with all its data. It gives an identity to a
+// identify checks that the database is the expected one with all its data. identify gives an identity to a
 // database that has none.
 func (d *DB) identify(config Config) error {
 	known, err := config.readIdentityFile()
@@ -233,7 +233,7 @@ func (d *DB) Watch(now time.Time) error {
 }
 
 // Look reports whether the directory contains a database, and whether the file beside it contains an
-// identity. It opens nothing.
+// identity. Look opens nothing.
 func Look(path string) (data, known bool, err error) {
 	c := Config{Path: path, FS: vfs.Default}
 	if data, err = c.hasDatabase(); err != nil {
@@ -282,7 +282,7 @@ func adopt(store Copy, since time.Time) error {
 // Restored returns the last backup from which the database was restored, or nil.
 func (d *DB) Restored() *restored { return d.restored }
 
-// loadRestored loads the note of a restored backup. It ignores an unreadable note.
+// loadRestored loads the note of a restored backup. loadRestored ignores an unreadable note.
 func (d *DB) loadRestored() {
 	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
 	found := new(restored)

@@ -42,8 +42,8 @@ func explainLock(err error) error {
 	return err
 }
 
-// Holder returns the id of the process that holds the directory's lock, or 0. It does not take the lock, so
-// that a service which starts meanwhile is not rejected. It does not see a lock of its own process.
+// Holder returns the id of the process that holds the directory's lock, or 0. Holder does not take the lock,
+// so that a service which starts meanwhile is not rejected. Holder does not see a lock of its own process.
 func Holder(dir string) (process int, err error) {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, iofs.ErrNotExist) {

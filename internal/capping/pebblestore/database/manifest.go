@@ -17,8 +17,8 @@ type Manifest struct {
 	Mark    uint64    `json:"mark"`    // the newest mark in the database
 	At      time.Time `json:"at"`      // everything answered until then is in the archive
 	Program string    `json:"program"` // the program that wrote the archive
-	// Channels maps the configured channels to their numbers in the logs. It is nil in archives of versions that
-	// did not write it.
+	// Channels maps the configured channels to their numbers in the logs. The map is nil in archives of versions
+	// that did not write it.
 	Channels map[string]uint8 `json:"channels,omitempty"`
 	Files    []File           `json:"files"`
 }

@@ -13,17 +13,17 @@ import (
 	"capper/internal/capping"
 )
 
-// The oldest and the newest version of the format that this program reads. It writes the newest.
+// The oldest and the newest version of the format that this program reads. The program writes the newest version.
 const (
 	oldestFormat = 1
 	newestFormat = 2
 )
 
-// bucketSize is the number of users whose logs share a key. It is part of the format marker;
+// bucketSize is the number of users whose logs share a key. The number is part of the format marker;
 // docs/design/embedded.md says why it is 1.
 const bucketSize = 1
 
-// Marker returns the text at MarkerKey for a format version. It describes the layout of all other keys.
+// Marker returns the text at MarkerKey for a format version. Marker describes the layout of all other keys.
 func Marker(version int) string {
 	return fmt.Sprintf("%s%d, bucket size %d, entries of %d bytes, epoch %d",
 		markerStart, version, bucketSize, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -31,7 +31,7 @@ func Marker(version int) string {
 
 const markerStart = "capper embedded store, format "
 
-// versionOf returns the version in a marker. It returns 0 for a text that is not a marker of capper.
+// versionOf returns the version in a marker. versionOf returns 0 for a text that is not a marker of capper.
 func versionOf(marker string) (version int) {
 	rest, ok := strings.CutPrefix(marker, markerStart)
 	if !ok {
@@ -43,8 +43,8 @@ func versionOf(marker string) (version int) {
 	return version
 }
 
-// checkFormat writes the marker into an empty database. It returns the version of any other database, and an
-// error for a format that this program cannot read.
+// checkFormat writes the marker into an empty database. checkFormat returns the version of any other
+// database, and an error for a format that this program cannot read.
 func (d *DB) checkFormat() (version int, err error) {
 	found, err := d.Lookup(MarkerKey)
 	if err != nil {
@@ -96,7 +96,7 @@ type upgrade struct {
 	Next     []byte // logs at and behind this key may be in an older format
 }
 
-// Upgrade returns the progress of the upgrade. It returns nil when all readable logs are in the newest
+// Upgrade returns the progress of the upgrade. Upgrade returns nil when all readable logs are in the newest
 // format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Open opens the database in a directory, and creates a missing directory. It returns an error when another
-// process has the database open, when the format is unknown, when the disk is full, and when ctx ends. When
-// Open returns because ctx has ended, the process should exit: Pebble cannot be stopped while it opens a
-// database.
+// Open opens the database in a directory, and creates a missing directory. Open returns an error when
+// another process has the database open, when the format is unknown, when the disk is full, and when ctx
+// ends. When Open returns because ctx has ended, the process should exit: Pebble cannot be stopped while it
+// opens a database.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	return open(ctx, config.withDefaults())
 }
@@ -98,9 +98,9 @@ const (
 	brokenTimeout = 2 * time.Second
 )
 
-// Close waits for calls whose caller has stopped waiting, and closes the database. It waits half a minute,
-// or two seconds when the store is out of service. After that time it stops without closing Pebble and
-// freezes the files, which loses nothing that was answered.
+// Close waits for calls whose caller has stopped waiting, and closes the database. Close waits half a
+// minute, or two seconds when the store is out of service. After that time it stops without closing Pebble
+// and freezes the files, which loses nothing that was answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {

@@ -61,9 +61,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.db.config.Logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf never returns, because Pebble expects the process to end. It must not unwind its goroutine either,
-// because the caller may hold mutexes. It takes the store out of service and blocks; callers of the store
-// get an error.
+// Fatalf never returns, because Pebble expects the process to end. Fatalf must not unwind its goroutine
+// either, because the caller may hold mutexes. Fatalf takes the store out of service and blocks; callers of
+// the store get an error.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

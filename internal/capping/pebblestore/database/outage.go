@@ -34,7 +34,7 @@ func (d *DB) Broken() error {
 // nothing may be allowed before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service like takeDown. It calls also before waiting calls get their error.
+// fail takes the store out of service like takeDown. fail calls also before waiting calls get their error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)

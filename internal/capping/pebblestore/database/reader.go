@@ -95,8 +95,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered returns the key's value without the tables' filters. It is used when the only damage may
-// be in a filter.
+// lookupUnfiltered returns the key's value without the tables' filters. lookupUnfiltered is used when the
+// only damage may be in a filter.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {

@@ -84,8 +84,8 @@ func checkLoss(m *Manifest, dir string, accept bool) error {
 	return &LossError{dir, m.At, known.At, other}
 }
 
-// lockFile is the only file that may be in a directory before a restore. It shows whether a process has the
-// directory open.
+// lockFile is the only file that may be in a directory before a restore. lockFile shows whether a process
+// has the directory open.
 const lockFile = "LOCK"
 
 func checkEmpty(dir string) error {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping"
 )
 
-// survey finds the damaged part of the tables that makes the user's log unreadable. It reports whether the
-// log may be read again with the new knowledge. filtered says whether the failed read used filters.
+// survey finds the damaged part of the tables that makes the user's log unreadable. survey reports whether
+// the log may be read again with the new knowledge. filtered says whether the failed read used filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {

@@ -29,7 +29,7 @@ type checker struct {
 // NewChecker returns a checker that has received no bytes.
 func NewChecker() *checker { return &checker{sum: sha256.New()} }
 
-// Write takes the next bytes of the archive. It never returns an error.
+// Write takes the next bytes of the archive. Write never returns an error.
 func (c *checker) Write(p []byte) (int, error) {
 	c.last = append(c.last, p...)
 	if n := len(c.last) - endSize; n > 0 {

@@ -96,7 +96,8 @@ func write(archive *tar.Writer, dir, name string) (File, error) {
 	return File{name, n, hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// header returns the tar header of a file. It is the same for the same name and size: no time, no owner.
+// header returns the tar header of a file. The header is the same for the same name and size: no time, no
+// owner.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Name: name, Size: size, Mode: int64(fs.FileMode(0o644)), Typeflag: tar.TypeReg,
 		Format: tar.FormatPAX}
