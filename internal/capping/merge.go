@@ -27,8 +27,8 @@ type Merge struct {
 	Messages []Message // messages of the logs' tokens, remembered as long as their sends; may be empty
 	// Retention is how long the store keeps an entry, as in Batch. Older entries are not merged.
 	Retention time.Duration
-	// Counted says whether the merge adds the sends to the counts of the messages in Messages, as if Filter had recorded the
-	// sends.
+	// Counted says whether the merge adds the sends to the counts of the messages in Messages, like sends that
+	// Filter recorded.
 	Counted bool
 }
 

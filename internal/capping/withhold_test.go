@@ -424,9 +424,8 @@ func manyRules(segments int) *capping.Policy {
 	return policy
 }
 
-// TestEachUserHasTheRulesOfTheirSegmentAndZone checks that each user is decided as in a call for that user
-// alone. TestEachUserHasTheRulesOfTheirSegmentAndZone uses 38 zones with 8 segments, and numbers that need
-// several batches.
+// TestEachUserHasTheRulesOfTheirSegmentAndZone checks that each user is decided as in a call for that user alone.
+// One case has 38 zones with 8 segments. Another case has so many rules that a call needs several batches.
 func TestEachUserHasTheRulesOfTheirSegmentAndZone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zones, segments, parts int }{{38, 8, 1}, {400, 10, 2}} {
