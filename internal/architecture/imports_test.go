@@ -197,7 +197,7 @@ func roomsOf(imported string) (rooms []string, known bool) {
 // forTests reports whether only tests may import the package: its name says so.
 func forTests(path string) bool {
 	return strings.HasSuffix(path, "test") || slices.Contains([]string{
-		"internal/architecture", "internal/capping/redisstore/baseline", "internal/testkit", "internal/testkit",
+		"internal/architecture", "internal/capping/redisstore/baseline", "internal/testcluster", "internal/testkit",
 	}, path)
 }
 
