@@ -239,7 +239,7 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 				"change is not possible yet: quiet[0].sets: " +
 					"generation " + first + " lacks set de: the change waits for a generation with the set",
 				"suppress.new: " +
-					"generation " + first + " has no set new (the name is a segment there, but a set is required): " +
+					"generation " + first + " lacks set new (the name is a segment there, but a set is required): " +
 					"the change waits for a generation with the set",
 				"suppress.opted-out: " +
 					"generation " + first + " lacks set opted-out: the change waits for a generation with the set",

@@ -63,7 +63,7 @@ func TestTrialsAreTheCommandsOfTheScripts(t *testing.T) {
 		used = append(used, one.Source)
 	}
 	require.GreaterOrEqual(t, len(commands(used...)), 11)
-	require.Equal(t, commands(used...), commands(text("topology/examine/rights.lua")))
+	require.Equal(t, commands(used...), commands(text("topology/rights.lua")))
 }
 
 func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
