@@ -6,7 +6,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// ofBudgets show what is held of each budget, and whom it has turned away.
+// ofBudgets returns the metrics of every budget: the amount in use and the number of refused and cut calls.
 func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
 		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that are being decided now."},
@@ -31,7 +31,7 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	return list
 }
 
-// ofConnections show the connections of all listeners.
+// ofConnections returns the metrics of the connections of all listeners.
 func ofConnections(listeners *gate.Listeners) []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -14,8 +14,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// enter admits a call of the audience: the bounds of all calls, and the
-// client's rate. answer is about the most bytes that the answer takes.
+// enter admits a call about an audience: it checks the bounds that all calls share, and the client's rate. The answer
+// argument is the approximate maximum size of the answer in bytes.
 func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
 	part := c.span.Part("admit")
 	defer part.End()
@@ -31,9 +31,8 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 	return place, nil
 }
 
-// findUsers finds the users of an audience that was given as an expression, and says in the
-// audience whom it took. Its names are those of the configuration that the policy is of. b holds
-// their memory.
+// findUsers evaluates an audience expression and stores the matching users in the audience. The names in the
+// expression are those of the given policy's configuration. The body b accounts for the memory of the users.
 func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy) error {
 	if a.Query == nil {
 		return nil
@@ -50,12 +49,12 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 	return err
 }
 
-// findContext bounds how long an audience is worked out: no longer than the caller waits.
+// findContext returns a context that limits the evaluation of an audience to the time for which the caller waits.
 func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.ctx, s.bounds.CallTimeout)
 }
 
-// decodeBounds are those of the request in a body.
+// decodeBounds returns the bounds that apply to the request in a body.
 func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	return wire.Bounds{
 		IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve,
@@ -63,7 +62,7 @@ func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	}
 }
 
-// writeAnswer writes an answer that was made in the place's buffer.
+// writeAnswer writes an answer that was encoded into the place's buffer.
 func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	part := c.span.Part("write answer")
 	defer part.End()
@@ -73,8 +72,7 @@ func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	p.Write(c.w, s.bounds.MinRate)
 }
 
-// admit takes the users from the client's budget, and says in headers what is
-// left of it.
+// admit takes the users from the client's rate budget and writes the rest of the budget to the response headers.
 func (s *Server) admit(c *call, field string, users int) error {
 	rate := s.access.Load().RateOf(c.Client)
 	if rate.UsersPerSecond == 0 {
@@ -109,8 +107,8 @@ func (s *Server) admit(c *call, field string, users int) error {
 	return nil
 }
 
-// charge is admit for work whose price is not a number of users of the call: it takes no
-// more than the client's burst, so that the call stays possible.
+// charge takes the price of work that is not counted in users from the client's rate budget. The method takes no more
+// than the client's burst, so that an expensive call stays possible.
 func (s *Server) charge(c *call, field string, price int) error {
 	if rate := s.access.Load().RateOf(c.Client); rate.UsersPerSecond > 0 {
 		price = min(price, rate.Largest())
@@ -118,8 +116,7 @@ func (s *Server) charge(c *call, field string, price int) error {
 	return s.admit(c, field, price)
 }
 
-// writeRate sets the headers in the letters in which they are usually written,
-// which Header.Set would change.
+// writeRate sets the rate headers in their usual spelling, which http.Header.Set would change.
 func writeRate(h http.Header, rate capping.Rate, result capping.RateState) {
 	for _, prefix := range []string{"RateLimit-", "X-RateLimit-"} {
 		h[prefix+"Limit"] = []string{strconv.Itoa(rate.Largest())}

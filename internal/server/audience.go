@@ -44,7 +44,7 @@ func (s *Server) countAudience(c *call) error {
 	return writeJSON(c.w, counts)
 }
 
-// previewChannel is the channel of a count's preview; without a preview there is none to name.
+// previewChannel returns the channel of a count's preview, or the zero channel when the request asks for no preview.
 func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Channel, error) {
 	if !r.Preview {
 		return 0, nil
@@ -52,11 +52,11 @@ func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Chann
 	return wire.SendChannel(r.Channel, policy)
 }
 
-// previewBatch is how many users of a preview are decided at a time.
+// previewBatch is the number of users that a preview decides at a time.
 const previewBatch = 100_000
 
-// basisOf is the generation and the policy that decide a whole call. Where the query names
-// no generation, its users are those of that generation, too. q is nil of a call without one.
+// basisOf returns the segments generation and the policy that decide a whole call. A query that names no generation
+// takes its users from the same generation. The argument q is nil for a call without an audience query.
 func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	basis := s.capper.Basis()
 	if q == nil || q.Generation != "" || q.Cursor != "" {
@@ -68,8 +68,7 @@ func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	return basis // without a pin the finder says why
 }
 
-// preview decides of those that were counted as a filter call like the send would now, and
-// records nothing.
+// preview decides the counted users in the same way as a filter call would now, and records nothing.
 func (s *Server) preview(
 	c *call, b *Body, r *wire.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
@@ -93,8 +92,7 @@ func (s *Server) preview(
 	return s.decide(ctx, send, a.Users, capping.InstantOf(s.clock())), nil
 }
 
-// decide decides the users as a filter call like the send would at that instant, and records
-// nothing.
+// decide decides the users in the same way as a filter call would at the given instant, and records nothing.
 func (s *Server) decide(
 	ctx context.Context, send *capping.Send, users []capping.UserID, at capping.Instant,
 ) *api.Summary {
@@ -149,7 +147,7 @@ func (s *Server) forecast(c *call) error {
 	return writeJSON(c.w, s.forecastOf(ctx, &capping.Send{Basis: basis, Channel: channel}, r, times))
 }
 
-// forecastBytes is about what one time takes in the answer.
+// forecastBytes is the approximate size of one forecast time in the answer, in bytes.
 const forecastBytes = 16 << 10
 
 func (s *Server) forecastOf(

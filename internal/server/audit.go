@@ -12,14 +12,14 @@ import (
 	"capper/internal/trace"
 )
 
-// audit logs who did what. All such lines have the message "audit".
+// audit logs an action with its client and its result. All audit lines have the message "audit".
 func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", c.Client, "key", c.Key,
 		"address", gate.AddressOf(c.r.RemoteAddr)}
 	s.log.InfoContext(c.ctx, "audit", append(line, attrs...)...)
 }
 
-// auditRefusal logs a refused key, as often as its bound lets it.
+// auditRefusal logs the refusal of an API key. A logBound for each error code limits the number of log lines.
 func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	if f.Code != api.CodeUnauthorized && f.Code != api.CodeForbidden {
 		return
@@ -36,8 +36,8 @@ func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	s.audit(c, "key", "refused", line...)
 }
 
-// logBound lets through a burst of lines, then one a second, so that nobody fills
-// the log who has no key.
+// logBound limits log lines to a burst and then to one line a second, so that a caller without a key cannot flood the
+// log.
 type logBound struct {
 	mu         sync.Mutex
 	full       time.Time // when all of the burst is there again
@@ -46,8 +46,7 @@ type logBound struct {
 
 const logBurst = 10
 
-// take reports whether a line may be written now, and how many were not since
-// the last one.
+// take reports whether a line may be logged now, and returns the number of lines suppressed since the last one.
 func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,21 +62,21 @@ func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// newLogBounds are those of the refusals of keys: whoever floods one does not
-// hide the other.
+// newLogBounds returns a separate bound for each reason to refuse a key, so that a flood of one reason does not hide
+// the others.
 func newLogBounds() map[api.Code]*logBound {
 	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }
 
-// AuditFile logs, beside the audit lines of calls, what a change outside of
-// calls did: of the configuration file, or of the segments.
+// AuditFile logs a change that no call made, for example a new configuration file or a new generation of segments.
+// The line has the form of the audit lines of calls.
 func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", trace.NewID(time.Now())}
 	logger.Info("audit", append(line, attrs...)...)
 }
 
-// SignIn is who shows the key, which must have the scope read. Who does and who is
-// refused is logged as of calls.
+// SignIn returns the caller that an API key belongs to; the key needs the scope read. Successful and refused sign-ins
+// are logged like those of calls.
 func (s *Server) SignIn(r *http.Request, key string) (gate.Caller, error) {
 	c := &call{r: r, ctx: r.Context()}
 	if trace.RequestID(c.ctx) == "" {

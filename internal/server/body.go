@@ -8,14 +8,13 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Body is a request body as it comes in, and what the call holds of the budget
-// of bodies for it.
+// Body is a received request body, together with the memory that the call holds of the bodies' budget.
 type Body struct {
 	Data []byte
 	hold *gate.Hold
 }
 
-// fill reads all of r, of which there are at most limit bytes.
+// fill reads all of r, which holds at most limit bytes.
 func (b *Body) fill(r io.Reader, limit int64) error {
 	for {
 		if len(b.Data) == cap(b.Data) {
@@ -34,8 +33,8 @@ func (b *Body) fill(r io.Reader, limit int64) error {
 	}
 }
 
-// enlarge moves the bytes to a larger buffer; a little more than limit has room
-// to end in.
+// enlarge moves the bytes to a larger buffer. The buffer may be slightly larger than limit, so that the read can see
+// the end of the body.
 func (b *Body) enlarge(limit int64) error {
 	size := gate.NextSize(cap(b.Data), limit+bytes.MinRead)
 	if !b.hold.Grow(size) {
@@ -48,7 +47,7 @@ func (b *Body) enlarge(limit int64) error {
 	return nil
 }
 
-// Reserve makes sure of n bytes more for what is made of the body.
+// Reserve takes n more bytes from the budget for data that is decoded from the body.
 func (b *Body) Reserve(n int64) error {
 	if !b.hold.Grow(n) {
 		return gate.ErrTooManyBytes()
@@ -56,15 +55,14 @@ func (b *Body) Reserve(n int64) error {
 	return nil
 }
 
-// KeepUsers gives back all but the memory of so many users, which were read from
-// the body.
+// KeepUsers returns all memory of the body to the budget, except the memory of the given number of decoded users.
 func (b *Body) KeepUsers(users int) {
 	gate.PutBuffer(b.Data)
 	b.Data = nil
 	b.hold.Settle(int64(users) * 4)
 }
 
-// Close gives back what is held still. A second time does nothing.
+// Close returns the remaining memory to the budget. A second Close has no effect.
 func (b *Body) Close() {
 	gate.PutBuffer(b.Data)
 	b.Data = nil

@@ -35,7 +35,8 @@ func (s *Server) checkSends(c *call) error {
 	return writeJSON(c.w, wire.CheckAnswer(r, found, s.clock(), s.locate()))
 }
 
-// enterMessage admits a call about users of a message, on a channel of the policy. It gives back what the body held.
+// enterMessage admits a call about users of a message on a channel of the policy. The method returns the memory of
+// the body to the budget.
 func (s *Server) enterMessage(
 	c *call, b *Body, r *wire.MessageRequest,
 ) (capping.Channel, *gate.Place, error) {
@@ -52,7 +53,8 @@ func (s *Server) enterMessage(
 	return channel, p, nil
 }
 
-// locate says where a user's log is; nil: the store keeps all logs in one place.
+// locate returns a function that finds where a user's log is stored, or nil when the store keeps all logs in one
+// place.
 func (s *Server) locate() func(capping.UserID) capping.Location {
 	locator, ok := capping.As[capping.Locator](s.capper.Store())
 	if !ok {

@@ -12,8 +12,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// clientMetrics counts users by the client that asked for them, for the clients
-// of the configuration in force. It is safe for concurrent use.
+// clientMetrics counts the users of each configured client's calls. A clientMetrics is safe for concurrent use.
 type clientMetrics struct {
 	counter *prometheus.CounterVec
 	exempt  *prometheus.CounterVec
@@ -39,10 +38,10 @@ func newClients() *clientMetrics {
 	}
 }
 
-// exemptResults are the results of calls with enforce false.
+// exemptResults maps the outcome of a call with enforce false to its metric label.
 var exemptResults = map[bool]string{true: "accepted", false: "refused"}
 
-// AddExempt counts a client's call with enforce false.
+// AddExempt counts a client's call with enforce false, which was either accepted or refused.
 func (c *clientMetrics) AddExempt(client string, accepted bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -51,7 +50,7 @@ func (c *clientMetrics) AddExempt(client string, accepted bool) {
 	}
 }
 
-// AddRecordless counts a client's call for permits that was refused for the bounds of records.
+// AddRecordless counts a client's call for permits that the limits on stored records refused.
 func (c *clientMetrics) AddRecordless(client string) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -60,16 +59,15 @@ func (c *clientMetrics) AddRecordless(client string) {
 	}
 }
 
-// now are the clients of the configuration in force.
+// now returns the names of the clients in the current configuration.
 func (c *clientMetrics) now() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.named
 }
 
-// Add counts the users of a client's call. Both labels are configured names; a
-// client that a change of the configuration removed during the call is not
-// counted any more.
+// Add counts the users of a client's call. Both labels are configured names. Add ignores a client that a
+// configuration change removed during the call.
 func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -83,9 +81,8 @@ func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 	})
 }
 
-// Follow makes the counters of the clients that may filter, and drops those of
-// the clients that are named no longer. The counters of channels of later
-// policies come with their users.
+// Follow creates the counters of the clients that may filter, and deletes those of clients that the configuration no
+// longer names. The counters of a new channel appear with the channel's first users.
 func (c *clientMetrics) Follow(a *gate.Control, p *capping.Policy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"capper/internal/trace"
 )
 
-// Config is what a Server is made of.
+// Config holds the dependencies and settings of a Server.
 type Config struct {
 	// Capper decides. Required.
 	Capper *capping.Capper
@@ -76,8 +76,8 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// History is the generations at the segments' source. It is safe for concurrent use; each
-// method ends with its context, and wraps objects.ErrNotFound where a generation is not there.
+// History reads the generations at the source of the segments. A History is safe for concurrent use. Each method ends
+// when its context ends, and wraps objects.ErrNotFound when a generation does not exist.
 type History interface {
 	// List is the newest generations, and the live one.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)
@@ -87,7 +87,7 @@ type History interface {
 
 var _ History = (*publish.History)(nil)
 
-// noHistory is the history of no source.
+// noHistory is the History of a service that has no segments source.
 type noHistory struct{}
 
 var errNoHistory = errors.New("the location of the segments is unknown")

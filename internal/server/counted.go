@@ -5,9 +5,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Each calls yield with what was counted since the start: users by what was decided of them
-// (allowed, replayed, unavailable; denied and shadow of a limit), and of a pacer permits that
-// were granted and refused and calls that failed. The same may come in several parts.
+// Each calls yield with every count since the start of the process. The counts are users by outcome, granted and
+// refused permits by pacer, and failed calls by pacer. Each may yield the same name several times; the values add up.
 func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	each(m.decided.users, func(labels map[string]string, n float64) { yield(labels["outcome"], labels["limit"], n) })
 	each(m.decided.shadow, func(labels map[string]string, n float64) { yield("shadow", labels["limit"], n) })
@@ -17,7 +16,7 @@ func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	}
 }
 
-// each calls yield with every counter of the vector.
+// each calls yield with the labels and the value of every counter in the vector.
 func each(vector *prometheus.CounterVec, yield func(labels map[string]string, n float64)) {
 	collected := make(chan prometheus.Metric)
 	go func() {

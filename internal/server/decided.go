@@ -11,9 +11,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// decided counts users by what was decided of them, by the policy in force: the series
-// of what it can deny by are there from the start, and those of sets and shadow limits that
-// are configured no longer go. It is safe for concurrent use.
+// decided counts users by outcome under the current policy. Counters for everything that can deny start at zero with
+// the policy; counters of removed sets and shadow limits are deleted. A decided is safe for concurrent use.
 type decided struct {
 	policy func() *capping.Policy
 
@@ -47,14 +46,14 @@ func (d *decided) vectors() []*prometheus.CounterVec {
 	return []*prometheus.CounterVec{d.users, d.suppressed, d.shadow}
 }
 
-// Describe describes the metrics.
+// Describe sends the descriptions of the metrics.
 func (d *decided) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range d.vectors() {
 		v.Describe(to)
 	}
 }
 
-// Collect collects the metrics of the policy in force.
+// Collect sends the metrics of the current policy.
 func (d *decided) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +112,7 @@ func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
 	return found
 }
 
-// count counts the users of a call. names are those of its decisions.
+// count counts the users of a call. The names are those of the rules in the call's decisions.
 func (d *decided) count(sum *wire.Summary, names []string) {
 	sum.EachSegment(names, func(outcome, segment, limit string, users int) {
 		if users > 0 {
@@ -126,8 +125,8 @@ func (d *decided) count(sum *wire.Summary, names []string) {
 	})
 }
 
-// expect makes the counters of the policy's segments. Those of segments
-// without limits of their own come with their users.
+// expect creates the counters of the policy's segments. The counter of a segment without its own limits appears with
+// the segment's first users.
 func (d *decided) expect(p *capping.Policy) {
 	withheld := withholding(p)
 	d.expectSegment(api.NoSegment, p.Default, withheld)
@@ -136,7 +135,7 @@ func (d *decided) expect(p *capping.Policy) {
 	}
 }
 
-// withholding are the names of what denies in the policy beside its limits.
+// withholding returns the names of all rules in the policy that can deny a user, except the limits.
 func withholding(p *capping.Policy) (names []string) {
 	if len(p.Suppress) > 0 {
 		names = append(names, api.LimitSuppressed)

@@ -2,102 +2,71 @@
 //
 // # Flow
 //
-//	request → router       key and scope                                  access, listen
-//	        → bodies.Read  refuse by the header, receive, inflate         body
-//	        → decode       one strict pass over the body                  decode
-//	        → findUsers    of an audience, by its expression              lookup
-//	        → enter        memory of the answer, users in flight, rate    admission, access
-//	        → Capper       segments, limits, store                        package capping
-//	        → Summarize    count the decisions                            answer
-//	        → Filter       append the answer, free the users' part        answer
-//	        → Write        at the client's pace                           admission
+//	request → router       check the key and its scope
+//	        → receive      refuse by the header, read the body, inflate it
+//	        → decode       parse the body strictly in one pass             wire
+//	        → findUsers    evaluate the audience expression                wire
+//	        → enter        reserve answer memory, users, rate              gate
+//	        → Capper       apply segments, limits and the store            capping
+//	        → Summarize    count the decisions                             wire
+//	        → EncodeFilter append the answer, release the users            wire
+//	        → Write        send the answer at the client's pace            gate
 //
-// A look-up goes the same way, with wire.MembershipOf in the place of Capper: it asks one
-// generation, and neither policy nor store. Permits too: Read, Permits (decode), Enter, Pacers (package pacing)
-// in the place of Capper, Permits (answer), Write. They cost nothing of a client's
+// A segment lookup follows the same path, but reads one generation of the segments instead of the policy and the
+// store. A call for permits follows the path with the pacers instead of the Capper, and costs nothing of a client's
 // rate.
 //
-// # Rooms
+// # Packages
 //
-// Each arrow of the flow has a package; they import downwards only:
+//	server       routes and the handler of each call; the only user of echo
+//	server/wire  decodes requests and encodes answers and failures
+//	server/gate  limits callers: keys, rates, budgets, connections, pace
 //
-//	server     routes, and the handler of each call; the only user of echo
-//	metrics    counts calls, users and permits
-//	answer     writes the answers of filter, release, look-ups and permits, and what is
-//	           told of the policy and of users
-//	lookup     asks one generation: names, members, who is in what, audiences
-//	decode     reads requests
-//	body       receives what they are read from
-//	listen     opens listeners, TLS
-//	admission  bounds what callers may hold: budgets, connections, pace
-//	access     says who may call, and how fast
-//	failure    what a caller is told that is refused
-//
-// The types of requests, answers and errors are package client/api's, which the
-// Go client has too. A handler is a plain function of a call. Every refusal is
-// a failure, whose code has one status (api.Code.Status). Any other error is
-// internal: its text goes to the log, not to the caller.
+// The types of requests, answers and errors belong to package client/api, which the Go client shares. A handler is a
+// plain function of a call. Every refusal is a wire.Failure, whose code has one HTTP status (api.Code.Status). Any
+// other error is internal: the server logs its text and hides it from the caller.
 //
 // # The hot path
 //
-// A body is read once into a pooled buffer and scanned once; ids go straight
-// into the slice that the store gets. Decisions are counted in one pass and the
-// answer is appended to a pooled buffer, without a value per user. Both are
-// written by hand; tests hold them to the types of package api, and those to
-// the description.
+// The server reads a body once into a pooled buffer and scans it once. The ids go straight into the slice that the
+// store receives. One pass counts the decisions, and the encoder appends the answer to a pooled buffer, without a
+// value per user. Decoder and encoder are written by hand. Tests compare them with the types of package api, and
+// those types with the OpenAPI description.
 //
 // # Guarantees
 //
-//   - A user is in exactly one of allowed, denied and unavailable; replayed is
-//     a part of allowed.
-//   - A call that reached the store goes on when its caller goes: each user is
-//     judged and recorded atomically, and the caller learns the result by
-//     asking again with the same message id; of permits with the same request id.
-//   - Permits that the store did not answer for are an error, never a grant.
-//   - What a call may cost is bounded before it costs it: bytes of one body and
-//     of all, users of one batch and of all, bytes of all answers, connections,
-//     users per second of a client, time to send a header, to wait for the
-//     store, and the rate of a body and of an answer.
-//   - Expressions are worked out two at a time, each on all cores; who waits has a turn
-//     by rotation between clients, and the call's deadline ends it.
-//   - What all calls share is shared fairly (budget): who holds most is refused
-//     before another is. Users are held while they are decided; memory of a
-//     body while it comes and is decoded, by what has come; memory of an answer
-//     until it is written. Who sends half and stops, or does not read, is cut
-//     off when another needs the room.
+//   - Each user is in exactly one of allowed, denied and unavailable. Replayed
 //
-// # Who may call
+// users are a part of allowed.
+//   - A call that reached the store continues when its caller disconnects. The store
 //
-// Without keys everybody may, which Listen allows on loopback addresses only.
-// With keys every call needs one of its scope, but health, readiness and the
-// API's description. Admin serves operators on a listener of its own. Pages that the
-// process serves beside the calls ask Inside, as the key that a visitor has
-// shown, with its scopes as they are now.
+// judges and records each user atomically. A caller learns the result by repeating the call with the same message id
+// (for permits: request id).
+//   - Permits are an error when the store did not answer, and never a grant.
+//   - Bounds limit the cost of a call before the cost arises: bytes of one body and of
+//
+// all bodies, users of one batch and of all calls, bytes of all answers, connections, users per second of a client,
+// time for the header and for the store, and the minimum rate of a body and of an answer.
+//   - Two expressions are evaluated at a time, each on all cores. Waiting clients take
+//
+// turns, and the deadline of a call ends its wait.
+//   - Clients share the budgets fairly: the client that holds most is refused first.
+//
+// Users are held until they are decided, body memory until the body is decoded, and answer memory until the answer is
+// written. A client that stops sending or reading is disconnected when another client needs the memory.
+//
+// # Access
+//
+// Without API keys everybody may call, but then the service listens on loopback addresses only. With keys every call
+// needs a key with the right scope, except health, readiness and the API's description. Operators have the admin
+// listener. The console pages check the visitor's key through Inside, with its current scopes.
+//
+// A caller with a namespace sees only its own messages. A caller without a namespace sees all messages, each with its
+// namespace, and selects those of another caller by the parameter namespace. Questions about the past are answered
+// from the audit.
 //
 // # Non-goals
 //
-// Of the API: no sessions, no cookies, no cross-origin calls from browsers, no streaming:
-// a larger audience is several calls with one message id, see package client.
-//
-// # Body
-//
-// Package body receives the bodies of requests: refused by the header where that
-// can be, read once into a pooled buffer at the sender's pace, and inflated when
-// all of it is there. What a body holds of the budget of bodies grows with what
-// has come.
-//
-// # Messages
-//
-// Package messages answers what is asked about messages: what became of each, by
-// channel, and to give back all sends of one.
-//
-// A caller with a namespace sees its own messages only, whatever it asks for. One
-// without sees all of them, each with its namespace, and names the messages of another
-// one by the parameter namespace.
-//
-// # Past
-//
-// Package past answers from the audit: what was decided of a user, and what became of the
-// users of a message. It reads records as package archive gives them, and holds no more of
-// them than the answer does.
+// The API has no sessions, no cookies, no cross-origin calls from browsers and no streaming. A larger audience takes
+// several calls with one message id; see package client.
 package server

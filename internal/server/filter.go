@@ -58,7 +58,7 @@ func (s *Server) filter(c *call) error {
 	return nil
 }
 
-// readFilter receives and reads the request; the caller closes the body.
+// readFilter receives and decodes the request. The caller closes the body.
 func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	part := c.span.Part("decode")
 	defer part.End()
@@ -75,7 +75,7 @@ func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	return body, r, nil
 }
 
-// mayExempt refuses a call with enforce false to a key that has no right to it, and counts such calls.
+// mayExempt refuses a call with enforce false when the key lacks the scope for it, and counts such calls.
 func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 	if r.Enforce {
 		return nil
@@ -90,8 +90,8 @@ func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 			"under server.api_keys", gate.ScopeExempt, c.Key)
 }
 
-// expectedBytes is about what the answer to a body of the size takes: the
-// bitmaps of answers are about as large as those of requests.
+// expectedBytes estimates the size of the answer from the size of the body, because bitmaps of answers are about as
+// large as bitmaps of requests.
 func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	if r.Query != nil {
 		return int64(1024 + 3*sum.Requested)
@@ -106,7 +106,7 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	return int64(1024 + 11*(sum.Allowed+sum.Replayed+sum.Unavailable) + perDenied*sum.Denied)
 }
 
-// answerBytes is about the most that the answer takes, with what it is made of.
+// answerBytes estimates the maximum memory of the answer in bytes, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
 	if !r.Bitmap && !r.Counts {
@@ -115,7 +115,7 @@ func answerBytes(r *wire.FilterRequest) int64 {
 	return 1024 + perUser*int64(len(r.Users))
 }
 
-// sendOf is the caller's request as the domain takes it, still without its users.
+// sendOf converts the caller's request to a capping.Send without users.
 func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	basis := s.basisOf(r.Query)
 	channel, err := wire.SendChannel(r.Channel, basis.Policy())

@@ -11,11 +11,11 @@ import (
 	"capper/internal/server/wire"
 )
 
-// The ratio that gzip may have: inflatedFree bytes in any case, beyond them
-// Bounds.GzipRatio times what was sent.
+// inflatedFree is the inflated size in bytes that every gzip body may have. Beyond that size, the inflated body may
+// have at most Bounds.GzipRatio times the bytes that were sent.
 const inflatedFree = 4 << 20
 
-// inflate replaces the body by what it is the gzip of.
+// inflate replaces a gzip body by its inflated bytes.
 func (rc *receiver) inflate(b *Body) error {
 	sent := b.Data
 	defer func() { gate.PutBuffer(sent) }()
@@ -52,7 +52,7 @@ func notGzip(cause error) *wire.Failure {
 
 var errBeyond = errors.New("the body has more bytes than allowed")
 
-// boundedReader fails once more than left bytes have been read.
+// boundedReader fails after more than left bytes have been read.
 type boundedReader struct {
 	r    io.Reader
 	left int64

@@ -9,8 +9,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// checkMedia refuses bodies that say they are something other than JSON in
-// UTF-8, plain or as gzip.
+// checkMedia refuses a body whose headers declare anything other than JSON in UTF-8, plain or compressed with gzip.
 func checkMedia(r *http.Request) error {
 	given := r.Header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(given)

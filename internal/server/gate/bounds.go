@@ -7,8 +7,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Bounds protect the service from what callers send, by the keys of the
-// configuration's server. A zero field stands for its default.
+// Bounds limit the load that callers can put on the service. The fields are keys of the configuration's server
+// section. A zero field stands for its default.
 type Bounds struct {
 	JSONUsers   int   // max_json_users: most ids in user_ids; api.MaxUserIDs
 	BitmapUsers int   // max_bitmap_users: most ids in users_bitmap; api.MaxBitmapUsers
@@ -30,7 +30,7 @@ type Bounds struct {
 	Connections   int // bounds.connections: open at one time, of each listener; 16,384
 }
 
-// WithDefaults puts the defaults into zero fields.
+// WithDefaults returns the bounds with defaults in place of zero fields.
 func (b Bounds) WithDefaults() Bounds {
 	orDefault(&b.JSONUsers, api.MaxUserIDs)
 	orDefault(&b.BitmapUsers, api.MaxBitmapUsers)
@@ -46,11 +46,11 @@ func (b Bounds) WithDefaults() Bounds {
 	return b
 }
 
-// usersPerTimeout is how many users make a call to the store one CallTimeout
-// longer: at 5 s, 20 µs each.
+// usersPerTimeout is the number of users that extends the time limit of a store call by one CallTimeout: at 5 s, each
+// user adds 20 µs.
 const usersPerTimeout = 250_000
 
-// Timeout is how long a call to the store may take for so many users.
+// Timeout returns the time limit of a store call for the given number of users.
 func (b Bounds) Timeout(users int) time.Duration {
 	return b.CallTimeout + time.Duration(float64(users)/usersPerTimeout*float64(b.CallTimeout))
 }
@@ -62,7 +62,7 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// SlowestBody is how long a body of the largest size may take.
+// SlowestBody returns the longest time that a body of the maximum size may take.
 func (b Bounds) SlowestBody() time.Duration {
 	return GraceTime + time.Duration(b.BodyBytes/b.MinRate+1)*time.Second
 }

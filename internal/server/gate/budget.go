@@ -5,18 +5,16 @@ import (
 	"time"
 )
 
-// Budget is what all calls together may hold of something: users, bytes. It is
-// shared fairly between the clients that hold or want a part of it. While
-// there is room anybody may have it, so that a client alone can use all of it.
-// Once it is short:
+// Budget limits the amount of a resource, such as users or bytes, that all calls together may hold. Clients that hold
+// or want a part share the budget fairly. While part of the budget is free, any client may take it, so one client
+// alone can use all of it. When the budget is exhausted:
 //
-//   - who holds its share, the budget divided by such clients, is refused;
-//   - who holds less waits, first come, first served, for no longer than
-//     patience, and calls of the client that holds most are cut off, where
-//     they only wait for that client, until there is room.
+//   - a client that already holds its share (the budget divided by the number of such clients) is refused;
+//   - a client that holds less waits in a first-in, first-out queue, at most for the time in patience. Meanwhile the
 //
-// A call that waits never waits for one that waits: the parts of clients below
-// their shares fit together.
+// budget cuts off calls of the client that holds most, if these calls only wait for that client.
+//
+// A waiting call never depends on another waiting call, because the parts of clients below their shares fit together.
 type Budget struct {
 	bound    int64
 	patience time.Duration
@@ -30,8 +28,7 @@ type Budget struct {
 	cuts    int64 // calls cut off, since the start
 }
 
-// Hold is a call's part of a budget. Its methods are for one goroutine at a
-// time.
+// Hold is the part of a budget that one call holds. Only one goroutine at a time may call its methods.
 type Hold struct {
 	of     *Budget
 	client string
@@ -50,25 +47,24 @@ func newBudget(bound int64, patience time.Duration) *Budget {
 	return &Budget{bound: bound, patience: patience, claims: map[string]int64{}, idlers: map[*Hold]struct{}{}}
 }
 
-// Open is a part of nothing yet.
+// Open returns an empty Hold for a client.
 func (b *Budget) Open(client string) *Hold { return &Hold{of: b, client: client} }
 
-// Usage is what is held now, and how many calls have been refused and cut off
-// since the start.
+// Usage returns the amount in use now, and the numbers of refused and cut calls since the start.
 func (b *Budget) Usage() (held, refused, cuts int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held, b.refused, b.cuts
 }
 
-// InUse is what is held now.
+// InUse returns the amount in use now.
 func (b *Budget) InUse() int64 {
 	held, _, _ := b.Usage()
 	return held
 }
 
-// CountRefusal reports whether n more would be refused to the client now, and
-// counts the refusal if so: the caller refuses the call.
+// CountRefusal reports whether the budget would refuse n more to the client now, and counts the refusal if so. The
+// caller must then refuse the call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,16 +75,16 @@ func (b *Budget) CountRefusal(client string, n int64) bool {
 	return true
 }
 
-// free reports whether there is room for n, and nobody waits for it. What alone
-// is beyond the bound may enter when nothing else is held.
+// free reports whether the budget has n free units and an empty queue. A request larger than the whole budget is
+// allowed when nothing else is held.
 func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
 }
 
 func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
-// within reports whether a client stays within its share with n more. Its
-// first call always does.
+// within reports whether a client stays within its share when it takes n more. The first call of a client always
+// stays within the share.
 func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]
 	if claimed == 0 {
@@ -97,9 +93,8 @@ func (b *Budget) within(client string, n int64) bool {
 	return claimed+n <= b.bound/int64(len(b.claims))
 }
 
-// Grow makes the part larger by n, or reports false: then it stays as it is.
-// It may wait. While it does, and from then on, it cannot be cut off by others
-// unless AllowCut says so.
+// Grow enlarges the hold by n, or returns false and leaves the hold unchanged. Grow may block in the queue. From the
+// call of Grow on, other clients cannot cut the hold off until AllowCut permits it again.
 func (h *Hold) Grow(n int64) bool {
 	b := h.of
 	b.mu.Lock()
@@ -145,7 +140,7 @@ func (b *Budget) wait(w *waiter) bool {
 	return true // admitted in the last moment
 }
 
-// makeRoom cuts off holds for those who wait.
+// makeRoom cuts off holds until the queued calls can be served.
 func (b *Budget) makeRoom() {
 	missing := b.held - b.bound
 	for _, w := range b.waiting {
@@ -168,8 +163,8 @@ func (b *Budget) makeRoom() {
 	}
 }
 
-// largestToCut is the largest hold that can be cut off of the client that has most,
-// which has more than its share.
+// largestToCut returns the largest hold that may be cut off. The hold belongs to the client that holds most and more
+// than its share.
 func (b *Budget) largestToCut() (largest *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {
@@ -184,7 +179,7 @@ func (b *Budget) largestToCut() (largest *Hold) {
 	return largest
 }
 
-// admit lets in who waits, in order, as far as there is room.
+// admit grants queued calls in order while the budget has enough free units.
 func (b *Budget) admit() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
@@ -201,8 +196,7 @@ func (b *Budget) unclaim(client string, n int64) {
 	}
 }
 
-// Settle makes the part n, for what is known already: a larger one is not
-// refused.
+// Settle sets the hold to n units that are already in use. Settle never refuses a larger amount.
 func (h *Hold) Settle(n int64) {
 	b := h.of
 	b.mu.Lock()
@@ -214,15 +208,15 @@ func (h *Hold) Settle(n int64) {
 	b.admit()
 }
 
-// Size is how much the part is now.
+// Size returns the current amount of the hold.
 func (h *Hold) Size() int64 { return h.n }
 
-// Another is a further part, of nothing yet, for the same client.
+// Another returns a further empty hold for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
-// AllowCut says how the call is cut off while it waits for its client; nil: it
-// no longer waits. cut must not block; it is called at most once, and not
-// after AllowCut(nil) or Close. False: it has been cut off.
+// AllowCut sets the function that cuts the call off while the call waits for its client; nil means that the call no
+// longer waits. The function must not block. It is called at most once, and never after AllowCut(nil) or Close.
+// AllowCut returns false when the call has been cut off.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()
@@ -246,7 +240,7 @@ func (h *Hold) WasCut() bool {
 	return h.lost
 }
 
-// Close gives the part back. A second time does nothing.
+// Close returns the hold to the budget. A second Close has no effect.
 func (h *Hold) Close() {
 	if h.n != 0 || h.cut != nil {
 		h.AllowCut(nil)

@@ -2,9 +2,8 @@ package gate
 
 import "sync"
 
-// The sizes of pooled buffers: each four times the one before, so that what a
-// call holds is at most four times what it has received, or 4 KiB. Larger ones
-// double and are not kept.
+// Pooled buffers come in fixed sizes. Each size is four times the previous one, so that a call holds at most four
+// times the bytes it received, or 4 KiB. Larger buffers double in size and are not pooled.
 const (
 	// smallestBuffer is the least that a call holds.
 	smallestBuffer = 4 << 10
@@ -12,10 +11,10 @@ const (
 	bufferSizes    = 6
 )
 
-// buffers are the bodies and answers of calls, by size.
+// buffers pools the buffers of bodies and answers by size.
 var buffers [bufferSizes]sync.Pool
 
-// NewBuffer is an empty buffer with room for n bytes; PutBuffer puts it back.
+// NewBuffer returns an empty buffer with a capacity of at least n bytes. PutBuffer returns the buffer to its pool.
 func NewBuffer(n int64) []byte {
 	size := int64(smallestBuffer)
 	for i := range buffers {
@@ -30,7 +29,7 @@ func NewBuffer(n int64) []byte {
 	return make([]byte, 0, n)
 }
 
-// PutBuffer takes a buffer of any capacity back, which is not used any more.
+// PutBuffer returns a buffer of any capacity to its pool. The caller must not use the buffer afterwards.
 func PutBuffer(b []byte) {
 	for i, size := 0, smallestBuffer; i < bufferSizes; i, size = i+1, size*4 {
 		if cap(b) == size {
@@ -41,8 +40,7 @@ func PutBuffer(b []byte) {
 	}
 }
 
-// NextSize is the capacity of the buffer that follows one of the capacity, for
-// at most limit bytes.
+// NextSize returns the next larger buffer size after the given capacity, for a body of at most limit bytes.
 func NextSize(capacity int, limit int64) int64 {
 	if capacity < largestPooled {
 		return max(int64(capacity)*4, smallestBuffer)

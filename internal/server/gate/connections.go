@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// connections are the open connections of a listener, up to a bound. When one
-// more comes, the address that has most of them loses one: the one that has
-// been between requests for longest, or else, when the newcomer's address has
-// fewer, its oldest. When there is neither, the newcomer is closed.
+// connections tracks the open connections of a listener and limits their number. When a new connection exceeds the
+// limit, the address with the most connections loses one. The victim is the connection that has been idle for
+// longest. Without an idle connection, the oldest one is closed if the new connection's address has fewer. Otherwise
+// the new connection is closed.
 type connections struct {
 	bound int
 
@@ -23,7 +23,7 @@ type connections struct {
 	byAddress map[string]*ofAddress
 }
 
-// ofAddress is the connections of one address.
+// ofAddress holds the connections of one address.
 type ofAddress struct {
 	address string
 	all     *list.List // of *connection, in the order in which they came
@@ -36,12 +36,12 @@ type connection struct {
 	all, idle *list.Element // idle nil: in a request
 }
 
-// newConnections are at most so many connections.
+// newConnections returns a tracker that allows at most bound connections.
 func newConnections(bound int) *connections {
 	return &connections{bound: bound, all: map[net.Conn]*connection{}, byAddress: map[string]*ofAddress{}}
 }
 
-// Watch is an http.Server's ConnState.
+// Watch tracks the state of a connection. It is used as the ConnState function of an http.Server.
 func (c *connections) Watch(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *connections) add(conn net.Conn) {
 	}
 }
 
-// surplus is the connection to close for the newcomer.
+// surplus returns the connection to close when a new connection exceeds the limit.
 func (c *connections) surplus(newcomer *connection) *connection {
 	largest := newcomer.of
 	for _, p := range c.byAddress {
@@ -123,21 +123,21 @@ func (c *connections) remove(g *connection) {
 	c.now--
 }
 
-// Usage is how many connections are open, and how many have been closed for
-// the bound since the start.
+// Usage returns the number of open connections, and the number of connections closed because of the limit since the
+// start.
 func (c *connections) Usage() (open int, closed int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now, c.closed
 }
 
-// Listeners are the connections of all listeners of a service.
+// Listeners holds the connections of all listeners of a service.
 type Listeners struct {
 	mu  sync.Mutex
 	all []*connections
 }
 
-// Another is the connections of one more listener.
+// Another returns the connection tracker of one more listener.
 func (l *Listeners) Another(bound int) *connections {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *Listeners) Another(bound int) *connections {
 	return connections
 }
 
-// Usage is the sum of what they use.
+// Usage returns the sums over all listeners.
 func (l *Listeners) Usage() (open int, closed int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,9 +157,8 @@ func (l *Listeners) Usage() (open int, closed int64) {
 	return open, closed
 }
 
-// AddressOf is whom a connection is counted for: the IP address of its other
-// end. Of IPv6 that is the network of 64 bits, in which a machine has as many
-// addresses as it likes.
+// AddressOf returns the address that a connection is counted for: the IP address of the remote end. For IPv6,
+// AddressOf returns the 64-bit network, because one machine can use any address in that network.
 func AddressOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

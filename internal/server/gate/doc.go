@@ -1,23 +1,20 @@
-// Package access says who may call and how fast: keys with their scopes, and
-// the rates of clients, kept by this process or shared by all.
+// Package gate limits callers of the API: it checks their API keys, their rates and the resources that their calls
+// hold.
 //
-// # Admission
+//	call → listener     TLS, allowed host names, number of connections
+//	     → Control      key, scope, namespace
+//	     → limiter      users per second of the client
+//	     → Budgets      memory of the body, users, memory of the answer
+//	     → pace         minimum rate of the body and of the answer
 //
-// Package admission bounds what calls may hold of the service: users being
-// decided, memory of bodies and answers, connections, and the time in which a
-// client must send or read.
+// Clients share every Budget fairly. The client that holds most is refused first. A client that stops sending or
+// reading is disconnected when another client needs the budget. A Place is one call's part of the budgets of users
+// and answers.
 //
-// What all calls share is a Budget. It is shared fairly between clients: who
-// holds most is refused before another is, and who sends half and stops, or
-// does not read, is cut off when another needs the room. A Place is one call's
-// part of the budgets of users and answers; the body's part is package body's.
-// Connections bounds those of a listener, a Pace the time of one body or
-// answer.
+// The limiter keeps the rates of clients in this process, or in Redis for all instances. The shared limiter falls
+// back to the local one while Redis fails.
 //
-// # Listen
-//
-// Package listen opens the service's listeners and says who may reach it
-// through them: loopback addresses only while calls need no keys, calls of a
-// loopback listener by this machine's own names only, TLS with certificates that
-// are read again when they change, and time-outs of connections.
+// Without API keys the service accepts loopback listeners only. A loopback listener accepts calls under this
+// machine's own names only, so that no web page can call the service from a browser. TLS certificates are read again
+// when their files change.
 package gate

@@ -10,10 +10,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Acceptable refuses what has too large a header, and calls of a loopback
-// listener by another name: a page whose name its owner lets point here would
-// make them, from a browser on this machine. names are those by which it may be
-// called beside localhost and loopback addresses, in lower case.
+// Acceptable refuses a request whose header is too large. On a loopback listener, Acceptable also refuses a request
+// for a foreign host name: a hostile web page could resolve its name to this machine and call the service from a
+// browser. The names argument lists the allowed host names, in lower case, besides localhost and loopback addresses.
 func Acceptable(r *http.Request, names []string) error {
 	size := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {
@@ -33,7 +32,7 @@ func Acceptable(r *http.Request, names []string) error {
 	return nil
 }
 
-// hostOf is the name in a Host header, without port, in lower case.
+// hostOf returns the name in a Host header in lower case, without the port.
 func hostOf(header string) string {
 	host := header
 	if name, _, err := net.SplitHostPort(header); err == nil {
@@ -42,8 +41,8 @@ func hostOf(header string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// LocalHost reports whether a Host header names this machine by a name that
-// cannot be pointed elsewhere. Only HTTP/1.0 has none.
+// LocalHost reports whether a Host header names this machine by localhost or a loopback address, which nobody can
+// point elsewhere. An empty header counts as local, because only HTTP/1.0 omits it.
 func LocalHost(header string) bool {
 	host := hostOf(header)
 	ip := net.ParseIP(host)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The time-outs of connections. Calls with bodies move theirs on, see pace.
+// Connections have these time-outs. A call with a body extends its time-out through a pace.
 const (
 	headerTimeout  = 5 * time.Second
 	sendTimeout    = 60 * time.Second
@@ -20,12 +20,11 @@ const (
 	readHeaderBytes = 64 << 10
 )
 
-// loopbackKey marks, in a request's context, that its listener is on a loopback
-// address.
+// loopbackKey marks, in the context of a request, that the listener has a loopback address.
 type loopbackKey struct{}
 
-// HTTPServer serves h with explicit time-outs and bounds of headers, and the
-// connections that connections lets in. tlsConfig is from TLSConfig; nil: plain HTTP.
+// HTTPServer returns an HTTP server for h with explicit time-outs, limits on headers and limits on connections. The
+// argument tlsConfig comes from TLSConfig; nil means plain HTTP.
 func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds Bounds, connections *connections,
 	log *slog.Logger) *http.Server {
 	return &http.Server{
@@ -47,8 +46,8 @@ func baseContext(l net.Listener) context.Context {
 	return context.WithValue(context.Background(), loopbackKey{}, IsLoopback(l.Addr().String()))
 }
 
-// Serve serves the listener, with TLS when srv has it, until srv is shut down:
-// then it returns http.ErrServerClosed.
+// Serve serves the listener until srv is shut down, and then returns http.ErrServerClosed. Serve uses TLS when srv
+// has a TLS configuration.
 func Serve(srv *http.Server, l net.Listener) error {
 	if srv.TLSConfig != nil {
 		return srv.ServeTLS(l, "", "")

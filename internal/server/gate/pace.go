@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// GraceTime is what a body may take to come, and an answer to be taken, before
-// Bounds.MinRate is asked for.
+// GraceTime is the time that a client may take to send a body or to read an answer before Bounds.MinRate applies.
 const GraceTime = 10 * time.Second
 
-// pace holds a client to the least rate: the deadline of its connection, or
-// stream, moves on as bytes do.
+// pace enforces a minimum transfer rate: each transferred byte extends the deadline of the connection or stream.
 type pace struct {
 	set   func(deadline time.Time) error
 	rate  int64 // bytes per second
@@ -24,12 +22,12 @@ type pace struct {
 	ended bool
 }
 
-// BodyPace is the pace of the body of a call with the response writer.
+// BodyPace returns the pace for the request body that belongs to the response writer. The rate is in bytes a second.
 func BodyPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetReadDeadline, rate)
 }
 
-// answerPace is the pace of what is written to w.
+// answerPace returns the pace for an answer written to w. The rate is in bytes a second.
 func answerPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetWriteDeadline, rate)
 }
@@ -40,15 +38,15 @@ func newPace(set func(time.Time) error, rate int64) *pace {
 	return p
 }
 
-// push sets the deadline that the bytes so far earn. A connection without
-// deadlines has none.
+// push sets the deadline that the bytes transferred so far allow. Connections without deadlines are left alone.
 func (p *pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
 	_ = p.set(p.start.Add(GraceTime + earned))
 	p.at = p.moved
 }
 
-// move counts n bytes. The deadline is not set for less than a second's worth.
+// move counts n transferred bytes. To save system calls, move extends the deadline only for a second's worth of
+// bytes.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +65,7 @@ func (p *pace) Cut() {
 	}
 }
 
-// Done lifts the deadline, unless the call was cut off.
+// Done removes the deadline, unless the call was cut off.
 func (p *pace) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,10 +75,10 @@ func (p *pace) Done() {
 	}
 }
 
-// Reader is r, whose bytes count.
+// Reader returns a reader that counts the bytes read from r.
 func (p *pace) Reader(r io.Reader) io.Reader { return &pacedReader{r, p} }
 
-// pacedReader counts what comes in.
+// pacedReader counts the bytes read from a body.
 type pacedReader struct {
 	r io.Reader
 	p *pace
@@ -92,15 +90,14 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece is how much of an answer is written under one deadline: what the least
-// rate moves in half the grace, and no more than 512 KiB.
+// piece returns the number of bytes of an answer to write under one deadline: the amount that the minimum rate
+// transfers in half of GraceTime, at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }
 
-// write writes a large answer at the client's pace. What has been cut off
-// reaches the client as a broken connection: it asks again with the same
-// message id.
+// write writes a large answer at the client's pace. After a cut the client sees a broken connection, and repeats the
+// call with the same message id.
 func (p *pace) write(w io.Writer, h *Hold, out []byte) {
 	defer h.AllowCut(nil)
 	if !h.AllowCut(p.Cut) {

@@ -6,14 +6,14 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Budgets are what all calls share.
+// Budgets holds the budgets that all calls share: users, bodies and answers.
 type Budgets struct {
 	Users   *Budget // being decided
 	Bodies  *Budget // bytes, of bodies that are received and decoded
 	Answers *Budget // bytes, of answers that are made and written
 }
 
-// NewBudgets are the budgets of the bounds.
+// NewBudgets returns budgets with the sizes in the bounds.
 func NewBudgets(b Bounds) *Budgets {
 	return &Budgets{
 		Users:   newBudget(int64(b.InFlightUsers), b.CallTimeout),
@@ -22,7 +22,7 @@ func NewBudgets(b Bounds) *Budgets {
 	}
 }
 
-// ErrTooManyBytes is the failure of a call for whose body there is no memory.
+// ErrTooManyBytes returns the failure of a call whose body does not fit into the memory budget.
 func ErrTooManyBytes() *wire.Failure {
 	return wire.Overloaded("too many bytes of requests are being received")
 }
@@ -35,8 +35,8 @@ func errTooManyAnswers() *wire.Failure {
 	return wire.Overloaded("too many bytes of responses are being written")
 }
 
-// Refuse answers by what is known before a body of so many bytes is read: a
-// call is refused while a budget is short and the client holds its share of it.
+// Refuse refuses a call before its body of the announced size is read. A call is refused while a budget is exhausted
+// and the client holds its full share of it.
 func (b *Budgets) Refuse(client string, announced int64) error {
 	switch {
 	case b.Bodies.CountRefusal(client, max(announced, smallestBuffer)):
@@ -49,16 +49,16 @@ func (b *Budgets) Refuse(client string, announced int64) error {
 	return nil
 }
 
-// Place is what an admitted call holds: users while they are decided, and
-// memory for its answer until that is written.
+// Place is the part of the budgets that an admitted call holds: users until they are decided, and memory for the
+// answer until the answer is written.
 type Place struct {
 	users   *Hold
 	answers *Hold
 	out     []byte
 }
 
-// Enter admits a client's call of so many users. answer is about the most bytes
-// that the answer takes.
+// Enter admits a client's call with the given number of users. The answer argument is the approximate maximum size of
+// the answer in bytes.
 func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) {
 	p := &Place{users: b.Users.Open(client), answers: b.Answers.Open(client)}
 	err := error(nil)
@@ -75,33 +75,32 @@ func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) 
 	return p, nil
 }
 
-// Buffer is where the answer, of about so many bytes, is put together.
+// Buffer returns the buffer in which to encode an answer of about the expected size in bytes.
 func (p *Place) Buffer(expected int64) []byte {
 	p.out = NewBuffer(expected)
 	return p.out
 }
 
-// FreeUsers frees the users' part, however slowly the client will read, and keeps
-// what the answer takes, which was made in Buffer or has outgrown it.
+// FreeUsers returns the users to the budget before a slow client has read the answer. The place keeps the memory of
+// the answer in out, which was encoded into Buffer or outgrew it.
 func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()
 	p.out = out
 	p.answers.Settle(int64(cap(out)))
 }
 
-// Write writes the answer to w at the client's pace, which is rate bytes a
-// second at least.
+// Write writes the answer to w at the client's pace, which must be at least rate bytes a second.
 func (p *Place) Write(w http.ResponseWriter, rate int64) {
 	answerPace(w, rate).write(w, p.answers, p.out)
 }
 
-// WriteShared writes an answer that is not the place's own, and that others read, too.
+// WriteShared writes an answer whose bytes other calls read too, and which the place therefore does not own.
 func (p *Place) WriteShared(w http.ResponseWriter, rate int64, out []byte) {
 	p.users.Close()
 	answerPace(w, rate).write(w, p.answers, out)
 }
 
-// Close gives back what is held still. A second time does nothing.
+// Close returns the remaining parts to the budgets. A second Close has no effect.
 func (p *Place) Close() {
 	p.users.Close()
 	p.answers.Close()

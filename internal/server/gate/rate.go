@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// localLimiter keeps a token bucket for each client.
+// localLimiter keeps a token bucket for each client in memory.
 type localLimiter struct {
 	clock   func() time.Time
 	mu      sync.Mutex
@@ -19,8 +19,8 @@ type localLimiter struct {
 
 var _ capping.RateLimiter = (*localLimiter)(nil)
 
-// NewLimiter is a limiter in memory: each process that uses one has budgets of
-// its own. Clients are those of the configuration, so it stays small.
+// NewLimiter returns a rate limiter in memory. Each process has its own budgets. Memory stays small, because only
+// configured clients have buckets.
 func NewLimiter(clock func() time.Time) capping.RateLimiter {
 	return &localLimiter{clock: clock, buckets: map[string]*rate.Limiter{}}
 }
@@ -43,8 +43,8 @@ func (l *localLimiter) Take(_ context.Context, client string, r capping.Rate, us
 	return state, nil
 }
 
-// bucket is the client's, with the rate that is in force now. What was taken
-// before a change of the rate counts against the new one.
+// bucket returns the client's token bucket with the current rate. Tokens taken before a change of the rate count
+// against the new rate.
 func (l *localLimiter) bucket(client string, r capping.Rate, now time.Time) *rate.Limiter {
 	limit, burst := rate.Limit(r.UsersPerSecond), r.Largest()
 	old := l.buckets[client]

@@ -11,10 +11,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Scope is a right to call. Scopes do not include one another.
+// Scope is the right to make certain calls. No scope includes another one.
 type Scope string
 
-// The scopes.
+// A key can have these scopes.
 const (
 	ScopeFilter Scope = "filter" // filter and release
 	ScopeRead   Scope = "read"   // explain a user; limits, status and, on the public listener, metrics
@@ -23,16 +23,15 @@ const (
 	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
 )
 
-// Rules say who may call and how fast. They are not changed after they have
-// been handed over.
+// Rules hold the API keys and the rates of clients. Nobody may change Rules after they have been published.
 type Rules struct {
 	Keys  []Key                   // api_keys; none: everybody who reaches the listener may call
 	Rates map[string]capping.Rate // rate_limits.clients: by client; a client without one has the default
 	Rate  capping.Rate            // rate_limits.default; zero: unlimited
 }
 
-// Key is an API key as the configuration keeps it. The key itself is the text
-// id.secret, sent as "Authorization: Bearer id.secret".
+// Key is an API key in the form that the configuration stores. A caller sends the key as "Authorization: Bearer
+// id.secret".
 type Key struct {
 	ID     string // id: part of the key before its first dot, unique
 	Client string // client: who calls; a client has at most two keys, so that keys can be rotated
@@ -44,16 +43,16 @@ type Key struct {
 	Scopes    []Scope // scopes
 }
 
-// keysPerClient is how many keys of a client may live at one time.
+// keysPerClient is the maximum number of valid keys that a client may have at one time.
 const keysPerClient = 2
 
-// keyID is the rule of a key's id.
+// keyID matches a valid id of an API key.
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Scopes lists the scopes that a key can have.
+// Scopes lists all scopes that a key can have.
 func Scopes() []Scope { return []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeExempt} }
 
-// scopeNames is Scopes in one line.
+// scopeNames returns all scopes in one line of text.
 func scopeNames() string {
 	var names []string
 	for _, scope := range Scopes() {
@@ -62,7 +61,7 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// fault is what is wrong with a key.
+// fault is an error in the configuration of a key.
 type fault struct {
 	Key   int    // its index
 	Field string // client, namespace, id, sha256, scopes or scopes[N]; "" for the key as a whole
@@ -76,7 +75,7 @@ func (f fault) Error() string {
 	return f.Field + ": " + f.Rule
 }
 
-// faults is everything that is wrong with the keys.
+// faults returns all errors in the configuration of the keys.
 func (r *Rules) faults() (faults []fault) {
 	for i := range r.Keys {
 		for _, fault := range r.Keys[i].Faults() {
@@ -87,7 +86,7 @@ func (r *Rules) faults() (faults []fault) {
 	return append(faults, Conflicts(r.Keys)...)
 }
 
-// Faults is what is wrong with the key, whatever others there are.
+// Faults returns all errors in the key itself, without comparing it with other keys.
 func (k *Key) Faults() (faults []fault) {
 	add := func(field, format string, args ...any) {
 		faults = append(faults, fault{Field: field, Rule: fmt.Sprintf(format, args...)})
@@ -132,7 +131,7 @@ func (k *Key) Faults() (faults []fault) {
 	return faults
 }
 
-// Conflicts is what is wrong with keys beside each other.
+// Conflicts returns the errors that arise between several keys, such as repeated ids.
 func Conflicts(keys []Key) (faults []fault) {
 	ids, sums, perClient, first := map[string]bool{}, map[string]bool{}, map[string]int{}, map[string]Key{}
 	for i, key := range keys {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping"
 )
 
-// SteadyLimiter asks a shared limiter, and one of this process while the shared
-// one fails: a Redis that is away neither stops calls nor slows each of them.
+// SteadyLimiter uses a shared rate limiter, and falls back to a local one while the shared one fails. An outage of
+// Redis therefore neither stops nor slows calls.
 type SteadyLimiter struct {
 	shared, own capping.RateLimiter
 	clock       func() time.Time
@@ -22,7 +22,7 @@ type SteadyLimiter struct {
 	failed      atomic.Pointer[rateFailure] // nil: the shared one answered last
 }
 
-// rateFailure is that the shared limiter failed.
+// rateFailure records a failure of the shared limiter.
 type rateFailure struct {
 	err error
 	at  time.Time
@@ -30,15 +30,15 @@ type rateFailure struct {
 
 var _ capping.RateLimiter = (*SteadyLimiter)(nil)
 
-// The time that a shared limiter has, for how long it is left alone when it
-// has failed, and for how long that shows when nobody asks it again.
+// These times control the fallback: the time limit of a call to the shared limiter, the pause after a failure, and
+// the time for which a failure remains visible when no further call follows.
 const (
 	sharedTimeout = 250 * time.Millisecond
 	sharedPause   = time.Second
 	sharedShown   = 30 * time.Second
 )
 
-// NewSteadyLimiter is shared with a limiter of this process behind it.
+// NewSteadyLimiter returns a limiter that uses shared and falls back to a local limiter.
 func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *slog.Logger,
 	registerer prometheus.Registerer) (*SteadyLimiter, error) {
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,
@@ -66,8 +66,7 @@ func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Ra
 	return l.own.Take(ctx, client, rate, users)
 }
 
-// Trouble is why rates are kept by each process for itself; "" while they are
-// shared.
+// Trouble returns the reason why each process limits rates by itself, or "" while the rates are shared.
 func (l *SteadyLimiter) Trouble() string {
 	f := l.failed.Load()
 	if f == nil || l.clock().Sub(f.at) > sharedShown {

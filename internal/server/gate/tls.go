@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// certificate is a certificate in files, read again when they change.
+// certificate is a TLS certificate in files, which are read again when they change.
 type certificate struct {
 	certFile, keyFile string
 	clock             func() time.Time
@@ -23,19 +23,18 @@ type certificate struct {
 	current *tls.Certificate
 }
 
-// fileStamp tells versions of a file apart.
+// fileStamp identifies a version of a file.
 type fileStamp struct {
 	modified time.Time
 	size     int64
 }
 
-// recheck is how old the answer of the file system may be.
+// recheck is the interval at which the certificate files are checked for changes.
 const recheck = time.Second
 
-// TLSConfig serves the certificate chain and key of PEM files. They are read
-// again, within a second, when they change; while the new ones do not fit
-// together the last good certificate is served and the fault is logged. At
-// least TLS 1.2. logger nil: faults are discarded.
+// TLSConfig returns a configuration that serves the certificate chain and key in PEM files, with TLS 1.2 or later.
+// Changed files are read again within a second. When the new files do not fit together, the last good certificate
+// stays in use and the error is logged. A nil logger discards errors.
 func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -58,8 +57,7 @@ func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, erro
 	}, nil
 }
 
-// CertificateExpiry is a metric of when the certificate that the configuration
-// of TLSConfig serves ends.
+// CertificateExpiry returns a metric of the expiry time of the certificate that the configuration serves.
 func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_tls_certificate_expiry_timestamp_seconds",
@@ -73,7 +71,7 @@ func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	})
 }
 
-// load reads the files. It holds mu, or nobody else has c yet.
+// load reads the certificate files. The caller holds mu, or is the only user of c.
 func (c *certificate) load() error {
 	stamp, err := c.stamps()
 	if err != nil {
@@ -99,7 +97,7 @@ func (c *certificate) stamps() (stamps [2]fileStamp, err error) {
 	return stamps, nil
 }
 
-// fresh is the certificate to serve now.
+// fresh returns the certificate to serve now.
 func (c *certificate) fresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

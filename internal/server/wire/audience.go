@@ -12,29 +12,29 @@ import (
 	"capper/internal/share"
 )
 
-// overloadedFor is after how long a caller tries again.
+// overloadedFor is the time after which a caller retries an overloaded call.
 const overloadedFor = time.Second
 
-// Finder finds the users of audiences. It is safe for concurrent use.
+// Finder evaluates audience queries. A Finder is safe for concurrent use.
 type Finder struct {
 	Pin    Pin
 	engine *audience.Engine
 	turns  turns
 }
 
-// NewFinder is a finder in the generations of pin.
+// NewFinder returns a Finder that reads the generations returned by pin.
 func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
 
-// found is an audience and the part of it that a call asks for.
+// found is an evaluated audience and the part of it that a call asks for.
 type found struct {
 	*audience.Audience
 	query audience.Query
 	plain string // the expression without names of the configuration; "": it has none
 }
 
-// Snapshot is the generation that a query is of, which is pinned.
+// Snapshot returns the segments generation that a query names, and pins that generation.
 func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	if q.Cursor == "" {
 		return f.Pin.Pinned("generation", q.Generation)
@@ -51,7 +51,7 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	return f.Pin.Generation("cursor", cursor.Generation)
 }
 
-// find reads a query, which may use the named expressions.
+// find evaluates a query, which may use the named expressions of the configuration.
 func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audience.Named) (*found, error) {
 	e, err := audience.Parse(q.Audience)
 	if err == nil {
@@ -79,8 +79,8 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audienc
 	return of, err
 }
 
-// Users are the users of a query, ascending, at most so many; the error says how many
-// there are where they are more and the query does not say how many it wants.
+// Users returns the users of a query in ascending order. When more than the allowed number match and the query sets
+// no size, Users returns an error with the number of matching users.
 func (f *Finder) Users(
 	ctx context.Context, holder string, q *api.AudienceQuery, named *audience.Named, most int,
 ) ([]uint32, *api.AudienceTaken, error) {
@@ -118,7 +118,7 @@ func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {
 	return taken
 }
 
-// tooMany says how many users there are, and which ways lead on.
+// tooMany returns an error that gives the number of matching users and suggests ways to reduce it.
 func (of *found) tooMany(ctx context.Context, most int) error {
 	users, err := of.Count(ctx, of.query)
 	if err != nil {
@@ -136,15 +136,15 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		users, most, most)
 }
 
-// The price of counting is that of deciding so many users: one for each of these of the
-// generation, of whom there are three kinds of work. A sample has each user of the audience hashed.
+// A count costs as much of the client's rate as deciding a number of users that is derived from the size of the
+// generation. There are three kinds of work; a sample is dearer, because each user of the audience is hashed.
 const (
 	usersBroken  = 1000   // counted by segment and set
 	usersSampled = 200    // of which a sample is
 	usersCounted = 20_000 // counted in all
 )
 
-// priceOf is the price of counting a query in the generation.
+// priceOf returns the price of counting a query in the generation, in users of the client's rate.
 func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	var users uint64
 	for _, size := range s.Segments() {
@@ -163,7 +163,7 @@ func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	return int(users/each) + 1
 }
 
-// Count says what is counted.
+// Count describes an audience query to count.
 type Count struct {
 	Query *api.AudienceQuery
 	Named *audience.Named       // expressions that the query may use
@@ -171,7 +171,7 @@ type Count struct {
 	Pay   func(price int) error // is asked before anything is counted
 }
 
-// Count counts the users of a query.
+// Count counts the users that match a query.
 func (f *Finder) Count(ctx context.Context, holder string, r *Count) (*api.AudienceCount, error) {
 	s, err := f.Snapshot(r.Query)
 	if err != nil {
@@ -211,7 +211,7 @@ func (of *found) breakdown(ctx context.Context, to *api.AudienceCount) error {
 	return err
 }
 
-// told is an error of working out an audience as a caller is told it.
+// told converts an error of the evaluation to a failure for the caller.
 func told(err error) error {
 	var refused *Failure
 	var syntax *audience.SyntaxError

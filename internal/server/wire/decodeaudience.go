@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Audience is the users of a request.
+// Audience holds the users of a request, given as ids or as an expression.
 type Audience struct {
 	Query *api.AudienceQuery // who they are, where they came as an expression; nil: they did not
 	Taken *api.AudienceTaken // of Query, with Users: the caller's to find
@@ -19,7 +19,7 @@ type Audience struct {
 	Duplicates int  // ids that were repeats of earlier ones
 }
 
-// Field is the request's field that held them.
+// Field returns the name of the request field that held the users.
 func (a *Audience) Field() string {
 	switch {
 	case a.Query != nil:
@@ -50,13 +50,12 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
-// capacity estimates the ids of the array ahead: most ids of real audiences
-// have 5 digits or more.
+// capacity estimates the number of ids in the array ahead, because most ids of real audiences have at least 5 digits.
 func (d *decoder) capacity() int {
 	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)
 }
 
-// audience is the users given, each once, or who they are.
+// audience decodes the users of a request, each once, or the query that selects them.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
 		return Audience{Query: &d.asked, Bitmap: true}, nil
@@ -80,7 +79,7 @@ func (d *decoder) audience() (Audience, error) {
 	return a, nil
 }
 
-// ascending reports whether every id is greater than the one before it.
+// ascending reports whether every id is greater than the previous one.
 func ascending(users []capping.UserID) bool {
 	for i := 1; i < len(users); i++ {
 		if users[i-1] >= users[i] {
@@ -90,8 +89,8 @@ func ascending(users []capping.UserID) bool {
 	return true
 }
 
-// bitmapUsers reads the ids of a base64 roaring bitmap, at most limit. Nothing
-// is expanded before every byte has been checked.
+// bitmapUsers decodes the ids of a base64 roaring bitmap, at most limit. The function checks every byte before it
+// expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the package skips line ends
 		return nil, Invalid(field, "base64 must not contain line breaks")

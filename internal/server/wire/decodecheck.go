@@ -1,6 +1,6 @@
 package wire
 
-// Check reads a body strictly.
+// DecodeCheck strictly decodes the body of POST /v1/sends/check.
 func DecodeCheck(body []byte, bounds Bounds) (*MessageRequest, error) {
 	d := newDecoder(body, bounds)
 	return d.message(&bodyOfMessage{

@@ -7,15 +7,14 @@ import (
 	"capper/client/api"
 )
 
-// LookupRequest is a decoded POST /v1/segments/lookup. Whether there are such sets is
-// left to the caller.
+// LookupRequest is a decoded POST /v1/segments/lookup. The caller checks whether the sets exist.
 type LookupRequest struct {
 	Audience
 	Generation string   // that the answer is to be of; "": that of Query, or the one in use
 	Sets       []string // names, each once
 }
 
-// Lookup reads a body strictly.
+// DecodeLookup strictly decodes the body of POST /v1/segments/lookup.
 func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &LookupRequest{}
@@ -44,7 +43,7 @@ func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
 	return r, err
 }
 
-// sets reads an array of names.
+// sets decodes an array of set names.
 func (d *decoder) sets() (names []string, err error) {
 	const field = "sets"
 	if !d.accept('[') {
@@ -83,7 +82,7 @@ type CountRequest struct {
 	Channel string
 }
 
-// Count reads a body strictly.
+// DecodeCount strictly decodes the body of POST /v1/audience/count.
 func DecodeCount(body []byte, bounds Bounds) (*CountRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &CountRequest{}

@@ -8,8 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// PermitsRequest is a decoded POST /v1/permits. Whether its pacers are configured
-// is left to the caller.
+// PermitsRequest is a decoded POST /v1/permits. The caller checks whether the pacers are configured.
 type PermitsRequest struct {
 	Pacers    []string // names, 1 to api.MaxPacers
 	Permits   int      // 0 to api.MaxPermits
@@ -18,7 +17,7 @@ type PermitsRequest struct {
 	MessageID string // "": none
 }
 
-// Permits reads a body strictly.
+// DecodePermits strictly decodes the body of POST /v1/permits.
 func DecodePermits(body []byte) (*PermitsRequest, error) {
 	d := newDecoder(body, Bounds{})
 	r := &PermitsRequest{}
@@ -53,7 +52,7 @@ func DecodePermits(body []byte) (*PermitsRequest, error) {
 	return r, nil
 }
 
-// pacers reads an array of names.
+// pacers decodes an array of pacer names.
 func (d *decoder) pacers() (names []string, err error) {
 	const field = "pacers"
 	if !d.accept('[') {
@@ -80,7 +79,7 @@ func (d *decoder) pacers() (names []string, err error) {
 	}
 }
 
-// pacer reads a name that a pacer may have.
+// pacer decodes a valid name of a pacer.
 func (d *decoder) pacer(field string) (string, error) {
 	name, err := d.str(field)
 	if err == nil && !capping.IsName(string(name)) {
@@ -89,7 +88,7 @@ func (d *decoder) pacer(field string) (string, error) {
 	return string(name), err
 }
 
-// permits reads a number of permits.
+// permits decodes a number of permits.
 func (d *decoder) permits() (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)
@@ -100,7 +99,7 @@ func (d *decoder) permits() (int, error) {
 	return int(n), nil
 }
 
-// maxWait reads a duration.
+// maxWait decodes the maximum wait as a duration.
 func (d *decoder) maxWait() (time.Duration, error) {
 	text, err := d.str("max_wait")
 	if err != nil {

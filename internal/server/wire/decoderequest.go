@@ -6,7 +6,7 @@ import (
 	"capper/client/api"
 )
 
-// Bounds are what a request may hold.
+// Bounds limit the contents of a request.
 type Bounds struct {
 	IDs     int                     // most users in user_ids
 	Bitmap  int                     // most users in users_bitmap, and of an audience
@@ -27,14 +27,14 @@ type FilterRequest struct {
 	At        string
 }
 
-// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check: users of a message.
+// MessageRequest is a decoded POST /v1/release or POST /v1/sends/check, which name users of a message.
 type MessageRequest struct {
 	Audience
 	MessageID string
 	Channel   string // "": of a release all, else a send without a channel
 }
 
-// decoder reads the members of a request.
+// decoder decodes the members of a request's JSON object.
 type decoder struct {
 	scanner
 	bounds Bounds
@@ -47,8 +47,8 @@ func newDecoder(body []byte, bounds Bounds) *decoder {
 	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
 }
 
-// Filter reads a body strictly. What needs the policy or the clock,
-// channel and at, is checked by the caller.
+// DecodeFilter strictly decodes the body of POST /v1/filter. The caller checks the fields channel and at, which need
+// the policy and the clock.
 func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &FilterRequest{Enforce: true, Record: true}
@@ -87,7 +87,7 @@ func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	return r, d.checkCombination(r)
 }
 
-// checkCombination checks what fields say of each other.
+// checkCombination checks that the fields of a request fit together.
 func (d *decoder) checkCombination(r *FilterRequest) error {
 	switch {
 	case r.Record && r.MessageID == "":
@@ -102,7 +102,7 @@ func (d *decoder) checkCombination(r *FilterRequest) error {
 	return nil
 }
 
-// Release reads a body strictly.
+// DecodeRelease strictly decodes the body of POST /v1/release.
 func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
 	d := newDecoder(body, bounds)
 	return d.message(&bodyOfMessage{
@@ -110,7 +110,7 @@ func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// bodyOfMessage says how the bodies of calls about users of a message differ.
+// bodyOfMessage describes how the bodies of calls about users of a message differ.
 type bodyOfMessage struct {
 	noChannel string                  // what a channel that is left out means
 	purpose   string                  // of the message id
@@ -145,7 +145,8 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 	return r, err
 }
 
-// ReleaseMessage reads a body strictly: the channel, "" for all.
+// DecodeReleaseMessage strictly decodes the body of a call that releases a whole message. It returns the channel, or
+// "" for all channels.
 func DecodeReleaseMessage(body []byte) (channel string, err error) {
 	d := newDecoder(body, Bounds{})
 	err = d.document(func(name string) (err error) {
@@ -169,7 +170,7 @@ func (d *decoder) markSeen(name string) error {
 	return nil
 }
 
-// queryOrUnknown reads a field of api.AudienceQuery; others are refused.
+// queryOrUnknown decodes a field of api.AudienceQuery and rejects any other field.
 func (d *decoder) queryOrUnknown(name string) error {
 	known, err := d.query(name)
 	if !known {
@@ -196,7 +197,7 @@ func (d *decoder) unknown(name string) error {
 
 func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }
 
-// id reads a caller's own name of something, at most so many bytes.
+// id decodes an id that the caller chose, such as a message id, of at most the given number of bytes.
 func (d *decoder) id(field string, most int) (string, error) {
 	id, err := d.str(field)
 	if err == nil && (len(id) == 0 || len(id) > most) {
@@ -205,7 +206,8 @@ func (d *decoder) id(field string, most int) (string, error) {
 	return string(id), err
 }
 
-// channel reads the name of a channel; without tells what leaving it out means.
+// channel decodes the name of a channel. The argument without explains, in the error, the meaning of an absent
+// channel.
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
@@ -214,7 +216,7 @@ func (d *decoder) channel(without string) (string, error) {
 	return string(name), err
 }
 
-// sendChannel reads the channel of a send.
+// sendChannel decodes the channel of a send.
 func (d *decoder) sendChannel(field string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {
@@ -223,7 +225,7 @@ func (d *decoder) sendChannel(field string) (string, error) {
 	return string(name), err
 }
 
-// emptyChannel is the fault of a send whose channel has no name.
+// emptyChannel returns the failure for a send whose channel has an empty name.
 func (b *Bounds) emptyChannel(field string) error {
 	if b.NeedsChannel {
 		return Invalid(field, "must not be empty, because the configuration requires a channel")
@@ -231,7 +233,7 @@ func (b *Bounds) emptyChannel(field string) error {
 	return Invalid(field, "must not be empty: leave the field out for a send without a channel")
 }
 
-// detail reads the field, which has the usual value or another: given says that it has the other.
+// detail decodes a field that has one of two values, and reports whether it has the other than the usual one.
 func (d *decoder) detail(usual, other string) (given bool, err error) {
 	text, err := d.str("detail")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// denialTexts is what is the same for all users of a segment whom one thing denies,
-// made once: by segment code, reason and rule.
+// denialTexts caches the part of a denial that is the same for all users of a segment that one rule denies. The cache
+// is indexed by segment code, reason and rule.
 type denialTexts struct {
 	d     *capping.Decisions
 	texts [][reasons][]denialText
@@ -17,14 +17,14 @@ type denialTexts struct {
 	text  string
 }
 
-// cause is whom a text is the same for.
+// cause is the cache key of a denial text.
 type cause struct {
 	code uint8
 	by   capping.Reason
 	rule uint8
 }
 
-// denialText is the members of a denial between user_id and the value of retry_at.
+// denialText holds the JSON members of a denial between user_id and the value of retry_at.
 type denialText struct {
 	text   string // "": not made yet
 	byZone bool   // the users' time zones and the name of retry_at follow it
@@ -88,7 +88,7 @@ func (t *denialTexts) make(i int, v *capping.Verdict) denialText {
 	return denialText{string(append(text, `,"retry_at":`...)), false}
 }
 
-// zone is the time zone by which user i was denied, and the name of retry_at.
+// zone returns the time zone in which user i was denied, together with the name of the retry_at member.
 func (t *denialTexts) zone(i int) string {
 	place := t.d.Zone(i)
 	if place == t.place && t.text != "" {

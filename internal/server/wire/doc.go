@@ -1,32 +1,32 @@
-// Package answer writes the answers of filter, release, look-up and permits calls: decisions
-// are counted in one pass and the answer is appended to a buffer, without a value
-// per user or permit. Bitmaps are written container by container from the ascending
-// users, runs of permits as waits from now.
+// Package wire decodes the requests of the HTTP API and encodes its answers and failures.
 //
-// # Decode
+// # Decoding
 //
-// Package decode reads the bodies of requests strictly, in one pass.
+// The decoder parses a body strictly in one pass. It is written by hand, because the usual decoders accept input that
+// this API rejects: unknown and repeated fields, other cases of names, null ids and data after the object. They also
+// cost ten times as much per id. The ids go straight into the slice that the store receives. The slice is not pooled,
+// since a store may still read it after a call has timed out.
 //
-// It is written by hand because the usual decoders let through what this API
-// refuses (unknown and repeated fields, other cases of names, null ids, data
-// after the object) and cost ten times as much per id. Ids go straight into the
-// slice that the store gets; that slice is not pooled, since a store may still
-// read it when a call has timed out.
+// The decoder checks every byte of a bitmap before it expands the first id, in time linear in the size. The library's
+// own check takes quadratic time on a container of many runs.
 //
-// A bitmap is checked byte by byte before one id is expanded, in time linear in
-// its size; the library's own check takes quadratic time on a container of many
-// runs.
+// # Encoding
+//
+// One pass counts the decisions, and the encoder appends the answer to a buffer, without a value per user or permit.
+// Bitmaps are written container by container from the ascending users. Runs of permits are written as waits from now.
 //
 // # Lookup
 //
-// Package lookup answers what a generation holds: its names, who is in a segment or
-// set, what users are in, and the users of an audience.
+// A lookup reads one generation of the segments: its names, the members of a segment or set, the segments and sets of
+// users, or the users of an audience. The generation is the current one, or an earlier one that is pinned. Pages of
+// members and audiences pin their generation, so that the next page reads the same one.
 //
-// Everything in one answer is of one generation: the one in use, or an earlier one that is
-// kept because somebody pinned it. Pages of members and audiences pin theirs, so that what
-// follows can be asked of it.
+// Evaluating an audience takes all cores for a while, so the number of concurrent evaluations is limited. Waiting
+// holders take turns, so that a holder with many calls does not delay the others. The deadline of a call ends its
+// wait.
 //
-// Working an audience out takes all cores for a while. How many are worked out at a time
-// is bounded, and who waits gets a turn in rotation between the holders, so that one who
-// asks for many does not keep others waiting. A call's deadline ends it.
+// # Failures
+//
+// A Failure is the error that a caller receives: a code of package api, a sentence and the field at fault. Any other
+// error is internal; only the log shows its text.
 package wire

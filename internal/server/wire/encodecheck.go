@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Check is the answer of a call that looks for recorded sends. locate says where a user's log is; nil: there is one
-// place.
+// CheckAnswer builds the answer of a call that looks for recorded sends. The function locate returns where a user's
+// log is stored; nil means that there is only one place.
 func CheckAnswer(
 	r *MessageRequest, found []capping.Presence, at time.Time, locate func(capping.UserID) capping.Location,
 ) *api.SendsCheck {

@@ -9,8 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// answer writes the response of a filter call by appending: no reflection, no
-// value per user.
+// answer encodes a response by appending to a buffer, without reflection and without a value per user.
 type answer struct {
 	out     []byte
 	scratch []byte // of bitmaps
@@ -20,7 +19,7 @@ type answer struct {
 	r       *FilterRequest
 }
 
-// Filter appends the answer of a filter call to dst.
+// EncodeFilter appends the answer of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
 	a := &answer{out: dst, d: d, s: s, r: r}
 	a.raw(`{`)
@@ -68,7 +67,7 @@ func isAllowed(o capping.Outcome) bool     { return o == capping.Allowed || o ==
 func isReplayed(o capping.Outcome) bool    { return o == capping.Replayed }
 func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
-// lists writes the decisions of a request with user_ids.
+// lists writes the decisions for a request with user_ids.
 func (a *answer) lists() {
 	a.raw(`"allowed":`).list(a.pick(a.s.Allowed, isAllowed))
 	a.raw(`,"replayed":`).list(a.pick(a.s.Replayed, isReplayed))
@@ -79,7 +78,7 @@ func (a *answer) lists() {
 	a.raw(`,"unavailable":`).list(a.pick(a.s.Unavailable, isUnavailable))
 }
 
-// bitmaps writes the decisions of a request with users_bitmap.
+// bitmaps writes the decisions for a request with users_bitmap.
 func (a *answer) bitmaps() {
 	a.raw(`"allowed_bitmap":`).bitmap(a.pick(a.s.Allowed, isAllowed))
 	a.raw(`,"replayed_bitmap":`).bitmap(a.pick(a.s.Replayed, isReplayed))
@@ -90,8 +89,8 @@ func (a *answer) bitmaps() {
 	a.raw(`,"unavailable_bitmap":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
 }
 
-// pick is the n users with a matching outcome, in the order of the request.
-// The next call overwrites it.
+// pick returns the n users whose outcome matches, in the order of the request. The next call of pick overwrites the
+// result.
 func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
 	if n == len(a.d.Users) {
 		return a.d.Users
@@ -130,7 +129,7 @@ func (a *answer) bitmap(users []capping.UserID) *answer {
 	return a
 }
 
-// deniedBitmaps writes the denied users by the name of what denied them.
+// deniedBitmaps writes a bitmap of denied users for each rule that denied them.
 func (a *answer) deniedBitmaps() {
 	lists := map[string]*[]capping.UserID{}
 	for _, limit := range a.s.byLimit() {
@@ -186,7 +185,7 @@ func (a *answer) summary() {
 	a.raw(`}`)
 }
 
-// counts writes an object of numbers.
+// counts writes a JSON object of counts.
 func (a *answer) counts(counts []count) *answer {
 	a.raw(`{`)
 	for i, c := range counts {
@@ -198,8 +197,8 @@ func (a *answer) counts(counts []count) *answer {
 	return a.raw(`}`)
 }
 
-// instantWriter writes instants, and remembers the day of the last one: a day's
-// date is the dear part.
+// instantWriter encodes instants and caches the date of the last one, because formatting the date takes most of the
+// time.
 type instantWriter struct {
 	day  int64 // since the instant 0, plus 1; 0: none yet
 	date [len("2006-01-02T")]byte
@@ -207,8 +206,7 @@ type instantWriter struct {
 
 const millisPerDay = 24 * 60 * 60 * 1000
 
-// append appends an instant as a JSON string; Never, the instant of what no
-// waiting helps, is null.
+// append appends an instant as a JSON string, or null for capping.Never, which means that waiting does not help.
 func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {
 		return append(dst, "null"...)
@@ -232,8 +230,8 @@ func appendTwo(dst []byte, n int) []byte {
 	return append(dst, byte('0'+n/10), byte('0'+n%10))
 }
 
-// appendBase64Bitmap appends the users, which must ascend, as a JSON string.
-// scratch is a buffer to use; it is returned for the next call.
+// appendBase64Bitmap appends the users, which must ascend, as a base64 bitmap in a JSON string. The function uses
+// scratch as a buffer and returns it for the next call.
 func appendBase64Bitmap(dst, scratch []byte, users []capping.UserID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

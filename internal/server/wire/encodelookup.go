@@ -7,7 +7,7 @@ import (
 	"capper/client/api"
 )
 
-// Lookup appends the answer of a lookup to dst.
+// EncodeLookup appends the answer of a lookup to dst.
 func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	a := &answer{out: dst}
 	a.raw(`{"generation":`).text(m.Generation)
@@ -23,14 +23,13 @@ func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	return a.out
 }
 
-// combination is what users are in.
+// combination is a segment together with the sets that a user is in.
 type combination struct {
 	sets uint64
 	code uint8
 }
 
-// memberships writes what each user is in. What is the same for all users of a
-// combination of segment and sets is made once.
+// memberships writes the segment and the sets of each user. The text of each combination is encoded only once.
 func (a *answer) memberships(m *membership) {
 	texts := map[combination]string{}
 	var last combination
@@ -56,7 +55,7 @@ func (a *answer) memberships(m *membership) {
 	}
 }
 
-// textOf is the members of an answer after user_id.
+// textOf returns the JSON members that follow user_id for a combination.
 func textOf(m *membership, c combination) string {
 	text := appendText([]byte(`,"segment":`), segmentOf(m, int(c.code)))
 	text = append(text, `,"sets":[`...)
@@ -72,7 +71,7 @@ func textOf(m *membership, c combination) string {
 	return string(append(text, `]}`...))
 }
 
-// segmentOf is the name of a segment by its code, as callers see it.
+// segmentOf returns the name of the segment with the given code in the form that callers see.
 func segmentOf(m *membership, code int) string {
 	if code == 0 {
 		return SegmentName("")
@@ -80,7 +79,7 @@ func segmentOf(m *membership, code int) string {
 	return SegmentName(m.Names[code-1])
 }
 
-// segmentBitmaps writes the users of each segment that has any.
+// segmentBitmaps writes a bitmap of the users for each segment that has any.
 func (a *answer) segmentBitmaps(m *membership) {
 	lists := make([][]uint32, len(m.Names)+1)
 	for i, user := range m.Users {
@@ -99,7 +98,7 @@ func (a *answer) segmentBitmaps(m *membership) {
 	}
 }
 
-// setBitmaps writes the users of each set that was asked for.
+// setBitmaps writes a bitmap of the users for each requested set.
 func (a *answer) setBitmaps(m *membership) {
 	for k, name := range m.Sets {
 		a.users = a.users[:0]
@@ -115,7 +114,7 @@ func (a *answer) setBitmaps(m *membership) {
 	}
 }
 
-// taken writes whom a call with an audience was about.
+// taken writes the users that a call selected by an audience query.
 func (a *answer) taken(of *Audience) {
 	if of.Taken == nil {
 		return
@@ -128,7 +127,7 @@ func (a *answer) taken(of *Audience) {
 	a.out = append(a.out, text...)
 }
 
-// Members appends a page of members to dst.
+// EncodeMembers appends a page of members to dst.
 func EncodeMembers(dst []byte, page *api.Members) []byte {
 	a := &answer{out: dst}
 	a.raw(`{"generation":`).text(page.Generation)

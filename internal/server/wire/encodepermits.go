@@ -8,7 +8,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Permits appends the answer of a permits call to dst. messageID is the call's.
+// EncodePermits appends the answer of a permits call with the given message id to dst.
 func EncodePermits(dst []byte, messageID string, given *pacing.Answer) []byte {
 	a := &answer{out: dst}
 	a.raw(`{"granted":`).number(given.Granted)
@@ -33,8 +33,7 @@ func EncodePermits(dst []byte, messageID string, given *pacing.Answer) []byte {
 	return a.out
 }
 
-// slots writes the runs as waits from now. Permits of slots that are past may be
-// used at once.
+// slots writes the runs of permits as waits from now. A permit whose slot has passed may be used at once.
 func (a *answer) slots(runs []pacing.WaitRun) {
 	due, first := 0, true
 	flush := func() {
@@ -76,8 +75,8 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 	a.raw(`}`)
 }
 
-// limitedBy writes which limit the next permit waits for. There is none where it
-// need not wait: a repeated call is refused what it was refused at first.
+// limitedBy writes the limit that the next permit waits for. The member is absent when the next permit needs no wait,
+// because a repeated call is refused the same permits that it was refused at first.
 func (a *answer) limitedBy(given *pacing.Answer) {
 	if given.Target < 0 {
 		return
@@ -87,7 +86,7 @@ func (a *answer) limitedBy(given *pacing.Answer) {
 	a.raw(`}`)
 }
 
-// limitName is how answers name a limit of a grant.
+// limitName returns the name of a grant's limit as answers show it.
 func limitName(p *pacing.Pacer, limit int) string {
 	if limit == pacing.ByQueue {
 		return "queue"
@@ -95,7 +94,7 @@ func limitName(p *pacing.Pacer, limit int) string {
 	return p.LimitName(limit)
 }
 
-// pacer writes what a pacer has given out.
+// pacer writes the permits that a pacer has granted.
 func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, messageID string) {
 	a.raw(`{"name":`).text(p.Name)
 	if p.PerMessage {
@@ -112,7 +111,7 @@ func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, messageID string) {
 	a.raw(`}`)
 }
 
-// millis writes a duration that is not negative as api.Millis does.
+// millis writes a non-negative duration in the format of api.Millis.
 func (a *answer) millis(d time.Duration) *answer {
 	micros := d.Microseconds()
 	a.out = strconv.AppendInt(a.out, micros/1000, 10)

@@ -4,7 +4,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Release appends the answer of a release call to dst.
+// EncodeRelease appends the answer of a release call to dst.
 func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (out []byte, unavailable int) {
 	a := &answer{out: dst}
 	released := resultsOf(r.Users, results, capping.ReleaseDone)

@@ -5,7 +5,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Explanation is why a user is allowed or denied, as callers see it.
+// Explanation converts the reasons why a user is allowed or denied to the API's form.
 func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	told := &api.Explanation{
 		UserID: user, Segment: SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
@@ -38,7 +38,7 @@ func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	return told
 }
 
-// tellWithheld tells what withholds sends from the user, whatever the log says.
+// tellWithheld adds the rules that withhold sends from the user independently of the user's log.
 func tellWithheld(told *api.Explanation, e *capping.Explanation) {
 	for _, suppression := range e.Suppressed {
 		told.Suppressed = append(told.Suppressed, suppressionOf(suppression, e.Policy))

@@ -1,6 +1,3 @@
-// Package failure is what a caller is told when its call is refused: a code of
-// package api, a sentence, and the field at fault; and what operators are told
-// of it.
 package wire
 
 import (
@@ -14,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// Failure is an error that a caller is told.
+// Failure is an error that the caller of the API receives.
 type Failure struct {
 	api.Refusal               // what the answer says
 	RetryAfter  time.Duration // 0: no Retry-After; every 503 has one
@@ -23,10 +20,11 @@ type Failure struct {
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 
-// Unwrap is the cause.
+// Unwrap returns the cause of the failure.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// New is a failure that does not belong to a single field. One whose status is 503 may be repeated after a second.
+// NewFailure returns a failure that belongs to no single field. A caller may repeat a call with status 503 after a
+// second.
 func NewFailure(code api.Code, format string, args ...any) *Failure {
 	f := &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
 	if code.Status() == http.StatusServiceUnavailable {
@@ -35,25 +33,25 @@ func NewFailure(code api.Code, format string, args ...any) *Failure {
 	return f
 }
 
-// OfField is the failure of a field: the message begins with its name.
+// FieldFailure returns the failure of a request field. The message begins with the field's name.
 func FieldFailure(code api.Code, field, format string, args ...any) *Failure {
 	f := NewFailure(code, "%s: %s", field, fmt.Sprintf(format, args...))
 	f.Field = field
 	return f
 }
 
-// Invalid is the failure of a field whose value breaks a rule.
+// Invalid returns the failure of a field whose value breaks a rule.
 func Invalid(field, format string, args ...any) *Failure {
 	return FieldFailure(api.CodeInvalidRequest, field, format, args...)
 }
 
-// Overloaded is the failure of a call beyond the bounds of all calls together.
+// Overloaded returns the failure of a call that exceeds the limits of all calls together.
 func Overloaded(what string) *Failure {
 	return NewFailure(api.CodeOverloaded, "%s: try again", what)
 }
 
-// OfStore is what a caller is told when the store could not answer a call with
-// that context: when its time is not up, trying again may be of no use.
+// StoreFailure returns the failure of a call that the store could not answer. If the context still has time left, the
+// failure says that an immediate retry may not help.
 func StoreFailure(ctx context.Context, err error) *Failure {
 	message := "the store could not answer: /v1/status shows the reason"
 	if ctx.Err() != nil {
@@ -64,7 +62,7 @@ func StoreFailure(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// OfAudit is what a caller is told when the audit could not be read.
+// AuditFailure returns the failure of a call for which the audit could not be read.
 func AuditFailure(ctx context.Context, err error) *Failure {
 	f := StoreFailure(ctx, err)
 	f.Message = "the audit could not be read: /v1/status shows the reason"
@@ -74,8 +72,8 @@ func AuditFailure(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// Of is err as callers are told it. What is not a failure is internal, and its
-// text stays here.
+// FailureOf converts an error to the failure that callers receive. An error that is no Failure becomes an internal
+// error, whose text is hidden from callers.
 func FailureOf(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -86,7 +84,7 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// Clip is b as text for a message, at most 40 bytes of it.
+// Clip returns at most 40 bytes of b as text for an error message.
 func Clip(b []byte) string {
 	if len(b) > 40 {
 		return string(bytes.ToValidUTF8(b[:40], []byte("?"))) + "…"

@@ -15,8 +15,8 @@ type ForecastRequest struct {
 	At      []string // at most api.MaxForecasts
 }
 
-// Forecast reads a body strictly. What needs the policy or the clock, channel and at, is
-// checked by the caller.
+// DecodeForecast strictly decodes the body of POST /v1/forecast. The caller checks the fields channel and at, which
+// need the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &ForecastRequest{}
@@ -43,7 +43,7 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	return r, err
 }
 
-// times reads an array of times, whose form is left to ForecastTimes.
+// times decodes an array of times. ForecastTimes checks the format of each time.
 func (d *decoder) times() (times []string, err error) {
 	const field = "at"
 	if !d.accept('[') {
@@ -72,7 +72,7 @@ func (d *decoder) times() (times []string, err error) {
 
 func timeField(i int) string { return "at[" + strconv.Itoa(i) + "]" }
 
-// ForecastTimes are the instants of the times, of none the current one.
+// ForecastTimes converts the requested times to instants; without any, it returns the current instant.
 func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 	current := capping.InstantOf(now)
 	if len(at) == 0 {

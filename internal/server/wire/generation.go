@@ -12,17 +12,17 @@ import (
 	"capper/internal/segments"
 )
 
-// notYetFor is after how long at most a caller tries again with a generation that is to
-// come: it is looked for at once, and then read.
+// notYetFor is the longest time after which a caller retries a call that names a future generation. The service looks
+// for the generation at once and then reads it.
 const notYetFor = 5 * time.Second
 
-// Pin returns the generation in use, or an earlier one that is kept, and keeps it; of "" it
-// returns the one in use and keeps nothing. The error is a *segments.GoneError, or a
-// *segments.NotYetError. It is called by many goroutines.
+// Pin returns the segments generation with the given name and keeps it from being dropped. For the name "", Pin
+// returns the current generation and pins nothing. The error is a *segments.GoneError or a *segments.NotYetError. Pin
+// is safe for concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
-// Generation is the generation of a name, "" for the one in use; field is the one of the
-// request that named it.
+// Generation returns the generation with the given name, or the current one for "". The argument field is the request
+// field that named the generation.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
