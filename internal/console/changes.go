@@ -9,12 +9,12 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Changes is the page of what changed between two generations.
+// changesPage returns the page with the differences between two generations.
 func changesPage() frame.Page {
 	return frame.Page{Path: changesAt, Under: segmentsNav, Template: "changes.html", Files: files, Show: showChanges}
 }
 
-// changes is what its template is given.
+// changes is the data of the page's template.
 type changes struct {
 	From, To string
 	Listed   []api.GenerationInfo
@@ -80,7 +80,7 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 	return t
 }
 
-// happened is a change in words.
+// happened describes a change in words.
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
 		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",
@@ -100,7 +100,7 @@ func movesOf(c *api.SegmentChange) string {
 	return strings.Join(moves, ", ")
 }
 
-// People is a number of users in words.
+// People returns a number of users in words.
 func (*changes) People(n uint64) string {
 	if n == 1 {
 		return "1 user"

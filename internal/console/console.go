@@ -10,10 +10,10 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Path is where the console is.
+// Path is the URL path of the console.
 const Path = frame.Path
 
-// Config is what a console is made of.
+// Config holds the dependencies and settings of a console.
 type Config struct {
 	// API answers every call; it is asked in the process. Required.
 	API http.Handler
@@ -31,7 +31,7 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// New is the console, to be served at Path and below it.
+// New returns the handler of the console, to be served at Path and below it.
 func New(cfg Config) (http.Handler, error) {
 	if cfg.API == nil || cfg.Access == nil || cfg.SignIn == nil {
 		return nil, errors.New("console: Config.API, Config.Access and Config.SignIn are required")
@@ -54,7 +54,7 @@ func New(cfg Config) (http.Handler, error) {
 	})
 }
 
-// all are the pages, those of the navigation in their order.
+// all returns all pages. The pages of the navigation come in their order.
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
 		overviewPage(cfg.Recent),

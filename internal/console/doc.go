@@ -1,23 +1,30 @@
-// Package console is the web console of the service, at /console: what happened, why, and
-// what holds now, as pages for people who send campaigns.
+// Package console is the service's web console at /console. Its pages show people who send campaigns the past
+// decisions, their reasons and the current rules.
 //
-//	request → server.Beside   host check, request id, metrics                   package server
-//	        → frame           session, form, failure, layout, CSV, SVG          frame, session
-//	        → page            asks the API in the process, says it in words     pages
-//	        → API's handler   scope of the key, answer                          package server
+//	request → server.Beside   host check, request id, metrics                 package server
+//	        → frame           session, form, failure, layout, CSV, SVG        package frame
+//	        → page            asks the API in the process, says it in words   this package
+//	        → API's handler   scope of the key, answer                        package server
 //
-// Nothing is shown that the API does not say, but for the last day's counts, which are kept
-// in the process (recent), and the versions of the policy since the start.
+// The console shows only data of the API, with two exceptions: the counts of the last day (Series) and the versions
+// of the policy since the start (Policies), which the process keeps in memory.
 //
-// Pages are rendered on the server, whole without script. Assets and templates are embedded,
-// at most 400 kB in all; nothing comes from elsewhere.
+// The server renders every page completely, so that pages work without scripts. Assets and templates are embedded, at
+// most 400 kB in all. A page loads nothing from other sites.
+//
+// Each page is one file, with its template beside it: the service itself, its limits and pacers, segments and
+// generations, campaigns, one user, and the page that tries a campaign without recording anything.
 //
 // # Outlook
 //
-// Package outlook says on pages of the console how many of some users may receive something
-// on a channel, now and over the next days, if nobody were sent anything before.
+// An outlook shows how many of a group of users may receive a message on a channel, now and over the next days, if no
+// other message is sent before. The service decides each instant in the same way as a filter call and records
+// nothing, at the full cost of that call. So the console decides only a sample of a large group, which the page says,
+// and keeps each result for a minute.
 //
-// The service decides each instant as a filter call would and records nothing, which costs
-// as much as the call. So of more than MostUsers a sample is decided, which the page says,
-// and what was found is told again for Age, to whom it was found for.
+// # Series
+//
+// A Series holds the counts of the last day for the pictures. It reads existing counters once a second, so decisions
+// cost nothing more. Counts before the start of the process are unknown. The last hour is kept by second and the last
+// day by minute, for a limited number of counters, in about 4 MB at most.
 package console

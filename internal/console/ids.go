@@ -14,7 +14,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// act tries the ids that a form brings, pasted or as a file.
+// act tries the ids in a form, which were pasted or uploaded as a file.
 func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 	p, err := begin(v, v.PostFormValue("channel"))
 	if err != nil {
@@ -63,7 +63,7 @@ const (
 	keptPaste = 64 << 10
 )
 
-// source is the ids of the form: those of its file, or else those that were pasted.
+// source returns the ids of the form: the uploaded file, or otherwise the pasted text.
 func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	file, header, err := v.FormFile("file")
 	switch {
@@ -76,10 +76,10 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
 
-// longestID is more bytes than an id has, and as many of a wrong one as are shown.
+// longestID is the number of bytes that a page shows of a wrong id. A valid id is shorter.
 const longestID = 40
 
-// given is users by their ids.
+// given holds users that a form listed by id.
 type given struct {
 	users   *roaring.Bitmap
 	repeats int // ids that were there already
@@ -87,7 +87,7 @@ type given struct {
 
 func newGiven() *given { return &given{users: roaring.New()} }
 
-// add adds an id of a line. fault says what is wrong with it.
+// add adds an id from a line. The returned text describes an invalid id.
 func (g *given) add(word string, line int) (fault string) {
 	id, err := strconv.ParseUint(word, 10, 32)
 	if err != nil {
@@ -102,7 +102,7 @@ func (g *given) add(word string, line int) (fault string) {
 	return ""
 }
 
-// tooMany says that they are more than are tried at once; "": they are not.
+// tooMany returns an error text when there are more users than can be tried at once, and otherwise "".
 func (g *given) tooMany() string {
 	n := g.users.GetCardinality()
 	if n <= mostNow {
@@ -112,8 +112,8 @@ func (g *given) tooMany() string {
 		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(mostNow).Text)
 }
 
-// readWords reads ids that stand between blanks, commas, semicolons or ends of lines. fault
-// says what is wrong, and where.
+// readWords reads ids separated by white space, commas or semicolons. The returned fault describes the first error
+// and its line.
 func readWords(from io.Reader) (found *given, fault string) {
 	found = newGiven()
 	words := bufio.NewReader(from)

@@ -11,7 +11,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Limits is the policy in force, in sentences.
+// limitsPage returns the page that shows the current policy in sentences.
 func limitsPage(counts *Series, policies *Policies) frame.Page {
 	return frame.Page{
 		Path: "limits", Nav: "Limits", Live: true, Template: "limits.html", Files: files,
@@ -90,7 +90,7 @@ func policyLimits(p *api.Policy) *frame.Table {
 	return t
 }
 
-// sentence is a limit as people say it.
+// sentence describes a limit in words.
 func sentence(l api.Limit) string {
 	text := fmt.Sprintf("at most %s in %s, %s", sends(l.Max), windowOf(l), channels(l.Channels))
 	if l.Max == 0 {
@@ -99,7 +99,7 @@ func sentence(l api.Limit) string {
 	return text
 }
 
-// windowOf is a limit's window in words: "any 24 hours", "a calendar day (UTC)".
+// windowOf describes a limit's window in words: "any 24 hours", "a calendar day (UTC)".
 func windowOf(l api.Limit) string {
 	if l.Calendar != "" {
 		zone := l.Timezone
@@ -119,7 +119,7 @@ func windowOf(l api.Limit) string {
 	return "any " + withoutOne(text)
 }
 
-// one drops the number of a single unit: any hour, and not any 1 hour.
+// withoutOne removes the number 1 before a unit, so that the text is "any hour" instead of "any 1 hour".
 func withoutOne(text string) string {
 	if rest, ok := strings.CutPrefix(text, "1 "); ok && !strings.Contains(rest, " ") {
 		return rest
@@ -147,7 +147,7 @@ func channelsTable(p *api.Policy) *frame.Table {
 	return t
 }
 
-// withheld is who gets nothing, whatever the limits say, in sentences.
+// policyWithheld describes in sentences the users who receive nothing, independently of the limits.
 func policyWithheld(p *api.Policy) (said []string) {
 	for _, s := range p.Suppress {
 		text := fmt.Sprintf("Suppressed: users in the set %s receive nothing, %s", s.Set, channels(s.Channels))

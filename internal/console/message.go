@@ -15,14 +15,14 @@ import (
 	"capper/internal/console/frame"
 )
 
-// One is the page of one campaign.
+// messagePage returns the page of one campaign.
 func messagePage() frame.Page {
 	outlooks := newOutlooks()
 	return frame.Page{Path: oneAt, Under: messagesNav, Live: true, Template: "message.html", Files: files,
 		Show: func(v *frame.Visit) (*frame.View, error) { return showOne(v, outlooks) }}
 }
 
-// one is what the template of a campaign is given.
+// messageView is the data of a campaign's template.
 type messageView struct {
 	*api.Message
 	Channels []link // of the message
@@ -31,14 +31,14 @@ type messageView struct {
 	Shadow   map[string]int64
 }
 
-// step is one of the funnel.
+// step is a step of a campaign's funnel.
 type step struct {
 	Name   string
 	Users  int64
 	Counts string // what it counts
 }
 
-// waves is when those who were held back become eligible.
+// waves shows the times at which denied users become eligible.
 type waves struct {
 	*Outlook        // nil: there is none
 	Why      string // there is none
@@ -82,8 +82,8 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	return view, nil
 }
 
-// choose is the campaign on the channel, or the first where none is named, with links to
-// the others.
+// choose returns the campaign on the named channel, or on the first channel when none is named, with links to the
+// other channels.
 func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
 	for i := range found.Channels {
 		if c := &found.Channels[i]; m == nil && (channel == "" || c.Channel == channel) {
@@ -101,7 +101,7 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// withheld is answers that no waiting, or only the clock, helps against.
+// messageWithheld returns the number of denials that only the passage of time, or nothing at all, can resolve.
 func messageWithheld(m *api.Message) int64 {
 	return m.Denied[api.LimitSuppressed] + m.Denied[api.LimitHoldout] + m.Denied[api.LimitQuiet]
 }
@@ -117,7 +117,8 @@ func funnel(m *api.Message) []step {
 	}
 }
 
-// sendsTable is what the logs hold, which answers are no measure of: retries are answers too.
+// messageSends returns a table of the recorded sends. Answers are no measure of sends, because answers to retries
+// count too.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Caption: "Sends, each exactly once",
@@ -137,7 +138,7 @@ func messageSends(m *api.Message) *frame.Table {
 	return t
 }
 
-// sends is a cell of a count of sends of the message.
+// sendsCell returns a table cell with a number of sends of the message.
 func sendsCell(m *api.Message, n int64) frame.Cell {
 	cell := frame.Count(n)
 	if m.AtLeast {
@@ -193,8 +194,8 @@ func messageLimits(m *api.Message) *frame.Table {
 	return t
 }
 
-// partsTable is parts of others: those who were suppressed by set, and of the allowed those whom
-// limits in the shadow would have held back.
+// messageParts returns a table of subtotals: users suppressed by set, and allowed users that shadow limits would
+// deny.
 func messageParts(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
@@ -211,7 +212,7 @@ func messageParts(m *api.Message) *frame.Table {
 	return t
 }
 
-// mostFirst is the names, of the most users first.
+// mostFirst returns the names sorted by count, the largest first.
 func mostFirst(counts map[string]int64) []string {
 	names := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(names, func(a, b string) int { return int(max(-1, min(1, counts[b]-counts[a]))) })
@@ -244,7 +245,7 @@ func messageSegments(m *api.Message) *frame.Table {
 	return t
 }
 
-// addWaves adds when those who were held back may receive something, by the audit.
+// addWaves adds the times at which the denied users may receive the message, according to the audit.
 func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame.View) error {
 	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
 		func() (*Outlook, error) {
@@ -289,7 +290,7 @@ func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame
 	return nil
 }
 
-// escaped is a message in the path of the API.
+// escaped returns the API path of a message.
 func escaped(id, namespace string) string {
 	path := url.PathEscape(id)
 	if namespace != "" {
@@ -298,7 +299,7 @@ func escaped(id, namespace string) string {
 	return path
 }
 
-// parameters are those that name a campaign to the API.
+// parameters returns the query parameters that identify a campaign in the API.
 func parameters(id, namespace, channel string) string {
 	query := url.Values{"message_id": {id}}
 	for name, value := range map[string]string{"namespace": namespace, "channel": channel} {

@@ -1,6 +1,3 @@
-// Package campaigns is the console's pages about campaigns: the list of what was asked for
-// lately, and one campaign: what became of it, by segment and limit, and when those who were
-// held back become eligible.
 package console
 
 import (
@@ -21,7 +18,7 @@ const (
 	messagesNav = "Campaigns"
 )
 
-// Address is where the campaign of a message is shown, on all channels.
+// messageAddress returns the console address of a message's campaign on all channels.
 func messageAddress(id, namespace string) string { return addressOf(id, namespace, "") }
 
 func addressOf(id, namespace, channel string) string {
@@ -35,7 +32,7 @@ func addressOf(id, namespace, channel string) string {
 	return "/console/" + oneAt + "?" + query.Encode()
 }
 
-// List is the page of all campaigns.
+// messagesPage returns the page that lists the campaigns.
 func messagesPage() frame.Page {
 	return frame.Page{
 		Path:     listAt,
@@ -47,7 +44,7 @@ func messagesPage() frame.Page {
 	}
 }
 
-// list is what the template of the list is given.
+// messagesView is the data of the list's template.
 type messagesView struct {
 	Since    string // as the form has it
 	Sinces   []choice
@@ -57,16 +54,16 @@ type messagesView struct {
 	Shown    int
 }
 
-// choice is one of a form's.
+// choice is an option of a form field.
 type choice struct {
 	Value, Text string
 	Chosen      bool
 }
 
-// link is words that lead somewhere; To "": one is there.
+// link is a text with a target address. An empty address marks the current page.
 type link struct{ Text, To string }
 
-// sinces are how far back a list goes.
+// sinces lists the periods that the list of campaigns can show.
 var sinces = []choice{{Value: "24h", Text: "the last 24 hours"}, {Value: "7d", Text: "the last 7 days"},
 	{Value: "31d", Text: "the last 31 days"}}
 
@@ -80,7 +77,7 @@ func sinceOf(text string) (string, time.Duration) {
 	return "7d", 7 * 24 * time.Hour
 }
 
-// orders are by what a list can be sorted, the most first.
+// orders lists the columns by which the list can be sorted, in descending order.
 var orders = []struct {
 	name, text string
 	by         func(*api.Message) int64
@@ -91,7 +88,7 @@ var orders = []struct {
 	{"denied", "held back", denied},
 }
 
-// mostListed is how many campaigns a list has.
+// mostListed is the maximum number of campaigns in the list.
 const mostListed = 1000
 
 func showList(v *frame.Visit) (*frame.View, error) {
@@ -155,7 +152,7 @@ func channelChoices(p *api.Policy) []choice {
 	return list
 }
 
-// sorts are the links to the same list in other orders.
+// sorts returns links to the same list in other orders.
 func sorts(since, channel, order string) (links []link) {
 	for i, o := range orders {
 		query := url.Values{"since": {since}, "sort": {o.name}}
@@ -203,7 +200,7 @@ func orNone(text string) string {
 	return text
 }
 
-// denied is all answers that held a user back.
+// denied returns the number of denials over all reasons.
 func denied(m *api.Message) (users int64) {
 	for _, n := range m.Denied {
 		users += n
@@ -211,7 +208,7 @@ func denied(m *api.Message) (users int64) {
 	return users
 }
 
-// share is a part of a whole in percent; empty: of nothing.
+// share returns a table cell with part of whole in percent, or an empty cell when whole is 0.
 func share(part, whole int64) frame.Cell {
 	if whole <= 0 {
 		return frame.Text("")

@@ -13,23 +13,23 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostUsers is how many users are decided at each instant; of more a sample is.
+// mostUsers is the maximum number of users decided at each instant. A sample stands for a larger group.
 const mostUsers = 10_000
 
-// age is how long what was found is told again.
+// age is the time for which an outlook is reused.
 const age = time.Minute
 
-// The instants: now, and then each Step for Days.
+// An outlook covers these instants: now, and then one instant per Step for Days.
 const (
 	Step   = 6 * time.Hour
 	Days   = 7
 	points = Days*24/6 + 1
 )
 
-// kept is how many outlooks are kept.
+// kept is the maximum number of outlooks in memory.
 const kept = 64
 
-// Outlook is how many of some users may receive something, by instant.
+// Outlook holds the number of users who may receive a message, for each instant.
 type Outlook struct {
 	Users   uint64 // of whom it is
 	Decided int    // of them
@@ -38,13 +38,13 @@ type Outlook struct {
 	Points  []api.ForecastPoint
 }
 
-// basis is what decided: a generation and a configuration, by their names.
+// basis names the segments generation and the configuration that decided.
 type basis struct{ Generation, ConfigVersion string }
 
-// basisOf is what decided a forecast.
+// basisOf returns the generation and the configuration that decided a forecast.
 func basisOf(f *api.Forecast) basis { return basis{f.Generation, f.ConfigVersion} }
 
-// outlooks finds outlooks, and keeps them for a while. It is safe for concurrent use.
+// outlooks computes outlooks and keeps them for a while. An outlooks is safe for concurrent use.
 type outlooks struct {
 	mu    sync.Mutex
 	known map[string]keptOutlook
@@ -55,11 +55,10 @@ type keptOutlook struct {
 	at time.Time
 }
 
-// New has found nothing yet.
+// newOutlooks returns an empty store of outlooks.
 func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
 
-// Of is the outlook that find finds for the visitor, or the one that was found under the
-// name lately.
+// Of returns a recent outlook with the given name, or computes one with find for the visitor.
 func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
 	name = v.Session.Key + "\x00" + name
 	o.mu.Lock()
@@ -83,7 +82,7 @@ func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)
 	return made, nil
 }
 
-// Audience asks for the users of an expression, of whom there are so many.
+// Audience computes the outlook of the users that match an expression. The argument users is their number.
 func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
 	if users > mostUsers {
 		of.Sample = &api.Sample{Percent: 100 * float64(mostUsers) / float64(users), Salt: "console"}
@@ -91,12 +90,12 @@ func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) 
 	return ask(v, &client.ForecastRequest{Channel: channel, Audience: &of}, users)
 }
 
-// iDs asks for users.
+// iDs computes the outlook of users that are given by id.
 func iDs(v *frame.Visit, channel string, users *roaring.Bitmap) (*Outlook, error) {
 	return ask(v, &client.ForecastRequest{Channel: channel, Bitmap: sample(users, mostUsers)}, users.GetCardinality())
 }
 
-// sample is about most of the users, evenly over their ids.
+// sample returns about most of the users, spread evenly over their ids.
 func sample(users *roaring.Bitmap, most uint64) *roaring.Bitmap {
 	n := users.GetCardinality()
 	if n <= most {
@@ -123,10 +122,10 @@ func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, err
 	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Basis: basisOf(f), Points: f.Forecasts}, nil
 }
 
-// Sampled reports whether only some of the users were decided.
+// Sampled reports whether only a sample of the users was decided.
 func (o *Outlook) Sampled() bool { return uint64(o.Decided) < o.Users }
 
-// Scaled is a count of the decided as one of all users.
+// Scaled projects a count in the sample to all users.
 func (o *Outlook) Scaled(n int) uint64 {
 	if o.Decided == 0 {
 		return 0
@@ -134,7 +133,7 @@ func (o *Outlook) Scaled(n int) uint64 {
 	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
 }
 
-// Says is what was counted, in sentences.
+// Says describes the decided users in sentences.
 func (o *Outlook) Says() string {
 	text := fmt.Sprintf("The forecast decides each of the %s for %d times, as if no user received anything before.",
 		people(o.Users), points)
@@ -153,7 +152,7 @@ func people(n uint64) string {
 	return frame.Count(n).Text + " users"
 }
 
-// Alt says what the picture shows.
+// Alt describes the picture for people who cannot see it.
 func (o *Outlook) Alt() string {
 	if len(o.Points) == 0 {
 		return "No instants."
@@ -163,7 +162,7 @@ func (o *Outlook) Alt() string {
 		people(o.Scaled(first.Summary.Allowed)), people(o.Scaled(last.Summary.Allowed)), Days, o.half())
 }
 
-// half says when half of the users may receive.
+// half describes when half of the users may receive the message.
 func (o *Outlook) half() string {
 	most := 0
 	for i, p := range o.Points {
@@ -182,5 +181,5 @@ func (o *Outlook) half() string {
 	return fmt.Sprintf("Fewer than half of them may receive one within %d days.", Days)
 }
 
-// instant is how instants that stand side by side are told apart.
+// instant is the format of times that stand next to each other.
 const instant = "Mon 2 Jan, 15:04 UTC"

@@ -1,5 +1,3 @@
-// Package pages is the console's pages about the service itself: how it is, what its
-// limits are, and how its pacers stand. Each is one file, with its template beside it.
 package console
 
 import (
@@ -12,7 +10,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Overview is how the service is, and what it decided lately.
+// overviewPage returns the page with the state of the service and its recent decisions.
 func overviewPage(counts *Series) frame.Page {
 	return frame.Page{
 		Path: "", Nav: "Overview", Live: true, Template: "overview.html", Files: files,
@@ -20,7 +18,7 @@ func overviewPage(counts *Series) frame.Page {
 	}
 }
 
-// overview is what the page's template shows.
+// overview is the data of the page's template.
 type overview struct {
 	States  []state
 	Figures []figure
@@ -28,10 +26,10 @@ type overview struct {
 	Any     bool      // something was decided within the day
 }
 
-// figure is a number in large.
+// figure is a number in large print with its meaning.
 type figure struct{ Number, Means string }
 
-// The steps of the pictures.
+// The pictures use these step lengths.
 const (
 	hourStep = 10 // seconds
 	dayStep  = 5  // minutes
@@ -59,11 +57,11 @@ func showOverview(v *frame.Visit, counts *Series) (*frame.View, error) {
 	}, nil
 }
 
-// outcomes are the kinds of decisions, as they stand above each other.
+// outcomes lists the kinds of decisions in the order in which the picture stacks them.
 var outcomes = []Kind{Allowed, replayed, Denied, Unavailable}
 
-// decided are the names of the decisions that were counted within the windows: by their
-// kind, and what denied most first.
+// decided returns the names of the decisions counted within the windows, by kind. Denials are sorted by count, the
+// largest first.
 func decided(windows ...*Window) (names []Name) {
 	for _, w := range windows {
 		for name := range w.Counts {
@@ -87,7 +85,7 @@ func decided(windows ...*Window) (names []Name) {
 	return names
 }
 
-// words is a name as people say it.
+// words describes a name in words.
 func words(name Name) string {
 	switch name.Kind {
 	case Allowed:
@@ -100,7 +98,7 @@ func words(name Name) string {
 	return "held back by " + heldBackBy(name.Of)
 }
 
-// heldBackBy is a limit's name in answers, as people say it.
+// heldBackBy describes in words the limit that denied users.
 func heldBackBy(limit string) string {
 	switch limit {
 	case api.LimitSuppressed:
@@ -113,7 +111,7 @@ func heldBackBy(limit string) string {
 	return limit
 }
 
-// means is what a count of the name counts.
+// means explains the counts of a name.
 func means(name Name) string {
 	switch name.Kind {
 	case Allowed:
@@ -134,7 +132,7 @@ func means(name Name) string {
 	return "have reached this limit"
 }
 
-// nowSeconds is how many seconds are now.
+// nowSeconds is the number of seconds over which the current rate is averaged.
 const nowSeconds = 10
 
 func figures(hour, day *Window) []figure {
@@ -165,10 +163,10 @@ func figures(hour, day *Window) []figure {
 	}
 }
 
-// shownLimits is how many limits a picture tells apart; the others are one.
+// shownLimits is the number of limits that a picture shows separately. The other limits are combined.
 const shownLimits = 5
 
-// decisions is the picture of a window.
+// decisions draws the picture of a window.
 func decisions(name, span string, w *Window, names []Name) *frame.Picture {
 	series := seriesOf(w, names)
 	return &frame.Picture{
@@ -213,7 +211,7 @@ func plus(a, b []float64) []float64 {
 	return a
 }
 
-// clockLabels are the instants of a window's steps, in UTC.
+// clockLabels returns the times of a window's steps in UTC.
 func clockLabels(w *Window) []string {
 	labels := make([]string, w.Steps)
 	for i := range labels {
@@ -222,7 +220,7 @@ func clockLabels(w *Window) []string {
 	return labels
 }
 
-// summary is a window in a sentence, for who cannot see its picture.
+// summary describes a window in a sentence, for people who cannot see the picture.
 func summary(w *Window, names []Name) string {
 	var parts []string
 	for _, name := range names {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Pacers is how fast providers may be called, and how fast they are.
+// pacersPage returns the page that shows the allowed and the actual call rates of providers.
 func pacersPage(counts *Series) frame.Page {
 	return frame.Page{
 		Path: "pacers", Nav: "Pacers", Live: true, Template: "pacers.html", Files: files,
@@ -65,7 +65,7 @@ func pacersTable(pacers []api.PacerState) *frame.Table {
 	return t
 }
 
-// standing is a pacer in words.
+// standing describes the state of a pacer in words.
 func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {
@@ -132,7 +132,7 @@ func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
 	return t
 }
 
-// granted is the picture of permits over the last hour.
+// granted draws the picture of permits granted over the last hour.
 func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
 	var series []chart.Series
 	var said []string

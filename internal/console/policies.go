@@ -9,21 +9,21 @@ import (
 	"capper/client/api"
 )
 
-// maxPolicies is how many versions of the policy are remembered.
+// maxPolicies is the maximum number of policy versions in memory.
 const maxPolicies = 50
 
-// Version is a policy, and since when it has been in force.
+// Version is a policy with the time from which it applied.
 type Version struct {
 	Policy *api.Policy
 	Since  time.Time
 }
 
-// Past are the policies that were in force before the process began, the oldest first; nil
-// where nobody knows. What it tells at any call is the same, but for newer ones.
+// Past returns the policies that applied before the process started, the oldest first, or nil when they are unknown.
+// Later calls return the same policies and possibly newer ones.
 type Past func(ctx context.Context) ([]Version, error)
 
-// Policies remembers the policies that were in force since the process began, and asks
-// for those before. It is safe for concurrent use.
+// Policies remembers the policies since the start of the process, and asks for older ones. A Policies is safe for
+// concurrent use.
 type Policies struct {
 	mu       sync.Mutex
 	versions []Version // the oldest first
@@ -33,21 +33,20 @@ type Policies struct {
 	failed   error     // why it told nothing; nil: it did
 }
 
-// pastPause is how long what the past told is good enough, pastTimeout how long a visitor
-// waits for it.
+// The pages use older policies for pastPause before they ask again, and a visitor waits at most pastTimeout for them.
 const (
 	pastPause   = time.Minute
 	pastTimeout = 3 * time.Second
 )
 
-// SetPast says where to ask for what was before.
+// SetPast sets the function that returns older policies.
 func (p *Policies) SetPast(past Past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.past = past
 }
 
-// Note takes the policy in force, when it is another one than the last.
+// Note records the current policy if it differs from the last one.
 func (p *Policies) Note(now time.Time, policy *api.Policy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +59,8 @@ func (p *Policies) Note(now time.Time, policy *api.Policy) {
 	}
 }
 
-// Versions are those that are known, the newest first: since the process began, and those
-// before as far as they can be told; the error is why not.
+// Versions returns the known policies, the newest first. When the policies from before the start of the process
+// cannot be read, Versions also returns an error.
 func (p *Policies) Versions(ctx context.Context, now time.Time) ([]Version, error) {
 	p.mu.Lock()
 	past, due := p.past, now.Sub(p.asked) >= pastPause
@@ -75,7 +74,7 @@ func (p *Policies) Versions(ctx context.Context, now time.Time) ([]Version, erro
 	return p.all()
 }
 
-// ask asks for what was before.
+// ask requests the policies from before the start of the process.
 func (p *Policies) ask(ctx context.Context, past Past) {
 	ctx, cancel := context.WithTimeout(ctx, pastTimeout)
 	defer cancel()

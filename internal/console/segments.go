@@ -1,6 +1,3 @@
-// Package generations is the console's pages about segments and sets: what the generation in
-// use holds and what it is used for, the generations at the source, and what changed between
-// two of them.
 package console
 
 import (
@@ -22,13 +19,13 @@ const (
 	segmentsNav = "Segments"
 )
 
-// Segments is the page of what there is.
+// segmentsPage returns the page that lists segments, sets and generations.
 func segmentsPage() frame.Page {
 	return frame.Page{Path: segmentsAt, Nav: segmentsNav, Live: true, Template: "segments.html", Files: files,
 		Show: showSegments}
 }
 
-// overview is what its template is given.
+// segmentsView is the data of the page's template.
 type segmentsView struct {
 	Status  *api.Status
 	InUse   *api.GenerationInfo // nil: the source does not list it
@@ -36,7 +33,7 @@ type segmentsView struct {
 	Unknown string // why the generations are not listed
 }
 
-// Age is how old the generation in use is; "": not known.
+// Age describes the age of the current generation, or returns "" when it is unknown.
 func (o *segmentsView) Age() string {
 	if o.Status.GenerationAgeSeconds == nil {
 		return ""
@@ -134,7 +131,7 @@ func setsTable(s *api.Status, p *api.Policy) *frame.Table {
 	return t
 }
 
-// usesOf is what a set does under the policy.
+// usesOf describes the uses of a set in the policy.
 func usesOf(set string, p *api.Policy) (uses []string) {
 	for _, s := range p.Suppress {
 		if s.Set == set {
@@ -186,7 +183,7 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 	return t
 }
 
-// stateOf is what a generation is now, in words.
+// stateOf describes the state of a generation in words.
 func stateOf(g *api.GenerationInfo, inUse string) string {
 	var is []string
 	if g.Generation == inUse {
@@ -211,7 +208,7 @@ func changesAddress(from, to string) string {
 	return "/console/" + changesAt + "?" + url.Values{"from": {from}, "to": {to}}.Encode()
 }
 
-// notThere is what is said of a generation that the source does not have.
+// notThere returns the error for a generation that the source does not have.
 func notThere() error {
 	return &frame.Refusal{Status: http.StatusNotFound, What: "One of these generations does not exist or was removed.",
 		Do: "Choose two generations from the page Segments."}

@@ -1,9 +1,3 @@
-// Package recent keeps, in the process, what was counted within the last day: for the
-// console's pictures. It looks at counters that are there anyway, once a second, so
-// deciding costs nothing more; what the process counted before it started is not known.
-//
-// An hour is kept by the second and a day by the minute, of at most maxNames counters:
-// some 4 MB at most.
 package console
 
 import (
@@ -12,16 +6,16 @@ import (
 	"time"
 )
 
-// Name is what is counted.
+// Name identifies a counter of the series.
 type Name struct {
 	Kind Kind
 	Of   string // the limit of Denied and Shadow, the pacer of Granted, Refused and Failed; else ""
 }
 
-// Kind is a kind of counts.
+// Kind is a kind of counter.
 type Kind string
 
-// The kinds of counts. The first four are users of filter calls that record.
+// These kinds of counters exist. The first four count users of filter calls that record.
 const (
 	Allowed     Kind = "allowed" // recorded by the call
 	replayed    Kind = "replayed"
@@ -34,11 +28,11 @@ const (
 	failed  Kind = "failed"  // calls for permits
 )
 
-// Totals is what was counted since the process began.
+// Totals maps each name to its count since the start of the process.
 type Totals map[Name]float64
 
-// What is shown, what is kept so that the first step of that is whole too, and of how
-// many counters.
+// A series shows these spans and keeps slightly longer ones, so that the first shown step is complete. The last
+// constant limits the number of counters.
 const (
 	hour     = 3600
 	seconds  = hour + 60
@@ -47,7 +41,7 @@ const (
 	maxNames = 200
 )
 
-// Series is the counts of the last day. It is safe for concurrent use.
+// Series holds the counts of the last day. A Series is safe for concurrent use.
 type Series struct {
 	mu     sync.Mutex
 	since  time.Time // when counting began
@@ -56,18 +50,18 @@ type Series struct {
 	counts map[Name]*rings
 }
 
-// rings are the counts of one name: at second and minute modulo their sizes.
+// rings holds the counts of one name in ring buffers by second and by minute.
 type rings struct {
 	bySecond [seconds]uint32
 	byMinute [minutes]uint32
 }
 
-// New is a series that begins now, with nothing counted.
+// NewSeries returns an empty series that starts now.
 func NewSeries(now time.Time) *Series {
 	return &Series{since: now, newest: now.Truncate(time.Second), before: Totals{}, counts: map[Name]*rings{}}
 }
 
-// Run looks at the totals once a second, until ctx ends.
+// Run reads the totals once a second until ctx ends.
 func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() Totals) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -81,8 +75,8 @@ func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() 
 	}
 }
 
-// Observe counts what came to the totals since it was last called, as of now. A total
-// that is smaller than before began anew.
+// Observe adds the increase of the totals since the last call. A total that is smaller than before counts as
+// restarted from 0.
 func (s *Series) Observe(now time.Time, totals Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +106,8 @@ func (s *Series) add(name Name, more uint32) {
 	r.byMinute[slot(s.newest, time.Minute, minutes)] += more
 }
 
-// turn goes on to a second: what lay in the slots of those between is a day old. A clock
-// that was set back counts on where it was.
+// turn advances the series to a second and clears the slots in between, which hold data of the previous day. After
+// the clock was set back, counting continues at the old position.
 func (s *Series) turn(to time.Time) {
 	if !to.After(s.newest) {
 		return
@@ -136,7 +130,7 @@ func slot(at time.Time, step time.Duration, size int) int {
 	return int(at.Unix() / int64(step/time.Second) % int64(size))
 }
 
-// Window is counts of a span, in steps of equal length.
+// Window holds the counts of a period in steps of equal length.
 type Window struct {
 	Start  time.Time // of the first step
 	Step   time.Duration
@@ -146,14 +140,14 @@ type Window struct {
 	last   time.Duration      // how much of the last step has passed
 }
 
-// Hour is the last hour in steps of so many seconds, at most 60: the step that is being
-// counted is not among them.
+// Hour returns the last hour in steps of the given number of seconds, at most 60. The current, incomplete step is
+// left out.
 func (s *Series) Hour(step int) *Window {
 	return s.window(time.Second, hour/step, step, func(r *rings) []uint32 { return r.bySecond[:] })
 }
 
-// Day is the last day in steps of so many minutes, at most 60: the step that is being counted
-// is the last.
+// Day returns the last day in steps of the given number of minutes, at most 60. The current, incomplete step is the
+// last one.
 func (s *Series) Day(step int) *Window {
 	return s.window(time.Minute, day/step, step, func(r *rings) []uint32 { return r.byMinute[:] })
 }
@@ -191,7 +185,7 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	return w
 }
 
-// Sum is how much was counted of a name within the window.
+// Sum returns the count of a name within the window.
 func (w *Window) Sum(name Name) (sum float64) {
 	for _, n := range w.Counts[name] {
 		sum += n
@@ -199,8 +193,8 @@ func (w *Window) Sum(name Name) (sum float64) {
 	return sum
 }
 
-// PerSecond is the counts of a name as rates; of the last step, over what has passed of it.
-// Nil: there are none.
+// PerSecond returns the counts of a name as rates. The rate of the last step covers only the elapsed part of that
+// step. The result is nil when nothing was counted.
 func (w *Window) PerSecond(name Name) []float64 {
 	counts := w.Counts[name]
 	rates := make([]float64, len(counts))

@@ -26,8 +26,7 @@ func checkMedia(r *http.Request) error {
 	return nil
 }
 
-// takenEncoding reports whether bodies may come in the content coding, whose
-// name has no case.
+// takenEncoding reports whether the service accepts bodies in the content coding. The case of the name is ignored.
 func takenEncoding(coding string) bool {
 	return strings.EqualFold(coding, "gzip") || strings.EqualFold(coding, "identity")
 }

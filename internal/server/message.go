@@ -13,17 +13,17 @@ import (
 	"capper/internal/capping"
 )
 
-// outcome is what the audit says last of a user of a message.
+// userOutcome is the latest outcome that the audit holds for a user of a message.
 type userOutcome struct {
 	kind  audit.Outcome // Allowed for Replayed, too
 	limit string        // of Denied
 }
 
-// outcomes are users by what is said last of them, as far as records have been read. They
-// share no user.
+// userOutcomes maps each outcome to the users for whom it is the latest one, in the records read so far. No user has
+// two outcomes.
 type userOutcomes map[userOutcome]*bitmap.Set
 
-// say moves users to what is said of them now.
+// say moves users to a new outcome.
 func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	for before, set := range o {
 		if before != now {
@@ -36,8 +36,8 @@ func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	o[now].AddBitmap(users)
 }
 
-// take reads a record of the message. What says nothing new of a user is passed over: one
-// who has a send keeps it, whatever is not known of a later call.
+// take applies an audit record of the message to the outcomes. A user who was sent the message keeps that outcome
+// when the result of a later call is unknown.
 func (o userOutcomes) take(r *audit.Record) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -52,8 +52,8 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// Message is the users of a message on a channel by what the audit says last of each, in
-// the records since then.
+// Message returns the users of a message on a channel, grouped by the latest outcome in the audit records of the
+// period.
 func (r *auditReader) Message(ctx context.Context, message capping.Message, channel capping.Channel) (*api.DecidedUsers,
 	error) {
 	if r.Records == nil {
@@ -92,7 +92,7 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return told, nil
 }
 
-// wire is a bitmap as answers have it.
+// wireBitmap converts a bitmap to the form used in answers.
 func wireBitmap(users *bitmap.Bitmap) (api.Bitmap, error) {
 	b := roaring.New()
 	_, err := b.ReadFrom(bytes.NewReader(users.Bytes()))

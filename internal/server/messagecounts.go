@@ -13,14 +13,14 @@ import (
 	"capper/internal/server/wire"
 )
 
-// counts is what was counted of messages; see messages.Counter.
+// counts reads the stored counts of messages; see messages.Counter.
 type counts interface {
 	ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
 		found []messages.Counts, more bool, err error)
 	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
 }
 
-// Messages answers. It is safe for concurrent use.
+// Messages answers calls about messages. A Messages is safe for concurrent use.
 type Messages struct {
 	Counts counts // nil: none are kept
 	Capper *capping.Capper
@@ -28,26 +28,26 @@ type Messages struct {
 	Audit  Audit // nil: there is none
 }
 
-// caller is who asks, and with which parameters of the query.
+// caller is the client of a call, with the query parameters of the call.
 type caller struct {
 	Namespace  string // of the key; "": none
 	Parameters map[string]string
 }
 
-// listParameters are those of List, and NameParameters those of One.
+// The query parameters are listed for each call: listParameters for List, and NameParameters for One.
 var (
 	listParameters = []string{"since", "channel", "max", "namespace"}
 	nameParameters = []string{"namespace"}
 )
 
-// How many messages a list has, and of which time, when nothing else is asked for.
+// These are the defaults of a list: the number of messages and the period.
 const (
 	usualMax   = 100
 	mostMax    = 1000
 	usualSince = 7 * 24 * time.Hour
 )
 
-// List is the messages that were called for lately.
+// List returns the messages for which calls arrived lately.
 func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
 	since, err := since(c.Parameters["since"], m.Clock())
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
 	return &api.Messages{Messages: m.told(found), More: more}, nil
 }
 
-// orNotCounted is the error, or else that nothing is counted.
+// orNotCounted returns the given error, or an error that this service does not count messages.
 func orNotCounted(err error) error {
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func orNotCounted(err error) error {
 	return wire.NewFailure(api.CodeConflict, "this store does not count messages")
 }
 
-// One is the message of an id, on each channel.
+// One returns the message with the given id, separately for each channel.
 func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageChannels, error) {
 	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
@@ -104,7 +104,7 @@ func (m *Messages) told(found []messages.Counts) []api.Message {
 	return list
 }
 
-// match is which messages the caller may see and asks for.
+// match returns a filter for the messages that the caller may see and asks for.
 func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	channel, err := wire.ChannelOf(c.Parameters["channel"], m.Capper.Policy())
 	if err != nil {
@@ -119,7 +119,8 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	}, nil
 }
 
-// namespace is the one that the caller asks for; "": none or, of a list, any.
+// namespace returns the namespace that the caller asks for. In a list, "" means every namespace; elsewhere it means
+// none.
 func (c caller) namespace() (string, error) {
 	asked, given := c.Parameters["namespace"]
 	switch {
@@ -134,7 +135,7 @@ func (c caller) namespace() (string, error) {
 	return asked, nil
 }
 
-// ForImport is the namespace into which the caller imports sends, which must be the name of one.
+// ForImport returns the namespace into which the caller imports sends. The parameter must name an existing namespace.
 func (c caller) ForImport() (string, error) {
 	namespace, err := c.namespace()
 	if err == nil && namespace != "" && !capping.IsName(namespace) {
@@ -143,7 +144,7 @@ func (c caller) ForImport() (string, error) {
 	return namespace, err
 }
 
-// Message is the message that the caller means by an id.
+// Message returns the message with the given id in the namespace of the caller.
 func (c caller) Message(id string) (capping.Message, error) {
 	if len(id) == 0 || len(id) > capping.MaxMessageID {
 		return capping.Message{}, wire.Invalid("message_id", "has %d bytes and must have 1 to %d", len(id),
@@ -156,8 +157,7 @@ func (c caller) Message(id string) (capping.Message, error) {
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// since is the instant that a parameter names: a time, or how long ago it is; of "" a
-// week ago.
+// since parses the start of a period, which is a time or an age such as 24h. For "", it returns the time a week ago.
 func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return atLeastZero(now.Add(-usualSince)), nil
@@ -175,7 +175,7 @@ func since(text string, now time.Time) (capping.Instant, error) {
 
 func atLeastZero(at time.Time) capping.Instant { return max(capping.InstantOf(at), 0) }
 
-// parseSpan reads a duration, which may be of days: 7d.
+// parseSpan parses a duration, which may use days, such as 7d.
 func parseSpan(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)

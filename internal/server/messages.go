@@ -70,9 +70,8 @@ func (s *Server) releaseMessage(c *call) error {
 	return writeJSON(c.w, given)
 }
 
-// mayReleaseAcross refuses a release of another namespace's message to a key that has not the
-// scope admin too: keys with filter that were there before namespaces could else call off the
-// campaigns of every team.
+// mayReleaseAcross refuses to release a message of another namespace when the key lacks the scope admin. Without this
+// check, keys with the scope filter that are older than namespaces could release the campaigns of every team.
 func (s *Server) mayReleaseAcross(c *call) error {
 	namespace := c.parameters["namespace"]
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {
@@ -130,7 +129,7 @@ func (s *Server) release(c *call) error {
 	return nil
 }
 
-// recordRelease records a release under what is in force.
+// recordRelease writes a release to the audit, with the current configuration and segments generation.
 func (s *Server) recordRelease(r *audit.Record, users []capping.UserID, results []capping.Released) {
 	r.Generation, r.Config = s.capper.Segments().Generation(), s.capper.Policy().Version
 	s.journal.Release(r, users, results)
@@ -188,7 +187,7 @@ func (s *Server) importSends(c *call) error {
 	return writeJSON(c.w, &api.ImportAnswer{Unavailable: unavailable, Summary: sum})
 }
 
-// enterImport admits the call: its sends are what it takes, its users what it costs.
+// enterImport admits an import. The import takes a place for its sends and pays for its users from the client's rate.
 func (s *Server) enterImport(c *call, sent []capping.Sent) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {
@@ -205,7 +204,7 @@ func (s *Server) enterImport(c *call, sent []capping.Sent) (*gate.Place, error) 
 	return p, nil
 }
 
-// sentOf is the sends that a limit can see, of users and channels of the policy.
+// sentOf returns the imported sends that can still count for a limit and whose channels are in the policy.
 func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
 	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
 	if err := r.SendsHaveChannels(policy); err != nil {
@@ -233,7 +232,7 @@ func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant)
 	return sent, nil
 }
 
-// importedMessages are those to remember, as of calls that decide.
+// importedMessages returns the messages whose ids the store must remember, in the same way as for calls that decide.
 func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []capping.Message) {
 	sends := make([]int, len(r.Messages))
 	for _, send := range r.Sends {
@@ -247,7 +246,7 @@ func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []ca
 	return messages
 }
 
-// summarizeImport counts what became of the sends, and finds the users of whom it is not known.
+// summarizeImport counts the results of the sends, and collects the users whose result is unknown.
 func summarizeImport(sum *api.ImportSummary, sent []capping.Sent, m *capping.Merge,
 	merged []capping.Merged) []capping.UserID {
 	unavailable := []capping.UserID{}

@@ -1,6 +1,3 @@
-// Package metrics counts calls and their users. All labels come from closed
-// sets: routes, statuses, outcomes, and the names of segments, limits, channels,
-// clients and pacers.
 package server
 
 import (
@@ -19,7 +16,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Metrics are what is counted of calls. It is safe for concurrent use.
+// Metrics counts calls and their users. All labels have a bounded set of values: routes, statuses, outcomes, and
+// configured names of segments, limits, channels, clients and pacers. A Metrics is safe for concurrent use.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -34,8 +32,7 @@ type Metrics struct {
 	Records *recordMetrics
 }
 
-// New registers the metrics of calls, of their users under the policy in force and of the
-// pacers in force, and those that show what is held of the budgets and by the connections.
+// newMetrics registers the metrics of calls, users, pacers, budgets and connections.
 func newMetrics(
 	registerer prometheus.Registerer, budgets *gate.Budgets, listeners *gate.Listeners,
 	policy func() *capping.Policy, pacers *pacing.Pacers, clock func() time.Time,
@@ -68,12 +65,12 @@ func newMetrics(
 	return m, errors.Join(faults...)
 }
 
-// expected are the statuses that are counted for each route from the start, as
-// 0: what alerts watch must be there before it happens the first time.
+// expected lists the statuses that each route counts from 0 at the start. An alert needs the series before the first
+// failure happens.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 
-// ExpectRoute makes the counters of a route.
+// ExpectRoute creates the counters of a route with the value 0.
 func (m *Metrics) ExpectRoute(route string) {
 	for _, status := range expected {
 		m.requests.WithLabelValues(route, strconv.Itoa(status))
@@ -83,8 +80,8 @@ func (m *Metrics) ExpectRoute(route string) {
 	}
 }
 
-// timed reports whether durations of the route mean anything: a profile takes
-// as long as it was asked to.
+// timed reports whether the durations of the route are worth measuring. A profile, for example, takes as long as its
+// caller requested.
 func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 
 // CountRequest counts a call that has been answered.
@@ -95,7 +92,7 @@ func (m *Metrics) CountRequest(route string, status int, took time.Duration) {
 	}
 }
 
-// CountImported counts the sends of an import.
+// CountImported counts the sends of an import by their result.
 func (m *Metrics) CountImported(sum *api.ImportSummary) {
 	for result, n := range map[string]int{"added": sum.Added, "known": sum.Known, "expired": sum.Expired,
 		"unavailable": sum.Unavailable} {
@@ -103,5 +100,5 @@ func (m *Metrics) CountImported(sum *api.ImportSummary) {
 	}
 }
 
-// CountDecisions counts the users of a call. names are those of its decisions.
+// CountDecisions counts the users of a call. The names are those of the rules in the call's decisions.
 func (m *Metrics) CountDecisions(sum *wire.Summary, names []string) { m.decided.count(sum, names) }

@@ -9,8 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacerMetrics counts permits, by the pacers of the policy in force. It is safe for
-// concurrent use.
+// pacerMetrics counts permits by pacer of the current policy. A pacerMetrics is safe for concurrent use.
 type pacerMetrics struct {
 	policy func() *pacing.Policy
 	clock  func() time.Time
@@ -24,19 +23,19 @@ type pacerMetrics struct {
 	standing map[string]*standing
 }
 
-// standing is what the calls of a pacer have told of it.
+// standing is the state of a pacer as the answers of its calls have shown it.
 type standing struct {
 	empty  time.Time // when the newest slot is
 	shares []share   // by limit; of a rate alone one
 }
 
-// share is how much of a limit is used.
+// share is the used fraction of a limit.
 type share struct {
 	used  float64
 	until time.Time // when nothing of that can be used any more
 }
 
-// newPacers count for the pacers of the policy.
+// newPacers returns metrics for the pacers of the current policy.
 func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetrics {
 	return &pacerMetrics{
 		policy: policy, clock: clock,
@@ -75,14 +74,14 @@ func (p *pacerMetrics) vectors() []prometheus.Collector {
 	return []prometheus.Collector{p.granted, p.refused, p.failed, p.waits, p.queue, p.used}
 }
 
-// Describe describes the metrics.
+// Describe sends the descriptions of the metrics.
 func (p *pacerMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range p.vectors() {
 		v.Describe(to)
 	}
 }
 
-// Collect collects the metrics, as of now, of the pacers in force.
+// Collect sends the current metrics of the configured pacers.
 func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +96,7 @@ func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow makes the series of the pacers in force, from 0, and drops those of
-// pacers that are configured no longer.
+// follow creates the counters of the configured pacers at 0, and deletes those of pacers that have been removed.
 func (p *pacerMetrics) follow() {
 	policy := p.policy()
 	if policy == p.followed {
@@ -132,7 +130,7 @@ func (p *pacerMetrics) drop(name string) {
 	p.used.DeleteLabelValues(name)
 }
 
-// CountFailure counts a call of the pacers that the store did not answer.
+// CountFailure counts a call for permits of the named pacers that the store did not answer.
 func (p *pacerMetrics) CountFailure(names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,8 +142,7 @@ func (p *pacerMetrics) CountFailure(names []string) {
 	}
 }
 
-// Count counts a call. A pacer that a change of the configuration removed
-// meanwhile is not counted any more.
+// Count counts a call for permits. A pacer that a configuration change removed during the call is ignored.
 func (p *pacerMetrics) Count(given *pacing.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +166,7 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 	}
 }
 
-// Forget counts that a pacer's log is empty as of now.
+// Forget records that an operator emptied the pacer's log.
 func (p *pacerMetrics) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,8 +175,8 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see takes what a call tells of the pacer. Of a pacer per message the most that
-// is still true is kept.
+// see updates the state from the answer to a call. For a pacer per message, the highest value that still applies is
+// kept.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
 	if empty := now.Add(state.Queue); !p.PerMessage || s.empty.Before(empty) {
 		s.empty = empty
@@ -206,7 +203,7 @@ func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
 	return shares
 }
 
-// used is the share of the fullest limit.
+// used returns the used fraction of the fullest limit.
 func (s *standing) used(now time.Time) (most float64) {
 	for _, share := range s.shares {
 		if share.until.After(now) {

@@ -11,12 +11,12 @@ import (
 	"capper/internal/server/wire"
 )
 
-// smallBody is the largest body of a call that names no users, about twenty times
-// what one can need.
+// smallBody is the maximum body size in bytes of a call that names no users, about twenty times the size such a call
+// needs.
 const smallBody = 64 << 10
 
-// permitsPrice is what a call for permits costs of the client's rate, in users: the store does
-// about as much for 100,000 permits as for one.
+// permitsPrice is the price of a call for permits in users of the client's rate. The price does not depend on the
+// number of permits, because the store's work for 100,000 permits is about the same as for one.
 const permitsPrice = 1
 
 // permits serves POST /v1/permits.
@@ -51,7 +51,7 @@ func (s *Server) permits(c *call) error {
 	return nil
 }
 
-// askOf is the request as the domain takes it.
+// askOf converts the request to a call of the pacing package.
 func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
 		RequestID: r.RequestID}
@@ -62,7 +62,7 @@ func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	return ask
 }
 
-// ofPacers is an error of pacers as callers are told it.
+// ofPacers converts an error of the pacing package to a failure for the caller.
 func ofPacers(err error) error {
 	if fault := (*pacing.FieldError)(nil); errors.As(err, &fault) {
 		return wire.Invalid(fault.Field, "%s", fault.Rule)
@@ -70,7 +70,7 @@ func ofPacers(err error) error {
 	return err
 }
 
-// take takes the permits that a request is for.
+// take requests the permits of a call from the pacers.
 func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -97,11 +97,11 @@ func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacin
 	return given, nil
 }
 
-// permitsBytes is about the most that the answer takes, with what it is made of:
-// a slot for each permit, in the worst case.
+// permitsBytes returns the approximate maximum size of the answer in bytes, including the memory for encoding. The
+// worst case is a separate slot for each permit.
 func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
-// expectedSlots is about what the answer takes.
+// expectedSlots returns the approximate size of the answer in bytes.
 func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(given.Runs)) }
 
 // listPacers serves GET /v1/pacers.
@@ -126,7 +126,7 @@ func (s *Server) pacer(c *call) error {
 	return writeJSON(c.w, standingOf(&standings[0]))
 }
 
-// look asks how the pacer of a name stands, or with "" all of them.
+// look returns the state of the named pacer, or of all pacers for the name "".
 func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -144,7 +144,7 @@ func noSuchPacer(c *call) error {
 	return wire.NewFailure(api.CodeNotFound, "pacer %q does not exist", wire.Clip([]byte(c.id)))
 }
 
-// standingOf is a pacer as answers about pacers tell it.
+// standingOf converts the state of a pacer to the form used in answers.
 func standingOf(s *pacing.Standing) api.PacerState {
 	told := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next)}
 	if s.Rate.Permits > 0 {

@@ -19,9 +19,8 @@ type receiver struct {
 	Remedy  string // for bodies that are too large, in words
 }
 
-// refuseEarly answers by the header alone: what would be refused for its size,
-// its kind, or because the service is short of something and this client holds
-// its share, is refused before its body is read.
+// refuseEarly refuses a call by its header before the body is read. Reasons are a size or type that is not allowed,
+// and an exhausted budget of which the client already holds its share.
 func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	if err := checkMedia(r); err != nil {
 		return err
@@ -32,9 +31,8 @@ func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	return rc.Budgets.Refuse(holder, r.ContentLength)
 }
 
-// Read reads the whole body of the holder's call, and inflates it when all of
-// it is there: what a sender leaves unfinished costs no more than what was sent.
-// The caller closes the body; with an error there is none.
+// Read receives the whole body of a call and then inflates it, so that an incomplete body costs no more than its
+// received bytes. The caller closes the returned body. On an error, Read returns no body.
 func (rc *receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
 	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
 	if err := rc.read(w, r, holder, b); err != nil {
@@ -57,7 +55,7 @@ func (rc *receiver) read(w http.ResponseWriter, r *http.Request, holder string, 
 	return nil
 }
 
-// receive reads the body as it was sent.
+// receive reads the body in the form in which it was sent.
 func (rc *receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) error {
 	if r.ContentLength == 0 {
 		return nil

@@ -1,5 +1,3 @@
-// Package record says of calls what the audit keeps of them, beside what was decided of
-// each user.
 package server
 
 import (
@@ -12,10 +10,10 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Span is from when a call was given to the store until that had answered.
+// recordSpan is the time from the start of a store call until the store's answer.
 type recordSpan struct{ From, To time.Time }
 
-// call is the record of a call, by a span that is whole milliseconds and holds the one given.
+// call returns the audit record of a call. The span of the record is rounded outwards to whole milliseconds.
 func (s recordSpan) call(caller gate.Caller, message capping.Message, channel capping.Channel) *audit.Record {
 	at := capping.InstantOf(s.From)
 	return &audit.Record{
@@ -24,7 +22,7 @@ func (s recordSpan) call(caller gate.Caller, message capping.Message, channel ca
 	}
 }
 
-// Filter is the record of a filter call.
+// Filter returns the audit record of a filter call.
 func (s recordSpan) Filter(caller gate.Caller, send *capping.Send, r *wire.FilterRequest, d *capping.Decisions,
 	sum *wire.Summary) *audit.Record {
 	x := s.call(caller, send.Message, send.Channel)
@@ -38,7 +36,7 @@ func (s recordSpan) Filter(caller gate.Caller, send *capping.Send, r *wire.Filte
 	return x
 }
 
-// expression is how the call named its users; "" where it listed them.
+// expression returns the expression that selected the call's users, or "" when the call listed the users.
 func expression(a *wire.Audience) string {
 	if a.Query == nil {
 		return ""
@@ -46,7 +44,7 @@ func expression(a *wire.Audience) string {
 	return a.Query.Audience
 }
 
-// Release is the record of a release. What was in force is for the caller to add.
+// Release returns the audit record of a release. The caller adds the current configuration and segments generation.
 func (s recordSpan) Release(caller gate.Caller, message capping.Message, channel capping.Channel,
 	a *wire.Audience) *audit.Record {
 	x := s.call(caller, message, channel)
@@ -54,7 +52,7 @@ func (s recordSpan) Release(caller gate.Caller, message capping.Message, channel
 	return x
 }
 
-// Permits is the record of a call for permits.
+// Permits returns the audit record of a call for permits.
 func (s recordSpan) Permits(
 	caller gate.Caller, message capping.Message, r *wire.PermitsRequest, given *pacing.Answer, generation string,
 ) *audit.Record {

@@ -6,8 +6,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Records shows what calls for permits have left behind in the store, for the clients of the
-// configuration in force. It is safe for concurrent use.
+// recordMetrics shows the amount of records that calls for permits have left in the store, for each configured
+// client. A recordMetrics is safe for concurrent use.
 type recordMetrics struct {
 	records *pacing.Records // nil: nothing is counted
 	clients *clientMetrics
@@ -30,14 +30,14 @@ func newRecords(records *pacing.Records, clients *clientMetrics) *recordMetrics 
 	}
 }
 
-// Describe describes the metrics.
+// Describe sends the descriptions of the metrics.
 func (r *recordMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- r.byClient
 	to <- r.inAll
 	to <- r.used
 }
 
-// Collect collects the metrics of the clients in force.
+// Collect sends the metrics of the configured clients.
 func (r *recordMetrics) Collect(to chan<- prometheus.Metric) {
 	if r.records == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Audit is where it stands to whom messages were sent. It is safe for concurrent use.
+// Audit finds the users to whom a message was sent. An Audit is safe for concurrent use.
 type Audit interface {
 	// Flush returns when what this instance recorded before can be read.
 	Flush(ctx context.Context) error
@@ -19,7 +19,7 @@ type Audit interface {
 	Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error)
 }
 
-// part is what one step of a release did. Its slices are its taker's.
+// part is the result of one step of a release. The function that receives a part owns its slices.
 type part struct {
 	Message capping.Message
 	Channel capping.Channel // 0: all
@@ -30,10 +30,10 @@ type part struct {
 	Took    time.Duration
 }
 
-// partUsers is how many users a step of a release has.
+// partUsers is the number of users in a step of a release.
 const partUsers = 100_000
 
-// release is a release of a message under way.
+// release is the state of a running release of a message.
 type release struct {
 	*Messages
 	message capping.Message
@@ -43,8 +43,8 @@ type release struct {
 	left    int64 // users whom no step has reached
 }
 
-// Release gives back the sends of the message of an id on a channel, "" on all, as many as it can before the
-// deadline of ctx. took is told of each step.
+// Release removes the recorded sends of a message on a channel, or on all channels for "". It removes as many sends
+// as possible before the deadline of ctx. The function took is called after each step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {
 	message, err := c.Message(id)
@@ -70,8 +70,8 @@ func (m *Messages) Release(ctx context.Context, c caller, id, channel string, to
 	return r.answer, r.count(ctx, number)
 }
 
-// grants are who holds sends of the message, those without a channel last: they are given back by a release of all
-// channels.
+// grants returns the users who hold sends of the message, by channel. Sends without a channel come last, because only
+// a release of all channels removes them.
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
 	error) {
 	if m.Audit == nil {
@@ -89,7 +89,7 @@ func (m *Messages) grants(ctx context.Context, message capping.Message, channel 
 	return grants, nil
 }
 
-// giveBack gives back the sends on one channel.
+// giveBack removes the sends on one channel.
 func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	for _, users := range [][]capping.UserID{g.Users.IDs(), g.Unknown.IDs()} {
 		r.answer.Found += int64(len(users))
@@ -103,7 +103,7 @@ func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	}
 }
 
-// step gives back the sends of some users.
+// step removes the sends of a batch of users.
 func (r *release) step(ctx context.Context, channel capping.Channel, users []capping.UserID) {
 	part := &part{Message: r.message, Channel: channel, Users: users, At: r.Clock()}
 	began := time.Now()
@@ -122,7 +122,7 @@ func (r *release) step(ctx context.Context, channel capping.Channel, users []cap
 	r.took(part)
 }
 
-// count finds out how many sends are not given back yet, and whether there is such a message at all.
+// count counts the sends that are still to be removed, and checks that the message exists.
 func (r *release) count(ctx context.Context, channel capping.Channel) error {
 	found, err := r.Counts.MessageCounts(ctx, r.message)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// writeFailure answers the request of an id with a failure.
+// writeFailure answers the request with the given id by a failure.
 func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(f.RetryAfter))
@@ -30,7 +30,7 @@ func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	writeBody(w, f.Code.Status(), append(body, '\n'))
 }
 
-// wholeSeconds is d in seconds, rounded up.
+// wholeSeconds returns d in seconds, rounded up.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
 }
@@ -60,8 +60,8 @@ func writeJSON(w http.ResponseWriter, v any) error {
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI is the API's description, an OpenAPI 3 document in YAML. The caller
-// must not change it.
+// OpenAPI returns the API's description, an OpenAPI 3 document in YAML. The caller must not change the returned
+// bytes.
 func OpenAPI() []byte { return openAPI }
 
 // description serves GET /openapi.yaml.

@@ -22,7 +22,7 @@ import (
 	"capper/internal/trace"
 )
 
-// call is one request on its way to an answer.
+// call is a request together with the state of its processing.
 type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
@@ -35,16 +35,16 @@ type call struct {
 	holder string      // whose the budgets are: the client, or without keys the address
 }
 
-// message is the one that the caller means by an id.
+// message returns the message with the given id in the caller's namespace.
 func (c *call) message(id string) capping.Message {
 	return capping.Message{Namespace: c.Namespace, ID: id}
 }
 
-// handler answers a call, or returns the error to answer with. It writes
-// nothing before it is sure to return nil.
+// handler answers a call, or returns the error to answer with. A handler writes nothing until it is certain to return
+// nil.
 type handler func(c *call) error
 
-// router finds the handler of a request. It is the only user of echo.
+// router finds the handler of a request. No other type uses echo.
 type router struct {
 	s    *Server
 	echo *echo.Echo
@@ -60,13 +60,13 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.echo.ServeHTTP(w, withWholeName(req))
 }
 
-// handle routes a method and path to h for clients with the scope. parameters are
-// those that the query may have.
+// handle routes a method and path to h for clients with the scope. The parameters are the query parameters that the
+// call accepts.
 func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) gate.Scope { return scope }, h, parameters...)
 }
 
-// handleLocal is handle, but callers through loopback need no scope.
+// handleLocal adds a route like handle, but callers on this machine need no scope.
 func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	r.route(method, path, func(req *http.Request) gate.Scope {
 		if arrivedLocally(req) {
@@ -76,8 +76,8 @@ func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	}, h)
 }
 
-// arrivedLocally reports whether the request came to a loopback address, and
-// means it: a page of elsewhere that a browser of this machine shows does not.
+// arrivedLocally reports whether the request came to a loopback address from a program on this machine. A request
+// that a browser sends for a page of another site does not count as local.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.IsLoopback() && gate.LocalHost(req.Host)
@@ -112,19 +112,19 @@ func (r *router) route(method, path string, scope func(*http.Request) gate.Scope
 	})
 }
 
-// What the calls about one segment or set, and about one message, begin with.
+// These paths begin the calls about one segment or set, and the calls about one message.
 const (
 	segmentsPath = "/v1/segments/"
 	messagesPath = "/v1/messages/"
 )
 
-// named reports whether the path is that of a call whose name may hold slashes.
+// named reports whether the path belongs to a call whose name may contain slashes.
 func named(path string) bool {
 	return strings.HasPrefix(path, segmentsPath) || strings.HasPrefix(path, messagesPath)
 }
 
-// wholeName is the name in the path of such a call, and what comes before and behind; "" in others. It
-// may hold slashes, as in /v1/segments/tz/Asia/Singapore/bitmap.
+// wholeName returns the name in a path such as /v1/segments/tz/Asia/Singapore/bitmap, with the parts of the path
+// before and after the name. The name may contain slashes. For other calls, wholeName returns "".
 func wholeName(method, path string) (before, name, behind string) {
 	if rest, ok := strings.CutPrefix(path, messagesPath); ok {
 		if method != http.MethodPost {
@@ -144,10 +144,10 @@ func wholeName(method, path string) (before, name, behind string) {
 	return segmentsPath, rest[:last], rest[last:]
 }
 
-// releasePath is what the path of a message's release ends with.
+// releasePath is the end of the path that releases a message.
 const releasePath = "/release"
 
-// withWholeName is a request in whose path such a name is one element.
+// withWholeName returns a request in whose path the name is escaped to a single element.
 func withWholeName(req *http.Request) *http.Request {
 	before, name, behind := wholeName(req.Method, req.URL.Path)
 	if name == "" {
@@ -159,13 +159,12 @@ func withWholeName(req *http.Request) *http.Request {
 	return &routed
 }
 
-// template is a path as the API's description writes it.
+// template returns a path in the notation of the API's description.
 func template(path string) string { return pathParameters.Replace(path) }
 
 var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":generation", "{generation}")
 
-// holderOf is whom the budgets count a call for: its client, or the address it
-// comes from where there are no keys.
+// holderOf returns the client for which the budgets count a call. Without API keys it returns the caller's address.
 func holderOf(c *call) string {
 	if c.Client != gate.OpenClient {
 		return c.Client
@@ -173,7 +172,7 @@ func holderOf(c *call) string {
 	return gate.AddressOf(c.r.RemoteAddr)
 }
 
-// serve answers a call, measures it and reports what went wrong.
+// serve answers a call, measures its duration and logs failures.
 func (r *router) serve(route string, c *call, h handler) {
 	start := time.Now()
 	status := http.StatusOK
@@ -203,8 +202,7 @@ func (r *router) serve(route string, c *call, h handler) {
 	}
 }
 
-// begin names the call in the answer's header and in its context, and begins its span,
-// where it is traced.
+// begin writes the call's id to the answer's header and to the context, and starts a span when the call is traced.
 func (r *router) begin(route string, c *call, at time.Time) {
 	id := trace.IDOf(c.r.Header, at)
 	c.w.Header()[trace.IDHeader] = []string{id}
@@ -226,7 +224,7 @@ func protect(h handler, c *call) (err error) {
 	return h(c)
 }
 
-// report logs what operators should know of: our faults, not the callers'.
+// report logs failures that the service caused. Mistakes of callers are not logged.
 func (r *router) report(route string, c *call, f *wire.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
@@ -237,7 +235,7 @@ func (r *router) report(route string, c *call, f *wire.Failure) {
 	}
 }
 
-// answerUnrouted answers what no route matched.
+// answerUnrouted answers a request that no route matched.
 func (r *router) answerUnrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
@@ -256,7 +254,7 @@ func noSuchPath(c *call) error {
 	return wire.NewFailure(api.CodeNotFound, "%s: the path does not exist", wire.Clip([]byte(c.r.URL.Path)))
 }
 
-// routeProfiles routes /debug/pprof.
+// routeProfiles adds the routes below /debug/pprof.
 func (r *router) routeProfiles() {
 	plain := func(h http.HandlerFunc) handler {
 		return func(c *call) error {
@@ -275,8 +273,8 @@ func (r *router) routeProfiles() {
 	})
 }
 
-// Beside is calls, with pages at path and below it: they are measured, called by the
-// same names and end with the service as calls do. What they answer is theirs.
+// Beside returns a handler for calls that also serves pages at the given path and below it. Pages share the metrics,
+// the check of host names and the shutdown with calls, but write their own answers.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)

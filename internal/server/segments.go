@@ -58,7 +58,7 @@ func (s *Server) lookup(c *call) error {
 	return nil
 }
 
-// lookupBytes is about what the answer takes.
+// lookupBytes returns the approximate size of the answer in bytes.
 func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	if r.Bitmap {
 		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users))
@@ -74,7 +74,7 @@ func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	return 1024 + int64(perUser)*int64(len(r.Users))
 }
 
-// The users of a page of members.
+// These constants bound the number of users in a page of members.
 const (
 	usualPage = 10_000
 	idBytes   = len("4294967295,")
@@ -102,7 +102,7 @@ func (s *Server) members(c *call) error {
 	return nil
 }
 
-// membersOf are those that the call is about, of a generation that is kept.
+// membersOf returns the members that the call asks for, in a generation that is pinned.
 func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	generation, err := s.finder.Pin.Pinned("generation", c.parameters["generation"])
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	return wire.MembersOf(generation, c.id)
 }
 
-// generationHeader names the generation of an answer that has no room for it.
+// generationHeader names the segments generation of an answer that has no field for it.
 const generationHeader = "X-Segments-Generation"
 
 // segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
@@ -153,8 +153,8 @@ func (s *Server) segmentBitmap(c *call) error {
 	return nil
 }
 
-// matches reports whether one of the tags of If-None-Match is that of the answer, by the weak
-// comparison of RFC 9110: proxies that compress mark tags as weak.
+// matches reports whether If-None-Match contains the tag of the answer. The comparison is the weak one of RFC 9110,
+// because proxies that compress mark tags as weak.
 func matches(headers []string, tag string) bool {
 	for given := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		given = strings.TrimSpace(given)
@@ -196,10 +196,10 @@ func (s *Server) generationChanges(c *call) error {
 	return writeJSON(c.w, wire.Changes(changes))
 }
 
-// comparingTime is for how many times the time of a call two generations may be read and compared.
+// comparingTime is the factor by which a comparison of two generations may take longer than another call.
 const comparingTime = 4
 
-// ofSource is what a caller is told when the segments' source could not answer.
+// ofSource converts an error of the segments source to a failure for the caller.
 func ofSource(ctx context.Context, err error) *wire.Failure {
 	message := "the location of the segments could not be read: the log shows the reason"
 	if ctx.Err() != nil {

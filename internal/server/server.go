@@ -23,7 +23,7 @@ import (
 	"capper/internal/trace"
 )
 
-// Server answers the API. It is safe for concurrent use.
+// Server answers the HTTP API. A Server is safe for concurrent use.
 type Server struct {
 	capper        *capping.Capper
 	journal       *journal.Journal
@@ -58,8 +58,8 @@ type Server struct {
 	adminSeparate bool
 }
 
-// New is a server that is not ready yet: SetReady says when it is. It reports
-// what is missing in cfg and every fault of cfg.Access.
+// New returns a server that reports "not ready" until SetReady is called. The error lists every missing field of cfg
+// and every fault of cfg.Access.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -92,9 +92,8 @@ func New(cfg Config) (*Server, error) {
 	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))
 }
 
-// SetAccess puts new keys and rates in force for the calls that begin from now
-// on. A faulty one is refused whole: the error lists every fault, and the one
-// before stays.
+// SetAccess replaces the API keys and rates for calls that begin from now on. Faulty rules change nothing, and the
+// error lists every fault.
 func (s *Server) SetAccess(rules gate.Rules) error {
 	ready, err := gate.New(rules)
 	if err != nil {
@@ -105,18 +104,18 @@ func (s *Server) SetAccess(rules gate.Rules) error {
 	return nil
 }
 
-// SetReady says whether /readyz asks for calls. Calls are answered either way.
+// SetReady sets whether /readyz reports ready. The server answers calls in either state.
 func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
 
-// BeginStop asks for no more calls: /readyz says so, and connections are closed
-// with the answers of calls that come all the same.
+// BeginStop prepares the shutdown: /readyz reports not ready, and the server closes each connection after its next
+// answer.
 func (s *Server) BeginStop() {
 	s.stopping.Store(true)
 	s.ready.Store(false)
 }
 
-// Public is the API, and with it /metrics and the admin calls unless they have
-// a listener of their own.
+// Public returns the handler of the API. It includes /metrics and the admin calls, unless those have their own
+// listener.
 func (s *Server) Public() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)
@@ -129,9 +128,8 @@ func (s *Server) Public() http.Handler {
 	return r
 }
 
-// Admin is the calls of operators, for a listener of their own. Metrics and
-// profiles are open to whoever reaches it through loopback; elsewhere they need
-// a key, like all the rest.
+// Admin returns the handler of the admin calls for a separate listener. Metrics and profiles need no key through a
+// loopback address; all other calls need a key.
 func (s *Server) Admin() http.Handler {
 	r := newRouter(s)
 	s.routeRemovals(r)
@@ -142,8 +140,8 @@ func (s *Server) Admin() http.Handler {
 	return r
 }
 
-// Inside is every call of the API, for the process itself to make: it must not be
-// served. gate.Inside says in a request's context for whom it is made.
+// Inside returns the handler of every API call for use within the process, such as by the console. It must not be
+// served on a listener. The function gate.Inside adds the key of the visitor to a request's context.
 func (s *Server) Inside() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)
@@ -152,13 +150,13 @@ func (s *Server) Inside() http.Handler {
 	return r
 }
 
-// Counted calls yield with what was counted since the start, as Metrics.Each does.
+// Counted calls yield with every count since the start of the process; see Metrics.Each.
 func (s *Server) Counted(yield func(what, of string, n float64)) { s.metrics.Each(yield) }
 
-// Limits is the policy in force, as GET /v1/limits tells it.
+// Limits returns the current policy in the form of GET /v1/limits.
 func (s *Server) Limits() *api.Policy { return wire.Policy(s.capper.Policy(), s.capper.Widening()) }
 
-// Access is who may call, as it is configured now.
+// Access returns the current API keys and rates.
 func (s *Server) Access() *gate.Control { return s.access.Load() }
 
 func (s *Server) routeCalls(r *router) {
@@ -208,21 +206,20 @@ func (s *Server) routeCommon(r *router) {
 	}
 }
 
-// Listen opens a TCP listener on host:port. An address that others than this
-// machine can reach is refused unless the server has API keys.
+// Listen opens a TCP listener on host:port. Without API keys, Listen refuses an address that other machines can
+// reach.
 func (s *Server) Listen(addr string) (net.Listener, error) {
 	return gate.Open(addr, s.access.Load().HasKeys())
 }
 
-// HTTPServer serves h, Public or Admin, with explicit time-outs and bounds of
-// headers and connections. tlsConfig is from gate.TLSConfig; nil: plain HTTP.
+// HTTPServer returns an HTTP server for the handler Public or Admin, with explicit time-outs and limits on headers
+// and connections. The argument tlsConfig comes from gate.TLSConfig; nil means plain HTTP.
 func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
 	return gate.HTTPServer(h, tlsConfig, s.bounds, s.listeners.Another(s.bounds.Connections), s.log)
 }
 
-// callContext bounds a call to the store. It does not end when the caller
-// goes: what has begun is finished, and the caller asks again with the same
-// message id.
+// callContext returns a context with the time limit of a store call. The context survives a disconnect of the caller,
+// so that a started call is completed. The caller can repeat the call with the same message id.
 func (s *Server) callContext(c *call, users int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(users))
 }

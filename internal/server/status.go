@@ -37,7 +37,7 @@ func (s *Server) status(c *call) error {
 	return writeJSON(c.w, answer)
 }
 
-// healthTimeout bounds what a probe waits for the store.
+// healthTimeout limits the time for which a probe waits for the store.
 const healthTimeout = time.Second
 
 func (s *Server) health(c *call) capping.Health {
@@ -60,7 +60,7 @@ func storeStatus(h capping.Health) api.StoreStatus {
 	return status
 }
 
-// readyGauge is 1 while readiness answers 200, for alerts.
+// readyGauge returns a gauge that is 1 while the readiness check answers 200.
 func (s *Server) readyGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_ready",
@@ -78,9 +78,8 @@ func (s *Server) readyGauge() prometheus.Collector {
 	})
 }
 
-// alive serves GET /healthz: the process answers, and can still be helped without
-// being ended. That the store is away is no reason to end a process that goes on by
-// itself when it is back. Why is for operators: anybody may ask here.
+// alive serves GET /healthz. The check fails only if a restart is needed. An outage of the store is no reason for a
+// restart, because the process recovers by itself. The answer gives no reason, because anybody may make this call.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
 		return wire.NewFailure(api.CodeUnavailable,
@@ -91,7 +90,7 @@ func (s *Server) alive(c *call) error {
 	return writeJSON(c.w, api.Probe{Status: "ok"})
 }
 
-// readiness serves GET /readyz: calls should be sent here.
+// readiness serves GET /readyz, which reports whether a load balancer should route calls to this instance.
 func (s *Server) readiness(c *call) error {
 	if !s.ready.Load() {
 		return notReady("the service is starting or stopping")
@@ -107,7 +106,7 @@ func (s *Server) readiness(c *call) error {
 	return writeJSON(c.w, api.Probe{Status: "ready"})
 }
 
-// missing are the sets that the policy needs and the generation in use lacks.
+// missing returns the sets that the policy needs and the current generation lacks.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
 func notReady(reason string) *wire.Failure {
@@ -125,8 +124,8 @@ func (s *Server) limits(c *call) error {
 	return writeJSON(c.w, s.Limits())
 }
 
-// backup serves POST /v1/backup: an archive of the store, while calls go on. What cannot be
-// ended well is cut off, which the archive's reader sees.
+// backup serves POST /v1/backup, which streams an archive of the store while other calls continue. When the archive
+// cannot be completed, the connection is cut, so that the reader of the archive notices.
 func (s *Server) backup(c *call) error {
 	store, ok := capping.As[capping.Archiver](s.capper.Store())
 	if !ok {
@@ -158,10 +157,10 @@ func (s *Server) backup(c *call) error {
 	panic(http.ErrAbortHandler)
 }
 
-// backupRetry is when a backup may be asked for again that could not be begun.
+// backupRetry is the time after which a caller may retry a backup that could not start.
 const backupRetry = 10 * time.Second
 
-// slowWriter writes a long answer to whoever takes some of it once a minute.
+// slowWriter writes a long answer to a client that reads at least some of it every minute.
 type slowWriter struct {
 	w        http.ResponseWriter
 	deadline *http.ResponseController
@@ -171,7 +170,7 @@ type slowWriter struct {
 
 const slowestPiece = time.Minute
 
-// Write writes a piece.
+// Write writes p and extends the deadline of the connection.
 func (s *slowWriter) Write(p []byte) (int, error) {
 	if s.written == 0 {
 		s.begin()

@@ -1,6 +1,3 @@
-// Package tracing says what the span of a request tells of it, by OpenTelemetry's semantic
-// conventions for HTTP servers. Neither the path nor the query is told: they hold users
-// and message ids. The route stands for them.
 package server
 
 import (
@@ -15,14 +12,15 @@ import (
 	"capper/internal/trace"
 )
 
-// unrouted is the route of requests that no route matched.
+// unrouted is the route label of requests that no route matched.
 const unrouted = "other"
 
-// untraced are routes that are asked all the time, by machines.
+// untraced lists the routes that machines call all the time, and that are therefore never traced.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
-// Begin is the context of the request with its id in it, and with a span where the tracer
-// records it. t may be nil.
+// beginSpan returns the request's context with the request id, and with a span when the tracer samples the request.
+// The span follows the OpenTelemetry conventions for HTTP servers. The span holds the route instead of path and
+// query, because those contain user and message ids. The tracer t may be nil.
 func beginSpan(t trace.Tracer, r *http.Request, route, id string, at time.Time) (context.Context, *trace.Span) {
 	if untraced[route] {
 		t = nil
@@ -67,7 +65,7 @@ func describe(span *trace.Span, r *http.Request, route, id string) {
 	}
 }
 
-// otherMethod stands for methods that HTTP does not know, which are a caller's text.
+// otherMethod replaces a method that HTTP does not define, because the caller can choose its text freely.
 const otherMethod = "_OTHER"
 
 func methodOf(r *http.Request) string {
@@ -79,8 +77,8 @@ func methodOf(r *http.Request) string {
 	return otherMethod
 }
 
-// Refused says that the request was refused. Of these, only what is the service's own fault
-// is one of the span.
+// spanRefused records on the span that the request was refused. The span gets an error status only for faults of the
+// service.
 func spanRefused(span *trace.Span, f *wire.Failure) {
 	if span == nil {
 		return
@@ -92,7 +90,7 @@ func spanRefused(span *trace.Span, f *wire.Failure) {
 	}
 }
 
-// Decided tells of the decisions of a call, in counts.
+// spanDecided records the counts of a call's decisions on the span.
 func spanDecided(span *trace.Span, d *capping.Decisions, sum *wire.Summary) {
 	span.Int("capper.users.requested", sum.Requested)
 	span.Int("capper.users.allowed", sum.Allowed)
@@ -102,7 +100,7 @@ func spanDecided(span *trace.Span, d *capping.Decisions, sum *wire.Summary) {
 	span.Text("capper.config_version", d.Policy.Version)
 }
 
-// End says how the request was answered, and when.
+// endSpan records the status of the answer and ends the span.
 func endSpan(span *trace.Span, status int, at time.Time) {
 	if span != nil {
 		span.Int("http.response.status_code", status)

@@ -14,27 +14,26 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Records is what the audit holds; see archive.Archive.
+// AuditRecords reads the records of the audit; see archive.Archive.
 type AuditRecords interface {
 	Records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error]
 }
 
-// Reader answers. It is safe for concurrent use.
+// auditReader answers questions about the past from the audit. An auditReader is safe for concurrent use.
 type auditReader struct {
 	Records AuditRecords // nil: there is no audit
 	Policy  func() *capping.Policy
 }
 
-// The bounds of what is told of a user.
+// These constants bound the size of an answer about a user.
 const (
 	mostDecisions = 1000
 	mostFaults    = 5
 	step          = 24 * time.Hour // of the audit is read at a time, from now backwards
 )
 
-// User is what was decided of a user since then, as of now. It ends with its context, and
-// tells what it found until then. To a caller with a namespace it does not tell which clients
-// and keys of others asked.
+// User returns the decisions about a user within a period. When the context ends, User returns the decisions found so
+// far. A caller with a namespace does not see which clients and keys of other namespaces made calls.
 func (r *auditReader) User(
 	ctx context.Context, namespace string, user capping.UserID, since, now time.Time,
 ) (*api.Decisions, error) {
@@ -79,7 +78,7 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 	return told, nil
 }
 
-// span reads the records of a time. Files that cannot be read go into the faults.
+// span reads the audit records of a period. Unreadable files are listed in the answer's faults.
 func (r *auditReader) span(
 	ctx context.Context,
 	told *api.Decisions,
@@ -100,7 +99,7 @@ func (r *auditReader) span(
 	return found, ctx.Err()
 }
 
-// tolerable reports whether the error is of one file, and others can be read.
+// tolerable reports whether an error concerns a single file, so that other files can still be read.
 func tolerable(err error) bool {
 	var file *archive.FileError
 	return errors.As(err, &file)
@@ -122,8 +121,7 @@ func (r *auditReader) decision(record *audit.Record, group *audit.Group) api.Dec
 	}
 }
 
-// channelName is the channel as the configuration calls it now; "" for none and for one
-// that it does not have any more.
+// channelName returns the current configured name of the channel, or "" for no channel and for a removed channel.
 func (r *auditReader) channelName(channel capping.Channel) string {
 	for name, number := range r.Policy().Channels {
 		if number == channel {
@@ -133,7 +131,7 @@ func (r *auditReader) channelName(channel capping.Channel) string {
 	return ""
 }
 
-// noAudit is what a caller is told where nothing is recorded.
+// noAudit returns the failure of a call that needs the audit when no audit is configured.
 func noAudit() error {
 	return wire.NewFailure(
 		api.CodeConflict,
@@ -141,7 +139,7 @@ func noAudit() error {
 	)
 }
 
-// unreadable is what a caller is told when the audit's place does not answer.
+// unreadable returns the failure of a call when the audit's storage does not answer.
 func unreadable(err error) error {
 	f := wire.NewFailure(api.CodeUnavailable, "the audit could not be read: the log of the service shows the reason")
 	f.Cause = err

@@ -9,7 +9,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// userID reads the id of a path: digits, without leading zeros.
+// userID parses a user id in a path: digits without leading zeros.
 func userID(text string) (capping.UserID, error) {
 	if id, ok := wire.UserID(text); ok {
 		return id, nil
@@ -102,5 +102,5 @@ func (s *Server) decidedUsers(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// readingTime is for how many times the time of a call the audit is read for a message.
+// readingTime is the factor by which reading the audit for a message may take longer than another call.
 const readingTime = 2

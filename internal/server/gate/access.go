@@ -17,7 +17,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Control applies Rules. It is safe for concurrent use.
+// Control applies the Rules to calls. A Control is safe for concurrent use.
 type Control struct {
 	rules Rules
 	byID  map[string]*liveKey
@@ -28,7 +28,7 @@ type liveKey struct {
 	sum [sha256.Size]byte
 }
 
-// New is a Control of the rules. It reports every fault.
+// New returns a Control for the rules. The error lists every fault of the rules.
 func New(rules Rules) (*Control, error) {
 	var faults []error
 	for _, fault := range rules.faults() {
@@ -54,10 +54,10 @@ func New(rules Rules) (*Control, error) {
 	return c, nil
 }
 
-// HasKeys reports whether calls need a key.
+// HasKeys reports whether calls need an API key.
 func (c *Control) HasKeys() bool { return len(c.byID) > 0 }
 
-// RateOf is the client's rate; zero: unlimited.
+// RateOf returns the client's rate; a zero rate means unlimited.
 func (c *Control) RateOf(client string) capping.Rate {
 	if rate, ok := c.rules.Rates[client]; ok {
 		return rate
@@ -65,13 +65,13 @@ func (c *Control) RateOf(client string) capping.Rate {
 	return c.rules.Rate
 }
 
-// Clients are all clients, each once.
+// Clients returns the names of all clients, each once.
 func (c *Control) Clients() []string {
 	return c.ClientsWith(ScopeFilter, ScopeRead, ScopeAdmin)
 }
 
-// ClientsWith are the clients that may make calls of one of the scopes, each
-// once. Without keys that is OpenClient.
+// ClientsWith returns the clients that have a key with one of the scopes, each once. Without configured keys it
+// returns OpenClient.
 func (c *Control) ClientsWith(scopes ...Scope) (clients []string) {
 	if !c.HasKeys() {
 		return []string{OpenClient}
@@ -85,17 +85,17 @@ func (c *Control) ClientsWith(scopes ...Scope) (clients []string) {
 	return clients
 }
 
-// OpenClient is the client of all calls where no keys are configured.
+// OpenClient is the client name of all calls when no keys are configured.
 const OpenClient = "anonymous"
 
-// Caller is who a call comes from.
+// Caller identifies the client and the key of a call.
 type Caller struct {
 	Client    string
 	Namespace string // of the key; "": none
 	Key       string // its id; "" without keys
 }
 
-// Caller is who sends the Authorization header, which must have the scope.
+// Caller returns the caller that the Authorization header identifies. The caller's key must have the scope.
 func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	if !c.HasKeys() || scope == ScopeNone {
 		return Caller{Client: OpenClient}, nil
@@ -121,18 +121,17 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	return key.with(scope)
 }
 
-// inside marks a context as that of a call that the process makes by itself.
+// inside marks the context of a call that the process itself makes for a visitor.
 type inside struct{}
 
-// Inside is the context of a call that the process makes by itself, for whoever has
-// shown the key of that id; "": where there are no keys. No request of a network has one.
+// Inside returns the context of a call that the process itself makes for a visitor with the given key id. The id is
+// "" when no keys are configured. A request from the network never has such a context.
 func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
 
-// CallerOf is who makes the request, which must have the scope: whoever the process
-// itself makes it for, with the scopes that the key has now, or else the sender of its
-// Authorization header.
+// CallerOf returns the caller of the request, who must have the scope. For a call of the process itself, this is the
+// visitor with the key's current scopes; otherwise it is the sender of the Authorization header.
 func (c *Control) CallerOf(r *http.Request, scope Scope) (Caller, error) {
 	if !c.HasKeys() || scope == ScopeNone {
 		return Caller{Client: OpenClient}, nil
@@ -148,8 +147,8 @@ func (c *Control) CallerOf(r *http.Request, scope Scope) (Caller, error) {
 	return key.with(scope)
 }
 
-// Seal is a secret for each key by its id, for one purpose: it changes with the key
-// and is the same at every instance that has it.
+// Seal derives a secret from each key for one purpose, indexed by key id. The secret changes with its key, and every
+// instance with the same key derives the same secret.
 func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	secrets := make(map[string][sha256.Size]byte, len(c.byID))
 	for id, key := range c.byID {
@@ -160,13 +159,13 @@ func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	return secrets
 }
 
-// May reports whether the key of that id has the scope; without keys everybody has.
+// May reports whether the key with the given id has the scope. Without configured keys, May always returns true.
 func (c *Control) May(id string, scope Scope) bool {
 	key := c.byID[id]
 	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
 }
 
-// with is the caller that the key makes, if it has the scope.
+// with returns the caller for a key, if the key has the scope.
 func (k *liveKey) with(scope Scope) (caller Caller, err error) {
 	if !slices.Contains(k.Scopes, scope) {
 		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %q, which this call requires", k.ID,
@@ -175,8 +174,8 @@ func (k *liveKey) with(scope Scope) (caller Caller, err error) {
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
-// known names, of a key that was refused, what is in the configuration: what a
-// caller made up, or sent by mistake, is not for logs.
+// known returns the configured names of a refused key. Logs must not contain text that a caller made up or sent by
+// mistake.
 func known(key *liveKey) Caller {
 	if key == nil {
 		return Caller{}

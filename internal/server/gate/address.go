@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Open opens a TCP listener on host:port. An address that others than this
-// machine can reach is refused unless calls need keys.
+// Open opens a TCP listener on host:port. When calls need no keys, Open refuses an address that other machines can
+// reach.
 func Open(addr string, hasKeys bool) (net.Listener, error) {
 	if err := checkAddr(addr, hasKeys); err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func checkAddr(addr string, hasKeys bool) error {
 	return nil
 }
 
-// IsLoopback reports whether a listener on host:port is reachable from this
-// machine only. Host names other than localhost are not: they may change.
+// IsLoopback reports whether only this machine can reach a listener on host:port. Host names other than localhost do
+// not count as loopback, because their addresses may change.
 func IsLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

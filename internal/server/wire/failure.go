@@ -50,8 +50,8 @@ func Overloaded(what string) *Failure {
 	return NewFailure(api.CodeOverloaded, "%s: try again", what)
 }
 
-// StoreFailure returns the failure of a call that the store could not answer. If the context still has time left, the
-// failure says that an immediate retry may not help.
+// StoreFailure returns the failure of a call that the store could not answer. When the context has ended, the message
+// suggests a retry; otherwise it points to /v1/status.
 func StoreFailure(ctx context.Context, err error) *Failure {
 	message := "the store could not answer: /v1/status shows the reason"
 	if ctx.Err() != nil {

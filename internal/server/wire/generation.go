@@ -42,7 +42,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
-// Pinned is Generation, and keeps the one in use, too.
+// Pinned returns the generation with the given name like Generation does, and pins the current generation too.
 func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	s, err := p.Generation(field, name)
 	if err == nil && name == "" {
@@ -51,12 +51,12 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// clipped is the text of an error about a caller's name of any length.
+// clipped returns the text of an error about a name that a caller sent, shortened to a bounded length.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }
 
-// List is what a generation has.
+// SegmentList returns the segments and sets of a generation.
 func SegmentList(s *segments.Snapshot) *api.Segments {
 	list := &api.Segments{Generation: s.Generation(), CreatedAt: s.CreatedAt(), Segments: []api.SegmentInfo{}}
 	for kind, sizes := range map[string][]segments.SegmentSize{api.KindSegment: s.Segments(), api.KindSet: s.Sets()} {
@@ -69,7 +69,7 @@ func SegmentList(s *segments.Snapshot) *api.Segments {
 	return list
 }
 
-// meant says which of the names was probably meant.
+// meant returns a hint with the existing name that is most similar to the given one.
 func meant(name string, names []string) string {
 	if nearest := audience.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("; the nearest is %q", nearest)

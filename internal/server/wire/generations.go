@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Generations is a list of generations as callers see it.
+// Generations converts a list of generations to the API's form.
 func Generations(inUse string, list []publish.Listing, more bool) *api.Generations {
 	told := &api.Generations{InUse: inUse, Generations: []api.GenerationInfo{}, More: more}
 	for i := range list {
@@ -46,7 +46,7 @@ func orZero(t *time.Time) time.Time {
 	return *t
 }
 
-// Changes is what changed between two generations as callers see it.
+// Changes converts the differences between two generations to the API's form.
 func Changes(c *publish.Changes) *api.GenerationChanges {
 	told := &api.GenerationChanges{
 		From: c.From.Generation, To: c.To.Generation, Exact: c.Exact, Segments: changes(c.Segments),

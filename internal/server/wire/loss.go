@@ -4,7 +4,7 @@ import (
 	"capper/client/api"
 )
 
-// Accept reads the reason of an acceptance strictly.
+// DecodeAccept strictly decodes the operator's reason for accepting a loss of data.
 func DecodeAccept(body []byte, bounds Bounds) (reason string, err error) {
 	d := newDecoder(body, bounds)
 	err = d.document(func(name string) (err error) {

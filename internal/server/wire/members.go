@@ -9,7 +9,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Members is who is in a segment, by precedence, or in a set.
+// Members holds the members of a set, or of a segment after precedence has been applied.
 type Members struct {
 	name     string
 	snapshot *segments.Snapshot
@@ -17,7 +17,7 @@ type Members struct {
 	code     uint8          // of a segment
 }
 
-// MembersOf are the members of a segment or set of a generation.
+// MembersOf returns the members of a segment or set in a generation.
 func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 	if set := s.Set(name); set != nil {
 		return &Members{name: name, snapshot: s, set: set}, nil
@@ -32,10 +32,10 @@ func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 		s.Generation(), Clip([]byte(name)), meant(name, append(names, setsOf(s)...)))
 }
 
-// Generation names the generation.
+// Generation returns the name of the generation.
 func (m *Members) Generation() string { return m.snapshot.Generation() }
 
-// blocks is one more than the key of the last block with a member.
+// blocks returns one more than the key of the last block that has a member.
 func (m *Members) blocks() int {
 	if m.set != nil {
 		return m.set.Blocks()
@@ -43,7 +43,7 @@ func (m *Members) blocks() int {
 	return m.snapshot.Codes().Blocks()
 }
 
-// load makes w the members of a block; any is false where there are none.
+// load stores the members of a block in w, and returns false when the block has no members.
 func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	var extent bitmap.Extent
 	if m.set != nil {
@@ -57,7 +57,7 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// Page is up to n members from the id first on.
+// Page returns up to n members whose ids are first or greater.
 func (m *Members) Page(first uint64, n int) *api.Members {
 	ids := []uint32{}
 	var w bitmap.Words
@@ -78,7 +78,8 @@ func (m *Members) Page(first uint64, n int) *api.Members {
 	return page
 }
 
-// Bitmap is all members. That of a segment is worked out, on all cores, when it is the holder's turn.
+// Bitmap returns all members. The members of a segment are computed on all cores, after the holder has waited for its
+// turn.
 func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap.Bitmap, error) {
 	if m.set != nil {
 		return m.set, nil
@@ -101,7 +102,7 @@ func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap
 	return bitmap.Join(blocks), nil
 }
 
-// MostBytes is about the memory that Bitmap takes beside that of the generation.
+// MostBytes returns the approximate memory that Bitmap needs in addition to the generation, in bytes.
 func (m *Members) MostBytes() int64 {
 	if m.set != nil {
 		return 1024

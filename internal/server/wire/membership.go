@@ -8,7 +8,7 @@ import (
 	"capper/internal/segments"
 )
 
-// membership is what users are in.
+// membership holds the segment and the sets of each requested user.
 type membership struct {
 	Generation string
 	Names      []string // the generation's segments
@@ -18,11 +18,11 @@ type membership struct {
 	In         []uint64 // by user, a bit for each of Sets; nil: no sets were asked for
 }
 
-// piece is how many users are looked up in one set after the other, so that they stay
-// in the processor's cache.
+// piece is the number of users that are looked up in all sets before the next users follow, so that the users stay in
+// the processor's cache.
 const piece = 8192
 
-// MembershipOf looks users up in the segments of a generation, and in those of its sets.
+// MembershipOf looks up the segment and the sets of each user in a generation.
 func MembershipOf(s *segments.Snapshot, users []uint32, sets []string) (*membership, error) {
 	bitmaps, err := bitmapsOf(s, sets)
 	if err != nil {

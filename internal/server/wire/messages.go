@@ -6,7 +6,7 @@ import (
 	"capper/internal/messages"
 )
 
-// AddAnswers adds what the call's caller was told, as campaigns count it.
+// AddAnswers adds the decisions of a call to the counts of its message.
 func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at capping.Instant) {
 	to.AddCall(at, d.Policy.Version)
 	to.Asked += int64(s.Requested)
@@ -52,7 +52,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 	(*to)[name] += int64(users)
 }
 
-// Message is a campaign as callers see it.
+// Message converts the counts of a message to the API's form.
 func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	told := api.Message{
 		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Channel: policy.ChannelName(c.Channel),

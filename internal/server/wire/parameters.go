@@ -8,8 +8,7 @@ import (
 	"capper/client/api"
 )
 
-// Parameters are those of a call's query, by name: each of the known ones at most
-// once, and not empty.
+// DecodeParameters decodes a query string. Each parameter must be known, may occur once and must not be empty.
 func DecodeParameters(query string, known []string) (map[string]string, error) {
 	if query == "" {
 		return nil, nil
@@ -40,8 +39,8 @@ func DecodeParameters(query string, known []string) (map[string]string, error) {
 	return parameters, nil
 }
 
-// PageOf are the parameters after and max of a page: the ids from first on, at most so
-// many. Left out, a page begins with the first id and has usual ids, or most where that is less.
+// PageOf decodes the query parameters after and max of a page. It returns the first id of the page and the number of
+// ids. The default is the first id and the usual number, but never more than the maximum.
 func PageOf(parameters map[string]string, usual, most int) (first uint64, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Policy is a policy as callers see it; widening is how much longer rolling windows are.
+// Policy converts a policy to the API's form. The widening is the extra length of rolling windows.
 func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
 	told := &api.Policy{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),
@@ -37,7 +37,7 @@ func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppressi
 	return api.Suppression{Set: s.Set, Channels: channelNames(s.Channels, policy), EvenExempt: s.EvenExempt}
 }
 
-// holdoutOf is the policy's holdout; nil: it has none.
+// holdoutOf returns the policy's holdout, or nil when there is none.
 func holdoutOf(policy *capping.Policy) *api.Holdout {
 	h := policy.Holdout
 	if h == nil {
@@ -57,7 +57,7 @@ func quietOf(q *capping.Quiet, policy *capping.Policy) api.Quiet {
 	}
 }
 
-// userZone is what stands for a time zone where it is the user's own.
+// userZone is the text that stands for the user's own time zone.
 const userZone = "user"
 
 func channelNames(set capping.ChannelSet, policy *capping.Policy) (names []string) {

@@ -10,13 +10,13 @@ import (
 	"capper/internal/share"
 )
 
-// maxText is the most bytes of a cursor and of the name of a generation.
+// maxText is the maximum length in bytes of a cursor and of a generation's name.
 const maxText = 1024
 
-// queryFields are the fields of api.AudienceQuery, the first of which the others go with.
+// queryFields lists the fields of api.AudienceQuery. The other fields are only valid together with the first one.
 var queryFields = []string{"audience", "sample", "part", "max_users", "cursor", "generation"}
 
-// query reads a field of api.AudienceQuery; known is false where it is none.
+// query decodes a field of api.AudienceQuery, and returns false for any other field.
 func (d *decoder) query(name string) (known bool, err error) {
 	q := &d.asked
 	switch name {
@@ -41,7 +41,7 @@ func (d *decoder) query(name string) (known bool, err error) {
 	return true, err
 }
 
-// expression reads the text of an expression, whose syntax is left to the caller.
+// expression decodes the text of an audience expression. The caller checks the syntax.
 func (d *decoder) expression() (string, error) {
 	const field = "audience"
 	if other := d.otherUsers(field); other != "" {
@@ -110,7 +110,8 @@ func (d *decoder) part() (*api.Part, error) {
 	return p, err
 }
 
-// object reads an object that may have the members, which member consumes, and says which it has.
+// object decodes a JSON object with the given members and returns the members that were present. The function member
+// must consume each value.
 func (d *decoder) object(
 	field string, members []string, member func(name, field string) error,
 ) (given map[string]bool, err error) {
@@ -134,7 +135,7 @@ func (d *decoder) object(
 	})
 }
 
-// whole reads a number without fraction.
+// whole decodes a whole number between least and most.
 func (d *decoder) whole(field string, least, most int) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)
@@ -145,10 +146,10 @@ func (d *decoder) whole(field string, least, most int) (int, error) {
 	return int(n), nil
 }
 
-// jsonNumber is a number as JSON writes it, at the beginning of a text.
+// jsonNumber matches a JSON number at the beginning of a text.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-// The bounds of percentages, as errors say them.
+// Error messages show these bounds of percentages.
 const (
 	above0 = "above 0 and at most 100"
 	from0  = "from 0 and below 100"
@@ -169,7 +170,7 @@ func (d *decoder) percent(field, bounds string) (float64, error) {
 	return percent, nil
 }
 
-// otherUsers is a field that says who the call is about, too; "": none was seen.
+// otherUsers returns the name of a second field that gives the users of the call, or "" when there is none.
 func (d *decoder) otherUsers(name string) string {
 	for _, other := range []string{"user_ids", "users_bitmap", "audience"} {
 		if other != name && d.seen[other] {

@@ -12,16 +12,16 @@ import (
 	"capper/internal/capping"
 )
 
-// rfc3339 is the form of a time; the time package takes others too, such as
-// hours of one digit.
+// rfc3339 matches a time in the strict form of RFC 3339. The time package also accepts other forms, such as hours
+// with one digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// forecastGrace is how far in the past the field at may be and still mean now:
-// callers write whole seconds, take time to call, and have clocks of their own.
+// forecastGrace is the age up to which the field at still counts as now. Callers send whole seconds, need time for
+// the call, and have clocks that differ.
 const forecastGrace = time.Minute
 
-// ForecastAt is the instant of the field at; 0, which is now, when it was not
-// given or is no later than now.
+// ForecastAt converts the field at to an instant. The result is 0, which means now, when the field is absent or not
+// later than now.
 func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	if at == "" {
 		return 0, nil
@@ -29,7 +29,7 @@ func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	return forecastAt("at", at, now)
 }
 
-// forecastAt is the instant of a field; 0 when it is no later than now.
+// forecastAt converts a field to an instant. The result is 0, which means now, when the time is not later than now.
 func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil || !rfc3339.MatchString(at) {
@@ -50,7 +50,7 @@ func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	return instant, nil
 }
 
-// ChannelOf is the number of the request's channel in the policy.
+// ChannelOf returns the number of the named channel in the policy.
 func ChannelOf(name string, policy *capping.Policy) (capping.Channel, error) {
 	if name == "" {
 		return 0, nil
@@ -67,8 +67,8 @@ func channelsOf(policy *capping.Policy) string {
 	return strings.Join(slices.Sorted(maps.Keys(policy.Channels)), ", ")
 }
 
-// SendChannel is the channel of a send that the request decides or records: it must be named where the
-// policy requires that.
+// SendChannel returns the channel of a send that the request decides or records. The request must name a channel when
+// the policy requires channels.
 func SendChannel(name string, policy *capping.Policy) (capping.Channel, error) {
 	if err := needsChannel(name, "channel", policy); err != nil {
 		return 0, err
@@ -84,7 +84,7 @@ func needsChannel(name, field string, policy *capping.Policy) error {
 		channelsOf(policy))
 }
 
-// SendsHaveChannels reports the first imported send without a channel where the policy requires one.
+// SendsHaveChannels returns an error for the first imported send without a channel when the policy requires channels.
 func (r *ImportRequest) SendsHaveChannels(policy *capping.Policy) error {
 	for i := range r.Sends {
 		if err := needsChannel(r.Channels[r.Sends[i].Channel], fmt.Sprintf("sends[%d].channel", i),

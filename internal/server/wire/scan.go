@@ -10,8 +10,8 @@ import (
 	"capper/client/api"
 )
 
-// scanner reads one JSON document (RFC 8259) strictly, in one pass. Its errors
-// are failures that name the field, or the byte where the text is no JSON.
+// scanner parses one JSON document (RFC 8259) strictly, in one pass. Its errors are failures that name the field.
+// Errors about invalid JSON name the byte position.
 type scanner struct {
 	data []byte
 	pos  int
@@ -28,7 +28,7 @@ func (s *scanner) skipSpace() {
 	}
 }
 
-// peek is the next byte that is no space; 0 at the end.
+// peek returns the next byte that is not white space, or 0 at the end.
 func (s *scanner) peek() byte {
 	s.skipSpace()
 	if s.pos < len(s.data) {
@@ -45,7 +45,7 @@ func (s *scanner) accept(c byte) bool {
 	return true
 }
 
-// syntax is the failure of a document that is not JSON at the current byte.
+// syntax returns the failure of a document that is invalid JSON at the current byte.
 func (s *scanner) syntax(expected string) *Failure {
 	if s.pos >= len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is not valid JSON: it ends at byte %d, where %s is "+
@@ -56,8 +56,8 @@ func (s *scanner) syntax(expected string) *Failure {
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
-// document reads an object and calls field at each member's value, which field
-// must consume. Nothing may follow the object.
+// document parses an object and calls field at the value of each member, which field must consume. Nothing may follow
+// the object.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
@@ -101,7 +101,7 @@ func (s *scanner) members(field func(name string) error) error {
 	}
 }
 
-// boolean reads true or false.
+// boolean parses true or false.
 func (s *scanner) boolean(field string) (bool, error) {
 	s.skipSpace()
 	rest := s.data[s.pos:]
@@ -116,7 +116,7 @@ func (s *scanner) boolean(field string) (bool, error) {
 	return false, Invalid(field, "%s is neither true nor false", s.value())
 }
 
-// str reads a string. The result may alias the document.
+// str parses a string. The result may share memory with the document.
 func (s *scanner) str(field string) ([]byte, error) {
 	if s.peek() != '"' {
 		return nil, Invalid(field, "%s is not a string", s.value())
@@ -131,7 +131,7 @@ func (s *scanner) str(field string) ([]byte, error) {
 	return text, nil
 }
 
-// text reads the string literal at the current byte, a quote.
+// text parses the string literal that begins at the current byte.
 func (s *scanner) text(field string) ([]byte, error) {
 	start := s.pos + 1
 	end := bytes.IndexByte(s.data[start:], '"')
@@ -154,7 +154,7 @@ func (s *scanner) text(field string) ([]byte, error) {
 	return raw, nil
 }
 
-// escaped reads the rest of a string literal that holds escapes.
+// escaped parses the rest of a string literal that contains escapes.
 func (s *scanner) escaped(field string) ([]byte, error) {
 	var text []byte
 	for s.pos < len(s.data) {
@@ -181,8 +181,8 @@ func (s *scanner) escaped(field string) ([]byte, error) {
 
 var escapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape reads one escape, two for a character beyond the basic plane. Half of
-// such a pair is not valid: it is no character.
+// escape parses one escape, or two escapes for a character beyond the basic plane. Half of a surrogate pair is
+// invalid.
 func (s *scanner) escape() (rune, bool) {
 	rest := s.data[s.pos:]
 	if len(rest) < 2 {
@@ -208,7 +208,7 @@ func (s *scanner) escape() (rune, bool) {
 	return r, true
 }
 
-// unit is the UTF-16 code unit of an escape \u and four hex digits.
+// unit returns the UTF-16 code unit of an escape \u with four hex digits.
 func unit(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -227,7 +227,7 @@ func unit(b []byte) (rune, bool) {
 	return v, true
 }
 
-// value shows what stands at the current byte, for messages.
+// value returns the text at the current byte for an error message.
 func (s *scanner) value() string {
 	switch s.peek() {
 	case 0:
@@ -248,7 +248,7 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids reads an array of user ids and appends them to dst, at most limit.
+// ids parses an array of user ids and appends at most limit ids to dst.
 func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
@@ -280,14 +280,14 @@ func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 	}
 }
 
-// UserID reads a user id: digits, without leading zeros.
+// UserID parses a user id: digits without leading zeros.
 func UserID(text string) (uint32, bool) {
 	id, end := number([]byte(text), 0)
 	return id, end == len(text) && text != ""
 }
 
-// number reads the user id at pos and returns where it ends, -1 when there is
-// none: digits without a leading zero, at most 4294967295.
+// number parses the user id at pos and returns its end position, or -1 when there is no valid id. A valid id has
+// digits without a leading zero and is at most 4294967295.
 func number(data []byte, pos int) (id uint32, end int) {
 	v, i := uint64(0), pos
 	for ; i < len(data); i++ {

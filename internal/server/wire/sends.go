@@ -16,7 +16,7 @@ type ImportRequest struct {
 	Channels []string // the same
 }
 
-// importedSend is one of its sends.
+// importedSend is one send of an import.
 type importedSend struct {
 	User    capping.UserID
 	At      capping.Instant // may be before 2024
@@ -24,7 +24,7 @@ type importedSend struct {
 	Channel int             // its place in Channels
 }
 
-// names are different names by their places.
+// names collects distinct names and numbers them.
 type names struct {
 	all    []string
 	places map[string]int
@@ -42,7 +42,7 @@ func (n *names) place(name []byte) int {
 	return place
 }
 
-// importDecoder reads sends.
+// importDecoder decodes the sends of an import.
 type importDecoder struct {
 	*decoder
 	latest             capping.Instant
@@ -55,9 +55,9 @@ const (
 	shortestSend = 40 // of JSON
 )
 
-// Import reads a body strictly. No send is later than latest; those that are younger than now are of now, but
-// for those without a message id, which nothing but their time tells apart: they are refused.
-// Whether its channels are configured is for the caller to check.
+// DecodeImport strictly decodes the body of POST /v1/sends. Sends later than latest are rejected. A send between now
+// and latest gets the time now, but without a message id it is rejected, because only its time identifies it. The
+// caller checks whether the channels are configured.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}
@@ -104,7 +104,7 @@ func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportReq
 	return &ImportRequest{d.sends, d.messages.all, d.channels.all}, nil
 }
 
-// array reads the sends.
+// array decodes the array of sends.
 func (d *importDecoder) array() error {
 	const field = "sends"
 	if !d.accept('[') {
@@ -136,7 +136,7 @@ func (d *importDecoder) array() error {
 	}
 }
 
-// path names a field of the send that is being read.
+// path returns the JSON path of a field in the current send.
 func (d *importDecoder) path(name string) string {
 	path := "sends[" + strconv.Itoa(len(d.sends)) + "]"
 	if name != "" {
@@ -145,7 +145,7 @@ func (d *importDecoder) path(name string) string {
 	return path
 }
 
-// The fields of a send, a bit each.
+// Each field of a send has a bit.
 const (
 	sendUser = 1 << iota
 	sendAt
@@ -153,7 +153,7 @@ const (
 	sendMessage
 )
 
-// send reads one send. What it costs is a few comparisons a field: paths are made for errors only.
+// send decodes one send. A field costs only a few comparisons, and paths are built for errors only.
 func (d *importDecoder) send() (send importedSend, err error) {
 	if !d.accept('{') {
 		return send, Invalid(d.path(""), "%s is not an object", d.value())
@@ -217,7 +217,7 @@ func (d *importDecoder) user() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain reads a string without escapes where there is one, and else is of any value that is not one.
+// plain decodes a string without escapes, or falls back to the decoder for any other value.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)
@@ -254,7 +254,7 @@ func (d *importDecoder) channelOf(field string) (int, error) {
 	return d.channels.place(name), nil
 }
 
-// sentAt reads the time of a send.
+// sentAt decodes the time of a send.
 func (d *importDecoder) sentAt() (capping.Instant, error) {
 	text, err := d.plain("", "at")
 	if err != nil {
@@ -273,8 +273,8 @@ func (d *importDecoder) sentAt() (capping.Instant, error) {
 	return instant, nil
 }
 
-// looksRFC3339 is what the regular expression rfc3339 says of a text that the time package
-// takes, and cheaper: its numbers have all their digits, and a fraction follows a point.
+// looksRFC3339 checks, faster than the regular expression rfc3339, a text that the time package has accepted. It
+// requires that all numbers have all their digits and that a point comes before the fraction.
 func looksRFC3339(text []byte) bool {
 	const form = "2006-01-02T15:04:05"
 	if len(text) < len(form)+1 {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// SegmentName is the name of a segment as callers see it.
+// SegmentName returns the name of a segment in the form that callers see.
 func SegmentName(segment string) string {
 	if segment == "" {
 		return api.NoSegment
@@ -17,7 +17,7 @@ func SegmentName(segment string) string {
 	return segment
 }
 
-// Counts are users by what was decided of them.
+// Counts holds the number of users for each outcome.
 type Counts struct {
 	Requested   int
 	Allowed     int // Replayed included
@@ -34,21 +34,20 @@ func (c *Counts) add(more *Counts) {
 	c.Unavailable += more.Unavailable
 }
 
-// denialCount counts the users of one segment whom one thing denied.
+// denialCount counts the users of one segment that one rule denied.
 type denialCount struct {
 	limit string // as callers see it; "": it denied nobody
 	set   string // of those suppressed
 	users int
 }
 
-// reasons is how many values a capping.Reason has.
+// reasons is the number of values of capping.Reason.
 const reasons = int(capping.ByQuiet) + 1
 
-// denialCounts counts denials by reason, and by what of that reason: the rule, the
-// suppression, the quiet hours.
+// denialCounts holds counts of denials by reason, and within a reason by rule, suppression or quiet hours.
 type denialCounts [reasons][]denialCount
 
-// shadowCount counts the users of one segment whom one shadow limit would have denied.
+// shadowCount counts the users of one segment that one shadow limit would have denied.
 type shadowCount struct {
 	limit string // "": it would have denied nobody
 	users int
@@ -62,7 +61,7 @@ type Summary struct {
 	shadows [][]shadowCount // by segment code and rule; nil: there are none
 }
 
-// Summarize counts the decisions, in one pass.
+// Summarize counts the decisions in one pass.
 func Summarize(d *capping.Decisions) *Summary {
 	s := &Summary{byCode: make([]Counts, len(d.Names)+1), denials: make([]denialCounts, len(d.Names)+1)}
 	for i := range d.Verdicts {
@@ -95,7 +94,7 @@ func Summarize(d *capping.Decisions) *Summary {
 	return s
 }
 
-// deny counts the first user whom something denies.
+// deny counts the first user that a rule denies.
 func (s *Summary) deny(d *capping.Decisions, i int) {
 	v := &d.Verdicts[i]
 	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
@@ -120,8 +119,7 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Each calls yield with the users of each outcome, each once: those replayed
-// are not among the allowed.
+// Each calls yield once for each outcome with its number of users. Replayed users are not counted again as allowed.
 func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
 	yield(capping.Replayed.String(), c.Replayed)
@@ -129,9 +127,8 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Unavailable.String(), c.Unavailable)
 }
 
-// EachSegment calls yield with the users of each outcome of each segment; those
-// denied by the name of their limit, which is "" with other outcomes. names are
-// those of the decisions.
+// EachSegment calls yield with the number of users for each outcome of each segment. Denied users are split by the
+// name of their limit, which is "" for other outcomes. The names are those of the decisions.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment
@@ -153,7 +150,7 @@ func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit
 	}
 }
 
-// EachSet calls yield with the users of each set whom it denied.
+// EachSet calls yield with the number of users that each set denied.
 func (s *Summary) EachSet(yield func(set string, users int)) {
 	for code := range s.denials {
 		for _, row := range s.denials[code][capping.BySuppression] {
@@ -164,8 +161,8 @@ func (s *Summary) EachSet(yield func(set string, users int)) {
 	}
 }
 
-// EachShadow calls yield with the users of each segment whom each shadow limit would
-// have denied. names are those of the decisions.
+// EachShadow calls yield with the number of users that each shadow limit would have denied, by segment. The names are
+// those of the decisions.
 func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
 	for code, rows := range s.shadows {
 		segment := api.NoSegment
@@ -180,21 +177,20 @@ func (s *Summary) EachShadow(names []string, yield func(segment, limit string, u
 	}
 }
 
-// count is a name and how many users it stands for.
+// count is a name with a number of users.
 type count struct {
 	name  string
 	users int
 }
 
-// byLimit is the denials by the name of the limit, over all segments, sorted
-// by name.
+// byLimit returns the number of denied users by limit over all segments, sorted by name.
 func (s *Summary) byLimit() []count {
 	users := map[string]int{}
 	s.eachDenial(func(limit string, n int) { users[limit] += n })
 	return sorted(users)
 }
 
-// eachDenial calls yield with the users of each segment whom each limit denied.
+// eachDenial calls yield with the number of users that each limit denied, by segment.
 func (s *Summary) eachDenial(yield func(limit string, users int)) {
 	for code := range s.denials {
 		for _, rows := range s.denials[code] {
@@ -207,14 +203,14 @@ func (s *Summary) eachDenial(yield func(limit string, users int)) {
 	}
 }
 
-// bySet is those suppressed by set, sorted by name.
+// bySet returns the number of suppressed users by set, sorted by name.
 func (s *Summary) bySet() []count {
 	users := map[string]int{}
 	s.EachSet(func(set string, n int) { users[set] += n })
 	return sorted(users)
 }
 
-// byShadow is whom shadow limits would have denied, by limit, sorted by name.
+// byShadow returns the number of users that each shadow limit would have denied, sorted by name.
 func (s *Summary) byShadow() []count {
 	users := map[string]int{}
 	for _, rows := range s.shadows {
@@ -236,14 +232,14 @@ func sorted(users map[string]int) []count {
 	return counts
 }
 
-// segmentCount is what the summary says of one segment.
+// segmentCount holds the counts of one segment.
 type segmentCount struct {
 	name string
 	Counts
 }
 
-// bySegment is the segments that had users in the call: in order of
-// precedence, users in no segment last.
+// bySegment returns the counts of the segments that had users in the call, in order of precedence. Users without a
+// segment come last.
 func (s *Summary) bySegment(names []string) []segmentCount {
 	var counts []segmentCount
 	for code := 1; code < len(s.byCode); code++ {
@@ -265,8 +261,8 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 	return append(counts, segmentCount{api.NoSegment, none})
 }
 
-// BySegment calls yield with the counts of each segment that had users in the call: in order
-// of precedence, those in none last, as "". names are those of the decisions.
+// BySegment calls yield with the counts of each segment that had users in the call, in order of precedence. Users
+// without a segment come last with the name "". The names are those of the decisions.
 func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
 	for i := range s.byCode {
 		code, segment := (i+1)%len(s.byCode), ""
@@ -279,19 +275,19 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls yield with how many each shadow limit would have denied, by name, sorted.
+// ByShadow calls yield with the number of users that each shadow limit would have denied, sorted by name.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {
 		yield(c.name, c.users)
 	}
 }
 
-// NewSummary is a summary of nobody.
+// NewSummary returns a summary without users.
 func NewSummary() *api.Summary {
 	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
 }
 
-// SummaryOf is a summary as callers see it. names are those of the decisions.
+// SummaryOf converts a summary to the API's form. The names are those of the decisions.
 func SummaryOf(s *Summary, names []string) *api.Summary {
 	told := NewSummary()
 	told.Requested, told.Allowed, told.Replayed, told.Unavailable = s.Requested, s.Allowed, s.Replayed, s.Unavailable
@@ -305,7 +301,7 @@ func SummaryOf(s *Summary, names []string) *api.Summary {
 	return told
 }
 
-// countsOf are counts by name, nil where there are none.
+// countsOf returns a map of counts by name, or nil when there are none.
 func countsOf(counts []count) (told map[string]int) {
 	for _, c := range counts {
 		if told == nil {

@@ -8,14 +8,14 @@ import (
 	"capper/client/api"
 )
 
-// The bounds of what is worked out. Each takes all cores, so that more at once would
-// not be faster.
+// These constants bound the evaluation of audiences. Each evaluation uses all cores, so more at a time would not be
+// faster.
 const (
 	atOnce     = 2
 	maxWaiting = 64 // of one holder
 )
 
-// turns bounds how many are at work, and lets the holders that wait in by rotation.
+// turns limits the number of concurrent evaluations. Waiting holders take turns.
 type turns struct {
 	mu      sync.Mutex
 	working int
@@ -23,7 +23,7 @@ type turns struct {
 	order   []string                   // of the holders that wait
 }
 
-// take waits for a turn, until ctx ends. Its end gives it back.
+// take waits for a turn until ctx ends. The returned function ends the turn.
 func (t *turns) take(ctx context.Context, holder string) (end func(), err error) {
 	turn, err := t.queue(holder)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *turns) take(ctx context.Context, holder string) (end func(), err error)
 	return nil, ctx.Err()
 }
 
-// queue begins a wait; the turn of who need not wait has come.
+// queue starts to wait for a turn. When a turn is free, the returned channel is ready at once.
 func (t *turns) queue(holder string) (turn chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *turns) end() {
 	t.pass()
 }
 
-// pass gives a turn to the holder that has waited longest for its next one; t.mu is held.
+// pass gives a turn to the holder that has waited longest since its last turn. The caller holds t.mu.
 func (t *turns) pass() {
 	if len(t.order) == 0 {
 		t.working--
@@ -87,7 +87,7 @@ func (t *turns) pass() {
 	close(turn)
 }
 
-// leave ends a wait; false: it has ended already. t.mu is held.
+// leave ends a wait, and returns false when the wait has already ended. The caller holds t.mu.
 func (t *turns) leave(holder string, turn chan struct{}) bool {
 	at := slices.Index(t.waiting[holder], turn)
 	if at < 0 {
@@ -100,7 +100,7 @@ func (t *turns) leave(holder string, turn chan struct{}) bool {
 	return true
 }
 
-// late is what a caller is told when there was no turn, or no end, in time.
+// late returns the failure of a call that got no turn, or did not finish, in time.
 func late(err error) error {
 	f := NewFailure(api.CodeUnavailable, "the audience could not be computed in time: try again")
 	f.RetryAfter, f.Cause = overloadedFor, err

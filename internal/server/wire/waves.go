@@ -9,16 +9,15 @@ import (
 
 const millisPerHour = 60 * 60 * 1000
 
-// wave is the denied users who become eligible within one hour.
+// wave is the group of denied users who become eligible within the same hour.
 type wave struct {
 	hour    int64           // since the instant 0
 	readyAt capping.Instant // when the last of them is eligible
 	users   []capping.UserID
 }
 
-// wavesOf groups the denied users by the hour of their retry_at. Those whom no
-// waiting helps are in no wave. Each wave keeps the order of the request; the
-// waves ascend.
+// wavesOf groups the denied users by the hour of their retry_at. Users whom waiting does not help are in no wave.
+// Each wave keeps the order of the request, and the waves ascend in time.
 func wavesOf(d *capping.Decisions) []*wave {
 	byHour := map[int64]*wave{}
 	last := &wave{hour: -1}
