@@ -1,11 +1,9 @@
-// Package chart draws the console's pictures: values over time, and bars, as SVG in
-// light or dark colours.
+// Package chart draws the console's pictures as SVG, in light or dark colours: values over time, and bars.
 //
-// It is the one package that knows github.com/go-analyze/charts. Measured with 60 values of
-// two series a picture has some 20 kB and takes 2 ms. The library escapes text for XML and
-// sets presentation as style attributes, which an <img> shows whatever the page's policy;
-// it names fonts and loads none. What XML cannot hold, and what turns the direction of
-// text around, is taken out of names here.
+// No other package uses github.com/go-analyze/charts. A measured picture with 60 values of two series has about 20 kB
+// and takes 2 ms. The library escapes text for XML. It writes presentation as style attributes, which an <img> shows
+// under any content security policy of the page. It names fonts and loads none. This package removes from names the
+// characters that XML cannot hold and those that reverse the direction of text.
 package chart
 
 import (
@@ -17,20 +15,20 @@ import (
 	"github.com/go-analyze/charts"
 )
 
-// Series is values by a name, as many as a picture has labels.
+// Series is a named list of values, one for each label of the picture.
 type Series struct {
 	Name   string
 	Values []float64
 }
 
-// Picture is what all pictures have.
+// Picture holds the properties that all kinds of pictures share.
 type Picture struct {
 	Labels []string // of the values: instants, or what the bars are of
 	Dark   bool
 	Unit   string // of the values, on their axis, such as "decisions a second"; "": none
 }
 
-// The size of pictures, in the units of their view box. They grow and shrink with the page.
+// These constants give the size of pictures in view box units. Pictures scale with the page.
 const (
 	width      = 900
 	height     = 260
@@ -42,10 +40,10 @@ const (
 	longest    = 40 // characters of a name
 )
 
-// Lines draws the series over time, each by itself.
+// Lines draws each series as a line over time.
 func Lines(p Picture, series []Series) ([]byte, error) { return p.lines(series, false) }
 
-// Areas draws the series over time, each on top of those before.
+// Areas draws the series over time as stacked areas.
 func Areas(p Picture, series []Series) ([]byte, error) { return p.lines(series, true) }
 
 func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
@@ -69,10 +67,9 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// instants are the labels over time, and how many of them are shown: of a week each day,
-// of an hour each ten minutes, of a day each four hours. The last one ends where the
-// picture does, while the others begin at theirs: it is left out where it would run into
-// the one before.
+// instants returns the labels of the time axis and the number of labels to show. A week has a label each day, a day
+// each four hours, and an hour each ten minutes. The last label ends at the edge of the picture, while the others
+// begin at their time. It is left out when it would overlap with the previous label.
 func (p Picture) instants() (labels []string, count int) {
 	labels, count = clean(p.Labels), min(7, len(p.Labels))
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
@@ -84,8 +81,8 @@ func (p Picture) instants() (labels []string, count int) {
 	return labels, count
 }
 
-// Bars draws a bar for each label from the top down, of the series beside each other, or
-// stacked.
+// Bars draws a group of horizontal bars for each label, from the top down. The bars of the series are side by side,
+// or stacked.
 func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	reversed := make([]Series, len(series)) // the library begins at the bottom
 	for i, s := range series {
@@ -112,7 +109,7 @@ func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// valueAxis begins at 0; without any value it goes to 1.
+// valueAxis returns an axis that begins at 0. Without values, the axis ends at 1.
 func (p Picture) valueAxis(series []Series, stacked bool) charts.ValueAxisOption {
 	axis := charts.ValueAxisOption{Title: safe(p.Unit), Min: charts.Ptr(0.0), ValueFormatter: short}
 	axis.LabelFontStyle.FontSize, axis.TitleFontStyle.FontSize = textSize, textSize
@@ -131,7 +128,7 @@ func highest(series []Series, stacked bool) (most float64) {
 	return most
 }
 
-// theme is the console's colours. Neighbours differ in lightness too.
+// theme returns the console's colours. Neighbouring colours differ in lightness too.
 func (p Picture) theme() charts.ColorPalette {
 	hex := charts.ColorFromHex
 	opt := charts.ThemeOption{
@@ -174,8 +171,7 @@ func clean(list []string) []string {
 	return out
 }
 
-// roomy is labels with room behind them: the library measures text in its own font, and
-// that of a browser may be wider.
+// roomy returns the labels with space after them, because the browser's font may be wider than the library's font.
 func roomy(labels []string) []string {
 	for i, text := range labels {
 		labels[i] = text + strings.Repeat("\u00a0", 1+len([]rune(text))/7)
@@ -183,8 +179,8 @@ func roomy(labels []string) []string {
 	return labels
 }
 
-// safe is text without what XML cannot hold and what people cannot see, and not longer
-// than there is room.
+// safe returns the text without invisible characters and characters that XML cannot hold, shortened to the available
+// space.
 func safe(text string) string {
 	kept := strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) {
@@ -198,7 +194,7 @@ func safe(text string) string {
 	return kept
 }
 
-// short is a number on an axis: 1.5k, 2M.
+// short formats a number for an axis: 1.5k, 2M.
 func short(v float64) string {
 	for _, unit := range []struct {
 		size float64

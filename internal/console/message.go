@@ -101,7 +101,7 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageWithheld returns the number of denials that only the passage of time, or nothing at all, can resolve.
+// messageWithheld returns the number of denials by suppression, holdout and quiet hours.
 func messageWithheld(m *api.Message) int64 {
 	return m.Denied[api.LimitSuppressed] + m.Denied[api.LimitHoldout] + m.Denied[api.LimitQuiet]
 }

@@ -12,7 +12,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// shadowTable is the limits in the shadow, and whom they would have held back.
+// shadowTable returns a table of the shadow limits and the users that they would have denied.
 func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	t := &frame.Table{
 		Name: "shadow", Caption: "Shadow limits: what they would do",
@@ -49,10 +49,10 @@ func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	return t
 }
 
-// shadowDays is how far back campaigns are asked for.
+// shadowDays is the number of days for which the page lists campaigns.
 const shadowDays = 7
 
-// shadowed is what limits in the shadow would have done to each campaign of the last days.
+// shadowed returns a table of the denials that shadow limits would have caused in each campaign of the last days.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
 	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: v.Now.Add(-shadowDays * 24 * time.Hour),
 		Max: 200})
@@ -83,7 +83,7 @@ func shadowed(v *frame.Visit) (*frame.Table, error) {
 	return t, nil
 }
 
-// campaignAt is the campaign's own page.
+// campaignAt returns the address of the campaign's own page.
 func campaignAt(m *api.Message) string {
 	query := url.Values{"id": {m.MessageID}}
 	for name, value := range map[string]string{"namespace": m.Namespace, "channel": m.Channel} {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture is the curve: who may receive, and who is held back by what waiting helps against
-// and what it does not.
+// Picture draws the outlook over time: users who may receive the message, and users who are denied, with or without
+// hope by waiting.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},
@@ -28,7 +28,7 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 	}}
 }
 
-// shown are the series with any users in them, and the first.
+// shown returns the first series, and the other series that contain any users.
 func shown(series []chart.Series) []chart.Series {
 	return slices.DeleteFunc(slices.Clone(series), func(s chart.Series) bool {
 		return s.Name != series[0].Name && slices.Max(s.Values) == 0
@@ -44,7 +44,7 @@ func byLimits(s *api.Summary) (users int) {
 	return users
 }
 
-// Table is the numbers of the picture.
+// Table returns a table with the numbers of the picture.
 func (o *Outlook) Table(name, caption string) *frame.Table {
 	counted := "users"
 	if o.Sampled() {

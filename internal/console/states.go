@@ -11,7 +11,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// state is how a part of the service is, and what to do.
+// state describes the state of a part of the service, and the remedy for a problem.
 type state struct {
 	Class  string // good, note, warn or bad
 	Part   string
@@ -20,7 +20,7 @@ type state struct {
 	Detail string // the service's own words
 }
 
-// Word is the state without its colour.
+// Word returns the state as a word, for people who cannot see its colour.
 func (s state) Word() string {
 	return map[string]string{"good": "OK", "note": "Note", "warn": "Look at this", "bad": "Trouble"}[s.Class]
 }
@@ -29,7 +29,7 @@ func good(part, format string, args ...any) state {
 	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
 }
 
-// states are how all parts are, as of now; the worst first.
+// states returns the states of all parts, the worst first.
 func states(s *api.Status, now time.Time) []state {
 	list := []state{ready(s), store(s.Store)}
 	list = append(list, storeNotes(s.Store)...)
@@ -49,7 +49,7 @@ func ready(s *api.Status) state {
 		"The parts below show the reason; a start or stop ends by itself.", ""}
 }
 
-// store says how the store is.
+// store describes the state of the store.
 func store(s api.StoreStatus) state {
 	kind := "Redis"
 	if s.Kind == "embedded" {
@@ -67,7 +67,7 @@ func store(s api.StoreStatus) state {
 		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
 }
 
-// chapter is where the documents tell of the store.
+// chapter returns the address of the store's chapter in the documents.
 func chapter(s api.StoreStatus) string {
 	if s.Kind == "embedded" {
 		return "docs/operating.md, “The embedded store”"
@@ -75,10 +75,10 @@ func chapter(s api.StoreStatus) string {
 	return "docs/redis.md"
 }
 
-// createdEmpty begins the store's words on a first start, where nothing is wrong.
+// createdEmpty is the start of the store's note after a first start, which is no problem.
 const createdEmpty = "the store was created empty at this start"
 
-// storeNotes are what its start tolerated, and how the other instances differ.
+// storeNotes returns the problems that the store tolerated at its start, and the differences between instances.
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
 		if strings.HasPrefix(warning, createdEmpty) {
@@ -103,7 +103,7 @@ func storeNotes(s api.StoreStatus) (list []state) {
 	return list
 }
 
-// segments says how old what is known of users is.
+// segments describes the age of the segments.
 func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {
@@ -140,7 +140,7 @@ func segments(s *api.Status, now time.Time) state {
 	return good("Segments", "generation %s is in use, %s.", at.Generation, since)
 }
 
-// tooOld names the sets that are older than their max_age.
+// tooOld returns the names of the sets that are older than their max_age.
 func tooOld(list []api.GuardedSet) (names []string) {
 	for i := range list {
 		if list[i].TooOld {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/zones"
 )
 
-// The picture's measures, in the units of its view box.
+// These constants give the layout of the picture in view box units.
 const (
 	width     = 900
 	left      = 120 // where time begins
@@ -26,8 +26,8 @@ const (
 	most      = 9 // instants on the axis
 )
 
-// timeline is what the picture shows: a row for each channel with its sends and denials,
-// then one for each limit with its window.
+// timeline is the data of the picture: a row for each channel with its sends and denials, then a row for each limit
+// with its window.
 type timeline struct {
 	Dark          bool
 	Width, Height int
@@ -64,7 +64,7 @@ type row struct {
 
 type dot struct{ X float64 }
 
-// timelinePicture is the picture of a user, so many days back.
+// timelinePicture draws the timeline of a user over the given number of days.
 func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	return &frame.Picture{
 		Name: "timeline", Alt: alt(k, now, days),
@@ -72,7 +72,7 @@ func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	}
 }
 
-// alt says what the picture shows.
+// alt describes the picture for people who cannot see it.
 func alt(k *userKnown, now time.Time, days int) string {
 	shown := 0
 	for _, s := range k.Sends {
@@ -117,7 +117,7 @@ func timelineOf(k *userKnown, now time.Time, days int, dark bool) *timeline {
 	return t
 }
 
-// x is where an instant is.
+// x returns the horizontal position of a time.
 func (t *timeline) x(at time.Time) float64 {
 	share := float64(at.Sub(t.from)) / float64(t.to.Sub(t.from))
 	return left + share*(width-left-right)
@@ -131,7 +131,7 @@ func (t *timeline) add(r row) {
 	t.Rows = append(t.Rows, r)
 }
 
-// channels adds the rows of the channels that the user was sent something on, or was not.
+// channels adds a row for each channel with sends to the user or denials.
 func (t *timeline) channels(k *userKnown) {
 	rows := map[string]*row{}
 	var order []string
@@ -173,7 +173,7 @@ func plain(text *string) string {
 	return *text
 }
 
-// limit adds the row of a limit: its window as of now, as far as the picture goes back.
+// limit adds the row of a limit with its current window, cut at the edge of the picture.
 func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	r := row{Name: l.Name, Label: fmt.Sprintf("%d of %d", l.Used, l.Max), Full: l.Used >= l.Max && !l.Shadow}
 	if from, known := windowStart(l.Limit, k.Timezone, now); known {
@@ -243,7 +243,7 @@ func (t *timeline) quiet(k *userKnown) {
 	}
 }
 
-// minutes are those of a clock's time, such as 21:00, since midnight.
+// minutesOf returns the minutes since midnight of a time such as 21:00.
 func minutesOf(clock string) (int, bool) {
 	hour, minute, _ := strings.Cut(clock, ":")
 	h, err := strconv.Atoi(hour)
@@ -251,7 +251,7 @@ func minutesOf(clock string) (int, bool) {
 	return 60*h + m, err == nil && also == nil
 }
 
-// steps are how far apart the axis may have its instants.
+// steps lists the possible distances between labels of the time axis.
 var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 	7 * 24 * time.Hour, 14 * 24 * time.Hour}
 

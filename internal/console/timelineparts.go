@@ -2,19 +2,19 @@ package console
 
 import "fmt"
 
-// Top, RowsHeight, DayY and HourY are measures of the picture.
+// Top returns the vertical position of the first row.
 func (t *timeline) Top() int { return top }
 
-// RowsHeight is that of all rows.
+// RowsHeight returns the height of all rows.
 func (t *timeline) RowsHeight() int { return t.Floor - top }
 
-// DayY is where days are written.
+// DayY returns the vertical position of the day labels.
 func (t *timeline) DayY() int { return t.Floor + 16 }
 
-// HourY is where hours are written.
+// HourY returns the vertical position of the hour labels.
 func (t *timeline) HourY() int { return t.Floor + 32 }
 
-// pair is one of two colours.
+// pair returns the light or the dark colour, depending on the theme.
 func (t *timeline) pair(light, dark string) string {
 	if t.Dark {
 		return dark
@@ -22,34 +22,34 @@ func (t *timeline) pair(light, dark string) string {
 	return light
 }
 
-// Text is the colour of words.
+// Text returns the colour of text.
 func (t *timeline) Text() string { return t.pair("#1b2530", "#e6ebf0") }
 
-// Quieter is the colour of the axis.
+// Quieter returns the colour of the axis.
 func (t *timeline) Quieter() string { return t.pair("#54616e", "#a3b0bd") }
 
-// Link is the colour of sends, and of slots that free.
+// Link returns the colour of sends, and of slots that become free.
 func (t *timeline) Link() string { return t.pair("#0b5fa5", "#5ab0f0") }
 
-// Bad is the colour of what was held back.
+// Bad returns the colour of denials.
 func (t *timeline) Bad() string { return t.pair("#a1161f", "#ff8080") }
 
-// Good and GoodLine are a window with room.
+// Good returns the fill colour of a window with free slots.
 func (t *timeline) Good() string { return t.pair("#e6f4ea", "#14301d") }
 
-// GoodLine is its edge.
+// GoodLine returns the line colour of a window with free slots.
 func (t *timeline) GoodLine() string { return t.pair("#1a6b32", "#7fd897") }
 
-// Warn and WarnLine are a window that is full.
+// Warn returns the fill colour of a full window.
 func (t *timeline) Warn() string { return t.pair("#fff4dc", "#362a10") }
 
-// WarnLine is its edge.
+// WarnLine returns the line colour of a full window.
 func (t *timeline) WarnLine() string { return t.pair("#7a4b00", "#f2c46b") }
 
-// nameRoom is how many characters of a name there is room for.
+// nameRoom is the maximum length of a name in the picture, in characters.
 const nameRoom = 16
 
-// Short is the name as far as there is room.
+// Short returns the name, shortened to the available space.
 func (r row) Short() string {
 	if name := []rune(r.Name); len(name) > nameRoom {
 		return string(name[:nameRoom-1]) + "…"
@@ -57,19 +57,19 @@ func (r row) Short() string {
 	return r.Name
 }
 
-// Base is where words of the row stand.
+// Base returns the vertical position of the row's text.
 func (r row) Base() int { return r.Center + 4 }
 
-// BandY is where its window begins.
+// BandY returns the vertical position of the window's upper edge.
 func (r row) BandY() int { return r.Center - 9 }
 
-// CrossY is where a cross begins.
+// CrossY returns the vertical position of a cross.
 func (r row) CrossY() int { return r.Center - 5 }
 
-// LabelX is where what is in the window ends.
+// LabelX returns the horizontal position at which the label of the window ends.
 func (r row) LabelX() float64 { return max(r.Window.X+r.Window.Width-6, left+48) }
 
-// FreesX is where a slot frees; "": not in the picture.
+// FreesX returns the horizontal position at which a slot becomes free, or "" when it is outside the picture.
 func (r row) FreesX() string {
 	if r.Frees == nil {
 		return ""
@@ -77,5 +77,5 @@ func (r row) FreesX() string {
 	return fmt.Sprintf("%.1f", *r.Frees)
 }
 
-// Left is where a cross begins.
+// Left returns the horizontal position of a cross.
 func (d dot) Left() string { return fmt.Sprintf("%.1f", d.X-5) }

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// idColumns are the names of a column of ids, the first one that a file has.
+// idColumns lists the accepted names of the id column. The first name found in a file is used.
 var idColumns = [...]string{"user_id", "id"}
 
-// readFile reads a file: one id on each line, below a header or without one, or a CSV whose
-// header names the column of the ids. It guesses no column: any other number would be a user.
-// fault says what is wrong, and where.
+// readFile reads a file with one id on each line, with or without a header, or a CSV file whose header names the id
+// column. It never guesses a column, because any other number could be taken for a user. The returned fault describes
+// the first error and its line.
 func readFile(from io.Reader) (found *given, fault string) {
 	lines := bufio.NewReader(from)
 	rows := csv.NewReader(lines)
@@ -54,8 +54,7 @@ func readFile(from io.Reader) (found *given, fault string) {
 	}
 }
 
-// delimiter is what stands between the columns, by the first line; a mark of the byte order
-// before it is skipped.
+// delimiter detects the column separator in the first line and skips a byte order mark.
 func delimiter(lines *bufio.Reader) rune {
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
 		_, _ = lines.Discard(len(mark)) // they were there
@@ -68,7 +67,7 @@ func delimiter(lines *bufio.Reader) rune {
 	return ','
 }
 
-// columnOf is the column of the ids, by the first row, and whether that is a header.
+// columnOf finds the id column in the first row and reports whether the row is a header.
 func columnOf(row []string, line int) (column int, header bool, fault string) {
 	for _, name := range idColumns {
 		if i := slices.IndexFunc(row, func(title string) bool {

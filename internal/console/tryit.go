@@ -1,5 +1,3 @@
-// Package tryit is the console's page that tries a campaign: how many of an audience could
-// be sent to on a channel now, and over the next days. Nothing is recorded.
 package console
 
 import (
@@ -19,29 +17,29 @@ import (
 
 const tryAt = "try"
 
-// maxForm is the most bytes of a form with pasted ids or a file: some 1.4 million ids.
+// maxForm is the maximum size in bytes of a form with pasted ids or a file: about 1.4 million ids.
 const maxForm = 16 << 20
 
-// The most users that are decided at once, as of now; of larger audiences a sample is.
+// These constants limit the number of users decided at once. A sample stands for a larger audience.
 const (
 	mostNow   = api.MaxBitmapUsers
 	sampleNow = 100_000
 )
 
-// pages has what visits share.
+// tryPages holds the data that all visits share.
 type tryPages struct {
 	outlooks *outlooks
 	results  *results
 }
 
-// Page is the page.
+// tryPage returns the page that tries a campaign without recording anything.
 func tryPage() frame.Page {
 	p := tryPages{newOutlooks(), &results{kept: map[string]result{}}}
 	return frame.Page{Path: tryAt, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act,
 		MaxForm: maxForm}
 }
 
-// page is what the template is given.
+// tryView is the data of the page's template.
 type tryView struct {
 	Channels   []string
 	Channel    string
@@ -53,21 +51,21 @@ type tryView struct {
 	Tried      *tried
 }
 
-// Select is what a choice of channels is made of.
+// Select returns the data of a channel field in a form.
 func (p *tryView) Select(id string) selection { return selection{id, p} }
 
-// selection is a choice of channels in a form.
+// selection is the data of a channel field in a form.
 type selection struct {
 	ID   string
 	Page *tryView
 }
 
-// OpenIDs reports whether ids were given.
+// OpenIDs reports whether the visitor entered ids.
 func (p *tryView) OpenIDs() bool {
 	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
 }
 
-// wrong is what is wrong with what was given.
+// wrong describes an error in the visitor's input.
 type wrong struct {
 	Field  string // expression, ids or file
 	Text   string
@@ -76,7 +74,7 @@ type wrong struct {
 	Column int    // 0: there is no such place
 }
 
-// tried is what was found.
+// tried is the result of a trial.
 type tried struct {
 	What     string // who was tried, in words
 	Users    uint64
@@ -89,7 +87,7 @@ type tried struct {
 
 const tryQuestion = "How many users could receive a message now, and in the next seven days? Nothing is recorded."
 
-// show tries the expression of the address, if there is one.
+// show tries the expression in the page's address, if there is one.
 func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	query := v.URL.Query()
 	if name := query.Get("result"); name != "" {
@@ -110,7 +108,7 @@ func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	return refusedBy(p, view, err)
 }
 
-// begin is the page before anything was tried.
+// begin returns the data of the page before a trial.
 func begin(v *frame.Visit, channel string) (*tryView, error) {
 	policy, err := v.API.Limits(v.Context())
 	if err != nil {
@@ -140,8 +138,8 @@ func checkChannel(p *tryView) *wrong {
 		"list."}
 }
 
-// refusedBy is the view with what the service says is wrong with what was asked; other
-// errors stay errors.
+// refusedBy returns a view with the service's explanation if the service refused the input. Other errors are returned
+// unchanged.
 func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
 	var e *client.Error
 	switch {
@@ -157,7 +155,7 @@ func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
 	return view, nil
 }
 
-// wrongOf is a fault of the expression at its place.
+// wrongOf returns an error in the expression together with its position.
 func wrongOf(p *tryView, e *client.Error) *wrong {
 	w := &wrong{Field: "expression", Text: e.Message, Column: e.Column}
 	if e.Column < 1 || e.Column > utf8.RuneCountInString(p.Expression)+1 {
@@ -217,11 +215,10 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 	return now, t.Outlook.Basis, nil
 }
 
-// mostTimes is how often a page asks anew because a generation or a configuration came into
-// force while it asked.
+// mostTimes is the maximum number of attempts when a generation or a configuration changes during a trial.
 const mostTimes = 3
 
-// atOnce asks until all that is found was decided by the same.
+// atOnce repeats the calls until one generation and one configuration have decided all results.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {
 		now, later, err := ask()
@@ -236,7 +233,7 @@ func atOnce(ask func() (now, later basis, err error)) error {
 	}
 }
 
-// tryUsers tries users whose ids were given.
+// tryUsers tries users that are given by id.
 func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *roaring.Bitmap) error {
 	return atOnce(func() (now, later basis, err error) {
 		f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Bitmap: users})
@@ -252,7 +249,7 @@ func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *roaring.Bitmap) e
 	})
 }
 
-// present adds the tables and the picture of what was tried.
+// present adds the tables and the picture of a trial.
 func present(p *tryView, view *frame.View, v *frame.Visit) {
 	t := p.Tried
 	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)

@@ -9,14 +9,14 @@ import (
 	"capper/internal/console/frame"
 )
 
-// How long, and how many, results of ids are kept: they have an address of their own, so
-// that their tables and pictures can be had, but no ids are in it.
+// Results of id lists are kept for this time and up to this number. Each result has its own address without ids, so
+// that its tables and pictures can be loaded.
 const (
 	keptFor  = 15 * time.Minute
 	mostKept = 64
 )
 
-// results are what was found of ids, by a name that nobody guesses.
+// results holds the results of id lists by a random name.
 type results struct {
 	mu   sync.Mutex
 	kept map[string]result
@@ -28,7 +28,7 @@ type result struct {
 	at   time.Time
 }
 
-// keep keeps what a page found, and is the address where it is shown.
+// keep stores the result of a page and returns its address.
 func (r *results) keep(v *frame.Visit, p *tryView) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *results) of(v *frame.Visit, name string) *tryView {
 	return &p
 }
 
-// again shows what was found of ids.
+// again shows a stored result of an id list.
 func (ps tryPages) again(v *frame.Visit, name string) (*frame.View, error) {
 	p := ps.results.of(v, name)
 	if p == nil {

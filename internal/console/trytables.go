@@ -13,7 +13,7 @@ import (
 
 func asError(err error, e **client.Error) bool { return errors.As(err, e) }
 
-// scaled is a count of the decided as one of all.
+// scaled projects a count in the sample to all users.
 func (t *tried) scaled(n int) uint64 {
 	if t.Sampled == 0 {
 		return uint64(max(n, 0))
@@ -21,7 +21,7 @@ func (t *tried) scaled(n int) uint64 {
 	return uint64(float64(n)/float64(t.Sampled)*float64(t.Users) + 0.5)
 }
 
-// Counted is how the numbers of now came about, in a sentence.
+// Counted explains the basis of the current numbers in a sentence.
 func (t *tried) Counted() string {
 	if t.Sampled == 0 {
 		return "Every user was decided as for a send now."
@@ -30,7 +30,7 @@ func (t *tried) Counted() string {
 		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
 }
 
-// Undecided is users of whom the service could not tell, scaled.
+// Undecided returns the projected number of users that the service could not decide.
 func (t *tried) Undecided() string {
 	if t.Summary.Unavailable == 0 {
 		return ""
@@ -83,8 +83,7 @@ func tryLimits(t *tried) *frame.Table {
 	return table
 }
 
-// partsTable is parts of others: those who are suppressed by set, and of those who may receive
-// whom limits in the shadow would hold back.
+// tryParts returns a table of subtotals: users suppressed by set, and allowed users that shadow limits would deny.
 func tryParts(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",

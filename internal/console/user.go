@@ -1,6 +1,3 @@
-// Package user is the console's page about one user: the answer to "why did this customer
-// not get it". It says for each channel what holds now and from when on a send may go out,
-// and shows the recorded sends, the windows of the limits and what was denied.
 package console
 
 import (
@@ -23,10 +20,11 @@ import (
 //go:embed *.html *.svg
 var files embed.FS
 
-// at is where the page is below the console.
+// userAt is the path of the page below the console.
 const userAt = "users"
 
-// Page is the page.
+// userPage returns the page about one user. The page explains for each channel why the user gets a message or not,
+// and from when on the next send is possible. It shows the recorded sends, the windows of the limits and the denials.
 func userPage() frame.Page {
 	return frame.Page{
 		Path:     userAt,
@@ -39,7 +37,7 @@ func userPage() frame.Page {
 	}
 }
 
-// page is what the template is given.
+// userView is the data of the page's template.
 type userView struct {
 	Asked    string     // the id as it was typed
 	Wrong    string     // why it is none
@@ -49,13 +47,13 @@ type userView struct {
 	MayErase bool
 }
 
-// message is what became of an action.
+// message describes the result of an action.
 type message struct {
 	Class string // good, warn or bad
 	Text  string
 }
 
-// known is what is known of a user.
+// userKnown holds all data about a user.
 type userKnown struct {
 	*api.Explanation
 	Policy   *api.Policy
@@ -94,10 +92,10 @@ func view(v *frame.Visit, said *message) (*frame.View, error) {
 	return shown, nil
 }
 
-// lengths are how many days a picture may go back.
+// lengths lists the numbers of days that a picture can cover.
 var lengths = []int{1, 7, 31}
 
-// days reads how many days the picture goes back.
+// days parses the number of days that the picture covers.
 func days(text string) int {
 	if n, err := strconv.Atoi(text); err == nil && slices.Contains(lengths, n) {
 		return n
@@ -105,7 +103,7 @@ func days(text string) int {
 	return 7
 }
 
-// Lengths are the other pictures that can be had.
+// Lengths returns links to the pictures of other lengths.
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
@@ -124,7 +122,7 @@ func since(now time.Time, days int) string {
 	return now.UTC().AddDate(0, 0, -days).Truncate(time.Second).Format(time.RFC3339)
 }
 
-// find asks for all that is known of a user.
+// find reads all data about a user from the API.
 func find(v *frame.Visit, id uint32, days int) (*userKnown, error) {
 	e, err := v.API.Explain(v.Context(), id)
 	if err != nil {
@@ -142,10 +140,10 @@ func find(v *frame.Visit, id uint32, days int) (*userKnown, error) {
 	return k, nil
 }
 
-// mostVerdicts is for how many channels the page says what holds.
+// mostVerdicts is the maximum number of channels for which the page shows a verdict.
 const mostVerdicts = 12
 
-// channelsOf are those of the configuration; without any, sends have none: "".
+// channelsOf returns the configured channels. Without channels it returns only "".
 func channelsOf(p *api.Policy) []string {
 	if len(p.Channels) == 0 {
 		return []string{""}
@@ -157,7 +155,7 @@ func channelsOf(p *api.Policy) []string {
 	return names[:min(len(names), mostVerdicts)]
 }
 
-// erase forgets a user, when the id was typed again.
+// erase deletes the data of a user after the visitor has typed the id again.
 func erase(v *frame.Visit) (*frame.View, string, error) {
 	asked := v.URL.Query().Get("id")
 	id, err := strconv.ParseUint(asked, 10, 32)

@@ -61,7 +61,7 @@ func userSends(k *userKnown) *frame.Table {
 	return t
 }
 
-// orWords is a text that may not be known.
+// orWords returns a text, or the given replacement when the text is unknown.
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:
@@ -117,7 +117,7 @@ func channelWords(d api.Decision) string {
 	return d.Channel
 }
 
-// outcomes are the outcomes of the audit as people say them.
+// outcomeTexts describes the outcomes of the audit in words.
 var outcomeTexts = map[string]string{
 	"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
 	"unavailable": "not decided: try again",
@@ -125,7 +125,7 @@ var outcomeTexts = map[string]string{
 	"release_unavailable": "unknown whether the send was given back",
 }
 
-// outcomeWords is an outcome as people say it.
+// outcomeWords describes an outcome in words.
 func outcomeWords(d api.Decision) string {
 	said, known := outcomeTexts[d.Outcome]
 	if !known {
@@ -137,14 +137,14 @@ func outcomeWords(d api.Decision) string {
 	return said
 }
 
-// past is what the audit holds of a user, or why there is nothing to show.
+// past holds the audit's data about a user, or the reason why there is none.
 type past struct {
 	Decisions []api.Decision
 	Notes     []string
 	Empty     string
 }
 
-// pastDays is in words how far back the audit was read.
+// pastDays describes in words the period for which the audit was read.
 func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
 
 func nothingIn(days int) string {
@@ -152,7 +152,8 @@ func nothingIn(days int) string {
 		"records are not written yet.", pastDays(days))
 }
 
-// pastOf asks the audit what was decided of the user. Without it the page says the rest.
+// pastOf reads the decisions about the user from the audit. When the audit cannot be read, the page shows the other
+// data.
 func pastOf(v *frame.Visit, id uint32, days int) past {
 	found, err := v.API.Decisions(v.Context(), id, v.Now.AddDate(0, 0, -days))
 	switch {

@@ -11,7 +11,7 @@ import (
 	"capper/internal/console/frame"
 )
 
-// verdict is what holds for sends on a channel.
+// verdict is the result of the rules for sends on a channel.
 type verdict struct {
 	Channel string
 	Class   string // good, warn or bad
@@ -20,7 +20,7 @@ type verdict struct {
 	Until   time.Time
 }
 
-// On is the channel in words.
+// On describes the channel in words.
 func (v verdict) On() string {
 	if v.Channel == "" {
 		return "without a channel"
@@ -28,7 +28,7 @@ func (v verdict) On() string {
 	return v.Channel
 }
 
-// judge says what holds for a channel, by what the API says of each rule.
+// judge derives the verdict for a channel from the API's answer about each rule.
 func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
@@ -63,19 +63,19 @@ func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	return verdict{channel, "warn", "not before", text, held.until}
 }
 
-// counts reports whether a rule of these channels is about a channel.
+// counts reports whether a rule with these channels applies to a channel.
 func counts(channels []string, channel string) bool {
 	return len(channels) == 0 || slices.Contains(channels, channel)
 }
 
-// held is what holds sends on a channel back now.
+// held lists the rules that currently deny sends on a channel.
 type held struct {
 	never   string // no waiting helps; "": it does
 	because []string
 	until   time.Time // of the last
 }
 
-// holding finds the limits without a free slot and the quiet hours that are on.
+// holding finds the limits without a free slot and the current quiet hours.
 func holding(k *userKnown, channel string) held {
 	var h held
 	for _, l := range k.Limits {
@@ -105,7 +105,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// free says what is left of the limits of a channel.
+// free describes the free slots in the limits of a channel.
 func free(k *userKnown, channel string) string {
 	var left []string
 	for _, l := range k.Limits {
@@ -120,8 +120,7 @@ func free(k *userKnown, channel string) string {
 	return strings.Join(left, "; ") + "."
 }
 
-// quietThen says whether quiet hours are on at the instant when the limits have room
-// again, which the service is asked.
+// quietThen reports whether quiet hours apply at the time when the limits have free slots again. It asks the service.
 func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) string {
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""
@@ -134,7 +133,7 @@ func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) strin
 	return "Quiet hours are active then, so the send must wait until they end."
 }
 
-// notes are what applies to the user beside limits, in sentences.
+// notes describes in sentences the rules besides limits that apply to the user.
 func notes(e *api.Explanation) (list []string) {
 	for _, s := range e.Suppressed {
 		text := fmt.Sprintf("Suppressed: in the set %s, %s.", s.Set, onChannels(s.Channels))
@@ -191,7 +190,7 @@ func sends(n int) string {
 	return fmt.Sprintf("%d sends", n)
 }
 
-// windowWords is a limit's window: "any 24 hours", "the calendar day (UTC)".
+// windowWords describes a limit's window: "any 24 hours", "the calendar day (UTC)".
 func windowWords(l api.Limit) string {
 	if l.Calendar != "" {
 		return "the calendar " + l.Calendar + " (" + zoneWords(l.Timezone, "") + ")"

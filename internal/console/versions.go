@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// version is a policy that was in force, and what differed from the one before.
+// version is an earlier policy with its differences from the previous one.
 type version struct {
 	Version string
 	Since   time.Time
@@ -18,7 +18,7 @@ type version struct {
 	Removed []string
 }
 
-// versions are the policies that were in force, the newest first.
+// versions returns the earlier policies, the newest first.
 func versions(list []Version) []version {
 	out := make([]version, len(list))
 	for i, v := range list {
@@ -31,7 +31,7 @@ func versions(list []Version) []version {
 	return out
 }
 
-// sentences are all that a policy says, each by itself.
+// sentences describes every rule of a policy in a separate sentence.
 func sentences(p *api.Policy) (said []string) {
 	said = append(said, policyWithheld(p)...)
 	add := func(who string, limits []api.Limit) {

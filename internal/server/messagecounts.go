@@ -135,7 +135,8 @@ func (c caller) namespace() (string, error) {
 	return asked, nil
 }
 
-// ForImport returns the namespace into which the caller imports sends. The parameter must name an existing namespace.
+// ForImport returns the namespace into which the caller imports sends. A namespace other than "" must be a valid
+// name.
 func (c caller) ForImport() (string, error) {
 	namespace, err := c.namespace()
 	if err == nil && namespace != "" && !capping.IsName(namespace) {

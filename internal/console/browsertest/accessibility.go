@@ -8,9 +8,8 @@ import (
 //go:embed accessibility.js
 var accessibility string
 
-// Faults are what the page lacks for people who cannot see it, point at it, or
-// tell its colours apart, a sentence each. The document may be a picture (SVG):
-// then its texts alone are judged.
+// Faults returns a sentence for each WCAG problem of the page, such as a missing label, a missing keyboard focus or
+// too little contrast. In an SVG picture, only the texts are checked.
 func (tab *Tab) Faults() []string {
 	tab.t.Helper()
 	// Dark pictures begin to come at some time after it got dark: a look in between sees none.

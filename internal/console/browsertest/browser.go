@@ -11,14 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a page may take on a machine that is busy.
+// patience is the time limit for a page, generous enough for a busy machine.
 const patience = 60 * time.Second
 
-// Browser is a Chromium that runs. It is safe for concurrent use.
+// Browser is a running Chromium. A Browser is safe for concurrent use.
 type Browser struct{ ctx context.Context }
 
-// Start starts a Chromium, which ends with the test. A machine without one fails
-// the test.
+// Start starts a Chromium that ends with the test. On a machine without Chromium the test fails.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := find()
@@ -37,8 +36,8 @@ func Start(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// find is the path of the program. Names are those of the packages of Debian, of
-// other distributions, and of macOS.
+// find returns the path of the Chromium program. The names are those of the packages of Debian, of other
+// distributions and of macOS.
 func find() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome",
 		"/Applications/Chromium.app/Contents/MacOS/Chromium"} {

@@ -1,15 +1,13 @@
-// Package browsertest looks at pages as people do: in a real Chromium, with its
-// keyboard, its dark mode, its narrow screens, and with scripts off.
+// Package browsertest tests pages as users see them: in a real Chromium, with its keyboard, dark mode and narrow
+// screens, and with scripts off.
 //
-// A Browser is one Chromium for all tests of a package, started headless with a
-// profile of its own and ended with them. Each Tab is a session of its own: no
-// cookie of one is seen by another. A tab watches what its pages do from the
-// first request on, and its test fails at its end when there was an error in the
-// console, a violation of the content security policy, or a request to anybody
-// else than the service (see Tab).
+// All tests of a package share one Browser, a headless Chromium with its own profile that ends with the tests. Each
+// Tab is a separate session and sees no cookies of another tab. A tab watches its pages from the first request on.
+// Its test fails if there was an error in the console, a violation of the content security policy, or a request to
+// another site (see Tab).
 //
-// Faults asks a page what accessibility.js knows of WCAG 2.2, level AA. It is a
-// script of ours, asked itself with pages that are wrong.
+// Faults checks a page against some rules of WCAG 2.2, level AA. The rules are in accessibility.js, which has tests
+// with faulty pages.
 //
-// Waiting is for conditions, with a deadline that a busy machine keeps.
+// Tests wait for conditions, with a deadline that a busy machine meets.
 package browsertest

@@ -18,8 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Publish makes a generation live, made of testdata and of some more who are
-// active. It names the generation.
+// Publish publishes a generation from testdata in which the given users are active too. It returns the generation's
+// name.
 func (s *Service) Publish(active ...uint32) (generation string) {
 	s.t.Helper()
 	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})
@@ -61,7 +61,7 @@ func lines(users []uint32) (text string) {
 	return text
 }
 
-// Audience is that of testdata.
+// Audience returns the users of the audience in testdata.
 func (s *Service) Audience() (users []uint32) {
 	s.t.Helper()
 	file, err := os.Open(filepath.Join(root(), "testdata", "audience.txt"))
@@ -75,9 +75,8 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples are a day of campaigns, decided through the API at their times, up to
-// now: blasts, a retry, a release, an audience by expression, previews, permits,
-// and a generation that was published in between.
+// Samples makes a day of campaigns through the API, each call at its own time: blasts, a retry, a release, an
+// audience by expression, previews, permits, and the publication of a generation in between.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()
@@ -104,7 +103,7 @@ func (s *Service) Samples() {
 	s.at(0, func() {})
 }
 
-// at moves the clock to a time before the end of the samples.
+// at sets the clock to a time before the end of the samples and calls act.
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))
 	act()
@@ -113,7 +112,7 @@ func (s *Service) at(before time.Duration, act func()) {
 	}
 }
 
-// every is how many minutes are between two calls of the last hour.
+// every returns the number of minutes between two calls in the last hour.
 func (s *Setup) every() int {
 	if s.Slowly {
 		return 2
@@ -121,7 +120,7 @@ func (s *Setup) every() int {
 	return 5
 }
 
-// joined publishes a generation with more who are active, and waits for it.
+// joined publishes a generation with more active users and waits until it is in use.
 func (s *Service) joined() (generation string) {
 	s.t.Helper()
 	generation = s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
@@ -151,7 +150,7 @@ func (s *Service) release(message, channel string, users []uint32) {
 	require.NoError(s.t, err)
 }
 
-// permits uses a pacer in part, and another to its limit.
+// permits uses a part of one pacer's limit, and all of another pacer's limit.
 func (s *Service) permits() {
 	s.t.Helper()
 	for _, r := range []api.PermitsRequest{

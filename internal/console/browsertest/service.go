@@ -21,7 +21,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// The keys of a Service that has keys: one of each kind of visitor.
+// A Service with keys has one key for each kind of visitor.
 const (
 	Reader  = "reader.s3cr3t-of-the-reader"   // may look
 	Admin   = "admin.s3cr3t-of-the-admin"     // may look and erase
@@ -29,7 +29,7 @@ const (
 	Partner = "partner.s3cr3t-of-the-partner" // may look and send, in a namespace of its own
 )
 
-// Setup says what kind of Service is wanted.
+// Setup describes the Service that a test needs.
 type Setup struct {
 	Keys    bool      // the keys above; else everybody on this machine may do everything
 	Audit   bool      // every decision is recorded
@@ -40,9 +40,8 @@ type Setup struct {
 	With    string    // one to put in
 }
 
-// Service is a capper that runs in this process: on the embedded store, with the
-// sample configuration, the sample segments and sets, and a clock that stands
-// still until it is moved.
+// Service is a capper that runs in the test process. It uses the embedded store, the sample configuration, the sample
+// segments and sets, and a clock that only the test moves.
 type Service struct {
 	URL   string
 	Clock *testkit.Clock
@@ -54,8 +53,8 @@ type Service struct {
 	ends  time.Time
 }
 
-// Serve starts a service, which ends with the test. Its clock shows the day
-// before Setup.Now: Samples moves it there.
+// Serve starts a service that ends with the test. The clock starts one day before Setup.Now, and Samples moves it to
+// Setup.Now.
 func Serve(t testing.TB, setup Setup) *Service {
 	t.Helper()
 	s := &Service{t: t, setup: setup, Dir: t.TempDir(), ends: setup.Now}
@@ -70,7 +69,7 @@ func Serve(t testing.TB, setup Setup) *Service {
 	return s
 }
 
-// Start starts it, again after a Stop.
+// Start starts the service again after Stop.
 func (s *Service) Start() {
 	s.t.Helper()
 	watcher, err := config.NewWatcher(s.file(), s.Clock.Now)
@@ -82,7 +81,7 @@ func (s *Service) Start() {
 
 func (s *Service) file() string { return filepath.Join(s.Dir, "capper.yaml") }
 
-// Configure writes the configuration: that of testdata, with what the setup changes.
+// Configure writes the configuration: that of testdata with the changes of the setup.
 func (s *Service) Configure(keys ...string) {
 	s.t.Helper()
 	sample, err := os.ReadFile(filepath.Join(root(), "testdata", "capper.yaml"))
@@ -112,7 +111,7 @@ func (s *Service) Configure(keys ...string) {
 	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
 }
 
-// keys are the configured ones, without those that are named.
+// keys returns the configured keys except the named ones.
 func (s *Service) keys(without []string) string {
 	if !s.setup.Keys {
 		return ""
@@ -135,7 +134,7 @@ func (s *Service) keys(without []string) string {
 	return text
 }
 
-// Client calls the service; the key is not asked for where there are none.
+// Client returns a client of the service. The key is ignored when the service has no keys.
 func (s *Service) Client(key string) *client.Client {
 	s.t.Helper()
 	if !s.setup.Keys {
@@ -146,7 +145,7 @@ func (s *Service) Client(key string) *client.Client {
 	return c
 }
 
-// Get reads what the API answers.
+// Get decodes the API's answer for a path into answer.
 func (s *Service) Get(path string, answer any) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+path, nil)
@@ -161,7 +160,7 @@ func (s *Service) Get(path string, answer any) {
 	require.NoError(s.t, json.NewDecoder(response.Body).Decode(answer))
 }
 
-// root is the directory of the repository.
+// root returns the root directory of the repository.
 func root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")

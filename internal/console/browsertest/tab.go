@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Tab is a tab with cookies of its own. Its methods fail the test; they are not
-// for concurrent use.
+// Tab is a browser tab with its own cookies. Its methods fail the test on errors, and are not safe for concurrent
+// use.
 type Tab struct {
 	t     testing.TB
 	ctx   context.Context
@@ -29,8 +29,8 @@ type Tab struct {
 	watch *watch
 }
 
-// Tab opens a tab on a service, of which base is the address. It is closed with
-// the test, which fails when the tab's pages misbehaved (see Misbehaved).
+// Tab opens a tab for the service at the address base. The tab closes with the test. The test fails when a page of
+// the tab misbehaved (see Misbehaved).
 func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	t.Helper()
 	address, err := url.Parse(base)
@@ -45,34 +45,33 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	return tab
 }
 
-// Misbehaved is what pages did since the last look that they must not do: errors
-// and warnings in the console, violations of the policy, requests to elsewhere,
-// dialogs.
+// Misbehaved returns the forbidden actions of pages since the last call: errors and warnings in the console,
+// violations of the content security policy, requests to other sites, and dialogs.
 func (tab *Tab) Misbehaved() []string { return tab.watch.found() }
 
-// Requests are the addresses that were asked for so far.
+// Requests returns the addresses requested so far.
 func (tab *Tab) Requests() []string {
 	tab.watch.mu.Lock()
 	defer tab.watch.mu.Unlock()
 	return append([]string(nil), tab.watch.requests...)
 }
 
-// Screen is how large a window is, in CSS pixels.
+// Screen is the size of a window in CSS pixels.
 type Screen struct{ Width, Height int64 }
 
-// The screens that pages are looked at on.
+// Tests show pages on these screens.
 var (
 	Desktop = Screen{1100, 800}
 	Phone   = Screen{390, 844}
 )
 
-// On makes the window that large.
+// On sets the size of the window.
 func (tab *Tab) On(s Screen) {
 	tab.t.Helper()
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
 }
 
-// Dark makes the system's colours dark, or light again. Nothing moves on its way.
+// Dark switches the system's dark mode on or off, without animations.
 func (tab *Tab) Dark(dark bool) {
 	tab.t.Helper()
 	scheme := "light"
@@ -86,7 +85,7 @@ func (tab *Tab) Dark(dark bool) {
 	require.NoError(tab.t, err)
 }
 
-// WithoutScripts keeps pages from running theirs.
+// WithoutScripts disables the scripts of pages.
 func (tab *Tab) WithoutScripts() {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{
@@ -94,7 +93,7 @@ func (tab *Tab) WithoutScripts() {
 	require.NoError(tab.t, err)
 }
 
-// do runs steps, which must not take for ever.
+// do runs browser steps within a time limit.
 func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
 	require.NoError(tab.t, chromedp.Do(tab.ctx), "open a tab") // the first use of a context must have no deadline
@@ -103,21 +102,21 @@ func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(tab.t, chromedp.Do(ctx, steps...), "at "+tab.address())
 }
 
-// Open goes to a path of the service, which may have a query, and waits until the
-// page is there. The status is that of the page it ends at.
+// Open loads a path of the service, which may have a query, and waits until the page is loaded. It returns the HTTP
+// status of the final page.
 func (tab *Tab) Open(path string) (status int) {
 	tab.t.Helper()
 	tab.do(chromedp.Navigate(tab.base.String() + path))
 	return tab.Status()
 }
 
-// Status is that of the document that is shown.
+// Status returns the HTTP status of the current document.
 func (tab *Tab) Status() int {
 	address, _, _ := strings.Cut(tab.address(), "#")
 	return tab.watch.status(address)
 }
 
-// Path is that of the page, with its query.
+// Path returns the path of the page with its query.
 func (tab *Tab) Path() string { return strings.TrimPrefix(tab.address(), tab.base.String()) }
 
 func (tab *Tab) address() string {
@@ -128,7 +127,7 @@ func (tab *Tab) address() string {
 	return address
 }
 
-// Eval is the value of an expression in the page.
+// Eval returns the value of a JavaScript expression in the page.
 func Eval[T any](tab *Tab, expression string, args ...any) T {
 	tab.t.Helper()
 	ctx, cancel := context.WithTimeout(tab.ctx, patience)
@@ -138,7 +137,7 @@ func Eval[T any](tab *Tab, expression string, args ...any) T {
 	return value
 }
 
-// Wait polls until an expression in the page is true; %q in it takes an argument.
+// Wait polls until a JavaScript expression in the page is true. Each %q in the expression stands for an argument.
 func (tab *Tab) Wait(expression string, args ...any) {
 	tab.t.Helper()
 	expression = fmt.Sprintf(expression, args...)
@@ -155,38 +154,38 @@ func (tab *Tab) Wait(expression string, args ...any) {
 	require.Fail(tab.t, "never true: "+expression, "%s (%v)\n%s", tab.Path(), err, tab.Text("body"))
 }
 
-// Text is what the element that matches the selector shows.
+// Text returns the visible text of the element that matches the selector.
 func (tab *Tab) Text(selector string) string {
 	tab.t.Helper()
 	return Eval[string](tab, "document.querySelector(%q)?.innerText ?? ''", selector)
 }
 
-// Texts are what each element shows that matches.
+// Texts returns the visible text of each element that matches the selector.
 func (tab *Tab) Texts(selector string) []string {
 	tab.t.Helper()
 	return Eval[[]string](tab, "[...document.querySelectorAll(%q)].map(e => e.innerText.trim())", selector)
 }
 
-// Has reports whether an element matches.
+// Has reports whether an element matches the selector.
 func (tab *Tab) Has(selector string) bool {
 	tab.t.Helper()
 	return Eval[bool](tab, "document.querySelector(%q) !== null", selector)
 }
 
-// Fill puts the text into a field, as the keyboard would.
+// Fill types the text into a field.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()
 	Eval[any](tab, "document.querySelector(%q).focus(), document.querySelector(%q).select()", selector, selector)
 	tab.Press(kb.Delete + text)
 }
 
-// Click clicks what matches.
+// Click clicks the element that matches the selector.
 func (tab *Tab) Click(selector string) {
 	tab.t.Helper()
 	tab.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Leave does something that ends at another page, and waits for that.
+// Leave runs an action that leads to another page, and waits for that page.
 func (tab *Tab) Leave(act func()) {
 	tab.t.Helper()
 	Eval[bool](tab, "document.documentElement.left = true")
@@ -194,19 +193,19 @@ func (tab *Tab) Leave(act func()) {
 	tab.Wait("!document.documentElement.left && document.readyState === 'complete'")
 }
 
-// Press types keys, such as kb.Tab and kb.Enter, into what has the focus.
+// Press types keys, such as kb.Tab and kb.Enter, into the focused element.
 func (tab *Tab) Press(keys string, options ...chromedp.KeyOption) {
 	tab.t.Helper()
 	tab.do(chromedp.KeyEvent(keys, options...))
 }
 
-// Upload names the file of a file field.
+// Upload sets the file of a file field.
 func (tab *Tab) Upload(selector, file string) {
 	tab.t.Helper()
 	tab.do(chromedp.SetUploadFiles(chromedp.CSS(selector), []string{file}))
 }
 
-// Picture is a PNG of the window.
+// Picture returns a PNG image of the window.
 func (tab *Tab) Picture() []byte {
 	tab.t.Helper()
 	shot, err := chromedp.Run(tab.ctx, chromedp.CaptureScreenshot())
@@ -214,8 +213,7 @@ func (tab *Tab) Picture() []byte {
 	return shot
 }
 
-// Cookies are those that the service gets from this tab, also those that no script
-// sees.
+// Cookies returns the cookies that this tab sends to the service, including those that scripts cannot see.
 func (tab *Tab) Cookies() []*network.Cookie {
 	tab.t.Helper()
 	cookies, err := chromedp.Call(tab.ctx, network.GetCookies,
@@ -225,7 +223,7 @@ func (tab *Tab) Cookies() []*network.Cookie {
 	return cookies.Cookies
 }
 
-// Download clicks a link of a page that leads to a file, and is what the file holds.
+// Download clicks a link to a file on a page and returns the content of the file.
 func (tab *Tab) Download(path, selector string) string {
 	tab.t.Helper()
 	dir := tab.t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// watch notes what pages do that they must not. The zero value is of no use.
+// watch records forbidden actions of pages. The zero value is not usable.
 type watch struct {
 	host string // whom pages may ask
 
@@ -27,7 +27,7 @@ func newWatch(host string) *watch {
 	return &watch{host: host, documents: map[network.RequestID]bool{}, statuses: map[string]int{}}
 }
 
-// see is told of every event of the tab.
+// see handles every event of the tab.
 func (w *watch) see(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,9 +68,8 @@ func (w *watch) request(e *network.EventRequestWillBeSent) {
 	}
 }
 
-// entry is a line of the console that no script wrote. Chromium writes one for
-// each document whose status is an error, which is what a page of an error has,
-// and for the icon of a picture that is opened by itself.
+// entry handles a console entry that no script wrote. Chromium writes such an entry for each document with an error
+// status, which is normal for an error page, and for the missing icon of a picture that is opened separately.
 func (w *watch) entry(e *log.Entry) {
 	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] ||
 		strings.HasSuffix(e.URL, "/favicon.ico")) {
@@ -88,7 +87,7 @@ func arguments(args []*runtime.RemoteObject) (text string) {
 	return text
 }
 
-// found is what was noted, from now on forgotten.
+// found returns the recorded actions and clears the record.
 func (w *watch) found() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// own is the layout, the style sheet, the script and the icon.
+// own holds the layout, the style sheet, the script and the icon.
 //
 //go:embed assets
 var own embed.FS
 
 const assetPath = Path + "/assets/"
 
-// asset is a file whose name changes with its bytes, so that browsers keep it.
+// asset is a file whose served name contains a hash of its bytes, so that browsers may cache it.
 type asset struct {
 	at    string
 	kind  string
 	bytes []byte
 }
 
-// readAssets are the assets, by the name of their file and by the one that is served.
+// readAssets returns the assets, indexed by file name and by served name.
 func readAssets() (map[string]asset, error) {
 	entries, err := own.ReadDir("assets")
 	if err != nil {
@@ -50,10 +50,10 @@ func readAssets() (map[string]asset, error) {
 	return assets, nil
 }
 
-// asset is where a file is served.
+// asset returns the address of a file.
 func (f *Frame) asset(name string) string { return f.assets[name].at }
 
-// serveAsset serves a file to everybody: the sign-in page needs it.
+// serveAsset serves a file without a session, because the sign-in page needs the assets.
 func (f *Frame) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := f.assets[r.PathValue("name")]
 	if !ok || r.URL.Path != a.at {

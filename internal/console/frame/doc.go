@@ -1,11 +1,10 @@
-// Package frame is what all pages of the console share: the layout, who visits, what a
-// page may ask, tables with their CSV, pictures, forms, failures in plain words, and the
-// script that shows a page anew.
+// Package frame holds the parts that all console pages share: layout, sessions, access to the API, tables with CSV
+// export, pictures, forms, error pages, and the script that updates a page.
 //
 // # A page
 //
-// A Page has an address, a template and Show, which asks the API (Visit.API, with
-// Visit.Context) and gives a View. The frame adds all else. The template defines "main":
+// A Page has an address, a template and a function Show. Show asks the API (Visit.API, with Visit.Context) and
+// returns a View. The frame adds everything else. The template defines "main":
 //
 //	{{define "main"}}
 //	<section id="now" data-part> … {{number .Data.Users}} users … {{.When .Data.At}} </section>
@@ -14,22 +13,25 @@
 //	<form method="post">{{template "token" .}} … </form>
 //	{{end}}
 //
-// What changes by itself on a Live page stands in an element with an id and data-part:
-// the script swaps those that differ, and leaves focus, selection and scrolling.
+// Each element of a Live page that updates itself has an id and the attribute data-part. The script replaces the
+// elements that differ, and keeps focus, selection and scroll position.
 //
-// Each table is also CSV and each picture SVG, at the page's own address with
-// format=csv&table=NAME, or format=svg&picture=NAME&theme=dark: Show runs for these too, so
-// it asks nothing that only some of its parts need where that is dear.
+// Each table is also available as CSV and each picture as SVG, at the page's own address with format=csv&table=NAME
+// or format=svg&picture=NAME&theme=dark. Show runs for these formats too. So an expensive page avoids API calls that
+// only some of its parts need.
 //
-// # Who visits
+// # Sessions and access
 //
-// Calls go to the API's own handler, in the process, and say in their context whose key
-// they are made for (gate.Inside). The API asks for the scopes of that key as they are
-// now: a page can show and do what its visitor may, and nothing else. Sessions are package
-// session's.
+// A page calls the API's own handler in the process. The context of the call names the visitor's key (gate.Inside),
+// and the API checks the current scopes of that key. So a page can show and do only the things that its visitor may
+// do.
 //
-// A GET changes nothing. Forms are sent by our own pages only: their origin is looked at,
-// and they carry a token that follows from the session. Text of users is escaped by
-// html/template in pages, prefixed in CSV where a spreadsheet would calculate, and escaped by
-// who draws in pictures.
+// A session cookie holds the id of a key, sealed with AES-256-GCM. The secret derives from the SHA-256 of the key in
+// the configuration. So every instance with the same key reads the session, no other instance does, and nothing is
+// stored. Removing or replacing a key ends its sessions. Whoever can read the configuration file can create a
+// session, so the file is as secret as a key.
+//
+// A GET changes nothing. Only forms of the console's own pages are accepted: the frame checks the origin and a token
+// that derives from the session. Text from users is escaped by html/template in pages and by the drawing code in
+// pictures. In CSV, text that a spreadsheet would calculate gets a prefix.
 package frame

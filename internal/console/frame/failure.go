@@ -8,7 +8,7 @@ import (
 	"capper/client"
 )
 
-// Refusal is an error that a page says as it is: what happened, and what to do.
+// Refusal is an error that a page shows literally: the problem and the remedy.
 type Refusal struct {
 	Status int
 	What   string // a sentence
@@ -19,7 +19,7 @@ func (r *Refusal) Error() string { return r.What }
 
 func refused(status int, what, do string) *Refusal { return &Refusal{status, what, do} }
 
-// notice is a page of the frame's own: what happened, and what to do.
+// notice is a page of the frame itself that shows an event and the next action.
 type notice struct {
 	What, Do string
 	Detail   string // the API's own words
@@ -27,7 +27,7 @@ type notice struct {
 	Go       string // what that is called
 }
 
-// fail answers with what went wrong. A session whose key has gone ends.
+// fail answers with an error page. When the session's key no longer exists, fail ends the session.
 func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	if client.HasCode(err, client.CodeUnauthorized) {
 		f.askToSignIn(w, c.Visit.Request)
@@ -41,7 +41,7 @@ func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	f.tell(w, c, status, titles(status), said)
 }
 
-// tell shows a notice.
+// tell answers with a notice.
 func (f *Frame) tell(w http.ResponseWriter, c *content, status int, title string, said notice) {
 	c.View = &View{Title: title, Data: said}
 	f.render(w, c, f.notices, status)
@@ -61,7 +61,7 @@ func titles(status int) string {
 	return "The page cannot be shown"
 }
 
-// explain is an error in plain words, and what to do.
+// explain converts an error to an HTTP status and a notice in plain words.
 func explain(err error) (int, notice) {
 	var own *Refusal
 	if errors.As(err, &own) {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Config is what a Frame is made of. All of it is required.
+// Config holds the dependencies of a Frame. Every field is required.
 type Config struct {
 	API    http.Handler                                           // every call, to be asked in the process
 	Access func() *gate.Control                                   // in force
@@ -25,7 +25,7 @@ type Config struct {
 	Pages  []Page // those of the navigation in their order
 }
 
-// Frame serves pages. It is safe for concurrent use.
+// Frame serves the console pages. A Frame is safe for concurrent use.
 type Frame struct {
 	cfg      Config
 	client   *client.Client
@@ -38,16 +38,16 @@ type Frame struct {
 	uploads     chan struct{} // a place for each large form that is in memory
 }
 
-// uploadsAtOnce bounds the memory of large forms, which is beside what the API bounds.
+// uploadsAtOnce limits the number of concurrent large forms, whose memory the budgets of the API do not cover.
 const uploadsAtOnce = 2
 
-// uploadTimeout is how long a large form may take on its way: nobody holds a place for longer.
+// uploadTimeout is the time limit for the upload of a large form, so that no upload occupies its slot for longer.
 const uploadTimeout = 30 * time.Second
 
-// pageTimeout bounds how long a page asks the API.
+// pageTimeout is the time limit for a page's calls to the API.
 const pageTimeout = 15 * time.Second
 
-// New is a frame around the pages.
+// New returns a Frame with the pages.
 func New(cfg Config) (*Frame, error) {
 	f := &Frame{cfg: cfg, sessions: newSessions(cfg.Access, cfg.Clock), mux: http.NewServeMux(),
 		crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
@@ -74,17 +74,18 @@ func New(cfg Config) (*Frame, error) {
 	return f, nil
 }
 
-// ServeHTTP serves /console and what is below it.
+// ServeHTTP serves /console and the paths below it.
 func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	f.mux.ServeHTTP(w, r)
 }
 
-// policy lets a page take what this service serves, and nothing else; nobody frames it.
+// policy is the content security policy of pages: a page loads resources from this service only, and no other page
+// may embed it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// protect sets what browsers are told of every answer.
+// protect sets the security headers of every answer.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -95,7 +96,7 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// add routes a page.
+// add adds the routes of a page.
 func (f *Frame) add(p *Page, layout *template.Template) error {
 	parsed, err := layout.Clone()
 	if err == nil {
@@ -115,7 +116,7 @@ func (f *Frame) add(p *Page, layout *template.Template) error {
 	return nil
 }
 
-// visit answers a visitor who has a session, and asks others to sign in.
+// visit answers a visitor with a session, and redirects other visitors to the sign-in page.
 func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -129,7 +130,7 @@ func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *templa
 	f.show(w, v, p, t, view, err)
 }
 
-// act answers a form.
+// act answers a submitted form.
 func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -167,11 +168,11 @@ func (f *Frame) enter(r *http.Request) (*Visit, bool) {
 	}, ok
 }
 
-// defaultForm is the most bytes of a form that says nothing else.
+// defaultForm is the maximum size of a form in bytes, unless its page sets another one.
 const defaultForm = 16 << 10
 
-// beginUpload takes a place for a large form, which leave gives back, and bounds how long it
-// may take. It refuses when there is none.
+// beginUpload takes one of the slots for large forms and sets the time limit of the upload. The function leave
+// returns the slot. When all slots are taken, beginUpload returns an error.
 func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	select {
 	case f.uploads <- struct{}{}:
@@ -188,7 +189,7 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	}, nil
 }
 
-// readForm reads a form of this console: one whose token is accepted, from one of its pages.
+// readForm reads a form that comes from a page of this console and has an accepted token.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",
@@ -216,7 +217,7 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 	return nil
 }
 
-// show answers with what a page shows, whole or in the part that was asked for.
+// show answers with a whole page, or with the requested table or picture of the page.
 func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Template, view *View, err error) {
 	content := &content{View: view, Visit: v, page: p, frame: f, nav: f.nav(p), at: addressOf(v.Request)}
 	if err != nil {
@@ -234,7 +235,7 @@ func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Templ
 	}
 }
 
-// addressOf is the page that a request is about, with what it was asked for.
+// addressOf returns the page's address with the parameters of the request.
 func addressOf(r *http.Request) string {
 	query := r.URL.Query()
 	for _, name := range []string{"format", "table", "picture", "theme", "v", againParameter} {
@@ -243,7 +244,7 @@ func addressOf(r *http.Request) string {
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
 }
 
-// nav is the navigation as it is seen from a page; nil: from none.
+// nav returns the navigation links as seen from a page; nil means from no page.
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
@@ -254,7 +255,7 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render writes a page, when it is whole. One that the service could not answer may be asked for again.
+// render renders a page completely and then writes it. When the service could not answer, the client may retry.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {

@@ -10,10 +10,10 @@ import (
 	"capper/internal/server/gate"
 )
 
-// inside calls the API in the process: a transport whose other side is the handler.
+// inside is an HTTP transport that calls the API's handler within the process.
 type inside struct{ handler http.Handler }
 
-// RoundTrip answers when the call's context ends, or when the call has.
+// RoundTrip returns when the handler has answered or the context of the call has ended.
 func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Clone(r.Context())
 	to.RequestURI = r.URL.RequestURI()
@@ -33,21 +33,21 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.response(r), nil
 }
 
-// visitor marks, in the context of a call in the process, the request it is made for.
+// visitor is the context key for the visitor's request that causes a call to the API.
 type visitor struct{}
 
-// visiting is the context of the calls that are made for a visitor's request.
+// visiting returns the context for API calls that serve a visitor's request.
 func visiting(r *http.Request, key string) context.Context {
 	return gate.Inside(context.WithValue(r.Context(), visitor{}, r), key)
 }
 
-// newClient asks the API in the process; who asks is in the context of each call.
+// newClient returns a client of the API within the process. The context of each call names the visitor.
 func newClient(handler http.Handler) (*client.Client, error) {
 	return client.New(client.Config{URL: "http://localhost", HTTP: &http.Client{Transport: inside{handler}},
 		Attempts: 1})
 }
 
-// recorded keeps an answer.
+// recorded stores an answer of the handler.
 type recorded struct {
 	header http.Header
 	status int

@@ -11,7 +11,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Page is one page of the console: it answers one question.
+// Page is one page of the console. A page answers one question.
 type Page struct {
 	// Path is where it is below /console/, as a pattern of http.ServeMux; "": the console's
 	// own address. Path values are read from the visit's request.
@@ -44,14 +44,14 @@ type Visit struct {
 	ctx     context.Context
 }
 
-// Context is that of calls of the API that are made for the visit.
+// Context returns the context for API calls that serve the visit.
 func (v *Visit) Context() context.Context { return v.ctx }
 
-// May reports whether the visitor has the scope, to show or hide what needs it. The API
-// asks again.
+// May reports whether the visitor has the scope. Pages use May to show or hide elements; the API checks the scope
+// again.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
-// View is what a page shows.
+// View is the content of a page.
 type View struct {
 	Title    string // the h1, and the document's title
 	Question string // what the page answers, in a sentence
@@ -62,7 +62,7 @@ type View struct {
 	Calls    []string // of the API, which give the same: "GET /v1/limits"
 }
 
-// Picture is an SVG of the page's address.
+// Picture is an SVG picture at the address of its page.
 type Picture struct {
 	Name    string
 	Caption string // below it: what it counts; "": Alt says it
@@ -72,7 +72,7 @@ type Picture struct {
 	page *content
 }
 
-// content is the dot of templates.
+// content is the data of every template.
 type content struct {
 	*View
 	Visit *Visit
@@ -82,13 +82,13 @@ type content struct {
 	at    string // the address of the page, with what it was asked for
 }
 
-// link is one of the navigation.
+// link is a link of the navigation.
 type link struct {
 	Name, To string
 	Here     bool
 }
 
-// Table is the table of that name, for {{template "table" (.Table "limits")}}.
+// Table returns the table with the given name, for {{template "table" (.Table "limits")}}.
 func (c *content) Table(name string) *Table {
 	for _, t := range c.Tables {
 		if t.Name == name {
@@ -99,7 +99,7 @@ func (c *content) Table(name string) *Table {
 	return nil
 }
 
-// Picture is the picture of that name, for {{template "picture" (.Picture "hour")}}.
+// Picture returns the picture with the given name, for {{template "picture" (.Picture "hour")}}.
 func (c *content) Picture(name string) *Picture {
 	for _, p := range c.Pictures {
 		if p.Name == name {
@@ -110,28 +110,28 @@ func (c *content) Picture(name string) *Picture {
 	return nil
 }
 
-// Token goes into every form: {{template "token" .}}.
+// Token returns the token that every form must contain: {{template "token" .}}.
 func (c *content) Token() string { return c.Visit.Session.Token }
 
-// Nav, Live and SignedIn are for the layout.
+// Nav returns the navigation links for the layout.
 func (c *content) Nav() []link { return c.nav }
 
-// Live reports whether the page is shown anew by itself.
+// Live reports whether the page updates itself.
 func (c *content) Live() bool { return c.page.Live }
 
-// SignedIn is the id of the key that the visitor has signed in with; "": there are none.
+// SignedIn returns the id of the visitor's key, or "" when the service has no keys.
 func (c *content) SignedIn() string { return c.Visit.Session.Key }
 
-// Now is the instant of the visit, for {{when .Now .At}}.
+// Now returns the time of the visit, for {{when .Now .At}}.
 func (c *content) Now() time.Time { return c.Visit.Now }
 
-// Address is the page's own, to be asked again or sent to a colleague.
+// Address returns the page's own address, which a visitor can reload or send to a colleague.
 func (c *content) Address() string { return c.at }
 
-// When is an instant as people say it, and exactly.
+// When returns a time relative to the visit, with the exact time as a tooltip.
 func (c *content) When(at time.Time) template.HTML { return when(c.Visit.Now, at) }
 
-// SignIn and Notice are what the frame's own page shows; nil of other pages.
+// SignIn returns the data of the sign-in page, or nil for other pages.
 func (c *content) SignIn() *signIn {
 	if s, ok := c.Data.(signIn); ok {
 		return &s
@@ -139,7 +139,7 @@ func (c *content) SignIn() *signIn {
 	return nil
 }
 
-// Notice is what happened; nil of other pages.
+// Notice returns the data of a notice page, or nil for other pages.
 func (c *content) Notice() *notice {
 	if n, ok := c.Data.(notice); ok {
 		return &n

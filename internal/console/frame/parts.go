@@ -26,8 +26,8 @@ func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	_, _ = w.Write(out.Bytes()) // who has gone needs none
 }
 
-// drawn is the policy of a picture: it is opened by itself too, where its own style sheet
-// is all it needs.
+// drawn is the content security policy of a picture. A picture can be opened separately, and then needs only its own
+// style sheet.
 const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 // draw answers with a picture.
@@ -48,16 +48,16 @@ func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark bool) 
 	_, _ = w.Write(out) // who has gone needs none
 }
 
-// pictureStep is how long a picture that a browser has is good enough.
+// pictureStep is the time in seconds for which a browser may cache a picture.
 const pictureStep = 10
 
-// Title is the caption.
+// Title returns the caption of the picture.
 func (p *Picture) Title() string { return cmp.Or(p.Caption, p.Alt) }
 
-// At is the address of the picture in light colours, Dark that in dark ones.
+// At returns the address of the picture in light colours.
 func (p *Picture) At() string { return p.at("light") }
 
-// Dark is the picture's address in dark colours.
+// Dark returns the address of the picture in dark colours.
 func (p *Picture) Dark() string { return p.at("dark") }
 
 func (p *Picture) at(theme string) string {

@@ -1,10 +1,3 @@
-// Package session says who visits the console: it seals the id of a key into a cookie
-// when somebody has signed in with it, and opens it again.
-//
-// A session is sealed (AES-256-GCM) with a secret that follows from the SHA-256 of its key
-// as it is configured. So every instance that has the key reads it, and nobody else's; a
-// key that is removed or replaced ends its sessions; nothing is stored. Whoever can read
-// the configuration file can make one: it is as secret as a key.
 package frame
 
 import (
@@ -22,19 +15,19 @@ import (
 	"capper/internal/server/gate"
 )
 
-// lifetime is how long a session lasts.
+// lifetime is the duration of a session.
 const lifetime = 8 * time.Hour
 
-// name is that of the cookie, Path where it is sent.
+// The session cookie has this name and this path.
 const (
 	name = "capper_console"
 	Path = "/console"
 )
 
-// purpose tells the secrets of sessions from those of anything else.
+// purpose separates the secrets of sessions from secrets for other purposes.
 const purpose = "capper console session 1"
 
-// Session is who visits.
+// Session identifies a visitor.
 type Session struct {
 	Key  string    // the id of the key; "" where there are no keys
 	Ends time.Time // zero: never
@@ -42,20 +35,20 @@ type Session struct {
 	Token string
 }
 
-// sessions opens and seals sessions.
+// sessions opens and seals session cookies.
 type sessions struct {
 	access func() *gate.Control
 	clock  func() time.Time
 	open   string // the token while there are no keys
 }
 
-// newSessions is the sessions of the keys in force.
+// newSessions returns the sessions for the current keys.
 func newSessions(inForce func() *gate.Control, clock func() time.Time) *sessions {
 	return &sessions{access: inForce, clock: clock, open: rand.Text()}
 }
 
-// Begin is the cookie of a new session of whoever has shown the key of that id.
-// secure: it is sent over TLS only.
+// Begin returns the cookie of a new session for the key with the given id. With secure, browsers send the cookie over
+// TLS only.
 func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	ends := s.clock().Add(lifetime)
 	secret, known := s.access().Seal(purpose)[key]
@@ -67,13 +60,13 @@ func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	return cookie
 }
 
-// end is the cookie that removes a session.
+// end returns the cookie that removes a session.
 func end(secure bool) *http.Cookie {
 	return &http.Cookie{Name: name, Path: Path, MaxAge: -1, HttpOnly: true, Secure: secure,
 		SameSite: http.SameSiteStrictMode}
 }
 
-// Of is the session of a request. Where there are no keys everybody has one.
+// Of returns the session of a request. Without configured keys, every request has a session.
 func (s *sessions) Of(r *http.Request) (Session, bool) {
 	inForce := s.access()
 	if !inForce.HasKeys() {
@@ -92,12 +85,13 @@ func (s *sessions) Of(r *http.Request) (Session, bool) {
 	return Session{}, false
 }
 
-// Accepts reports whether the token of a form is the session's.
+// Accepts reports whether the token of a form belongs to the session.
 func (s Session) Accepts(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
 }
 
-// seal is the end, which names the key by what it is sealed with, and for.
+// seal encrypts the end of a session. The key's id is authenticated together with the end, so that nobody can
+// exchange it.
 func seal(secret [sha256.Size]byte, key string, ends time.Time) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(ends.Unix()))
 	return base64.RawURLEncoding.EncodeToString(sealed(secret).Seal(nil, nil, plain, []byte(key)))
@@ -115,7 +109,7 @@ func unseal(secret [sha256.Size]byte, key, value string) (ends time.Time, ok boo
 	return time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true
 }
 
-// sealed is AES-256-GCM with a nonce of its own making.
+// sealed returns AES-256-GCM with random nonces.
 func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {
@@ -128,7 +122,7 @@ func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	return aead
 }
 
-// token follows from the cookie, and cannot be found without the secret.
+// token derives the form token from the cookie. Without the secret nobody can compute it.
 func token(secret [sha256.Size]byte, cookie string) string {
 	mac := hmac.New(sha256.New, secret[:])
 	mac.Write([]byte("form " + cookie))

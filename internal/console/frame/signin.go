@@ -14,13 +14,13 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Where one signs in and out.
+// Visitors sign in and out at these addresses.
 const (
 	signInPath  = Path + "/sign-in"
 	signOutPath = Path + "/sign-out"
 )
 
-// signIn is what the sign-in page shows.
+// signIn is the data of the sign-in page.
 type signIn struct {
 	Next    string // where to go then
 	Token   string
@@ -28,7 +28,7 @@ type signIn struct {
 	Ended   bool   // there was a session
 }
 
-// routeOwn routes what is the frame's own.
+// routeOwn adds the routes of the frame itself.
 func (f *Frame) routeOwn() {
 	f.mux.HandleFunc("GET "+signInPath, f.showSignIn)
 	f.mux.HandleFunc("POST "+signInPath, f.takeKey)
@@ -40,8 +40,8 @@ func (f *Frame) routeOwn() {
 	f.mux.HandleFunc(Path+"/", f.notFound)
 }
 
-// askToSignIn sends a visitor without a session to the sign-in page, and what asks
-// for a part of a page away.
+// askToSignIn redirects a visitor without a session to the sign-in page. A request for a part of a page gets an error
+// instead.
 func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(partHeader) != "" || r.URL.Query().Get("format") == "svg" {
 		http.Error(w, "The session has ended: sign in again.", http.StatusUnauthorized)
@@ -61,22 +61,21 @@ func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, signInPath+"?"+to.Encode(), http.StatusSeeOther)
 }
 
-// partHeader marks a page that asks for itself anew.
+// partHeader marks a request of a page that updates itself.
 const partHeader = "X-Capper-Live"
 
-// againParameter marks an address that is asked for a second time, so that nobody is sent
-// in a circle.
+// againParameter marks the second request for an address, so that no redirect loop can arise.
 const againParameter = "again"
 
-// fromElsewhere reports whether a link on a page of elsewhere led here: the browser then
-// keeps the cookie of a session back.
+// fromElsewhere reports whether the request follows a link on another site. The browser then withholds the session
+// cookie.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") &&
 		!r.URL.Query().Has(againParameter)
 }
 
-// comeAgain answers with a page that asks for the same address, as one of our pages does.
+// comeAgain answers with a page that requests the same address again, so that the browser sends the session cookie.
 func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 	c := f.blank(r)
 	to := c.with(againParameter, "1")
@@ -85,13 +84,13 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 		Do: "Check the address below before you continue.", To: to, Go: "Go on"})
 }
 
-// blank is the content of a page of the frame's own.
+// blank returns the content of a page of the frame itself.
 func (f *Frame) blank(r *http.Request) *content {
 	v, _ := f.enter(r)
 	return &content{Visit: v, page: &Page{}, frame: f, at: addressOf(r)}
 }
 
-// formCookie ties the sign-in form to the browser that asked for it.
+// formCookie ties the sign-in form to the browser that loaded it.
 const formCookie = "capper_console_form"
 
 func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +116,7 @@ func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, 
 	f.render(w, c, f.notices, status)
 }
 
-// takeKey begins a session, or says that the key is wrong.
+// takeKey starts a session, or reports that the key is wrong.
 func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	accepts := func(token string) bool {
 		cookie, err := r.Cookie(formCookie)
@@ -182,7 +181,8 @@ func formToken(nonce string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// returnTo is the page that was asked for before signing in, if it is one of ours.
+// returnTo returns the console page to which a visitor returns after the sign-in. It ignores addresses outside the
+// console.
 func returnTo(asked string) string {
 	home := Path + "/"
 	at, err := url.Parse(asked)

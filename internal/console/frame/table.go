@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Table is rows that people read, and that programs get as CSV.
+// Table is a table for a page and for its CSV export.
 type Table struct {
 	Name    string // in the address of its export: lower-case letters and hyphens
 	Caption string // what it counts, in words
@@ -28,7 +28,7 @@ type Column struct {
 	Number bool
 }
 
-// Cell is one cell. It is made by Text, Count, Number, Time or Link.
+// Cell is a cell of a table. Text, Count, Number, Time and Link create cells.
 type Cell struct {
 	Text   string
 	To     string    // where it leads; "": nowhere
@@ -37,21 +37,21 @@ type Cell struct {
 	number string    // as programs read it; "": it is none
 }
 
-// Text is a cell of words.
+// Text returns a cell with text.
 func Text(text string) Cell { return Cell{Text: text} }
 
-// Count is a cell of a whole number.
+// Count returns a cell with a whole number.
 func Count[T int | int64 | uint64 | uint32](n T) Cell {
 	return Cell{Text: number(int64(n)), number: strconv.FormatInt(int64(n), 10)}
 }
 
-// Number is a cell of a number, shown with so many digits behind the point.
+// Number returns a cell with a number, shown with the given number of decimals.
 func Number(n float64, digits int) Cell {
 	text := strconv.FormatFloat(n, 'f', digits, 64)
 	return Cell{Text: grouped(text), number: strconv.FormatFloat(n, 'g', -1, 64)}
 }
 
-// Time is a cell of an instant; zero: "never".
+// Time returns a cell with a time; the zero time is shown as "never".
 func Time(at time.Time) Cell {
 	if at.IsZero() {
 		return Text("never")
@@ -59,22 +59,22 @@ func Time(at time.Time) Cell {
 	return Cell{At: at}
 }
 
-// Link is a cell of words that lead to an address of the console.
+// Link returns a cell with text that links to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
 
-// With is the cell with a note.
+// With returns a copy of the cell with a note.
 func (c Cell) With(note string) Cell {
 	c.Note = note
 	return c
 }
 
-// CSV is the address of the table's export.
+// CSV returns the address of the table's CSV export.
 func (t *Table) CSV() string { return t.page.with("format", "csv", "table", t.Name) }
 
-// When is an instant as of the visit.
+// When returns a time relative to the visit.
 func (t *Table) When(at time.Time) template.HTML { return t.page.When(at) }
 
-// Mark is what the table can be named by on its page.
+// Mark returns the HTML id of the table.
 func (t *Table) Mark() string { return "table-" + t.Name }
 
 // write writes the table as CSV (RFC 4180).
@@ -107,8 +107,7 @@ func (c Cell) exported() string {
 	return harmless(c.Text)
 }
 
-// harmless is text that a spreadsheet does not take for a formula
-// (OWASP, CSV Injection).
+// harmless returns the text with a prefix if a spreadsheet would interpret it as a formula (OWASP, CSV Injection).
 func harmless(text string) string {
 	if strings.IndexAny(strings.TrimLeft(text, " "), "=+-@\t\r＝＋－＠") == 0 {
 		return "'" + text
@@ -116,7 +115,7 @@ func harmless(text string) string {
 	return text
 }
 
-// with is the page's address with parameters added.
+// with returns the page's address with added parameters.
 func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {
@@ -130,13 +129,13 @@ func (c *content) with(pairs ...string) string {
 	return at.String()
 }
 
-// shown is a cell as a template shows it.
+// shown is a cell in the form that templates use.
 type shown struct {
 	Cell
 	When template.HTML // "": it is no instant
 }
 
-// Show is a cell as of the visit.
+// Show returns a cell in the form that templates use, with times relative to the visit.
 func (t *Table) Show(cell Cell) shown {
 	if cell.At.IsZero() {
 		return shown{Cell: cell}

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// functions are those of templates, beside the methods of what they are given.
+// functions returns the functions of templates.
 func functions(asset func(string) string) template.FuncMap {
 	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List}
 }
 
-// number is a whole number with its thousands apart.
+// number formats a whole number with commas between the thousands.
 func number(n int64) string { return grouped(strconv.FormatInt(n, 10)) }
 
-// grouped sets commas between the thousands of a decimal number.
+// grouped inserts commas between the thousands of a decimal number.
 func grouped(text string) string {
 	sign := ""
 	if strings.HasPrefix(text, "-") {
@@ -33,10 +33,10 @@ func grouped(text string) string {
 	return sign + whole
 }
 
-// Whole is a count in words.
+// Whole formats a count as a whole number.
 func Whole(n float64) string { return number(int64(n)) }
 
-// PerSecond is a rate, as exact as anybody reads it.
+// PerSecond formats a rate with a readable precision.
 func PerSecond(rate float64) string {
 	switch {
 	case rate == 0 || rate >= 100:
@@ -47,14 +47,13 @@ func PerSecond(rate float64) string {
 	return strconv.FormatFloat(rate, 'g', 2, 64)
 }
 
-// units are those of spans, from the longest on.
+// units lists the units of time spans, the longest first.
 var units = []struct {
 	length time.Duration
 	name   string
 }{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
 
-// Span is a length of time in words: "24 hours", "1 day and 6 hours". Below a second it is
-// in milliseconds.
+// Span formats a duration in words: "24 hours", "1 day and 6 hours". Durations below a second are in milliseconds.
 func Span(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -80,7 +79,7 @@ func some(n int64, what string) string {
 	return number(n) + " " + what + "s"
 }
 
-// roughly is a length of time in its largest unit.
+// roughly formats a duration in its largest unit only.
 func roughly(d time.Duration) string {
 	for _, unit := range units {
 		if n := d / unit.length; n > 0 {
@@ -90,7 +89,7 @@ func roughly(d time.Duration) string {
 	return ""
 }
 
-// Relative is an instant as people say it.
+// Relative formats a time relative to now, in words.
 func Relative(now, at time.Time) string {
 	switch text := roughly(at.Sub(now).Abs()); {
 	case at.IsZero():
@@ -104,7 +103,7 @@ func Relative(now, at time.Time) string {
 	}
 }
 
-// when is an instant as people say it; exactly where it is pointed at, focused or read out.
+// when formats a time relative to now, in words. The exact time appears on hover, on focus and in screen readers.
 func when(now, at time.Time) template.HTML {
 	if at.IsZero() {
 		return "never"
@@ -114,7 +113,7 @@ func when(now, at time.Time) template.HTML {
 		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
 }
 
-// List joins words: "push, email and sms".
+// List joins words into a list: "push, email and sms".
 func List(words []string) string {
 	switch n := len(words); n {
 	case 0:

@@ -217,7 +217,7 @@ func (d *importDecoder) user() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain decodes a string without escapes, or falls back to the decoder for any other value.
+// plain decodes a string. An empty field stands for the path of the named member in the current send.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)
