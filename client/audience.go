@@ -14,8 +14,7 @@ import (
 	"capper/client/api"
 )
 
-// Audience is the users of an expression over the segments and sets of one
-// generation of the service.
+// Audience selects users by an expression over the segments and sets of one generation.
 type Audience struct {
 	// Expression is names of segments and sets, & (both), | (either), - (the first without the second, with
 	// a blank before it) and parentheses: "active - country/my". & binds first, the others from left to right.
@@ -39,17 +38,18 @@ func (a *Audience) query() api.AudienceQuery {
 	}
 }
 
-// AudienceCount counts an audience, by segment and by set.
+// AudienceCount counts the users of an audience, by segment and by set.
 func (c *Client) AudienceCount(ctx context.Context, a *Audience) (*api.AudienceCount, error) {
 	return c.Count(ctx, &CountRequest{Audience: a})
 }
 
-// AudiencePreview is AudienceCount with how many could be sent to now on the channel ("": without one), in Preview.
+// AudiencePreview counts an audience like AudienceCount. The result's Preview says how many of its users could
+// receive a message on the channel now. The channel "" stands for sends without a channel.
 func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel string) (*api.AudienceCount, error) {
 	return c.Count(ctx, &CountRequest{Audience: a, Channel: &channel})
 }
 
-// CountRequest asks how many users an audience has. It counts nothing as sent.
+// CountRequest asks for the number of users in an audience. The request records no sends.
 type CountRequest struct {
 	Audience *Audience // required
 	// Total: count them in all, which costs much less. Segments and Sets of the answer are empty.
@@ -58,11 +58,11 @@ type CountRequest struct {
 	Channel *string
 }
 
-// Count counts an audience. A preview of more than Config.BatchBitmap users is asked for in parts, and in smaller
-// ones where the service takes fewer in a call.
+// Count counts an audience. A preview of more than Config.BatchBitmap users is split into several calls, and into
+// smaller ones where the service accepts fewer users in a call.
 //
 // One generation and one configuration decide all parts: PreviewGeneration and ConfigVersion name them. When the
-// service changes either between two parts, Count begins again, up to Config.Attempts.
+// service changes either between two parts, Count starts again, up to Config.Attempts times.
 func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
 		return nil, errors.New("count: the audience expression must not be empty")
@@ -81,7 +81,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 	}
 }
 
-// errDecidedByTwo: the parts' previews have no sum that means anything.
+// errDecidedByTwo reports that two generations or configurations decided parts of one preview, so that their sum is
+// meaningless.
 var errDecidedByTwo = errors.New("the segments or the configuration changed between two parts of the count, or " +
 	"instances differ: try again")
 
@@ -110,7 +111,8 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 	}
 }
 
-// preview puts the sum of the parts' previews into a count, and names what decided them.
+// preview adds up the previews of the parts and stores the sum in a count, with the generation and configuration that
+// decided.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
@@ -133,7 +135,7 @@ func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, int
 	})
 }
 
-// count asks once for an audience, or for a part of the one that the request names.
+// count makes one call that counts an audience, or the part of it that the request names.
 func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.AudienceCount, error) {
 	answer := new(api.AudienceCount)
 	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: r.Channel}
@@ -146,8 +148,8 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 	return answer, nil
 }
 
-// ForecastRequest asks how many could be sent to at several times. Exactly one of Users,
-// Bitmap and Audience is set.
+// ForecastRequest asks how many users could receive a message at several times. Exactly one of Users, Bitmap and
+// Audience must be set.
 type ForecastRequest struct {
 	Channel  string // "": none
 	Users    []uint32
@@ -156,8 +158,8 @@ type ForecastRequest struct {
 	At       []time.Time     // at most api.MaxForecasts; none: now
 }
 
-// Forecast is what a filter call would answer at several times, if nobody were sent
-// anything before. It counts nothing as sent.
+// Forecast returns the answers that filter calls would give at several times, if no message were sent before. The
+// call records no sends.
 func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecast, error) {
 	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
 		return nil, errors.New("forecast: exactly one of Users, Bitmap and Audience must be set")
@@ -173,16 +175,16 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 	return answer, nil
 }
 
-// Parts is an audience of one generation, cut so that each part fits into a call. The parts say what names of the
-// service's configuration stood for, so a reload changes none of them.
+// Parts is an audience of one generation, divided so that each part fits into a call. Parts replaces names from the
+// service's configuration by their expressions, so that a reload of the configuration changes no part.
 type Parts struct {
 	Generation string // that all parts name, so that what is published meanwhile changes none of them
 	Users      uint64 // of all parts
 	List       []Audience
 }
 
-// Parts pins the audience to its generation and cuts it into parts of about
-// Config.BatchBitmap users, at most MaxParts of them. An audience of nobody has none.
+// Parts pins the audience's generation and divides the audience into at most MaxParts parts of about
+// Config.BatchBitmap users. An empty audience has no parts.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
 		return nil, errors.New("audience: Part, MaxUsers and Cursor must be empty when a whole audience is read")
@@ -194,13 +196,13 @@ func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	return cut(a, count, c.cfg.BatchBitmap), nil
 }
 
-// ofOneCall reports whether a call takes only some of them.
+// ofOneCall reports whether the audience has a restriction that applies to a single call only.
 func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" }
 
-// inUse reports whether the audience is of the generation in use.
+// inUse reports whether the audience refers to the current generation.
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
-// cut cuts the audience that was counted into parts of about size users.
+// cut divides a counted audience into parts of about size users.
 func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
 	of := int(min((count.Users+uint64(size)-1)/uint64(size), api.MaxParts))
@@ -213,7 +215,7 @@ func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	return parts
 }
 
-// batches are those of FilterAll.
+// batches returns the parts as batches for FilterAll.
 func (p *Parts) batches() iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		for i := range p.List {
@@ -224,10 +226,10 @@ func (p *Parts) batches() iter.Seq[batch] {
 	}
 }
 
-// AudienceError is why a run over an audience ended early. HasCode(err, CodeGone)
-// tells that the generation is not kept any more: what was granted stays recorded, and a
-// new run with the same message id, of the generation in use, answers it as replayed.
-// After any other error a new run with this Generation ends with the same result.
+// AudienceError reports that a run over an audience ended early. When HasCode(err, CodeGone) is true, the service has
+// dropped the generation. The recorded sends remain, and a new run with the same message id and the current
+// generation returns them as replayed. After any other error, a new run with this Generation completes the same
+// result.
 type AudienceError struct {
 	Generation  string // that the run was pinned to
 	Parts, Done int    // Done: those that were answered
@@ -236,7 +238,7 @@ type AudienceError struct {
 	Err         error
 }
 
-// Error says how far the run came.
+// Error describes how far the run came.
 func (e *AudienceError) Error() string {
 	reached := fmt.Sprintf("%d of %d parts (%d of %d users) of generation %s", e.Done, e.Parts, e.Asked, e.Users,
 		e.Generation)
@@ -247,22 +249,22 @@ func (e *AudienceError) Error() string {
 	return fmt.Sprintf("after %s: %v", reached, e.Err)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *AudienceError) Unwrap() error { return e.Err }
 
-// reached is what a run over parts has been answered.
+// reached counts the answered parts and users of a run.
 type reached struct {
 	parts int
 	users uint64
 }
 
-// add takes the answer to a part.
+// add counts the answer to a part.
 func (r *reached) add(users int) {
 	r.parts++
 	r.users += uint64(users)
 }
 
-// fault says how far the run over the parts came before the error; nil stays nil.
+// fault wraps the error with the progress of the run over the parts. A nil error stays nil.
 func (p *Parts) fault(r reached, err error) error {
 	if err == nil {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"net/http"
 )
 
-// Backup writes an archive of the embedded store of the service, as it is now. The key needs the
-// scope admin. It is not repeated: what was written before an error is of no use. That
-// all has come the archive itself says, see `capper backup`.
+// Backup writes an archive of the service's embedded store to the writer. The key needs the scope admin. Backup does
+// not retry, and the bytes written before an error are useless. The archive itself shows whether it is complete; see
+// `capper backup`.
 func (c *Client) Backup(ctx context.Context, to io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath("/v1/backup").String(), nil)
 	if err != nil {

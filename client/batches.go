@@ -10,19 +10,16 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// FilterAll filters an audience of any size: it is split into batches, of which
-// Config.Parallel are called at one time. each gets every batch and its result,
-// one after the other, in no particular order; its error stops the run. Users
-// still unavailable after the retries are in their batch's result. Repeats of a
-// user in r.Users are decided once in each batch, and are one send all the
-// same; the later batch answers them as replayed.
+// FilterAll filters an audience of any size. It splits the audience into batches and calls Config.Parallel of them at
+// a time. The function each receives every batch with its result, one after the other, in no particular order. An
+// error from each stops the run. Users who remain unavailable after the retries are in their batch's result. A user
+// who occurs in several batches gets only one send, and the later batch returns the user as replayed.
 //
-// Of an r.Audience every batch is a part of one generation, whatever is published
-// meanwhile: see Parts. What ends such a run while parts are asked for is an *AudienceError;
-// what the count before them is refused with is not, as there is nothing to go on with.
+// All batches of r.Audience are parts of one generation, even if another one is published during the run; see Parts.
+// An error during the calls for parts is an *AudienceError. An error of the count before them is not.
 //
-// The first error is returned when the batches under way have ended. What
-// they granted is recorded: run again with the same message id.
+// FilterAll returns the first error after the running batches have ended. Their granted sends are recorded: run
+// FilterAll again with the same message id.
 func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	each func(*FilterRequest, *FilterResult) error) error {
 	if err := r.check(); err != nil {
@@ -38,8 +35,8 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	return c.FilterParts(ctx, r, parts, each)
 }
 
-// FilterParts is FilterAll for parts that are known already: those of r.Audience, or
-// those of them that an earlier run has left.
+// FilterParts filters like FilterAll, but for known parts: all parts of r.Audience, or those that an earlier run has
+// not completed.
 func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
 	each func(*FilterRequest, *FilterResult) error) error {
 	var done reached
@@ -69,14 +66,14 @@ func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches it
 	})
 }
 
-// batch is the users of one call: ids, a bitmap, or a part of an audience.
+// batch holds the users of one call: ids, a bitmap, or a part of an audience.
 type batch struct {
 	users    []uint32
 	bitmap   *roaring.Bitmap
 	audience *Audience
 }
 
-// batches splits users, or a bitmap.
+// batches splits a list of users, or a bitmap, into batches.
 func (c *Client) batches(users []uint32, audience *roaring.Bitmap) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		if audience != nil {
@@ -92,7 +89,7 @@ func (c *Client) batches(users []uint32, audience *roaring.Bitmap) iter.Seq[batc
 	}
 }
 
-// parallel calls work for each batch until one fails.
+// parallel calls work for each batch until one call fails.
 func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work func(context.Context, batch) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -121,12 +118,11 @@ func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work fun
 	return context.Cause(ctx)
 }
 
-// containerUsers is how many ids a container of a roaring bitmap spans.
+// containerUsers is the number of ids that a container of a roaring bitmap spans.
 const containerUsers = 1 << 16
 
-// SplitBitmap cuts an audience into bitmaps of at most size users, along its
-// containers where they fit, and calls yield for each in ascending order until
-// it returns false.
+// SplitBitmap splits an audience into bitmaps of at most size users, at container boundaries where possible. It calls
+// yield for each bitmap in ascending order until yield returns false.
 func SplitBitmap(audience *roaring.Bitmap, size int, yield func(*roaring.Bitmap) bool) {
 	next := func(from uint64) (start, end uint64, users int) {
 		if from > math.MaxUint32 {
@@ -157,8 +153,7 @@ func SplitBitmap(audience *roaring.Bitmap, size int, yield func(*roaring.Bitmap)
 	}
 }
 
-// yieldBatches yields part whole, or in batches when a single container is too
-// large.
+// yieldBatches yields the part whole, or in batches when a single container is too large.
 func yieldBatches(part *roaring.Bitmap, users, size int, yield func(*roaring.Bitmap) bool) bool {
 	if users <= size {
 		return yield(part)

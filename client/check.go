@@ -10,7 +10,7 @@ import (
 	"capper/client/api"
 )
 
-// SendsCheckRequest asks which users have a recorded send. Exactly one of Users and Bitmap is set.
+// SendsCheckRequest asks which users have a recorded send. Exactly one of Users and Bitmap must be set.
 type SendsCheckRequest struct {
 	MessageID string
 	Namespace string // for keys without one; "": the key's own
@@ -19,8 +19,8 @@ type SendsCheckRequest struct {
 	Bitmap    *roaring.Bitmap // read only
 }
 
-// CheckSends asks the store which users have a recorded send of a message on a channel. It changes nothing.
-// It needs a key of scope read.
+// CheckSends returns which users have a recorded send of a message on a channel. It changes nothing and needs a key
+// with the scope read.
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
 	if !exactlyOne(r.Users, r.Bitmap, nil) {
 		return nil, fmt.Errorf("check sends of %q: exactly one of Users and Bitmap must be set", r.MessageID)

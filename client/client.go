@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Config is what a Client is made of. Zero fields have the defaults written
-// there.
+// Config holds the settings of a Client. Each zero field has the default written at the field.
 type Config struct {
 	URL  string       // of the service, as in http://127.0.0.1:8080. Required
 	Key  string       // API key, id.secret; "": none
@@ -39,13 +38,13 @@ type Config struct {
 	Parallel    int // batches at one time; 4
 }
 
-// Client calls one capper. It is safe for concurrent use.
+// Client calls a capper service. A Client is safe for concurrent use.
 type Client struct {
 	cfg  Config
 	base *url.URL
 }
 
-// New is a client. It calls nothing yet.
+// New returns a client without calling the service.
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.URL)
 	if err != nil {
@@ -85,8 +84,7 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base}, nil
 }
 
-// call sends a request, repeating it while that may help, and decodes the
-// answer into out; nil: there is none to decode.
+// call sends a request with retries and decodes the answer into out. A nil out means that the answer has no body.
 func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
 	var encoded []byte
 	if body != nil {
@@ -155,14 +153,13 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	return nil
 }
 
-// file is an answer that is taken as it is.
+// file receives an answer as raw bytes.
 type file struct {
 	content []byte
 	header  http.Header
 }
 
-// wait is the pause after a failed attempt; it ends early, with an error, when
-// ctx does.
+// wait pauses after a failed attempt, and returns an error when ctx ends first.
 func (c *Client) wait(ctx context.Context, attempt int, cause error) error {
 	pause := min(c.cfg.MinBackoff<<min(attempt-1, 20), c.cfg.MaxBackoff)
 	pause = pause/2 + rand.N(pause/2+1)

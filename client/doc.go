@@ -1,63 +1,56 @@
 // Package client calls the capper API.
 //
-// # The rule
+// # The rule for callers
 //
-// Send only to the users of Allowed, and retry the users of Unavailable with
-// the same message id. Filter asks again by itself a few times; what is still
-// unavailable then is in the result. An error means that the call had no
-// answer, so nobody may be sent to.
+// Send only to the users in Allowed. Retry the users in Unavailable with the same message id. Filter retries a few
+// times by itself; the result holds the users who are still unavailable then. An error means that the call had no
+// answer, so nobody may receive the message.
 //
 // # Retries
 //
-// Every call of the API may be repeated: a send is recognised by its message
-// id and channel (and the namespace of the key), releasing and erasing twice is once. So the client repeats what failed
-// on the way (connection errors, 408, 500, 502, 503, 504), and waits where it is told to
-// (429), until the context ends or Config.Attempts are used up. Refusals
-// (*Error with another status) are not repeated: they would be refused again.
+// Every call of the API may be repeated. The service recognises a send by its message id, its channel and the
+// namespace of the key. Releasing or erasing twice has the same effect as once. So the client retries connection
+// errors and the statuses 408, 500, 502, 503 and 504. After a 429 it waits for the time in the answer. The retries
+// stop when the context ends or after Config.Attempts. An *Error with another status is a refusal, which a retry
+// would not change.
 //
 // # Traces and request ids
 //
-// Config.Header gives each request what the context knows of its caller: with OpenTelemetry's
-// SDK, traceparent and tracestate.
+// Config.Header adds headers from the context to each request, such as traceparent and tracestate of OpenTelemetry's
+// SDK:
 //
 //	Header: func(ctx context.Context, header http.Header) {
 //		otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(header))
 //	}
 //
-// An Error has the RequestID by which the service's operators find the call in their log.
+// An Error has the RequestID, by which the service's operators find the call in their log.
 //
 // # Large audiences
 //
-// FilterAll and ReleaseAll split an audience of any size into batches that are
-// called in parallel. Interrupted and started again with the same message id
-// they end with the same result: whom an earlier call or run had granted is in Replayed.
+// FilterAll and ReleaseAll split an audience of any size into batches and send them in parallel. An interrupted run
+// can be started again with the same message id. The result is the same, and users granted earlier are in Replayed.
 //
-// An Audience is an expression that the service works out: nothing is exported and posted back.
-// It is asked for in parts, all of the generation that was counted first, so that what is
-// published meanwhile changes none of them; decisions are by the generation in use. A run that
-// ended early is an *AudienceError: it goes on with the Generation named there, or, where that
-// is gone (CodeGone), begins anew without one, and counts nobody twice either way. Users of a part
-// who are unavailable are asked for again as a bitmap. Parts and FilterParts are the halves of
-// FilterAll, for engines that keep a queue of parts. Counting needs a key of the scope read beside
-// filter.
+// An Audience is an expression that the service evaluates, so nobody exports users and posts them back. The client
+// asks for an audience in parts of one generation, so that a publication during the run changes no part. Decisions
+// use the current generation. A run that ended early returns an *AudienceError. It can be continued with the
+// Generation in the error. If that generation is gone (CodeGone), a new run without a generation is needed. No user
+// counts twice in either case. The client retries the unavailable users of a part as a bitmap. Parts and FilterParts
+// are the two halves of FilterAll, for engines with a queue of parts. Counting needs a key with the scopes filter and
+// read.
 //
 // # Messages
 //
-// Messages and Message tell what became of what was sent: Allowed and Released count sends
-// exactly, all else counts answers. ReleaseMessage gives back all sends of a message that was
-// called off, without its audience.
+// Messages and Message return the results of messages: Allowed and Released count sends exactly, and all other
+// numbers count answers. ReleaseMessage removes all sends of a cancelled message, without its audience.
 //
 // # Pacing
 //
-// A Pacer lets sends start no faster than the service's pacers allow, whoever else
-// sends. Its callers share one stock of permits, which are asked for in batches: what
-// those who wait lack, and about as much ahead as is used in PacerConfig.Ahead. One call
-// is under way at a time. A permit is used at its slot or later, counted from the
-// arrival of its answer, and never when its slot is older than a window of the
-// pacer's limits, or than a second: then it is thrown away. So what is lost when a
-// sender stops is what was asked for ahead, and for callers that gave up. Windows
-// hold for slots: to a provider that is reached late by more and then by less, sends
-// come closer together by the difference.
+// A Pacer starts sends no faster than the service's pacers allow for all senders together. Its callers share one
+// stock of permits. The Pacer requests permits in batches: those that waiting callers lack, and those needed within
+// PacerConfig.Ahead. Only one call runs at a time. A permit is used at its slot or later, counted from the arrival of
+// its answer. The Pacer discards a permit whose slot is older than the shortest window of the pacer's limits or one
+// second. So a sender that stops loses only the permits requested ahead, or for callers that gave up. Windows hold
+// for slots. When the delay to a provider shrinks, sends arrive closer together by that difference.
 //
-// Permits takes permits in one call, for those who keep the pace themselves.
+// Permits requests permits in one call, for callers who keep the pace themselves.
 package client

@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// The codes of an Error.
+// An Error has one of these codes.
 const (
 	CodeInvalidRequest   = api.CodeInvalidRequest
 	CodeUnauthorized     = api.CodeUnauthorized
@@ -32,7 +32,7 @@ const (
 	CodeInternal         = api.CodeInternal
 )
 
-// Error is a refusal of the service.
+// Error is a refusal by the service.
 type Error struct {
 	Status     int           // HTTP status
 	Code       string        // one of the codes; "" when the answer was not capper's
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 	return e.named(fmt.Sprintf("%s: %s", e.Code, e.Message))
 }
 
-// named is text with the request's id, for people who ask the service's operators.
+// named adds the request id to the text, so that a caller can ask the service's operators about the request.
 func (e *Error) named(text string) string {
 	if e.RequestID == "" {
 		return text
@@ -58,13 +58,13 @@ func (e *Error) named(text string) string {
 	return text + " (request " + e.RequestID + ")"
 }
 
-// HasCode reports whether err is, or wraps, an Error of the code.
+// HasCode reports whether err is, or wraps, an Error with the code.
 func HasCode(err error, code string) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code
 }
 
-// errorOf is the refusal in an answer.
+// errorOf decodes the error in an answer.
 func errorOf(response *http.Response, body []byte) *Error {
 	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id")}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds >= 0 {
@@ -80,9 +80,8 @@ func errorOf(response *http.Response, body []byte) *Error {
 	return e
 }
 
-// Passing reports whether the same call may succeed later: the service could
-// not be reached, its answer was cut off, it had a fault of its own, or it is
-// overloaded or away.
+// Passing reports whether the same call may succeed later. The reasons are an unreachable service, a truncated
+// answer, an internal error, an overload or an outage.
 func Passing(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {

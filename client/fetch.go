@@ -14,12 +14,11 @@ import (
 	"capper/client/api"
 )
 
-// ErrQueueTooLong is what a QueueTooLongError is.
+// ErrQueueTooLong matches every QueueTooLongError in errors.Is.
 var ErrQueueTooLong = errors.New("the queue is too long")
 
-// QueueTooLongError is that a send would have to wait longer than
-// PacerConfig.MaxWait, or than a pacer's own max_wait. Another provider may be
-// quicker.
+// QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait.
+// Another provider may be quicker.
 type QueueTooLongError struct {
 	Wait  time.Duration // until the next send could start
 	Pacer string        // that makes it wait
@@ -34,18 +33,18 @@ func (e *QueueTooLongError) Error() string {
 	return fmt.Sprintf("pacer %s: its limit %s is used up for %v", e.Pacer, e.Limit, wait)
 }
 
-// Unwrap makes it an ErrQueueTooLong.
+// Unwrap returns ErrQueueTooLong.
 func (e *QueueTooLongError) Unwrap() error { return ErrQueueTooLong }
 
-// refusal is a QueueTooLongError that holds for a while: not every caller needs to
-// ask for himself how long the queue is.
+// refusal is a QueueTooLongError that is reused for a while, so that not every caller has to ask the service for the
+// length of the queue.
 type refusal struct {
 	err   *QueueTooLongError
 	at    time.Time
 	until time.Time
 }
 
-// again is the refusal as of now; nil: it does not hold any more.
+// again returns the refusal with the remaining wait, or nil when the refusal no longer applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -55,8 +54,7 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand tells how many permits are asked for, and when: about as many as are used
-// within Ahead, and two round trips more.
+// demand decides how many permits to request and when. The number is about the use within Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // when permits were last asked for
@@ -67,21 +65,21 @@ type demand struct {
 	pause time.Time     // until then nothing is asked for that nobody waits for
 }
 
-// limitRoom is what a limit leaves.
+// limitRoom is the number of permits that a limit still allows.
 type limitRoom struct {
 	left, max int
 	window    time.Duration
 }
 
-// horizon is the time for which a batch is to suffice.
+// horizon returns the time for which a batch should be sufficient.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// lead is how long before the stock is used up more is asked for.
+// lead returns how long before the stock runs out the next batch is requested.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
-// batch is how many permits are used within the horizon, as it has gone since they
-// were last asked for. It grows to the double at most, and where a limit leaves less,
-// to what that gives within the horizon: what it gives later others may need.
+// batch returns the expected use of permits within the horizon, from the use since the last request. A batch is at
+// most twice the last one. Near a limit, it is at most the number that the limit allows within the horizon, so that
+// other senders get later permits.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -95,7 +93,7 @@ func (d *demand) batch(now time.Time) int {
 	return n
 }
 
-// learn takes up how long an answer was under way and what it says of limits.
+// learn records the round trip time of an answer and its information about limits.
 func (d *demand) learn(answer *api.Permits, trip time.Duration) {
 	d.trip = min(max(trip, d.trip*7/8), time.Second)
 	d.room = d.room[:0]
@@ -106,8 +104,8 @@ func (d *demand) learn(answer *api.Permits, trip time.Duration) {
 	}
 }
 
-// due is when permits have to be asked for, as things are; false: not because time
-// passes. lacking is how many those who wait lack.
+// due returns when the next permits must be requested, or false when the passage of time alone never requires it. The
+// argument lacking is the number of permits that waiting callers lack.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
 	at := p.stock.last().Add(-d.lead())
@@ -123,8 +121,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask asks for permits if it is time to, else it tells when that will be; false: not
-// because time passes.
+// ask requests permits if it is time to do so. Otherwise, ask returns the time of the next request, or false when the
+// passage of time alone never requires one.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	lacking, batch := p.wanted-p.stock.permits, p.demand.batch(now)
 	if later, ok = p.due(lacking, batch); !ok || later.After(now) {
@@ -145,13 +143,13 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	return later, false
 }
 
-// asking is a request with when it was first made.
+// asking is a request with the time of its first attempt.
 type asking struct {
 	api.PermitsRequest
 	since time.Time
 }
 
-// request is for permits that somebody waits for, or just for those of the next time.
+// request returns a request for permits, either for waiting callers or only for the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
 	if !awaited {
@@ -163,10 +161,10 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, now}
 }
 
-// placeAhead is how far ahead places are taken where any wait will do.
+// placeAhead is how far ahead slots are reserved for callers without a maximum wait.
 const placeAhead = time.Second
 
-// longest is the longest wait that is asked for.
+// longest returns the longest wait that a request accepts.
 func (p *Pacer) longest() time.Duration {
 	if p.cfg.MaxWait == 0 {
 		return max(placeAhead, p.demand.lead()+p.demand.horizon())
@@ -174,7 +172,7 @@ func (p *Pacer) longest() time.Duration {
 	return p.cfg.MaxWait
 }
 
-// fetch makes the call and takes up its answer.
+// fetch calls the service and processes the answer.
 func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	answer, trip, err := p.call(ctx, request)
 	p.mu.Lock()
@@ -195,7 +193,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// arrive takes up an answer.
+// arrive processes an answer.
 func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 	p.stock.add(answer, request.since, now)
 	if answer.Granted >= request.Permits {
@@ -223,21 +221,20 @@ func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 	p.refuse(p.refused.err)
 }
 
-// mostPause is how long it takes at most until changed pacers are noticed.
+// mostPause is the longest time until the client notices changed pacers.
 const mostPause = 10 * time.Second
 
-// until is for how long nothing is asked for when there will be something in d: by
-// chance a little more or less than others take, so that nobody is always the last.
+// until returns the pause before the next request, when permits become available in d. The pause varies at random, so
+// that no client is always the last one.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)
 }
 
-// tripTimeout is for one attempt: longer than the service takes to say that it
-// cannot answer.
+// tripTimeout is the time limit of one attempt. The service reports an outage sooner than that.
 const tripTimeout = 10 * time.Second
 
-// call repeats the request while that may help and somebody waits.
+// call repeats the request while a retry may help and a caller waits.
 func (p *Pacer) call(ctx context.Context, request *asking) (*api.Permits, time.Duration, error) {
 	for attempt := 1; ; attempt++ {
 		start, answer := time.Now(), new(api.Permits)
@@ -256,7 +253,7 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*api.Permits, time.D
 	}
 }
 
-// recovered tells of an answer after attempts that failed; a refusal is one.
+// recovered logs an answer after failed attempts. A refusal counts as an answer.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return
@@ -267,7 +264,7 @@ func (p *Pacer) recovered(err error) {
 	}
 }
 
-// attempt makes the call once.
+// attempt calls the service once.
 func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
 	body, err := json.Marshal(&request.PermitsRequest)
 	if err != nil {
@@ -278,7 +275,7 @@ func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permit
 	return p.client.once(ctx, "POST", "/v1/permits", body, answer)
 }
 
-// awaited reports whether somebody waits.
+// awaited reports whether a caller waits for permits.
 func (p *Pacer) awaited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"capper/client/api"
 )
 
-// FilterRequest asks which users may get a send. Exactly one of Users, Bitmap and
-// Audience is set.
+// FilterRequest asks which users may receive a send. Exactly one of Users, Bitmap and Audience must be set.
 type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
 	Channel   string          // "": none. One id on two channels is two sends
@@ -28,8 +27,8 @@ type FilterRequest struct {
 	Waves   bool      // answer the denied by the hour in which they become eligible
 }
 
-// FilterResult is the answer. With Users the slices are filled, with Bitmap and
-// Audience the bitmaps.
+// FilterResult is the answer to a filter call. A request with Users fills the slices; one with Bitmap or Audience
+// fills the bitmaps.
 type FilterResult struct {
 	Allowed     []uint32 // may be sent to, in the order of the request
 	Replayed    []uint32 // those of Allowed that an earlier call with the message id and channel had recorded
@@ -50,7 +49,7 @@ type FilterResult struct {
 	ConfigVersion string // of the limits
 }
 
-// Wave is the denied users who become eligible within one hour.
+// Wave is a group of denied users who become eligible within the same hour.
 type Wave struct {
 	From    time.Time // start of the hour
 	ReadyAt time.Time // when all of them are eligible
@@ -58,9 +57,9 @@ type Wave struct {
 	Bitmap  *roaring.Bitmap
 }
 
-// Filter asks in one call, and asks again for users who are unavailable, up to
-// Config.Attempts and unless Config.LeaveUnavailable. The result holds every user exactly once. With more users
-// than the service takes in a call it is refused: see FilterAll.
+// Filter makes one filter call. It retries unavailable users, up to Config.Attempts times, unless
+// Config.LeaveUnavailable is set. The result holds every user exactly once. The service refuses a call with too many
+// users; use FilterAll instead.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	result, err := c.filterOnce(ctx, r)
 	if err != nil {
@@ -107,7 +106,7 @@ func (r *FilterRequest) check() error {
 	return nil
 }
 
-// exactlyOne tells whether a request says in one way whom it is about.
+// exactlyOne reports whether a request gives its users in exactly one way.
 func exactlyOne(users []uint32, bitmap *roaring.Bitmap, audience *Audience) bool {
 	ways := 0
 	for _, given := range []bool{len(users) > 0, bitmap != nil, audience != nil} {
@@ -171,7 +170,7 @@ func roaringOf(bitmaps map[string]api.Bitmap) map[string]*roaring.Bitmap {
 	return users
 }
 
-// settle puts into r what a later call decided of r's unavailable users.
+// settle moves the unavailable users of r to the decisions of a later call.
 func (r *FilterResult) settle(again *FilterResult) {
 	r.Allowed = append(r.Allowed, again.Allowed...)
 	r.Replayed = append(r.Replayed, again.Replayed...)
@@ -216,8 +215,7 @@ func (r *FilterResult) addWave(wave Wave) {
 	}
 }
 
-// settleSummary adds what a later call decided of the unavailable users: they
-// were counted as requested before.
+// settleSummary adds the decisions of a later call about unavailable users. These users already count as requested.
 func settleSummary(s, again *api.Summary) {
 	more := *again
 	more.Requested, more.Duplicates = 0, 0

@@ -7,8 +7,8 @@ import (
 	"capper/client/api"
 )
 
-// AcceptLoss has the users decided again who are unavailable because a Redis server broke a promise. It needs a key
-// of scope admin. The error has CodeConflict while a promise is broken still.
+// AcceptLoss makes users available again who are unavailable because a Redis server lost data or broke another
+// promise. It needs a key with the scope admin. The error has CodeConflict while a promise is still broken.
 func (c *Client) AcceptLoss(ctx context.Context, reason string) (*api.Accepted, error) {
 	var answer api.Accepted
 	if err := c.call(ctx, "POST", "/v1/store/accept", &api.AcceptRequest{Reason: reason}, &answer); err != nil {

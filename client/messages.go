@@ -12,7 +12,7 @@ import (
 	"capper/client/api"
 )
 
-// MessagesQuery says which messages are listed. The zero value: those of the last week.
+// MessagesQuery selects the messages to list. The zero value selects the messages of the last week.
 type MessagesQuery struct {
 	Since     time.Time // called since then; zero: within a week
 	Channel   string    // "": all
@@ -20,7 +20,7 @@ type MessagesQuery struct {
 	Max       int       // 0: 100
 }
 
-// Messages lists what became of messages, that of the latest call first.
+// Messages lists messages with their results, in descending order of their latest call.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	parameters := url.Values{}
 	if !q.Since.IsZero() {
@@ -35,13 +35,13 @@ func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, 
 	return read[api.Messages](ctx, c, inNamespace("/v1/messages", parameters, q.Namespace))
 }
 
-// Message tells what became of a message on each channel. namespace is for keys
-// without one; "": the key's own. Of an unknown message it is an *Error of CodeNotFound.
+// Message returns the results of a message on each channel. The namespace "" means the key's own; other values need a
+// key without a namespace. For an unknown message, the error is an *Error with CodeNotFound.
 func (c *Client) Message(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
 
-// messagePath is the path of a message. Elements of dots would be taken for steps in it.
+// messagePath returns the API path of a message. It escapes ids of dots, which would otherwise be path steps.
 func messagePath(id string) string {
 	element := url.PathEscape(id)
 	if strings.Trim(element, ".") == "" {
@@ -60,17 +60,17 @@ func inNamespace(path string, parameters url.Values, namespace string) string {
 	return path + "?" + parameters.Encode()
 }
 
-// MessageRelease says which message's sends are given back.
+// MessageRelease selects the message whose sends are released.
 type MessageRelease struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
 	Namespace string // for keys without one; "": the key's own
 }
 
-// ReleaseMessage gives back all sends of a message, of whomever they are: the service reads
-// that from its audit, and without one refuses (CodeConflict). It calls until nothing is
-// left, or until calls give nothing back any more: then Missing or Unavailable of the result
-// are above 0, and later the same call may give back more. each is told of every answer; nil: nobody is.
+// ReleaseMessage releases all sends of a message. The service finds the users in its audit, and refuses the call
+// (CodeConflict) without an audit. ReleaseMessage repeats the call until all sends are released or a call makes no
+// progress. In the second case, Missing or Unavailable of the result is above 0, and a later call may release more.
+// The function each, if not nil, receives every answer.
 func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {
@@ -105,7 +105,7 @@ func (c *Client) ReleaseMessage(
 	}
 }
 
-// addReleased is what calls have released together; what is left is what the last one said.
+// addReleased adds up the released sends of two answers. The remaining sends are those of the last answer.
 func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	if total == nil {
 		sum := *answer

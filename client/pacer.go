@@ -12,8 +12,7 @@ import (
 	"capper/client/api"
 )
 
-// PacerConfig is what a Pacer is made of. Zero fields have the defaults written
-// there.
+// PacerConfig holds the settings of a Pacer. Each zero field has the default written at the field.
 type PacerConfig struct {
 	Pacers    []string // all of which have to grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message
@@ -34,7 +33,7 @@ type PacerConfig struct {
 	OnAnswer func()
 }
 
-// check is why there is no such pacer.
+// check returns an error if the settings are invalid.
 func (cfg *PacerConfig) check() error {
 	switch {
 	case len(cfg.Pacers) == 0 || len(cfg.Pacers) > api.MaxPacers:
@@ -55,10 +54,9 @@ const (
 	maxAhead     = 10 * time.Second
 )
 
-// Pacer lets sends start at the pace of the service's pacers, which the whole fleet
-// shares. It asks for permits ahead, in batches, and hands them out in the order
-// in which callers came. It is safe for concurrent use, holds nothing that has to be
-// closed, and calls nothing while nobody waits.
+// Pacer starts sends at the pace of the service's pacers, which all senders share. A Pacer requests permits ahead in
+// batches and gives them to callers in order of arrival. It is safe for concurrent use, needs no Close, and makes no
+// calls while nobody waits.
 type Pacer struct {
 	client *Client
 	cfg    PacerConfig
@@ -76,7 +74,7 @@ type Pacer struct {
 	refused  refusal
 }
 
-// waiter is a caller.
+// waiter is a waiting caller.
 type waiter struct {
 	least, most int // that it waits for, and takes if they are due
 	got         int
@@ -85,10 +83,10 @@ type waiter struct {
 	err         error
 }
 
-// lacks is how many permits it still waits for.
+// lacks returns the number of permits that the caller still needs.
 func (w *waiter) lacks() int { return max(w.least-w.got, 0) }
 
-// NewPacer is a pacer of the service that c calls. It calls nothing yet.
+// NewPacer returns a Pacer that uses the client c. It makes no call yet.
 func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -103,25 +101,24 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	return p, nil
 }
 
-// Wait returns when a send may start. See WaitN.
+// Wait blocks until one send may start; see WaitN.
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
-// WaitN returns when n sends may start together: at the slot of the last of their
-// permits, never earlier. n is 1 to api.MaxPermits, and should be small against the
-// limits of the pacers: as those of earlier slots go late, up to n-1 sends more than a
-// limit's max may start within its window. Those who can send fewer use WaitUpTo.
+// WaitN blocks until n sends may start together: at the slot of their last permit, never earlier. The number n is
+// from 1 to api.MaxPermits and should be small compared to the limits of the pacers. Because permits of earlier slots
+// are used late, up to n-1 sends more than a limit's max may start within its window. Callers who can send fewer
+// should use WaitUpTo.
 //
-// Its error is that of ctx; a refusal of the service (*Error); or a
-// *QueueTooLongError. With an error nothing may be sent. Calls that failed on the
-// way, or because the service is overloaded or away, are repeated until ctx ends,
-// and nothing is taken twice.
+// The error is that of ctx, a refusal of the service (*Error), or a *QueueTooLongError. After an error nothing may be
+// sent. WaitN repeats calls that failed because of the network, an overload or an outage until ctx ends, and never
+// takes permits twice.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err
 }
 
-// WaitUpTo returns when a send may start, and how many of at most n may, for those
-// who send in batches. Otherwise it is WaitN.
+// WaitUpTo blocks until at least one send may start and returns how many may start, at most n. It is meant for
+// senders of batches, and otherwise works like WaitN.
 func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) { return p.wait(ctx, 1, n) }
 
 func (p *Pacer) wait(ctx context.Context, least, most int) (int, error) {
@@ -144,7 +141,7 @@ func (p *Pacer) wait(ctx context.Context, least, most int) (int, error) {
 	return w.got, w.err
 }
 
-// enqueue lets a caller wait; false: it need not.
+// enqueue adds a caller to the queue, or returns false when the caller need not wait.
 func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +163,7 @@ func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	return true, nil
 }
 
-// leave is what a caller does whose ctx has ended.
+// leave removes a caller whose ctx has ended from the queue.
 func (p *Pacer) leave(w *waiter, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +179,7 @@ func (p *Pacer) leave(w *waiter, cause error) {
 	p.act(time.Now())
 }
 
-// end ends a waiting without having what was waited for.
+// end ends a wait with an error.
 func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
@@ -191,15 +188,14 @@ func (p *Pacer) end(e *list.Element, err error) {
 	close(w.done)
 }
 
-// tick is the timer's.
+// tick runs when the timer fires.
 func (p *Pacer) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.act(time.Now())
 }
 
-// act does what is to be done now and sets the timer for what is next. The caller
-// holds the lock, here and below.
+// act serves the queue, requests permits and sets the timer. The caller holds the lock, also for the functions below.
 func (p *Pacer) act(now time.Time) {
 	p.stock.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
@@ -226,7 +222,7 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// give gives a waiter what has become due.
+// give assigns the permits that are due to a waiter.
 func (p *Pacer) give(w *waiter, now time.Time) {
 	if n, latest := p.stock.take(now, w.most-w.got); n > 0 {
 		w.got, w.latest = w.got+n, latest
@@ -234,7 +230,7 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse ends with err those who wait and have no permits in the stock.
+// refuse ends all waits that have no permits in the stock with err.
 func (p *Pacer) refuse(err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

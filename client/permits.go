@@ -10,14 +10,12 @@ import (
 	"capper/client/api"
 )
 
-// Permits asks for permits of pacers in one call, for those who keep the pace
-// themselves; Pacer does it for you. Slots count from the return: a permit may be used
-// at its slot or later, never earlier. Those with a wait of 0 in an answer that is
-// Replayed may be as old as the first attempt. An error means that there was no answer, so
-// nothing may be sent.
+// Permits requests permits of pacers in one call, for callers who keep the pace themselves; a Pacer does so for its
+// callers. Slots count from the return of Permits. A permit may be used at its slot or later, never earlier. In an
+// answer that is Replayed, permits with a wait of 0 may be as old as the first attempt. After an error nothing may be
+// sent, because there was no answer.
 //
-// A call that is repeated must not take twice: a request without a RequestID gets a
-// random one.
+// A repeated call must not take permits twice, so a request without a RequestID gets a random one.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {
 	if r.RequestID == "" && r.Permits > 0 {
 		r.RequestID = rand.Text()
@@ -29,19 +27,19 @@ func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permit
 	return answer, nil
 }
 
-// Pacers reads the state of every pacer.
+// Pacers returns the state of every pacer.
 func (c *Client) Pacers(ctx context.Context) (*api.Pacers, error) {
 	return read[api.Pacers](ctx, c, "/v1/pacers")
 }
 
-// Pacer reads the state of one pacer. Of one per message Permits tells it, with
-// Permits 0 and the MessageID.
+// Pacer returns the state of one pacer. For a pacer per message, call Permits with Permits 0 and the MessageID
+// instead.
 func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error) {
 	return read[api.PacerState](ctx, c, pacerPath(name))
 }
 
-// ForgetPacer forgets what a pacer has given out, of a pacer per message for all
-// messages: what follows is placed as if nothing had been. Twice is once.
+// ForgetPacer deletes the log of granted permits of a pacer, for all messages of a pacer per message. Later permits
+// are granted as if no permit had been granted before. Calling ForgetPacer twice has the same effect as once.
 func (c *Client) ForgetPacer(ctx context.Context, name string) error {
 	if err := c.call(ctx, "DELETE", pacerPath(name), nil, nil); err != nil {
 		return fmt.Errorf("forget pacer %q: %w", name, err)

@@ -10,12 +10,12 @@ import (
 	"capper/client/api"
 )
 
-// Explain tells how a user stands.
+// Explain returns the reasons why a user is allowed or denied.
 func (c *Client) Explain(ctx context.Context, user uint32) (*api.Explanation, error) {
 	return read[api.Explanation](ctx, c, userPath(user))
 }
 
-// Erase removes everything that is kept of a user. Absent is no error.
+// Erase deletes all data about a user. An unknown user is no error.
 func (c *Client) Erase(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user), nil, nil); err != nil {
 		return fmt.Errorf("erase user %d: %w", user, err)
@@ -25,14 +25,15 @@ func (c *Client) Erase(ctx context.Context, user uint32) error {
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }
 
-// Decisions reads what the audit holds of a user since then.
+// Decisions returns the decisions about a user in the audit since the given time.
 func (c *Client) Decisions(ctx context.Context, user uint32, since time.Time) (*api.Decisions, error) {
 	return read[api.Decisions](ctx, c, userPath(user)+"/decisions?since="+
 		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
 }
 
-// DecidedUsers reads who was asked for of a message on a channel ("": without one), by what
-// the audit says last of each. namespace is for keys without one; "": the key's own.
+// DecidedUsers returns the users of a message on a channel by their latest outcome in the audit. The channel ""
+// stands for sends without a channel. The namespace "" means the key's own; other values need a key without a
+// namespace.
 func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace string) (*api.DecidedUsers, error) {
 	parameters := url.Values{"message_id": {messageID}}
 	for name, value := range map[string]string{"channel": channel, "namespace": namespace} {
@@ -43,18 +44,18 @@ func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace
 	return read[api.DecidedUsers](ctx, c, "/v1/decisions?"+parameters.Encode())
 }
 
-// Limits reads the policy.
+// Limits returns the current policy.
 func (c *Client) Limits(ctx context.Context) (*api.Policy, error) {
 	return read[api.Policy](ctx, c, "/v1/limits")
 }
 
-// Status reads the state of the service.
+// Status returns the state of the service.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return read[api.Status](ctx, c, "/v1/status")
 }
 
-// Alive reports whether the service can still be helped without being restarted: /healthz, which anybody may ask. It
-// asks once; an *Error with CodeUnavailable says what only a restart helps against.
+// Alive calls /healthz once, without a key, and returns nil while the service needs no restart. An *Error with
+// CodeUnavailable describes a problem that only a restart solves.
 func (c *Client) Alive(ctx context.Context) error {
 	return c.once(ctx, "GET", "/healthz", nil, nil)
 }

@@ -12,8 +12,8 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest gives back the slots of sends that did not go out. Exactly
-// one of Users, Bitmap and Audience is set.
+// ReleaseRequest releases sends that did not happen, so that their slots become free. Exactly one of Users, Bitmap
+// and Audience must be set.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
@@ -22,8 +22,7 @@ type ReleaseRequest struct {
 	Audience  *Audience       // of one call, unless it is ReleaseAll's
 }
 
-// ReleaseResult is the answer. Users who had no such send are counted as
-// absent; that is no error.
+// ReleaseResult is the answer to a release call. Users without such a send count as absent, which is no error.
 type ReleaseResult struct {
 	Released          []uint32
 	Unavailable       []uint32 // not known: release again
@@ -41,7 +40,7 @@ func (r *ReleaseRequest) check() error {
 	return nil
 }
 
-// Release releases in one call.
+// Release releases the sends of a request in one call.
 func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -68,8 +67,9 @@ func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult
 	}, nil
 }
 
-// ReleaseAll is Release for users of any number, in batches as FilterAll: of an Audience
-// in parts of one generation. Give that of the filter calls: the one in use may have others.
+// ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. An Audience is divided
+// into parts of one generation. Set the generation of the filter calls, because the current one may select other
+// users.
 func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*ReleaseResult) error) error {
 	if err := r.check(); err != nil {
 		return err

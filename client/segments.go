@@ -13,23 +13,23 @@ import (
 	"capper/client/api"
 )
 
-// Segments lists the segments and sets of the generation in use.
+// Segments lists the segments and sets of the current generation.
 func (c *Client) Segments(ctx context.Context) (*api.Segments, error) {
 	return read[api.Segments](ctx, c, "/v1/segments")
 }
 
-// Generations lists what the segments' source of the service holds.
+// Generations lists the generations at the service's segments source.
 func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
 	return read[api.Generations](ctx, c, "/v1/generations")
 }
 
-// GenerationChanges tells what changed from one generation at the source to a later one.
+// GenerationChanges returns the differences between a generation at the source and a later one.
 func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.GenerationChanges, error) {
 	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+
 		url.Values{"since": {from}}.Encode())
 }
 
-// LookupRequest asks what users are in. Exactly one of Users, Bitmap and Audience is set.
+// LookupRequest asks for the segment and sets of users. Exactly one of Users, Bitmap and Audience must be set.
 type LookupRequest struct {
 	Users    []uint32        // the answer is by user
 	Bitmap   *roaring.Bitmap // the answer is bitmaps. It is read only
@@ -41,7 +41,7 @@ type LookupRequest struct {
 	Generation string
 }
 
-// LookupResult is the answer: Users, or the bitmaps.
+// LookupResult is the answer to a lookup: Users, or the bitmaps.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup // in the order of the request, each once
@@ -51,7 +51,7 @@ type LookupResult struct {
 	Audience *api.AudienceTaken         // with an Audience: whom the call was about, and what follows
 }
 
-// Lookup tells in one call which segment users are in, and which sets. It counts nothing.
+// Lookup returns the segment and the sets of users in one call. The call records no sends.
 func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, error) {
 	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
 		return nil, errors.New("lookup: exactly one of Users, Bitmap and Audience must be set")
@@ -80,8 +80,8 @@ func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, e
 	}, nil
 }
 
-// SegmentBitmap reads the users of a segment or set, and of which generation they are.
-// generation asks for one that is kept; "": the one in use.
+// SegmentBitmap returns the users of a segment or set, and the name of their generation. The argument generation
+// selects a kept generation; "" selects the current one.
 func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
 	err error) {
 	var answer file
@@ -96,8 +96,8 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 	return bitmap.Bitmap, answer.header.Get(api.HeaderGeneration), nil
 }
 
-// Members iterates over the ids of a segment or set in pages, ascending, all of one
-// generation; "": the one in use when the first page comes. It ends after an error.
+// Members iterates over the ids of a segment or set in pages, in ascending order. All pages are from one generation;
+// "" selects the current one at the first page. The iteration ends after an error.
 func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
 	return func(yield func(*api.Members, error) bool) {
 		parameters := url.Values{}

@@ -8,13 +8,13 @@ import (
 	"capper/client/api"
 )
 
-// Import records sends that were made elsewhere, at their own times, in one call. It decides nothing, and
-// the same sends again are known: a call that failed is made again as it was. It needs a key of scope admin.
+// Import records sends that another system made, with their own times, in one call. It decides nothing. Importing the
+// same sends again has no effect, so a failed call can be repeated unchanged. It needs a key with the scope admin.
 func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return c.ImportInto(ctx, "", r)
 }
 
-// ImportInto is Import of messages of a namespace; "": of the one without a name.
+// ImportInto imports sends into a namespace like Import; "" stands for the namespace without a name.
 func (c *Client) ImportInto(ctx context.Context, namespace string, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	var answer api.ImportAnswer
 	if err := c.call(ctx, "POST", inNamespace("/v1/sends", url.Values{}, namespace), r, &answer); err != nil {

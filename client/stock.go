@@ -6,27 +6,26 @@ import (
 	"capper/client/api"
 )
 
-// staleAfter is how old a slot gets before its permit is thrown away, where no
-// limit has a shorter window: who slept must not send in one burst what he had
-// permits for, beside what others have been granted since.
+// staleAfter is the maximum age of a slot before its permit is discarded, unless a limit has a shorter window. A
+// client that was suspended must not send a burst with old permits, because other senders have received permits
+// since.
 const staleAfter = time.Second
 
-// stock is permits that were granted and not used yet, in the order in which they
-// were granted.
+// stock holds granted and unused permits in the order of their grants.
 type stock struct {
 	runs    []stockRun
 	permits int           // of all runs
 	keep    time.Duration // a slot that is older is of no use
 }
 
-// stockRun is permits with regular slots.
+// stockRun is a run of permits with regular slots.
 type stockRun struct {
 	at      time.Time // slot of the first, on the monotonic clock
 	every   time.Duration
 	permits int
 }
 
-// due is how many permits of the run have a slot up to now.
+// due returns how many permits of the run have a slot that is not later than now.
 func (r *stockRun) due(now time.Time) int {
 	switch passed := now.Sub(r.at); {
 	case passed < 0:
@@ -38,16 +37,15 @@ func (r *stockRun) due(now time.Time) int {
 	}
 }
 
-// cut takes the first n permits off the run and returns the last one's slot.
+// cut removes the first n permits from the run and returns the slot of the last one.
 func (r *stockRun) cut(n int) (slot time.Time) {
 	slot = r.at.Add(time.Duration(n-1) * r.every)
 	r.at, r.permits = slot.Add(r.every), r.permits-n
 	return slot
 }
 
-// add puts the permits of an answer into the stock: waits count from its arrival. In
-// the answer to a repeated call, slots that are past are waits of 0: they may be as old
-// as the request.
+// add puts the permits of an answer into the stock. Waits count from the arrival of the answer. In the answer to a
+// repeated call, past slots have a wait of 0 and may be as old as the request.
 func (s *stock) add(answer *api.Permits, since, arrived time.Time) {
 	s.keep = staleAfter
 	for _, pacer := range answer.Pacers {
@@ -68,7 +66,7 @@ func (s *stock) add(answer *api.Permits, since, arrived time.Time) {
 	}
 }
 
-// putBack returns permits whose slot was the latest at: they are the next to be used.
+// putBack returns n permits to the stock, of which the latest slot was at. They are used next.
 func (s *stock) putBack(n int, at time.Time) {
 	if n > 0 {
 		s.permits += n
@@ -76,8 +74,7 @@ func (s *stock) putBack(n int, at time.Time) {
 	}
 }
 
-// take takes up to n permits whose slot has come, and returns how many and the
-// latest slot.
+// take removes up to n permits whose slot has come, and returns their number and the latest slot.
 func (s *stock) take(now time.Time, n int) (taken int, latest time.Time) {
 	for taken < n && len(s.runs) > 0 {
 		k := min(s.runs[0].due(now), n-taken)
@@ -90,7 +87,7 @@ func (s *stock) take(now time.Time, n int) (taken int, latest time.Time) {
 	return taken, latest
 }
 
-// drop throws away what is too old.
+// drop discards permits that are too old.
 func (s *stock) drop(now time.Time) {
 	for len(s.runs) > 0 {
 		old := s.runs[0].due(now.Add(-s.keep - 1))
@@ -101,7 +98,7 @@ func (s *stock) drop(now time.Time) {
 	}
 }
 
-// cut takes n permits of the first run.
+// cut removes n permits from the first run and returns the slot of the last one.
 func (s *stock) cut(n int) (slot time.Time) {
 	slot = s.runs[0].cut(n)
 	s.permits -= n
@@ -111,10 +108,10 @@ func (s *stock) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// next is the slot of the permit that is used next; the stock is not empty.
+// next returns the slot of the next permit. The stock must not be empty.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
-// last is the slot of the permit that is used last; zero for an empty stock.
+// last returns the slot of the last permit, or the zero time when the stock is empty.
 func (s *stock) last() time.Time {
 	if len(s.runs) == 0 {
 		return time.Time{}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// AudienceQuery says who a call is about by an expression over segments and sets, in
-// the place of user_ids and users_bitmap. The zero value: it does not.
+// AudienceQuery selects the users of a call by an expression over segments and sets, instead of user_ids or
+// users_bitmap. The zero value selects nobody and means that another field gives the users.
 type AudienceQuery struct {
 	// Audience is names of segments and sets, & (both), | (either), - (the first without the
 	// second, with a blank before it) and parentheses; & binds first, the others from
@@ -23,8 +23,8 @@ type AudienceQuery struct {
 	Generation string `json:"generation,omitempty"`
 }
 
-// Sample is a share of users, always the same one: see the documentation of the API. It has either
-// Percent, or From and To, which cut a cell out of the salt's scale: cells that do not overlap share no user.
+// Sample selects a fixed share of the users; see the documentation of the API. It has either Percent, or From and To,
+// which give a range on the salt's scale. Ranges that do not overlap share no user.
 type Sample struct {
 	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the cell from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
@@ -32,16 +32,16 @@ type Sample struct {
 	Salt    string  `json:"salt"`              // another salt is another sample
 }
 
-// Part is one of several parts that together are an audience, and share no user.
+// Part is one of several disjoint parts that together form an audience.
 type Part struct {
 	Of    int `json:"of"`    // 1 to MaxParts
 	Index int `json:"index"` // from 0
 }
 
-// MaxParts is the most parts of an audience.
+// MaxParts is the maximum number of parts of an audience.
 const MaxParts = 10_000
 
-// AudienceTaken is whom a call with an audience was about.
+// AudienceTaken describes the users that a call with an audience selected.
 type AudienceTaken struct {
 	// of the names; an instance keeps it for an hour after the last call that used it there
 	Generation string `json:"generation"`
@@ -58,13 +58,13 @@ type AudienceCountRequest struct {
 	Detail  string  `json:"detail,omitempty"` // DetailSets, the default, or DetailTotal
 }
 
-// How an audience is counted.
+// An audience can be counted in these ways.
 const (
 	DetailSets  = "sets"  // in all, by segment and by set
 	DetailTotal = "total" // in all: Segments and Sets of the answer are empty
 )
 
-// AudienceCount is its answer.
+// AudienceCount is the answer to POST /v1/audience/count.
 type AudienceCount struct {
 	Generation string `json:"generation"`
 	// Expression is the audience with what the configuration's names stand for: who asks for its parts with it is
@@ -80,11 +80,11 @@ type AudienceCount struct {
 	ConfigVersion     string   `json:"config_version,omitempty"`
 }
 
-// MaxForecasts is the most times of a ForecastRequest.
+// MaxForecasts is the maximum number of times in a ForecastRequest.
 const MaxForecasts = 64
 
-// ForecastRequest is the body of POST /v1/forecast: how many could be sent to, at several
-// times. Exactly one of UserIDs, UsersBitmap and Audience is given.
+// ForecastRequest is the body of POST /v1/forecast, which asks how many users could receive a message at several
+// times. Exactly one of UserIDs, UsersBitmap and Audience must be set.
 type ForecastRequest struct {
 	Channel     string   `json:"channel,omitempty"` // "": by a send without a channel
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
@@ -93,7 +93,7 @@ type ForecastRequest struct {
 	At []time.Time `json:"at,omitempty"` // at most MaxForecasts; empty: now
 }
 
-// Forecast is its answer.
+// Forecast is the answer to POST /v1/forecast.
 type Forecast struct {
 	Generation    string `json:"generation"`     // of the segments
 	ConfigVersion string `json:"config_version"` // of the limits
@@ -103,8 +103,7 @@ type Forecast struct {
 	Forecasts []ForecastPoint `json:"forecasts"` // in the order of the times
 }
 
-// ForecastPoint is what a filter call at the time would answer, if nobody were sent
-// anything before.
+// ForecastPoint is the answer that a filter call would give at a time, if no message were sent before.
 type ForecastPoint struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`

@@ -8,11 +8,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Bitmap is a set of users as a JSON string: base64 of a roaring bitmap in its
-// portable format.
+// Bitmap is a set of users. In JSON it is a string with the base64 encoding of a roaring bitmap in the portable
+// format.
 type Bitmap struct{ *roaring.Bitmap }
 
-// MarshalText writes it; nil is the empty set.
+// MarshalText encodes the bitmap; nil stands for the empty set.
 func (b Bitmap) MarshalText() ([]byte, error) {
 	raw, err := b.OrEmpty().ToBytes()
 	if err != nil {
@@ -21,8 +21,7 @@ func (b Bitmap) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, raw), nil
 }
 
-// UnmarshalText trusts nothing: the library may corrupt memory on a bitmap
-// that has not been validated.
+// UnmarshalText decodes and validates the bitmap, because the library may corrupt memory on an invalid one.
 func (b *Bitmap) UnmarshalText(text []byte) error {
 	raw, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil {
@@ -31,7 +30,7 @@ func (b *Bitmap) UnmarshalText(text []byte) error {
 	return b.UnmarshalBinary(raw)
 }
 
-// UnmarshalBinary reads the portable format itself, and trusts nothing either.
+// UnmarshalBinary decodes and validates a bitmap in the portable format.
 func (b *Bitmap) UnmarshalBinary(raw []byte) error {
 	b.Bitmap = roaring.New()
 	n, err := b.ReadFrom(bytes.NewReader(raw))
@@ -47,7 +46,7 @@ func (b *Bitmap) UnmarshalBinary(raw []byte) error {
 	return nil
 }
 
-// OrEmpty is the bitmap, or an empty one for nil.
+// OrEmpty returns the bitmap, or an empty one for nil.
 func (b Bitmap) OrEmpty() *roaring.Bitmap {
 	if b.Bitmap == nil {
 		return roaring.New()

@@ -1,10 +1,10 @@
 package api
 
-// MaxMessageID is the most bytes of a message id.
+// MaxMessageID is the maximum length of a message id in bytes.
 const MaxMessageID = 128
 
-// The bounds of a call, unless the service is configured otherwise. What is
-// larger is refused with CodeTooLarge.
+// These are the default bounds of a call, which the service's configuration may change. The service refuses larger
+// calls with CodeTooLarge.
 const (
 	MaxUserIDs     = 100_000   // ids of user_ids
 	MaxBitmapUsers = 1_000_000 // users of users_bitmap

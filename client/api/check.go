@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// SendsCheckRequest is the body of POST /v1/sends/check. Exactly one of UserIDs and UsersBitmap is given.
+// SendsCheckRequest is the body of POST /v1/sends/check. Exactly one of UserIDs and UsersBitmap must be set.
 type SendsCheckRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": a send without a channel
@@ -10,7 +10,7 @@ type SendsCheckRequest struct {
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
 }
 
-// SendsCheck is the answer to POST /v1/sends/check. Users whose send is recorded are counted only.
+// SendsCheck is the answer to POST /v1/sends/check. Users with a recorded send are only counted, not listed.
 type SendsCheck struct {
 	Missing     []MissingSends    `json:"missing"`     // users whose log lacks the send, by place
 	Unavailable []uint32          `json:"unavailable"` // not known: ask again
@@ -18,14 +18,14 @@ type SendsCheck struct {
 	Summary     SendsCheckSummary `json:"summary"`
 }
 
-// MissingSends is users of one place whose log lacks the send.
+// MissingSends lists the users in one storage location whose log lacks the send.
 type MissingSends struct {
 	Partition *int     `json:"partition,omitempty"` // of Redis
 	Node      string   `json:"node,omitempty"`      // of Redis: the server that serves the partition
 	UserIDs   []uint32 `json:"user_ids"`
 }
 
-// SendsCheckSummary counts the users of a check.
+// SendsCheckSummary counts the users of a check by result.
 type SendsCheckSummary struct {
 	Requested int `json:"requested"`
 	Recorded  int `json:"recorded"`

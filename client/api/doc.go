@@ -1,4 +1,3 @@
-// Package api is the API on the wire: what its requests and answers hold, its
-// errors, and how it writes times and bitmaps. Service and client use these
-// types; the description at /openapi.yaml names the same fields.
+// Package api defines the requests, answers and errors of the HTTP API, and their encoding of times and bitmaps. The
+// service and the Go client share these types. The OpenAPI description at /openapi.yaml uses the same field names.
 package api

@@ -2,10 +2,10 @@ package api
 
 import "net/http"
 
-// Code is the stable name of an error, for programs.
+// Code is the stable name of an error for programs.
 type Code string
 
-// The codes. Each has one status.
+// An error has one of these codes. Each code has one HTTP status.
 const (
 	CodeInvalidRequest   = "invalid_request"
 	CodeUnauthorized     = "unauthorized"
@@ -26,7 +26,7 @@ const (
 	CodeInternal         = "internal"
 )
 
-// Codes are all codes.
+// Codes returns all codes.
 func Codes() []Code {
 	return []Code{
 		CodeInvalidRequest, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeConflict, CodeGone, CodeMethodNotAllowed,
@@ -36,8 +36,8 @@ func Codes() []Code {
 	}
 }
 
-// Status is the HTTP status of answers with the code. It is the one table of
-// both; a code that is not known is a fault of the service.
+// Status returns the HTTP status of an answer with the code. Status holds the only table of codes and statuses. An
+// unknown code is an internal error of the service.
 func (c Code) Status() int {
 	switch c {
 	case CodeInvalidRequest:
@@ -72,12 +72,12 @@ func (c Code) Status() int {
 	return http.StatusInternalServerError
 }
 
-// Error is the answer to a call that was refused.
+// Error is the answer to a refused call.
 type Error struct {
 	Error Refusal `json:"error"`
 }
 
-// Refusal is why a call was refused.
+// Refusal describes why a call was refused.
 type Refusal struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`         // for people; names field, value and rule

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// FilterRequest is the body of POST /v1/filter. Exactly one of UserIDs,
-// UsersBitmap and Audience is given.
+// FilterRequest is the body of POST /v1/filter. Exactly one of UserIDs, UsersBitmap and Audience must be set.
 type FilterRequest struct {
 	MessageID   string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; may be left out when Record is false
 	Channel     string   `json:"channel,omitempty"`    // a configured one; "": none
@@ -21,7 +20,7 @@ type FilterRequest struct {
 	At      *time.Time `json:"at,omitempty"`     // with Record false: decide as of this time; nil: now
 }
 
-// What FilterRequest.Detail says of the denied in the answer.
+// FilterRequest.Detail selects, by one of these values, how the answer describes denied users.
 const (
 	DetailDenials = "denials" // each of them
 	DetailCounts  = "counts"  // only how many, in the summary
@@ -55,7 +54,7 @@ type FilterBitmaps struct {
 	ConfigVersion string         `json:"config_version"`
 }
 
-// Denial is a user who must not be sent to.
+// Denial describes a denied user, who must not receive the send.
 type Denial struct {
 	UserID  uint32 `json:"user_id"`
 	Segment string `json:"segment"` // NoSegment for users in none
@@ -70,7 +69,7 @@ type Denial struct {
 	RetryAt *time.Time `json:"retry_at"`
 }
 
-// What Denial.Limit and the counts of denied users name where no limit of the policy denies.
+// Denial.Limit and the counts of denied users use these names when something other than a limit denies.
 const (
 	LimitSuppressed = "suppressed" // the user is in a set that is suppressed
 	LimitHoldout    = "holdout"    // the user gets nothing, to compare with
@@ -86,12 +85,11 @@ func (d Denial) MarshalJSON() ([]byte, error) {
 	}{plain(d), (*instant)(d.RetryAt)})
 }
 
-// NoSegment names, in answers and metrics, the users in no segment: they get
-// the policy's default limits. No segment should bear this name; where one
-// does, both are counted as one.
+// NoSegment names users without a segment in answers and metrics. The policy's default limits apply to them. A
+// segment should not have this name, because both groups would be counted together.
 const NoSegment = "default"
 
-// WaveIDs is the denied users whose RetryAt is within one hour.
+// WaveIDs is a group of denied users whose RetryAt is within the same hour.
 type WaveIDs struct {
 	From    time.Time `json:"from"`     // start of the hour
 	ReadyAt time.Time `json:"ready_at"` // the latest RetryAt: all of them may be asked for again
@@ -107,7 +105,7 @@ func (w WaveIDs) MarshalJSON() ([]byte, error) {
 	}{plain(w), instant(w.ReadyAt)})
 }
 
-// WaveBitmap is WaveIDs in the answer to a bitmap.
+// WaveBitmap is a group of denied users whose RetryAt is within the same hour, as a bitmap.
 type WaveBitmap struct {
 	From        time.Time `json:"from"`
 	ReadyAt     time.Time `json:"ready_at"`
@@ -170,7 +168,7 @@ func (s *Summary) Add(batch *Summary) {
 	}
 }
 
-// addCounts adds counts by name; a nil sum stays nil when there is nothing to add.
+// addCounts adds counts by name. A nil sum stays nil when there is nothing to add.
 func addCounts(sum *map[string]int, more map[string]int) {
 	for name, users := range more {
 		if *sum == nil {

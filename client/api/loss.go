@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// MaxReason is how many bytes a reason may have.
+// MaxReason is the maximum length of a reason in bytes.
 const MaxReason = 500
 
 // AcceptRequest is the body of POST /v1/store/accept.
@@ -15,7 +15,8 @@ type Accepted struct {
 	Losses []AcceptedLoss `json:"losses"` // empty: nothing was to accept
 }
 
-// AcceptedLoss is what one server did. Users whose logs it dropped may receive more than their limits.
+// AcceptedLoss describes the recovery of one server. Users whose logs were dropped may receive more than their limits
+// allow.
 type AcceptedLoss struct {
 	Node       string    `json:"node"`
 	Reason     string    `json:"reason"` // "policy", "evicted" or "append_only"

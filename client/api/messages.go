@@ -2,14 +2,14 @@ package api
 
 import "time"
 
-// Messages is the answer of GET /v1/messages: campaigns, that of the latest call first.
+// Messages is the answer of GET /v1/messages: campaigns in descending order of their latest call.
 type Messages struct {
 	Messages []Message `json:"messages"`
 	More     bool      `json:"more"` // there are others: ask for a later since, or a larger max
 }
 
-// Message counts what became of a message on one channel. Allowed and Released count the sends in the logs, exactly
-// unless AtLeast is set; the others count answers, so that a user who is asked for twice counts twice.
+// Message holds the counts of a message on one channel. Allowed and Released count the sends in the logs, exactly
+// unless AtLeast is set. The other fields count answers, so a user who was in two calls counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
@@ -43,7 +43,7 @@ type MessageSegment struct {
 	Denied  int64 `json:"denied"`
 }
 
-// MessageChannels is the answer of GET /v1/messages/{id}: the message on each channel.
+// MessageChannels is the answer of GET /v1/messages/{id}: the counts of the message on each channel.
 type MessageChannels struct {
 	MessageID string    `json:"message_id"`
 	Namespace string    `json:"namespace,omitempty"`
@@ -55,7 +55,7 @@ type ReleaseMessageRequest struct {
 	Channel string `json:"channel,omitempty"` // "": all
 }
 
-// ReleasedMessage is the answer: what became of the grants that the audit holds.
+// ReleasedMessage is the answer to a release of a message. It counts the results for the sends that the audit holds.
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`

@@ -18,7 +18,7 @@ type PermitsRequest struct {
 	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
 }
 
-// The bounds of a PermitsRequest.
+// A PermitsRequest has these bounds.
 const (
 	MaxPacers    = 8
 	MaxPermits   = 100_000
@@ -26,13 +26,13 @@ const (
 	MaxWait      = 24 * time.Hour
 )
 
-// Wait is a duration that is written as "2s".
+// Wait is a duration in the text form of Go, such as "2s".
 type Wait time.Duration
 
-// MarshalText writes the wait as time.Duration does.
+// MarshalText encodes the wait in the format of time.Duration.
 func (w Wait) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
 
-// UnmarshalText reads what time.ParseDuration does.
+// UnmarshalText decodes every format that time.ParseDuration accepts.
 func (w *Wait) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	*w = Wait(d)
@@ -51,27 +51,27 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // after the grant, in the order of the request
 }
 
-// Slot is when permits may be used: the first after WaitMS, each other EveryMS after
-// the one before. Waits count from when the answer is read.
+// Slot is a run of permits with regular times. The first permit may be used after WaitMS, and each further one
+// EveryMS after the one before. Waits count from the moment the client reads the answer.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once
 	Permits int    `json:"permits"`
 }
 
-// LimitedBy names the limit that the next permit waits for.
+// LimitedBy names the limit that delays the next permit.
 type LimitedBy struct {
 	Pacer string `json:"pacer"`
 	Limit string `json:"limit"` // its window, such as "1m"; "rate"; or "queue": slots that were given out for later
 }
 
-// What LimitedBy.Limit may be beside a window.
+// LimitedBy.Limit has one of these values, or names a window.
 const (
 	LimitRate  = "rate"
 	LimitQueue = "queue"
 )
 
-// PacerState is what a pacer has given out.
+// PacerState describes the permits that a pacer has granted.
 type PacerState struct {
 	Name      string `json:"name"`
 	Per       string `json:"per,omitempty"`        // PerMessage, or "": one log
@@ -87,10 +87,10 @@ type PacerState struct {
 	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all of them; in answers about pacers alone
 }
 
-// PerMessage is PacerState.Per of a pacer with a log for each message.
+// PerMessage is the value of PacerState.Per for a pacer with a separate log for each message.
 const PerMessage = "message"
 
-// PacerLimitUse is a limit of a pacer and what is used of it.
+// PacerLimitUse is a limit of a pacer with its current use.
 type PacerLimitUse struct {
 	// slots less than a window old, those that are still to come included; nil of a pacer per message
 	Used   *int   `json:"used,omitempty"`
@@ -104,17 +104,16 @@ type Pacers struct {
 	ConfigVersion string       `json:"config_version"`
 }
 
-// Millis is a duration in milliseconds, written as a number with up to three
-// decimals.
+// Millis is a duration in milliseconds, encoded as a number with up to three decimals.
 type Millis time.Duration
 
-// MarshalJSON writes 4, 0.25 or 1004.001.
+// MarshalJSON encodes the duration as a number such as 4, 0.25 or 1004.001.
 func (m Millis) MarshalJSON() ([]byte, error) {
 	micros := time.Duration(m).Microseconds()
 	return strconv.AppendFloat(nil, float64(micros)/1000, 'f', -1, 64), nil
 }
 
-// UnmarshalJSON reads any number of milliseconds, rounded to the microsecond.
+// UnmarshalJSON decodes any number of milliseconds and rounds it to the microsecond.
 func (m *Millis) UnmarshalJSON(text []byte) error {
 	var ms float64
 	if err := json.Unmarshal(text, &ms); err != nil {

@@ -1,6 +1,6 @@
 package api
 
-// Policy is the answer of GET /v1/limits: the limits in force.
+// Policy is the answer of GET /v1/limits: the current limits.
 type Policy struct {
 	Version  string           `json:"version"`
 	Channels map[string]uint8 `json:"channels"`
@@ -18,21 +18,21 @@ type Policy struct {
 	Timezone string `json:"timezone,omitempty"`
 }
 
-// Suppression denies the users of a set, for good.
+// Suppression denies all sends to the users of a set.
 type Suppression struct {
 	Set        string   `json:"set"`
 	Channels   []string `json:"channels,omitempty"` // empty: all
 	EvenExempt bool     `json:"even_exempt,omitempty"`
 }
 
-// Holdout denies a share of all users, to compare with.
+// Holdout denies sends to a fixed share of all users, who serve as a control group.
 type Holdout struct {
 	Percent  float64  `json:"percent"`
 	Salt     string   `json:"salt"`
 	Channels []string `json:"channels,omitempty"` // empty: all
 }
 
-// Quiet is quiet hours.
+// Quiet describes quiet hours.
 type Quiet struct {
 	From     string   `json:"from"` // such as 21:00
 	To       string   `json:"to"`
@@ -41,8 +41,7 @@ type Quiet struct {
 	Sets     []string `json:"sets,omitempty"`     // users of any of these only; empty: everybody
 }
 
-// Limit is a limit of the policy. Calendar and Timezone are those of calendar
-// windows.
+// Limit is a limit of the policy. Calendar and Timezone apply to calendar windows only.
 type Limit struct {
 	Name     string   `json:"name"`
 	Max      int      `json:"max"`

@@ -1,7 +1,6 @@
 package api
 
-// ReleaseRequest is the body of POST /v1/release. Exactly one of UserIDs,
-// UsersBitmap and Audience is given.
+// ReleaseRequest is the body of POST /v1/release. Exactly one of UserIDs, UsersBitmap and Audience must be set.
 type ReleaseRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one
@@ -10,8 +9,7 @@ type ReleaseRequest struct {
 	AudienceQuery
 }
 
-// ReleaseIDs is the answer to a release call with user_ids. Users who had no
-// such send are counted as absent only.
+// ReleaseIDs is the answer to a release call with user_ids. Users without such a send are only counted, as absent.
 type ReleaseIDs struct {
 	Released    []uint32       `json:"released"`
 	Unavailable []uint32       `json:"unavailable"` // not known: release again

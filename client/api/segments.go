@@ -9,7 +9,7 @@ type Segments struct {
 	Segments   []SegmentInfo `json:"segments"` // segments in order of precedence, then sets in that of the generation
 }
 
-// SegmentInfo is a segment or a set.
+// SegmentInfo describes a segment or a set.
 type SegmentInfo struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"` // KindSegment or KindSet
@@ -17,14 +17,14 @@ type SegmentInfo struct {
 	SizeBytes int64  `json:"size_bytes"` // of the published bitmap
 }
 
-// What SegmentInfo.Kind says.
+// SegmentInfo.Kind has one of these values.
 const (
 	KindSegment = "segment" // a user is in one at most
 	KindSet     = "set"     // a user may be in several
 )
 
-// LookupRequest is the body of POST /v1/segments/lookup. Exactly one of UserIDs,
-// UsersBitmap and Audience is given.
+// LookupRequest is the body of POST /v1/segments/lookup. Exactly one of UserIDs, UsersBitmap and Audience must be
+// set.
 type LookupRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
@@ -32,24 +32,24 @@ type LookupRequest struct {
 	Sets []string `json:"sets,omitempty"` // also whether the users are in these, at most MaxLookupSets
 }
 
-// MaxLookupSets is the most sets that a lookup can ask for.
+// MaxLookupSets is the maximum number of sets in a lookup.
 const MaxLookupSets = 64
 
-// LookupIDs is the answer to a lookup of user_ids, in their order, each once.
+// LookupIDs is the answer to a lookup of user_ids. It lists each user once, in the order of the request.
 type LookupIDs struct {
 	Generation string       `json:"generation"`
 	Users      []UserLookup `json:"users"`
 }
 
-// UserLookup is what a user is in.
+// UserLookup holds the segment and the sets of a user.
 type UserLookup struct {
 	UserID  uint32   `json:"user_id"`
 	Segment string   `json:"segment"` // NoSegment for users in none
 	Sets    []string `json:"sets"`    // those of the sets asked for that the user is in
 }
 
-// LookupBitmaps is the answer to a lookup of users_bitmap or audience: those of the
-// users that are in each segment, and in each set asked for. Segments without any are left out.
+// LookupBitmaps is the answer to a lookup of users_bitmap or audience. It holds the requested users in each segment
+// and in each requested set. Segments without any of the users are left out.
 type LookupBitmaps struct {
 	Generation string            `json:"generation"`
 	Segments   map[string]Bitmap `json:"segments"`
@@ -57,12 +57,12 @@ type LookupBitmaps struct {
 	Audience   *AudienceTaken    `json:"audience,omitempty"`
 }
 
-// HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap names the generation of its
-// answer, which is the bitmap itself in the portable roaring format (application/octet-stream). A /
-// of a name is %2F in these paths; the parameter generation asks for one that is kept.
+// HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The body
+// of the answer is the bitmap in the portable roaring format (application/octet-stream). In these paths, a / in a
+// name is written as %2F. The query parameter generation selects a kept generation.
 const HeaderGeneration = "X-Segments-Generation"
 
-// Members is the answer of GET /v1/segments/{name}/members: a page of ids, ascending.
+// Members is the answer of GET /v1/segments/{name}/members: a page of ids in ascending order.
 type Members struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
@@ -70,16 +70,15 @@ type Members struct {
 	Next       *uint32  `json:"next"` // the parameter after of the next page; nil: this was the last
 }
 
-// Generations is the answer of GET /v1/generations: what the segments' source holds, the
-// newest first.
+// Generations is the answer of GET /v1/generations: the generations at the segments source, the newest first.
 type Generations struct {
 	InUse       string           `json:"in_use"` // here; "": none
 	Generations []GenerationInfo `json:"generations"`
 	More        bool             `json:"more"` // there are older ones
 }
 
-// GenerationInfo is one published version of all segments. What its manifest says is
-// zero where that cannot be read.
+// GenerationInfo describes one published version of all segments. Fields from the manifest are zero when the manifest
+// cannot be read.
 type GenerationInfo struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`                // at the source
@@ -99,8 +98,8 @@ type GenerationInfo struct {
 	Fault       string    `json:"fault,omitempty"` // why the manifest cannot be read
 }
 
-// GenerationChanges is the answer of GET /v1/generations/{generation}/changes: what changed
-// since an earlier one.
+// GenerationChanges is the answer of GET /v1/generations/{generation}/changes: the differences from an earlier
+// generation.
 type GenerationChanges struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -111,7 +110,7 @@ type GenerationChanges struct {
 	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil where it is not exact
 }
 
-// SegmentChange is what became of a segment or a set.
+// SegmentChange describes the change of a segment or a set.
 type SegmentChange struct {
 	Name    string `json:"name"`
 	State   string `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"
@@ -123,13 +122,13 @@ type SegmentChange struct {
 	MovedFrom []SegmentMove `json:"moved_from,omitempty"`
 }
 
-// SegmentMove is users who came from another segment.
+// SegmentMove counts users who came from another segment.
 type SegmentMove struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
 }
 
-// NoSegmentChange is users who fell out of all segments, and who came into one.
+// NoSegmentChange counts users who left all segments, and users who had no segment and joined one.
 type NoSegmentChange struct {
 	Left   uint64 `json:"left"`   // in a segment before, in none now
 	Joined uint64 `json:"joined"` // in none before, in one now

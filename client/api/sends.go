@@ -2,14 +2,14 @@ package api
 
 import "time"
 
-// ImportRequest is the body of POST /v1/sends: sends that were made elsewhere, with their own times.
+// ImportRequest is the body of POST /v1/sends: sends that another system made, with their own times.
 type ImportRequest struct {
 	MessageID string         `json:"message_id,omitempty"` // of the sends that name none
 	Channel   string         `json:"channel,omitempty"`    // of the sends that name none
 	Sends     []ImportedSend `json:"sends"`
 }
 
-// ImportedSend is one send that was made elsewhere.
+// ImportedSend is one send that another system made.
 type ImportedSend struct {
 	UserID  uint32    `json:"user_id"`
 	At      time.Time `json:"at"`                // to the millisecond

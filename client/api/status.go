@@ -28,7 +28,7 @@ type StoreStatus struct {
 	Fleet    *Fleet   `json:"fleet,omitempty"`    // nil of a store of one instance
 }
 
-// Fleet is the instances that share a store, as the one that was asked sees it.
+// Fleet describes the instances that share a store, from the view of the instance that answers.
 type Fleet struct {
 	Instances int            `json:"instances"`           // with the one that was asked
 	Differing map[string]int `json:"differing,omitempty"` // how many others differ from it, by what differs
@@ -65,7 +65,7 @@ type SegmentsStatus struct {
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
 }
 
-// GuardedSet is a set whose losses of users keep a generation out of use.
+// GuardedSet is a set with a limit on its losses: a generation that loses more users of the set is not used.
 type GuardedSet struct {
 	Name       string `json:"name"`
 	Suppressed bool   `json:"suppressed"` // false: quiet hours name it
@@ -80,7 +80,7 @@ type GuardedSet struct {
 	TooOld         bool      `json:"too_old,omitempty"`         // users of the sends that it concerns are unavailable
 }
 
-// RefusedGeneration is a published generation that is kept out of use.
+// RefusedGeneration is a published generation that the service refuses to use.
 type RefusedGeneration struct {
 	Generation string    `json:"generation"`
 	Since      time.Time `json:"since"`
@@ -89,7 +89,7 @@ type RefusedGeneration struct {
 	Error   string   `json:"error"`
 }
 
-// SegmentSize is how large a segment is.
+// SegmentSize is the size of a segment.
 type SegmentSize struct {
 	Name      string `json:"name"`
 	Users     uint64 `json:"users"`
@@ -106,7 +106,7 @@ type ConfigStatus struct {
 	Problems []string  `json:"problems,omitempty"` // what is odd and tolerated
 }
 
-// Probe is the answer of GET /healthz and GET /readyz when all is well; else they answer 503.
+// Probe is the answer of GET /healthz and GET /readyz with status 200. Otherwise these calls return status 503.
 type Probe struct {
 	Status string `json:"status"` // "ok" and "ready"
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Explanation is the answer of GET /v1/users/{id}: why a user is allowed or
-// denied.
+// Explanation is the answer of GET /v1/users/{id}: the reasons why a user is allowed or denied.
 type Explanation struct {
 	UserID        uint32     `json:"user_id"`
 	Segment       string     `json:"segment"` // NoSegment for users in none
@@ -31,14 +30,14 @@ type Explanation struct {
 	TooOld []string `json:"too_old,omitempty"`
 }
 
-// Standing is how a user stands with a limit.
+// Standing describes a user's use of a limit.
 type Standing struct {
 	Limit
 	Used    int        `json:"used"`
 	RetryAt *time.Time `json:"retry_at"` // nil: a slot is free now, or Max is 0
 }
 
-// QuietStanding is how a user stands with quiet hours.
+// QuietStanding describes the effect of quiet hours on a user.
 type QuietStanding struct {
 	Quiet
 	Now   bool       `json:"now"`   // they are on
@@ -80,7 +79,7 @@ func (s Send) MarshalJSON() ([]byte, error) {
 	}{instant(s.At), plain(s)})
 }
 
-// Decisions is the answer of GET /v1/users/{id}/decisions: what the audit holds of a user.
+// Decisions is the answer of GET /v1/users/{id}/decisions: the audit's decisions about a user.
 type Decisions struct {
 	UserID uint32 `json:"user_id"`
 	// as of when the audit was read: later than asked for where there is More
@@ -90,7 +89,7 @@ type Decisions struct {
 	Decisions []Decision `json:"decisions"`        // oldest first
 }
 
-// Decision is what one call decided of a user.
+// Decision is the result of one call for a user.
 type Decision struct {
 	At   time.Time `json:"at"`   // when the call was given to the store
 	Kind string    `json:"kind"` // "filter", "release" or "permits"
@@ -118,8 +117,8 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	}{instant(d.At), plain(d)})
 }
 
-// DecidedUsers is the answer of GET /v1/decisions: the users of a message on a channel by
-// what the audit says last of each. Bitmaps share no user.
+// DecidedUsers is the answer of GET /v1/decisions: the users of a message on a channel, grouped by their latest
+// outcome in the audit. The bitmaps share no user.
 type DecidedUsers struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

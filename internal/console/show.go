@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture draws the outlook over time: users who may receive the message, and users who are denied, with or without
-// hope by waiting.
+// Picture draws the outlook over time: users who may receive the message, users whose denial ends with time, and
+// users whose denial does not.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},

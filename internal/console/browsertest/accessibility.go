@@ -8,8 +8,8 @@ import (
 //go:embed accessibility.js
 var accessibility string
 
-// Faults returns a sentence for each WCAG problem of the page, such as a missing label, a missing keyboard focus or
-// too little contrast. In an SVG picture, only the texts are checked.
+// Faults returns a sentence for each accessibility problem of the page: for people who cannot see it, cannot use a
+// pointer, or cannot tell its colours apart. In an SVG picture, only the texts are checked.
 func (tab *Tab) Faults() []string {
 	tab.t.Helper()
 	// Dark pictures begin to come at some time after it got dark: a look in between sees none.
