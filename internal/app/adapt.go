@@ -13,7 +13,7 @@ import (
 	"capper/internal/server"
 )
 
-// newServer builds the API over what has been started.
+// newServer builds the API server from the parts that have been started.
 func (s *Service) newServer(ctx context.Context) (err error) {
 	cfg := s.config.Server
 	s.audiences.take(s.config)
@@ -42,10 +42,10 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	return err
 }
 
-// boundRecords keeps the number of records of permits in step with the store until ctx ends.
+// boundRecords keeps this instance's count of permit records up to date with the store until ctx ends.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
-// countAnswers makes the counter of what is answered, over a store that keeps counts.
+// countAnswers creates the counter of answers, for a store that keeps counts of messages.
 func (s *Service) countAnswers() (err error) {
 	if store, ok := capping.As[messages.Store](s.store); ok {
 		s.answers, err = messages.NewCounter(store, s.logger, s.registry)
@@ -53,7 +53,7 @@ func (s *Service) countAnswers() (err error) {
 	return err
 }
 
-// flushAnswers has what is answered counted until ctx ends.
+// flushAnswers writes the counts of answers to the store until ctx ends.
 func (s *Service) flushAnswers(ctx context.Context) {
 	if s.answers != nil {
 		s.answers.Run(ctx)
@@ -92,13 +92,13 @@ func (s *Service) configStatus() api.ConfigStatus {
 	}
 }
 
-// generation is a generation of segments as the domain asks it.
+// generation adapts a generation of segments to the interface of the capping package.
 type generation struct {
 	*segments.Snapshot
 	of *segments.Refresher // knows how old its sets are; nil: they have no age
 }
 
-// AsOf is the time for which the users of a set are known.
+// AsOf returns the time up to which a set's list of users is known to be correct.
 func (g generation) AsOf(set string) time.Time {
 	if g.of == nil {
 		return g.CreatedAt()
@@ -106,7 +106,7 @@ func (g generation) AsOf(set string) time.Time {
 	return g.of.AsOf(set)
 }
 
-// Set is a set by its name.
+// Set returns the set with the given name.
 func (g generation) Set(name string) (capping.Set, bool) {
 	set := g.Snapshot.Set(name)
 	return set, set != nil

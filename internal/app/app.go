@@ -27,7 +27,7 @@ import (
 	"capper/internal/trace"
 )
 
-// Config is what a service is made of.
+// Config holds the dependencies and settings of a service.
 type Config struct {
 	// Watcher has the configuration, and finds its changes. Required.
 	Watcher *config.Watcher
@@ -44,7 +44,7 @@ type Config struct {
 	wrapStore func(capping.Store) capping.Store // of tests
 }
 
-// Service is a running capper. It is safe for concurrent use.
+// Service is a running capper. A Service is safe for concurrent use.
 type Service struct {
 	config    *config.Config // at the start; what is reloaded is in watcher
 	watcher   *config.Watcher
@@ -85,8 +85,7 @@ type Service struct {
 	stopErr  error
 }
 
-// Run serves until ctx ends, or until a part of the service ends by itself, and
-// returns when all is stopped.
+// Run runs the service until ctx ends or a part of the service fails. It returns when everything has stopped.
 func Run(ctx context.Context, cfg Config) error {
 	s, err := Start(ctx, cfg)
 	if err != nil {
@@ -100,8 +99,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 }
 
-// Start brings a service up, and returns when it asks for calls. When that
-// fails, or ctx ends before, what was started is stopped again.
+// Start starts a service and returns when the service is ready for calls. When a step fails or ctx ends early, Start
+// stops the started parts again.
 func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Watcher == nil {
 		return nil, errors.New("app: Config.Watcher must be set")
@@ -132,23 +131,22 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Addr is where the listener of the API is.
+// Addr returns the address of the API's listener.
 func (s *Service) Addr() net.Addr { return s.endpoints[0].listener.Addr() }
 
-// Failed says why a listener ended by itself. The service is of no use then; Stop
-// it.
+// Failed returns a channel with the error of a listener that ended by itself. The service is then unusable, and the
+// caller must stop it.
 func (s *Service) Failed() <-chan error { return s.failed }
 
-// Stop lets the calls in flight finish and ends the service, in named steps of
-// bounded time. The error tells of those that failed, and of what goes on all the
-// same. Later calls wait for the first one, and return what it did.
+// Stop completes the running calls and stops the service in named steps with time limits. The error lists the failed
+// steps and the work that still runs. Later calls of Stop wait for the first one and return the same error.
 func (s *Service) Stop() error {
 	s.stopping.Do(func() { s.stopErr = s.done.stop() })
 	return s.stopErr
 }
 
-// The bounds of the steps, generous: they are there so that no start and no stop
-// hangs for ever without a word.
+// These time limits of the steps are generous. They only ensure that no start and no stop hangs forever without an
+// error.
 const (
 	loadTimeout     = 10 * time.Minute // 135 MB over a slow line
 	openTimeout     = 10 * time.Minute // a recovery after a crash
@@ -161,7 +159,7 @@ const (
 	closeTimeout    = time.Minute
 )
 
-// steps are what a start does, in this order, and what undoes each.
+// steps returns the steps of a start in order, each with the action that undoes it.
 func (s *Service) steps() []step {
 	cfg := s.config
 	var refreshing, watching, counting, bounding, remembering background
@@ -195,15 +193,15 @@ func (s *Service) steps() []step {
 	}
 }
 
-// What a service takes beside its bounds: the program itself, each user that is decided, and
-// what the embedded store needs beyond its cache (docs/operating.md, Memory).
+// The service needs this memory in addition to its configured bounds: for the program itself, for each user being
+// decided, and for the embedded store beyond its cache (docs/operating.md, Memory).
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64
 	memoryOfStore   = 200 << 20
 )
 
-// configuredMemory shows how much memory the configuration lets the service take.
+// configuredMemory returns a metric of the maximum memory that the configuration allows the service to use.
 func configuredMemory(cfg *config.Config) prometheus.Collector {
 	bounds := cfg.Server.Bounds.WithDefaults()
 	bytes := 2*(bounds.InFlightBytes+bounds.AnswerBytes) + memoryOfUser*int64(bounds.InFlightUsers) + memoryOfProgram

@@ -8,13 +8,13 @@ import (
 	"capper/internal/config"
 )
 
-// audiences has the expressions of a configuration for calls that have taken its policy: what a name
-// stands for is changed by a reload together with the limits. The zero value has none.
+// audiences keeps the named expressions of each configuration together with its policy, because a reload changes
+// both. A call that uses an older policy thus gets the matching expressions. The zero value has no expressions.
 type audiences struct {
 	latest atomic.Pointer[[2]*config.Config] // the newest one, and the one before; nil: there was none
 }
 
-// take notes a configuration, whose policy goes in force next. It is called by one goroutine at a time.
+// take records a configuration whose policy is applied next. Only one goroutine at a time may call take.
 func (a *audiences) take(cfg *config.Config) {
 	next := [2]*config.Config{cfg, cfg}
 	if before := a.latest.Load(); before != nil {
@@ -23,7 +23,7 @@ func (a *audiences) take(cfg *config.Config) {
 	a.latest.Store(&next)
 }
 
-// of is the expressions beside a policy that was in force a moment ago.
+// of returns the expressions that belong to a policy that is or recently was current.
 func (a *audiences) of(policy *capping.Policy) *audience.Named {
 	latest := a.latest.Load()
 	if latest[1].Policy == policy {

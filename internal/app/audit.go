@@ -14,7 +14,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-// beginAudit begins to record calls, where the configuration says to.
+// beginAudit starts to record calls, if the configuration enables the audit.
 func (s *Service) beginAudit(ctx context.Context) (err error) {
 	cfg := s.config.Audit
 	if cfg.To == "" {
@@ -33,8 +33,7 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	return nil
 }
 
-// grants is where it stands to whom messages were sent: what all instances have recorded,
-// and this one until now.
+// grants reads the audit's record of sends: those of all instances, including the latest ones of this instance.
 type grants struct {
 	*archive.Archive
 	journal *journal.Journal
@@ -43,7 +42,7 @@ type grants struct {
 // Flush implements server.Audit.
 func (g grants) Flush(ctx context.Context) error { return g.journal.Flush(ctx) }
 
-// auditOfMessages is the audit for releases of all sends of a message; nil without an audit.
+// auditOfMessages returns the audit for releases of whole messages, or nil without an audit.
 func (s *Service) auditOfMessages() server.Audit {
 	if s.journal == nil {
 		return nil
@@ -51,9 +50,9 @@ func (s *Service) auditOfMessages() server.Audit {
 	return grants{s.recorded, s.journal}
 }
 
-// recordedPolicies are the policies that decisions of the last month were recorded under,
-// by the first file that names each; for the console. Versions that are not in the audit's
-// location, and files that are damaged, are left out: capper audit verify tells of these.
+// recordedPolicies returns, for the console, the policies of the decisions in the last month, each with the time of
+// the first audit file that names it. Versions that are missing from the audit's location and damaged files are left
+// out; the command capper audit verify reports them.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
 		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})
@@ -81,7 +80,7 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Vers
 	return versions, nil
 }
 
-// records is what was decided before; nil: nothing is recorded.
+// records returns the reader of earlier decisions, or nil when nothing is recorded.
 func (s *Service) records() server.AuditRecords {
 	if s.journal == nil {
 		return nil
@@ -89,8 +88,8 @@ func (s *Service) records() server.AuditRecords {
 	return archive.New(s.journal.Source(), config.ParsePolicy)
 }
 
-// endAudit writes what was recorded last. It waits less than it may: a place that
-// cannot be reached is no reason to stop late.
+// endAudit writes the last records. Its wait is shorter than its time limit, so that an unreachable location does not
+// delay the stop.
 func (s *Service) endAudit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout/2)
 	defer cancel()

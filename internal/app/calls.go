@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// calls counts the handlers that run. http.Server tells nothing of those whose
-// connections it has closed, and they may be in the store.
+// calls counts the running handlers. An http.Server does not wait for handlers whose connections it has closed, but
+// these handlers may still use the store.
 type calls struct {
 	mu     sync.Mutex
 	n      int
@@ -15,7 +15,7 @@ type calls struct {
 	idle   chan struct{} // closed when none runs any more and none may begin
 }
 
-// counted is h with its calls counted. After end it is not called any more.
+// counted returns a handler that counts the calls of h. After end, the handler refuses calls.
 func (c *calls) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.enter() {
@@ -45,8 +45,7 @@ func (c *calls) leave() {
 	}
 }
 
-// end lets no more calls begin and waits for those that run. The error is
-// errRunning when ctx ends first.
+// end refuses new calls and waits for the running ones. The error is errRunning when ctx ends first.
 func (c *calls) end(ctx context.Context) error {
 	c.mu.Lock()
 	if !c.closed {

@@ -1,9 +1,8 @@
-// Package app is the service that `capper serve` runs: it opens what the
-// configuration names, connects the parts, and starts and stops them.
+// Package app is the service that `capper serve` runs. It opens the parts that the configuration names, connects
+// them, and starts and stops them.
 //
-// Both go in steps (see Service.steps). Each has a name, which stands in the log
-// and in errors, and a bound of time. They start in order; when one fails, those
-// before it are undone. They stop in reverse:
+// Start and stop consist of steps (see Service.steps). Each step has a time limit and a name, which logs and errors
+// show. The steps start in order. When one fails, the earlier ones are undone. A stop undoes them in reverse order:
 //
 //	load segments           –
 //	open the store          close the store
@@ -15,10 +14,9 @@
 //	listen                  drain the calls
 //	ask for calls           ask for no more calls
 //
-// A drain whose time is over ends the connections, and then waits until the
-// calls have come back from the store, as they must when their own time is over.
-// The store is closed only when everything that uses it has ended: where a step
-// above it had to be given up the store stays open, the log says so, and the end
-// of the process ends it. Closing it under a call could panic, or answer from
-// files that somebody else has opened since.
+// When a drain exceeds its time limit, it closes the connections. It then waits until the calls have returned from
+// the store, which happens at the latest at their own time limit. The store is closed only after all its users have
+// ended. When a step that uses the store could not end, the store stays open until the process ends, and the log says
+// so. Closing the store during a call could cause a panic, or answers from files that another process has opened
+// since.
 package app

@@ -16,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// endpoint is one listener and what it serves.
+// endpoint is a listener with its handler.
 type endpoint struct {
 	what     string
 	handler  http.Handler
@@ -25,8 +25,7 @@ type endpoint struct {
 	serving  sync.WaitGroup
 }
 
-// listen opens every listener before any serves, so that a wrong address fails
-// the start whole.
+// listen opens every listener before any of them serves, so that a wrong address fails the whole start.
 func (s *Service) listen(context.Context) (err error) {
 	cfg := s.config.Server
 	var secure *tls.Config
@@ -69,7 +68,7 @@ func (s *Service) open(address string) (net.Listener, error) {
 	return listener, err
 }
 
-// console is what puts the console beside the calls of a listener, unless it is off.
+// console returns a function that adds the console to the calls of a listener, unless the console is disabled.
 func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	if !s.config.Console {
 		return func(calls http.Handler) http.Handler { return calls }, nil
@@ -81,8 +80,7 @@ func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	return func(calls http.Handler) http.Handler { return s.api.Beside(calls, console.Path, pages) }, err
 }
 
-// keepRecent keeps what is counted, and which policies are in force, for the console, until
-// ctx ends.
+// keepRecent records counts and policies for the console until ctx ends.
 func (s *Service) keepRecent(ctx context.Context) {
 	if !s.config.Console {
 		return
@@ -113,8 +111,8 @@ func (s *Service) askForCalls(context.Context) error {
 	return nil
 }
 
-// askForNoMore makes the service not ready, for as long as a load balancer takes
-// to see it. Calls that come all the same are answered.
+// askForNoMore makes the service not ready, and waits until a load balancer has noticed it. The service still answers
+// calls during this time.
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
 		s.config.Server.StopTimeout.String())
@@ -124,16 +122,14 @@ func (s *Service) askForNoMore(context.Context) error {
 	return nil
 }
 
-// longestCall is how long a call may be in the store, and wait for its turn
-// before.
+// longestCall returns the longest time that a call may wait for its turn and then use the store.
 func (s *Service) longestCall() time.Duration {
 	b := s.config.Server.Bounds
 	return b.Timeout(b.BitmapUsers) + b.CallTimeout
 }
 
-// drain lets requests in flight finish, and no new ones begin. Those that do not
-// finish in time lose their connections; then it waits until they have come back
-// from the store.
+// drain refuses new requests and completes the running ones. Requests that exceed the time limit lose their
+// connections. Then drain waits until they have returned from the store.
 func (s *Service) drain(ctx context.Context) error {
 	timeout := s.config.Server.StopTimeout
 	polite, cancel := context.WithTimeout(ctx, timeout)
@@ -150,9 +146,8 @@ func (s *Service) drain(ctx context.Context) error {
 	return errors.Join(late, named("a call is still waiting for the store", s.calls.end(ctx)))
 }
 
-// MissingFiles is why the service could not start on this machine, which need
-// not be the one that the configuration is meant for: files that it names and
-// that cannot be read here.
+// MissingFiles returns an error for each file that the configuration names and this machine cannot read. The
+// configuration may be meant for another machine.
 func MissingFiles(cfg *config.Config) (missing []error) {
 	if files := cfg.Server.TLS; files.CertFile != "" {
 		if _, err := gate.TLSConfig(files.CertFile, files.KeyFile, nil); err != nil {

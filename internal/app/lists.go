@@ -16,18 +16,18 @@ import (
 	"capper/internal/segments"
 )
 
-// oldList is from which age on a suppressed set without a max_age is a problem: mailbox
-// providers want an unsubscribe to hold within two days.
+// oldList is the age from which a suppressed set without a max_age is reported as a problem. Mailbox providers
+// require that an unsubscribe takes effect within two days.
 const oldList = 48 * time.Hour
 
-// guarded says which losses keep a generation out of use under the policy in force.
+// guarded returns the losses that make a generation unusable under the current policy.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
-// use is the generation in use as the domain asks it.
+// use returns the current generation in the form that the capping package needs.
 func (s *Service) use() generation { return generation{s.segments.Current(), s.segments} }
 
-// listProblems tells of suppressed sets that suppress less than they are meant to, or may
-// soon, and of what kept nobody from that.
+// listProblems describes suppressed sets that suppress fewer users than intended, or soon may, and generations that
+// were refused for that reason.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	now := s.clock()
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -59,8 +59,8 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	return list
 }
 
-// LookAtLists warns of suppressed sets that users may leave, or that are empty, as far as
-// the segments' source is a directory that can be read.
+// LookAtLists warns of suppressed sets that are empty or that may lose users. It checks only a segments source that
+// is a readable directory.
 func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	if objects.IsURL(cfg.Segments.Source) {
 		return nil
@@ -72,7 +72,7 @@ func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	return config.LooseLists(cfg.Policy, m)
 }
 
-// suppression is that of a set, nil for none.
+// suppression returns the suppression of a set, or nil when the set is not suppressed.
 func suppression(policy *capping.Policy, set string) *capping.Suppression {
 	for i := range policy.Suppress {
 		if policy.Suppress[i].Set == set {
@@ -82,7 +82,7 @@ func suppression(policy *capping.Policy, set string) *capping.Suppression {
 	return nil
 }
 
-// ageText is an age for people: "51h0m0s" is "51h".
+// ageText formats an age for people: "51h0m0s" becomes "51h".
 func ageText(age time.Duration) string {
 	if age < time.Hour {
 		return age.Round(time.Second).String()
@@ -90,7 +90,7 @@ func ageText(age time.Duration) string {
 	return capping.Span(age.Round(time.Hour))
 }
 
-// reportLists logs how old the lists are with which a start from the cache goes on.
+// reportLists logs the age of the lists when a start uses the cache.
 func (s *Service) reportLists() {
 	if s.segments.Status().Origin != segments.OriginCache {
 		return
@@ -106,7 +106,7 @@ func (s *Service) reportLists() {
 	}
 }
 
-// guardedStatus fills in how guarded sets and users' time zones stand.
+// guardedStatus fills in the state of guarded sets and of users' time zones.
 func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status) {
 	policy, now := s.needs(), s.clock()
 	old := policy.TooOld(s.use(), now)
@@ -131,8 +131,8 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 	}
 }
 
-// lostZones says which time zones a policy would begin to need that an earlier generation
-// had and the one in use lacks: their users would go by another clock.
+// lostZones returns an error for time zones that a new policy needs, that an earlier generation had, and that the
+// current generation lacks. Without this check, the users of such a zone would follow another clock.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {
@@ -143,7 +143,7 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 
-// listAges shows how long suppressed sets may be in use, and which are too old.
+// listAges is a metric collector for the maximum ages of suppressed sets and the sets that exceed them.
 type listAges struct {
 	of     *Service
 	most   *prometheus.Desc

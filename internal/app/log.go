@@ -14,7 +14,7 @@ import (
 	"capper/internal/zones"
 )
 
-// buildInfo is a metric that is always 1 and says in labels what runs.
+// buildInfo returns a metric that is always 1 and whose labels identify the running build.
 func buildInfo() prometheus.Collector {
 	b := version.Current()
 	labels := prometheus.Labels{"version": b.Version, "revision": b.Commit, "commit_date": b.Date, "go_version": b.Go}
@@ -24,7 +24,7 @@ func buildInfo() prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// zoneRules is a metric that is always 1 and names the rules of time zones.
+// zoneRules returns a metric that is always 1 and whose label names the version of the time zone rules.
 func zoneRules() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "capper_zone_rules_info",
@@ -33,7 +33,7 @@ func zoneRules() prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// beginTracing begins to record spans, where the configuration says to.
+// beginTracing starts to record spans, if the configuration enables tracing.
 func (s *Service) beginTracing(ctx context.Context) (err error) {
 	if s.config.Tracing.Endpoint == "" {
 		return nil
@@ -45,7 +45,7 @@ func (s *Service) beginTracing(ctx context.Context) (err error) {
 	return err
 }
 
-// endTracing sends the last spans. That they cannot be sent is no fault of the stop.
+// endTracing sends the last spans. A failure to send them does not make the stop fail.
 func (s *Service) endTracing(ctx context.Context) error {
 	if s.tracer == nil {
 		return nil
@@ -58,7 +58,7 @@ func (s *Service) endTracing(ctx context.Context) error {
 	return nil
 }
 
-// spans is who records them; nil: nobody.
+// spans returns the tracer, or nil when tracing is disabled.
 func (s *Service) spans() trace.Tracer {
 	if s.tracer == nil {
 		return nil

@@ -1,4 +1,3 @@
-// Package loglevel is from which level on the process logs, which a reload of the configuration changes.
 package app
 
 import (
@@ -7,20 +6,20 @@ import (
 	"strings"
 )
 
-// level is the level from which on is logged. It is safe for concurrent use, and its Level
-// costs next to nothing.
+// level is the minimum level of logged messages, which a reload of the configuration can change. It is safe for
+// concurrent use, and reading it costs next to nothing.
 type level struct{ now slog.LevelVar }
 
 var _ slog.Leveler = (*level)(nil)
 
-// New is the level that the configuration says.
+// New returns a level with the configured value.
 func New(configured string) *level {
 	l := &level{}
 	l.Set(configured)
 	return l
 }
 
-// parse reads one of the four names.
+// parse parses the name of a level.
 func parse(name string) (level slog.Level, err error) {
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
 		if name == Name(level) {
@@ -30,13 +29,13 @@ func parse(name string) (level slog.Level, err error) {
 	return 0, fmt.Errorf("must be debug, info, warn or error, got %q", name)
 }
 
-// Name is the level's name in configurations.
+// Name returns the level's name as the configuration writes it.
 func Name(level slog.Level) string { return strings.ToLower(level.String()) }
 
 // Level implements slog.Leveler.
 func (l *level) Level() slog.Level { return l.now.Level() }
 
-// Set puts the level of a configuration in force. An unknown name is info.
+// Set sets the level to a configured name. An unknown name means info.
 func (l *level) Set(configured string) {
 	level, err := parse(configured)
 	if err != nil {

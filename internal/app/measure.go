@@ -1,4 +1,3 @@
-// Package measure counts and times the calls of a store, the same for every kind.
 package app
 
 import (
@@ -13,7 +12,7 @@ import (
 	"capper/internal/trace"
 )
 
-// result is how a call of a store ended; it is a label.
+// result is the result of a store call, which is a metric label.
 type result int
 
 const (
@@ -24,7 +23,7 @@ const (
 
 var resultNames = []string{resultOK: "ok", resultPartial: "partial", resultError: "error"}
 
-// callMetrics are those of one kind of call.
+// callMetrics holds the metrics for one kind of store call.
 type callMetrics struct {
 	results [3]prometheus.Counter
 	seconds prometheus.Observer
@@ -36,17 +35,17 @@ type measured struct {
 	filter, release, erase, log, messages callMetrics
 }
 
-// measuredMerger is one that merges.
+// measuredMerger is a measured store that can merge sends.
 type measuredMerger struct {
 	*measured
 	merger capping.Merger
 	merge  callMetrics
 }
 
-// Store is the store with its calls counted and timed in capper_store_calls_total
-// and capper_store_call_seconds, and its state in capper_store_state, which are the same for every store. kind is
-// the label that tells stores apart. What only one kind of store can count, it
-// counts itself. Without a registerer it is the store as it is.
+// Store returns a store whose calls are counted and timed in capper_store_calls_total and capper_store_call_seconds,
+// with its state in capper_store_state. These metrics are the same for every kind of store, and the argument kind is
+// their label. Metrics of a single kind of store belong to that store. Without a registerer, Store returns the store
+// unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil
@@ -78,7 +77,7 @@ func Store(store capping.Store, kind string, registerer prometheus.Registerer) (
 	return m, nil
 }
 
-// Unwrap is the store that is measured.
+// Unwrap returns the wrapped store.
 func (m *measured) Unwrap() capping.Store { return m.Store }
 
 func (m *callMetrics) observe(began time.Time, span *trace.Span, r result) {
@@ -90,8 +89,8 @@ func (m *callMetrics) observe(began time.Time, span *trace.Span, r result) {
 	m.seconds.Observe(time.Since(began).Seconds())
 }
 
-// resultOf is the result of a call that ended with err; decided reports whether
-// any of its users was decided all the same.
+// resultOf returns the result of a call that ended with err. The function decided reports whether at least one user
+// was decided despite the error.
 func resultOf(err error, decided func() bool) result {
 	switch {
 	case err == nil:

@@ -1,5 +1,3 @@
-// Package systemd tells the service manager how the service does, as sd_notify(3) describes
-// it: one datagram of lines to the socket that the manager names in the environment.
 package app
 
 import (
@@ -8,18 +6,18 @@ import (
 	"strings"
 )
 
-// Socket is the environment variable that names the manager's socket.
+// Socket is the environment variable that names the service manager's socket.
 const Socket = "NOTIFY_SOCKET"
 
-// The states of a service.
+// A service sends these states to the service manager.
 const (
 	ready     = "READY=1"
 	reloading = "RELOADING=1"
 	stopping  = "STOPPING=1"
 )
 
-// notify sends states to a socket: a path, or with @ in front a name that is no file. To
-// "", where no manager asks, it sends nothing.
+// notify sends states to the service manager's socket, as sd_notify(3) describes: one datagram of lines. The socket
+// is a path, or an abstract name that begins with @. For "", notify does nothing.
 func notify(socket string, states ...string) error {
 	if socket == "" {
 		return nil

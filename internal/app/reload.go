@@ -12,7 +12,7 @@ import (
 	"capper/internal/server"
 )
 
-// reloadInterval is how often the configuration file is looked at.
+// reloadInterval is the interval at which the configuration file is checked for changes.
 const reloadInterval = time.Second
 
 func newReloads() *prometheus.CounterVec {
@@ -25,7 +25,7 @@ func newReloads() *prometheus.CounterVec {
 	return reloads
 }
 
-// refusedConfig shows whether the file is not what is in force.
+// refusedConfig returns a metric that shows whether the configuration file differs from the current configuration.
 func (s *Service) refusedConfig() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_config_refused",
@@ -38,8 +38,7 @@ func (s *Service) refusedConfig() prometheus.Collector {
 	})
 }
 
-// watchConfig puts every good change of the configuration file in force, until
-// ctx ends.
+// watchConfig applies every valid change of the configuration file until ctx ends.
 func (s *Service) watchConfig(ctx context.Context) {
 	s.watcher.Run(ctx, reloadInterval, s.reload, func(err error) {
 		result := "accepted"
@@ -51,8 +50,7 @@ func (s *Service) watchConfig(ctx context.Context) {
 	}, s.asked, s.answerReload)
 }
 
-// answerReload tells who asked for a reload what the configuration is, where reportReload
-// has not.
+// answerReload logs the result of a requested reload when reportReload has not logged it.
 func (s *Service) answerReload(changed bool) {
 	status := s.watcher.Status()
 	switch {
@@ -67,7 +65,7 @@ func (s *Service) answerReload(changed bool) {
 	s.tell(reloading, ready)
 }
 
-// tell tells the service manager, if there is one, how the service does.
+// tell sends the state of the service to the service manager, if there is one.
 func (s *Service) tell(states ...string) {
 	for _, state := range states {
 		if err := notify(s.manager, state); err != nil {
@@ -76,8 +74,7 @@ func (s *Service) tell(states ...string) {
 	}
 }
 
-// reload puts a configuration in force whole, or refuses it and leaves the one
-// before.
+// reload applies a whole configuration, or refuses it and keeps the previous one.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := lacks(cfg.Policy, s.capper.Policy(), s.segments.Current()); err != nil {
 		return err // before others are told of it, as it is tried again and again
@@ -95,7 +92,7 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take puts a configuration in force that others have been told of.
+// take applies a configuration that the other instances have received.
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := lacks(cfg.Policy, inForce, s.segments.Current()); err != nil {
@@ -120,7 +117,7 @@ func (s *Service) take(cfg *config.Config) error {
 	return nil
 }
 
-// noteSilences works out which days quiet hours leave no minute of.
+// noteSilences computes the days on which quiet hours leave no minute for sends.
 func (s *Service) noteSilences(p *capping.Policy) {
 	silences := config.Silences(p, s.clock())
 	s.silences.Store(&silences)
@@ -139,20 +136,20 @@ func (s *Service) reportReload(result string, err error) {
 	s.warnUnmatched(s.segments.Current())
 }
 
-// warn logs what a configuration allows and hardly means.
+// warn logs valid but probably unintended settings of a configuration.
 func (s *Service) warn(cfg *config.Config) {
 	for _, warning := range slices.Concat(cfg.Warnings, *s.silences.Load()) {
 		s.logger.Warn("configuration", "warning", warning)
 	}
 }
 
-// announcer is a store that other instances share: they are told of a policy
-// before it is put in force. An error is why it must not be.
+// announcer is a store that several instances share. Before an instance applies a policy, the announcer publishes it
+// to the other instances. An error gives the reason why the policy must not be applied.
 type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
-// announce tells the instances that share the store of the policy.
+// announce publishes the policy to the instances that share the store.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

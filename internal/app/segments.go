@@ -35,10 +35,10 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	return err
 }
 
-// refreshSegments takes over what is published, until ctx ends.
+// refreshSegments loads newly published generations until ctx ends.
 func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }
 
-// reportSwap tells of a generation that goes into use.
+// reportSwap logs that a new generation is in use.
 func (s *Service) reportSwap(next *segments.Snapshot) {
 	current, before := s.segments.Current(), ""
 	if current != nil {
@@ -56,8 +56,8 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 	s.reportMissing(current, next)
 }
 
-// warnUnmatched logs segments that are configured and not published, and the
-// reverse: tolerated, and hardly meant.
+// warnUnmatched logs segments that are configured but not published, and published segments without configuration.
+// Both are allowed but probably unintended.
 func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	if s.capper == nil {
 		return
@@ -67,7 +67,7 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	}
 }
 
-// problems is what is odd and tolerated of the limits in force.
+// problems describes unusual but allowed settings of the current limits.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
 	return slices.Concat(missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current),

@@ -16,8 +16,8 @@ import (
 	"capper/internal/segments"
 )
 
-// require refuses a generation without a set that the policy in force needs: what
-// is sent to people who must not be sent to cannot be taken back.
+// require refuses a generation that lacks a set of the current policy. A message sent to a suppressed user cannot be
+// recalled.
 func (s *Service) require(m *segments.Manifest) error {
 	var missing []string
 	for _, name := range s.needs().Sets() {
@@ -31,7 +31,7 @@ func (s *Service) require(m *segments.Manifest) error {
 	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
 }
 
-// needs is the policy in force, or while there is no capper yet the one that will be.
+// needs returns the current policy, or the future one before the capper exists.
 func (s *Service) needs() *capping.Policy {
 	if s.capper == nil {
 		return s.config.Policy
@@ -39,9 +39,9 @@ func (s *Service) needs() *capping.Policy {
 	return s.capper.Policy()
 }
 
-// lacks says which sets a policy needs that the generation lacks, and the policy in
-// force does without, nil for none. What is missing already is no reason to refuse a
-// reload: it may be the way out.
+// lacks returns the sets that a new policy needs, the current policy does not need, and the generation lacks; nil
+// means none. A set that is already missing is no reason to refuse a reload, because the reload may solve the
+// problem.
 func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
 	known := inForce.Missing(generation{Snapshot: current})
 	var faults []error
@@ -59,7 +59,7 @@ func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
 	return fmt.Errorf("%w: %w", config.ErrNotYet, errors.Join(faults...))
 }
 
-// missingProblems says which sets keep the service from being ready, and what cannot mend that.
+// missingProblems describes the sets whose absence keeps the service from being ready, and suggests a remedy.
 func missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
 	for _, name := range policy.Missing(generation{Snapshot: current}) {
 		list = append(list, fmt.Sprintf("%s: generation %s has no set %s%s: the service is not ready",
@@ -68,7 +68,7 @@ func missingProblems(policy *capping.Policy, current *segments.Snapshot) (list [
 	return list
 }
 
-// keyOf is where the configuration names a set.
+// keyOf returns the configuration key that names a set.
 func keyOf(policy *capping.Policy, set string) string {
 	for i := range policy.Quiet {
 		if slices.Contains(policy.Quiet[i].Sets, set) {
@@ -78,7 +78,7 @@ func keyOf(policy *capping.Policy, set string) string {
 	return "suppress." + set
 }
 
-// butSegment is a hint where a segment is called as the set that is missing.
+// butSegment returns a hint when a segment has the name of the missing set.
 func butSegment(current *segments.Snapshot, name string) string {
 	if slices.Contains(current.Names(), name) {
 		return " (the name is a segment there, but a set is required)"
@@ -86,7 +86,7 @@ func butSegment(current *segments.Snapshot, name string) string {
 	return ""
 }
 
-// missingSets is how many sets the service waits for.
+// missingSets returns a metric of the number of sets that the service waits for.
 func (s *Service) missingSets() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_segments_missing_sets",
@@ -96,7 +96,7 @@ func (s *Service) missingSets() prometheus.Collector {
 	})
 }
 
-// reportMissing logs that nobody is sent to, or again.
+// reportMissing logs that the service stops or resumes sends because of missing sets.
 func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	if s.capper == nil { // it is done again when there is one
 		return
@@ -112,7 +112,7 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	}
 }
 
-// zoneless says that users' time zones count, and that the generation has none.
+// zoneless reports a policy that uses users' time zones when the generation has none.
 func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
@@ -122,8 +122,7 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 
-// unbound says which audiences of the configuration have names that the generation
-// lacks, or that stand for two things in it.
+// unbound describes configured audiences with names that the generation lacks, or that are ambiguous in it.
 func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
 	engine := audience.NewEngine(0)
 	for _, name := range named.Names() {

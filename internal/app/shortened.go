@@ -8,9 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// shortened is the last reload after which limits look back less far than
-// before. It may be a mistake, and can be undone without harm while the sends
-// are kept.
+// shortened records the last reload that shortened the period over which limits count. Such a reload may be a
+// mistake, and can be undone without harm while the older sends are kept.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
@@ -18,7 +17,7 @@ type shortening struct {
 	until time.Time // when the stores forget what only the earlier limits need
 }
 
-// note compares the policy in force with the one that replaces it at now.
+// note compares the previous policy with the new one at a reload.
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	before := was.Retention(0)
 	last := s.last.Load()
@@ -27,8 +26,8 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	}
 }
 
-// problems is what a status says of it: nothing when limits look back as far
-// again, or when nothing that was recorded before is kept any more.
+// problems describes the shortened limits for the service's status. The list is empty when the limits are long enough
+// again, or when the store no longer keeps any of the older sends.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	last, looks := s.last.Load(), policy.Retention(0)
 	if last == nil || looks >= last.from || !now.Before(last.until) {

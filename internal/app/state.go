@@ -9,13 +9,13 @@ import (
 	"capper/internal/capping"
 )
 
-// states are those of capping.Health.
+// states lists the states of capping.Health.
 var states = []string{"ok", "degraded", "down"}
 
-// healthTimeout bounds what a scrape waits for the store.
+// healthTimeout limits the time for which a scrape waits for the store.
 const healthTimeout = time.Second
 
-// state shows the state of a store: of its series one is 1.
+// state is a metric collector for the state of a store: one series for each state, of which exactly one is 1.
 type state struct {
 	store capping.Store
 	desc  *prometheus.Desc

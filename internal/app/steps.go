@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// action is one thing to do, within a time.
+// action is a task with a time limit.
 type action struct {
 	name   string // what is done, as log and errors say it
 	within time.Duration
 	run    func(ctx context.Context) error
 }
 
-// step is a part of the service: what starts it, and what undoes that.
+// step is a part of the service with the actions that start and undo it.
 type step struct {
 	up, down action
 	// unused: it must not be undone while anything that was started later still
@@ -24,14 +24,14 @@ type step struct {
 	unused bool
 }
 
-// errRunning says that something was given up that goes on all the same.
+// errRunning reports that an action was abandoned and still runs.
 var errRunning = errors.New("step is still running")
 
-// grace is how long an action may take to return once its time is over.
+// grace is the time that an action may take to return after its time limit.
 const grace = time.Second
 
-// do runs the action. Its context ends when its time is over; when it does not
-// return then either, do does without it, and the error is errRunning.
+// do runs the action. The action's context ends at the time limit. When the action does not return soon after, do
+// returns errRunning and leaves it running.
 func (a action) do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()
@@ -52,15 +52,14 @@ func (a action) do(ctx context.Context) error {
 	}
 }
 
-// stack is the steps that were started, the last one on top. One goroutine may
-// use it.
+// stack holds the started steps, the last one on top. It is not safe for concurrent use.
 type stack struct {
 	logger *slog.Logger
 	clock  func() time.Time
 	steps  []step
 }
 
-// start runs a step. One that fails is not on the stack: it undoes itself.
+// start runs a step and pushes it on the stack. A step that fails must undo itself and is not pushed.
 func (s *stack) start(ctx context.Context, next step) error {
 	began := s.clock()
 	if err := next.up.do(ctx); err != nil {
@@ -71,8 +70,8 @@ func (s *stack) start(ctx context.Context, next step) error {
 	return nil
 }
 
-// stop undoes the steps from the top on, each once. What fails keeps the others
-// from nothing, but for those that must be unused.
+// stop undoes the steps from the top, each once. After a failed step, stop continues with the others, except those
+// that must not be in use.
 func (s *stack) stop() error {
 	var errs []error
 	running := "" // the first action that goes on
@@ -107,13 +106,13 @@ func (s *stack) undo(last step, running string) (err error) {
 	return nil
 }
 
-// background is work that goes on until it is ended.
+// background is work that runs until it is ended.
 type background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// begin is the action that starts the work.
+// begin returns the action that starts the work.
 func (b *background) begin(work func(ctx context.Context)) func(context.Context) error {
 	return func(context.Context) error {
 		var ctx context.Context
@@ -127,14 +126,14 @@ func (b *background) begin(work func(ctx context.Context)) func(context.Context)
 	}
 }
 
-// end is the action that ends the work and waits for that.
+// end is the action that ends the work and waits for its return.
 func (b *background) end(context.Context) error {
 	b.cancel()
 	<-b.done
 	return nil
 }
 
-// named adds what was being done to an error.
+// named adds the name of the operation to an error.
 func named(doing string, err error) error {
 	if err == nil {
 		return nil

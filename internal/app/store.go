@@ -20,10 +20,10 @@ import (
 	"capper/internal/terminal"
 )
 
-// RedisPassword is the environment variable of the Redis password.
+// RedisPassword is the name of the environment variable for the Redis password.
 const RedisPassword = "CAPPER_REDIS_PASSWORD"
 
-// store is what every kind of store is.
+// store is the interface of every kind of store.
 type store interface {
 	capping.Store
 	pacing.Store
@@ -46,7 +46,7 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 	return nil
 }
 
-// closeStore is called when nothing uses the store any more.
+// closeStore closes the store after its last use.
 func (s *Service) closeStore(context.Context) error { return s.store.Close() }
 
 func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger,
@@ -64,8 +64,7 @@ func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger 
 	return redisstore.Open(ctx, options)
 }
 
-// RedisOptions are those of the configuration, with what the files and the
-// environment hold that it names.
+// RedisOptions returns the Redis options in the configuration, completed from the named files and the environment.
 func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) {
 	options = cfg.Options
 	if options.TLS, err = redisTLS(cfg.TLS); err != nil {
@@ -79,8 +78,7 @@ func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) 
 	return options, err
 }
 
-// credentials reads the password's file whenever it is asked for; nil when
-// there is none.
+// credentials returns a function that reads the password file at each call, or nil when no file is configured.
 func credentials(cfg config.RedisStore) (func() (username, password string, err error), error) {
 	file := cfg.PasswordFile
 	if file == "" {
@@ -123,8 +121,8 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 	return secure, err
 }
 
-// authorities reads whom to trust whenever it is asked for, as the files of
-// authorities change too; nil leaves those of the system.
+// authorities returns a function that reads the trusted certificate authorities at each call, because their files may
+// change. A nil function means the authorities of the system.
 func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {
 	if !cfg.Enabled || cfg.CAFile == "" {
 		return nil, nil
@@ -144,7 +142,7 @@ func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {
 	return read, err
 }
 
-// explainStore adds what an operator can do about an error.
+// explainStore adds a remedy for operators to an error of the store.
 func explainStore(err error) error {
 	var known *redisstore.HintedError
 	switch {

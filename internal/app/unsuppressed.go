@@ -10,14 +10,14 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed remembers until when sets were suppressed that reloads took away from suppression. It is
-// of this process alone: a start knows nothing of the configuration before it.
+// unsuppressed records until when sets were suppressed that reloads removed from suppression. The record is local to
+// this process; after a start, earlier configurations are unknown.
 type unsuppressed struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by set
 }
 
-// note compares the policy in force with the one that replaces it at now, and returns what it loses.
+// note compares the previous policy with the new one at a reload, and returns the suppression that is lost.
 func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Lost {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,7 +31,7 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 	return lost
 }
 
-// problems is what a status says as long as the configuration says that sets are suppressed no longer, or less.
+// problems describes the lost suppression for the service's status while the configuration acknowledges the loss.
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

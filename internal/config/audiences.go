@@ -7,10 +7,10 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxAudiences keeps short what is looked through for a name that is misspelt.
+// maxAudiences limits the number of expressions, so that the search for misspelt names stays short.
 const maxAudiences = 1000
 
-// audiences reads expressions by name.
+// audiences reads the named expressions.
 func (r *reader) audiences(v yamltree.Value) {
 	texts, at := map[string]string{}, map[string]yamltree.Value{}
 	v.Pairs(func(key string, _, val yamltree.Value) {
@@ -31,7 +31,7 @@ func (r *reader) audiences(v yamltree.Value) {
 	r.Audiences = named
 }
 
-// faultsOf are the faults of single expressions that were joined.
+// faultsOf returns the faults of the single expressions in a joined error.
 func faultsOf(err error) (faults []*audience.NamedError) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// audit reads where decisions are recorded.
+// audit reads the settings of the audit.
 func (r *reader) audit(v yamltree.Value) {
 	a := &r.Audit
 	given := v.Object(map[string]yamltree.Field{

@@ -12,8 +12,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// reloadable reports what of next can only change at a start, key by key. was
-// and is are what the two files give.
+// reloadable returns an error for each changed key that only a restart can apply. The arguments was and is hold the
+// values of the previous and the new file.
 func (c *Config) reloadable(file string, next *Config, was, is map[string]string) error {
 	faults := &yamltree.Faults{File: file}
 	must := func(section string, same bool) {
@@ -41,8 +41,8 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	return nil
 }
 
-// KeepsChannels is why a store whose sends have these numbers must not be judged by the configuration of a
-// file; nil: each channel has its number.
+// KeepsChannels returns an error if the configuration gives channels other numbers than the store's sends have. A nil
+// error means that each channel keeps its number.
 func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	channels := map[string]capping.Channel{}
 	for name, number := range were {
@@ -54,7 +54,7 @@ func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	return nil
 }
 
-// renumbered are the channels whose number is another one.
+// renumbered returns a fault for each channel whose number changed.
 func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if now, ok := is[name]; ok && now != was[name] {
@@ -65,25 +65,26 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	return found
 }
 
-// reloaded are the keys of server, store and log that a reload puts in force.
+// reloaded lists the keys of server, store and log that a reload can change.
 var reloaded = []string{
 	"server.api_keys", "server.rate_limits", "server.without_keys", "log.level",
 	"store.embedded.create", "store.redis.create", // for the next start
 }
 
-// fixed is what of s a reload does not change.
+// fixed returns the server settings that a reload cannot change.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s
 }
 
-// fixed is what of s a reload does not change. That the store must exist counts at the next start alone.
+// fixed returns the store settings that a reload cannot change. The setting that the store must exist matters at a
+// start only and is left out.
 func (s Store) fixed() Store {
 	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s
 }
 
-// changes are the faults of the keys of a section that are not the same.
+// changes returns a fault for each key of a section whose value changed.
 func changes(section string, was, is map[string]string) (faults []yamltree.Fault) {
 	paths := maps.Clone(was)
 	maps.Copy(paths, is)

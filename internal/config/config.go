@@ -14,9 +14,8 @@ import (
 	"capper/internal/trace"
 )
 
-// Config is a whole configuration, every default filled in that is not the
-// owner's own. Paths of files and directories are absolute: what is relative in
-// the file begins at its directory.
+// Config is a complete configuration. It contains every default, except those that belong to another package. Paths
+// of files and directories are absolute; a relative path in the file starts at the file's directory.
 type Config struct {
 	Version  string // of all that instances of one fleet have to agree on, see own
 	Server   Server
@@ -46,7 +45,7 @@ type Config struct {
 	Warnings []string
 }
 
-// Server is how the API is served.
+// Server holds the settings of the API server.
 type Server struct {
 	Listen string // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
 	// admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
@@ -69,10 +68,10 @@ type Server struct {
 	Access gate.Rules
 }
 
-// TLS names the files of a certificate chain and its key; both or neither.
+// TLS names the files of a certificate chain and of its key. Both must be set, or neither.
 type TLS struct{ CertFile, KeyFile string }
 
-// Segments is where the segments come from.
+// Segments names the source of the segments and its settings.
 type Segments struct {
 	Source string           // source: a directory or s3://bucket/prefix
 	S3     objects.S3Config // s3: endpoint, region, path_style. Credentials come from the SDK's usual chain
@@ -82,13 +81,13 @@ type Segments struct {
 	Refresher segments.RefresherConfig
 }
 
-// The kinds of store.
+// A store has one of these kinds.
 const (
 	Embedded = "embedded"
 	Redis    = "redis"
 )
 
-// Store is where logs are kept.
+// Store holds the settings of the store for users' logs.
 type Store struct {
 	Kind string // kind: embedded (default) or redis
 	// embedded: path (default var/log.db), create (default true; false, for production, refuses to begin anew),
@@ -97,7 +96,7 @@ type Store struct {
 	Redis    RedisStore // redis
 }
 
-// RedisStore is a Redis Cluster, or a single Redis, or one behind Sentinels.
+// RedisStore holds the settings of a Redis Cluster, of a single Redis, or of a Redis with Sentinels.
 type RedisStore struct {
 	// Options are addrs, sentinel_master, username, replica_acks (default healthy), clock_skew
 	// (default redisstore.DefaultClockSkew; 0: no guard, windows to the millisecond),
@@ -108,7 +107,7 @@ type RedisStore struct {
 	TLS          RedisTLS // tls
 }
 
-// RedisTLS is TLS towards Redis.
+// RedisTLS holds the TLS settings for connections to Redis.
 type RedisTLS struct {
 	Enabled    bool   // enabled; default false
 	CAFile     string // ca_file: PEM; default the system's authorities
@@ -117,7 +116,7 @@ type RedisTLS struct {
 	KeyFile    string // key_file: PEM of its key; both or neither
 }
 
-// Audit is where decisions are recorded.
+// Audit holds the settings of the audit, which records decisions.
 type Audit struct {
 	To   string        // to: a directory or s3://bucket/prefix; default "": nothing is recorded
 	Roll time.Duration // roll: how long a file is written before the next one begins; default 10m, 1s to 24h
@@ -128,7 +127,7 @@ type Audit struct {
 	MaxWaiting int64
 }
 
-// Log is how the service logs, on stderr.
+// Log holds the settings of the service's log on stderr.
 type Log struct {
 	Level  string // level: debug, info (default), warn, error; reloaded
 	Format string // format: text (default) or json

@@ -1,22 +1,20 @@
-// Package config is the configuration: one YAML file, read strictly into the
-// types of those whom its keys are for.
+// Package config reads the service's configuration: one YAML file, parsed strictly into the types of the packages
+// that use the settings.
 //
 //	bytes → yamltree (syntax, values, every fault with its line) → Config
 //
-// config.go names every key. What a key means, which default it has and what it
-// must hold stands with the owner of its type: bounds with server/admission, keys
-// and rates with server/access and capping, limits with capping, pacers with
-// pacing, the names of segments with segments, the stores with the stores. Here
-// are the keys that only the service itself knows, such as how it listens and
-// stops, what is written otherwise than its owner has it (create is the opposite
-// of MustExist), and how far a file may go where the owner takes more. Nothing of
-// the reading is in Config.
+// The file config.go names every key. The meaning, default and rule of a key belong to the package of its type:
+// bounds, keys and rates to server/gate and capping, limits to capping, pacers to pacing, names of segments to
+// segments, and the stores to their packages. This package owns three kinds of rules. The first are keys of the
+// service itself, such as how it listens and stops. The second are keys written differently from their owner's field,
+// such as create, the opposite of MustExist. The third are limits of the file that are stricter than the owner's. A
+// Config keeps no trace of the file's syntax.
 //
-// Secrets are not in the file: they come from the environment, or from files
-// that it names. API keys are there as SHA-256 only.
+// The file contains no secrets. Secrets come from the environment, or from files that the configuration names. API
+// keys are stored as SHA-256 hashes only.
 //
-// A Watcher reads the file again when it changes. What can change while the
-// service runs (channels, limits, pacers, API keys, rate limits) is swapped whole; a
-// file with a fault, or one that changes anything else, is refused whole and
-// the configuration in force stays. It holds no lock while it parses and applies.
+// A Watcher reads the file again when it changes. It replaces all settings that can change at run time together:
+// channels, limits, pacers, API keys and rate limits. It refuses a whole file that has a fault or that changes
+// another setting, and then the current configuration remains. The Watcher holds no lock while it parses and applies
+// a file.
 package config

@@ -10,8 +10,8 @@ import (
 	"capper/internal/zones"
 )
 
-// Bounds of limits. maxLimits keeps a rule's index in a byte and a script
-// call's arguments short.
+// Limits have these bounds. The constant maxLimits keeps a rule's index in one byte and the arguments of a Redis
+// script short.
 const (
 	maxLimits = 32
 	minWindow = time.Second
@@ -47,8 +47,7 @@ func (r *reader) limits(v yamltree.Value) {
 	}
 }
 
-// limits reads the short form (a mapping of daily and weekly) or the long one
-// (a list).
+// limitsOf reads limits in the short form (a mapping with daily and weekly) or in the long form (a list).
 func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	limits := []capping.Limit{}
 	if !v.IsList() {
@@ -128,8 +127,8 @@ func calendarNames() (names []string) {
 	return names
 }
 
-// checkNames refuses limits that are called what denies beside them: answers and
-// metrics could not tell the two apart.
+// checkNames rejects a limit with the name of another reason to deny, because answers and metrics could not
+// distinguish them.
 func (r *reader) checkNames(given map[string]bool) {
 	reserved := map[string]string{suppressedName: "suppress", holdoutName: "holdout", quietName: "quiet"}
 	for _, v := range r.names {
@@ -139,7 +138,7 @@ func (r *reader) checkNames(given map[string]bool) {
 	}
 }
 
-// location is a time zone by its name. or is what could have stood there instead.
+// location parses the name of a time zone. The argument or names the alternative values for the error message.
 func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
@@ -152,15 +151,15 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	return l
 }
 
-// timezone reads that of users in no set of one.
+// timezone reads the default time zone of users without one.
 func (r *reader) timezone(v yamltree.Value) {
 	zone := ""
 	yamltree.Text(&zone)(v)
 	r.Policy.Zone = location(v, "", zone)
 }
 
-// checkZones warns of users' time zones that are asked for without a word on users
-// in none, and of the reverse.
+// checkZones warns when limits use users' time zones without a rule for users without one, and when such a rule is
+// unused.
 func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:

@@ -16,8 +16,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// defaults are those of keys that no package but this one knows, and of those
-// whose zero value means something else to their owner.
+// defaults returns a configuration with the defaults that belong to this package, and those where the zero value has
+// another meaning for its owner.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -41,8 +41,7 @@ func defaults() *Config {
 	return c
 }
 
-// Load reads and checks a file. The error is a *yamltree.Faults when the file
-// could be read but has faults.
+// Load reads and checks a file. The error is a *yamltree.Faults when the file is readable but has faults.
 func Load(file string) (*Config, error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -51,14 +50,15 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
-// Parse checks the bytes of a file; file is its name in errors, and where
-// relative paths begin.
+// Parse checks the content of a file. The argument file is the name for errors, and relative paths start at its
+// directory.
 func Parse(file string, data []byte) (*Config, error) {
 	c, _, err := parse(file, data)
 	return c, err
 }
 
-// parse is Parse, and what the file gives, by path: to name what a reload changes.
+// parse checks the content of a file like Parse does, and also returns the file's values by path, so that errors can
+// name the keys that a reload changes.
 func parse(file string, data []byte) (*Config, map[string]string, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -75,7 +75,7 @@ func parse(file string, data []byte) (*Config, map[string]string, error) {
 	return r.Config, root.Leaves(), nil
 }
 
-// tree is the root of the one document that the file must hold.
+// tree returns the root of the single document in the file.
 func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 	root, err := yamltree.Root(data)
 	if err == nil {
@@ -142,7 +142,8 @@ func (r *reader) read(root yamltree.Value) {
 	}
 }
 
-// deciding are the keys that decide. later puts off what needs the channels.
+// deciding returns the readers of the keys that affect decisions. The function later postpones a reader that needs
+// the channels.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"channels":        func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
@@ -155,7 +156,7 @@ func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]
 	}
 }
 
-// policyText is what the file says of the keys that decide, and its version.
+// policyText returns the part of the file that affects decisions, together with its version.
 func (r *reader) policyText(root yamltree.Value) []byte {
 	text := fmt.Appendf(nil, "version: %q\n", r.Policy.Version)
 	deciding := r.deciding(func(read yamltree.Field) yamltree.Field { return read })
@@ -174,8 +175,8 @@ func (r *reader) requireChannel(v yamltree.Value) {
 	}
 }
 
-// ParsePolicy reads the keys that decide: from a Config.PolicyText, which names the version, or from a configuration,
-// of which it reads nothing else and whose version it works out. The error is a *yamltree.Faults.
+// ParsePolicy reads the keys that affect decisions, either from a Config.PolicyText, which contains the version, or
+// from a whole configuration, whose version it computes. Other keys are ignored. The error is a *yamltree.Faults.
 func ParsePolicy(data []byte) (*capping.Policy, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -215,8 +216,8 @@ func (r *reader) log(v yamltree.Value) {
 	})
 }
 
-// tracing reads which requests are traced and where their spans are sent. The environment
-// alone switches nothing on.
+// tracing reads which requests are traced and the address for their spans. Environment variables alone do not enable
+// tracing.
 func (r *reader) tracing(v yamltree.Value) {
 	t := &r.Tracing
 	t.Ratio, t.Timeout = trace.DefaultRatio, trace.DefaultTimeout

@@ -11,10 +11,10 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxPacers keeps the list of pacers, and the metrics of each, short.
+// maxPacers limits the number of pacers and thereby their metrics.
 const maxPacers = 1000
 
-// perMessage is the only word of per.
+// perMessage is the only valid value of the key per.
 const perMessage = "message"
 
 func (r *reader) pacers(v yamltree.Value) {
@@ -87,8 +87,8 @@ func pacerRate(v yamltree.Value) pacing.Rate {
 	return rate
 }
 
-// pacerWarnings are of what is allowed and hardly meant: a rate that rounding
-// changes, and limits that change nothing because others are always reached before.
+// pacerWarnings returns warnings about valid but probably unintended settings: a rate that rounding changes, and
+// limits without effect because another limit is always reached first.
 func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	if lost := p.Rate.Lost(); lost > 0.001 {
 		warnings = append(warnings, fmt.Sprintf("%s.rate: %s is one every %s, as intervals are whole microseconds: "+
@@ -115,7 +115,7 @@ func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	return warnings
 }
 
-// judgedKey is where the limit of Judged stands in the pacer.
+// judgedKey returns the key of the limit that Judged names.
 func judgedKey(p *pacing.Pacer, judged int) string {
 	if judged < len(p.Limits) {
 		return fmt.Sprintf("limits[%d]", judged)
@@ -123,7 +123,7 @@ func judgedKey(p *pacing.Pacer, judged int) string {
 	return "rate"
 }
 
-// perSecond is how many intervals fit into a second, in plain digits.
+// perSecond formats the number of intervals in a second in plain digits.
 func perSecond(interval time.Duration) string {
 	text := strconv.FormatFloat(float64(time.Second)/float64(interval), 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")

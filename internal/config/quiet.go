@@ -10,10 +10,10 @@ import (
 	"capper/internal/yamltree"
 )
 
-// userZone is the time zone of each user.
+// userZone is the value that selects each user's own time zone.
 const userZone = "user"
 
-// maxQuietSets keeps short what a call looks up for one quiet hours.
+// maxQuietSets limits the number of set lookups that one quiet hours entry costs a call.
 const maxQuietSets = 64
 
 func (r *reader) quietHours(v yamltree.Value) {
@@ -85,7 +85,7 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// clock reads a time of the day such as "21:00"; ok is false where it has noted a fault.
+// clock reads a time of day such as "21:00". The result ok is false after a fault.
 func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	text, ok := v.Word()
 	if !ok { // other programs read 21:00 without quotes as a number
@@ -101,7 +101,7 @@ func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	return true
 }
 
-// clockHint says how a time is written that has another form.
+// clockHint explains the format of a time of day when the text has another format.
 func clockHint(text string) string {
 	if text == "24:00" {
 		return "; midnight is 00:00"
@@ -125,8 +125,8 @@ const (
 	littleOpen   = 60 // minutes: quiet hours that leave less of a day open are hardly meant
 )
 
-// quietAllDay refuses hours that leave no minute of the day to send in: they would
-// have no end. It looks at those by the same clock.
+// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. It compares quiet
+// hours with the same clock only.
 func (r *reader) quietAllDay(at []yamltree.Value) {
 	for i := range r.Policy.Quiet {
 		open, channel := r.openMinutes(i)
@@ -141,8 +141,8 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 	}
 }
 
-// openMinutes is how much of a day hours i and those before them leave open, to
-// the users and on the channel to which that is least.
+// openMinutes returns the smallest number of minutes a day that quiet hours i and the earlier ones leave open, and
+// the channel for which it is smallest.
 func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	least = minutesOfDay
 	hours := &r.Policy.Quiet[i]
@@ -156,7 +156,7 @@ func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	return least, on
 }
 
-// quietUsers are the sets whose users hours i are for; "" is everybody else.
+// quietUsers returns the sets to which quiet hours i apply; "" stands for all other users.
 func (r *reader) quietUsers(i int) []string {
 	if sets := r.Policy.Quiet[i].Sets; len(sets) > 0 {
 		return sets
@@ -168,8 +168,8 @@ func (r *reader) quietUsers(i int) []string {
 	return users
 }
 
-// openTo is how many minutes of a day hours i, and those before them by the same
-// clock, leave open on the channel to users of a set.
+// openTo returns the number of minutes a day that quiet hours i, and earlier ones with the same clock, leave open on
+// the channel to users of a set.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
 	same := &r.Policy.Quiet[i]
@@ -192,7 +192,7 @@ func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	return open
 }
 
-// on names a channel of sends.
+// on names a channel in a message.
 func (r *reader) on(channel capping.Channel) string {
 	if channel == 0 {
 		return "without a channel"

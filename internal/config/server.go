@@ -40,7 +40,7 @@ func (r *reader) server(v yamltree.Value) {
 	r.checkAccess(v)
 }
 
-// checkAccess looks at who may call together with where calls come from.
+// checkAccess checks the API keys together with the addresses of the listeners.
 func (r *reader) checkAccess(v yamltree.Value) {
 	s := &r.Server
 	if s.WithoutKeys && len(s.Access.Keys) > 0 {
@@ -96,7 +96,7 @@ func (r *reader) tls(v yamltree.Value) {
 	}
 }
 
-// readKeys reads the keys; what makes one is for their owner to say.
+// readKeys reads the API keys. The gate package checks them.
 func readKeys(v yamltree.Value) (keys []gate.Key) {
 	var places []yamltree.Value
 	v.List(func(v yamltree.Value) {
@@ -174,10 +174,9 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 	return rate
 }
 
-// Listeners are the URLs at which a service with this file answers on its own machine, that
-// of listen first. Nothing else of the file is looked at, and it need not be valid: a service
-// goes on with what it has when a change is refused, and who asks it how it does must find
-// it then as well.
+// Listeners returns the URLs at which a service with this file answers on its own machine, the URL of listen first.
+// The rest of the file is ignored and may be invalid. A service that refused a change still runs, and a command that
+// asks for its health must still find it.
 func Listeners(file string) (urls []string, err error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -218,8 +217,7 @@ var (
 	keyText     = regexp.MustCompile(`(?:^|[{,\s])(listen|admin_listen|cert_file):\s*["']?([^\s"',}]+)`)
 )
 
-// listenersIn are the same of a text that is no YAML any more, as an edit that is half done
-// leaves it.
+// listenersIn finds the listener settings in a text that is not valid YAML, such as a file during an edit.
 func listenersIn(text, listen string) (public, admin, scheme string) {
 	public, scheme = listen, "http"
 	section := serverText.FindString(commentText.ReplaceAllString(text, ""))

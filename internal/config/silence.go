@@ -19,8 +19,9 @@ const (
 	silenceFirst = "quiet: "
 )
 
-// Silences says which quiet hours together leave users of some time zones no open minute on some days of the year
-// that begins at from: on which channels, and to users of which sets. Hours that a start refuses are not among them.
+// Silences returns a text for each group of quiet hours that together leave some users no open minute on some days.
+// It checks all time zones for a year from the given time. Each text names the channels and sets. Quiet hours that a
+// start refuses are left out.
 func Silences(p *capping.Policy, from time.Time) (list []string) {
 	if len(p.Quiet) == 0 {
 		return nil
@@ -58,7 +59,7 @@ func onChannel(p *capping.Policy, channel capping.Channel) string {
 	return "on " + p.ChannelName(channel)
 }
 
-// silences looks for days without an open minute.
+// silences searches for days without an open minute.
 type silences struct {
 	policy      *capping.Policy
 	from, until time.Time
@@ -67,11 +68,11 @@ type silences struct {
 	looked      int
 }
 
-// silence is the days without an open minute by the clock of a zone, of the zones that have any.
+// silence maps each time zone to its days without an open minute. Zones without such days are absent.
 type silence map[string]string
 
-// on lists what is silent on a channel, with %s for the channels: for everybody, and for users of sets where
-// these make more silent.
+// on lists the silent days of a channel, with %s for the channel names: first for all users, and then for users of
+// sets with additional silent days.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -92,7 +93,7 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 	return list
 }
 
-// masks are the common hours with every choice of those for sets, fewer of these first.
+// masks returns the common hours combined with each subset of the hours for sets, smaller subsets first.
 func masks(common uint32, ofSets []int) (list []uint32) {
 	for choice := range uint32(1) << len(ofSets) {
 		mask := common
@@ -107,7 +108,7 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// beyond is the silence of hours in zones that fewer of them do not silence.
+// beyond returns the silence of hours in those zones that no smaller combination makes silent.
 func (s *silences) beyond(mask uint32, told map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range told {
@@ -118,10 +119,10 @@ func (s *silences) beyond(mask uint32, told map[uint32]silence) silence {
 	return more
 }
 
-// everywhere stands for the zones of hours that do not go by users' zones.
+// everywhere stands for all zones of quiet hours that do not depend on users' zones.
 const everywhere = ""
 
-// of is the silence of hours that hold together.
+// of returns the silence that a combination of hours causes.
 func (s *silences) of(mask uint32) silence {
 	if known, ok := s.found[mask]; ok {
 		return known
@@ -153,7 +154,7 @@ func (s *silences) of(mask uint32) silence {
 	return silent
 }
 
-// look notes the days without an open minute for users in zones with the clock of the place.
+// look records the days without an open minute for users in the zones that share the clock of a place.
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
 	for i := range s.policy.Quiet {
@@ -185,7 +186,7 @@ func (s *silences) look(mask uint32, place *time.Location, names []string, silen
 	}
 }
 
-// texts says what is silent, with %s for the channels.
+// texts describes the silence, with %s for the channel names.
 func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	byDays := map[string][]string{}
 	for zone, days := range silent {
@@ -213,7 +214,7 @@ func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	return list
 }
 
-// inZones names time zones; of more than half of all those that are not among them.
+// inZones lists time zones. For more than half of all zones it lists the other ones instead.
 func (s *silences) inZones(names []string) string {
 	if names[0] == everywhere {
 		return ""
@@ -230,7 +231,7 @@ func (s *silences) inZones(names []string) string {
 	return fmt.Sprintf(", in every time zone but %s", strings.Join(others, ", "))
 }
 
-// zones are all time zones, those together whose clocks show the same all the year.
+// zones returns all time zones, grouped by the clocks that are identical for the whole year.
 func (s *silences) zones() [][]string {
 	if s.classes != nil {
 		return s.classes
@@ -252,7 +253,7 @@ func (s *silences) zones() [][]string {
 	return s.classes
 }
 
-// rulesOf is what the clock of a place shows in the days that are looked at, and the ones before and after.
+// rulesOf returns the clock changes of a place in the checked days and in the days before and after.
 func (s *silences) rulesOf(place *time.Location) string {
 	var text strings.Builder
 	for at := s.from.Add(-72 * time.Hour); at.Before(s.until.Add(72 * time.Hour)); {

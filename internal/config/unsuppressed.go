@@ -10,7 +10,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Acknowledged is what a file says that it takes away from suppression, so that a reload may.
+// Acknowledged lists the suppressions that the file declares as removed, so that a reload may remove them.
 type Acknowledged struct {
 	Dropped  []string // no_longer_suppressed: sets that suppress names no more
 	Narrowed []string // less_suppressed: sets that suppress still names, for fewer sends
@@ -21,7 +21,7 @@ func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads no_longer_suppressed, once suppress is known.
+// droppedSets reads no_longer_suppressed. It runs after suppress is known.
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -30,7 +30,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads less_suppressed, once suppress is known.
+// narrowedSets reads less_suppressed. It runs after suppress is known.
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {
@@ -40,7 +40,7 @@ func (r *reader) narrowedSets(v yamltree.Value) {
 	})
 }
 
-// setNames reads a list of distinct names of sets. check adds rules of its key.
+// setNames reads a list of distinct names of sets. The function check adds the rules of the key.
 func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
 	v.List(func(v yamltree.Value) {
 		name, ok := v.Text()
@@ -57,15 +57,15 @@ func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (name
 	return names
 }
 
-// Lost is what a policy suppresses of a set and another one does not.
+// Lost is a suppression of a set in one policy that another policy lacks.
 type Lost struct {
 	Set   string
 	Whole bool   // the other does not name it
 	Sends string // which sends get through, as people say it
 }
 
-// LostSuppression lists what was suppresses and is does not, in the order of was. Sends on a channel that is
-// not configured any more are not among it: there are none.
+// LostSuppression lists the suppressions in policy was that policy is lacks, in the order of was. Channels that are
+// no longer configured are ignored, because no sends use them.
 func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	for i := range was.Suppress {
 		before := &was.Suppress[i]
@@ -94,7 +94,7 @@ func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	return list
 }
 
-// unsuppressed are the faults of a reload that takes suppression away without saying so.
+// unsuppressed returns a fault for each suppression that a reload removes without acknowledgement.
 func (c *Config) unsuppressed(next *Config) (found []yamltree.Fault) {
 	for _, lost := range LostSuppression(c.Policy, next.Policy) {
 		key, said, what := "less_suppressed", next.Acknowledged.Narrowed,

@@ -16,7 +16,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// named reads a string that the pattern matches.
+// named reads a string that matches the pattern.
 func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -26,7 +26,7 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// duration reads a duration from low to high, whole milliseconds.
+// duration reads a duration from low to high in whole milliseconds.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
 		if v.IsZero() && low == 0 {
@@ -50,7 +50,7 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	}
 }
 
-// opposite reads true or false into what has the opposite meaning.
+// opposite reads true or false into a variable with the opposite meaning.
 func opposite(to *bool) yamltree.Field {
 	return func(v yamltree.Value) {
 		said := !*to
@@ -75,14 +75,14 @@ func address(to *string) yamltree.Field {
 	}
 }
 
-// place is a path that the file gives, or that is given by default.
+// place is a path from the file or from a default.
 type place struct {
 	at yamltree.Value
 	to *string
 }
 
-// path reads the path of a file or directory. One that is relative begins at
-// the directory of the configuration file, wherever the program is started.
+// path reads the path of a file or directory. A relative path starts at the directory of the configuration file, and
+// not at the program's working directory.
 func (r *reader) path(to *string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -117,9 +117,8 @@ func (r *reader) locate(file string, root yamltree.Value) {
 	}
 }
 
-// locateOne refuses a path at which nothing is and before which, when relative
-// paths began at the working directory, something was: a store would begin
-// empty. Without its cache the service does.
+// locateOne rejects a relative path without content that would have content relative to the working directory, where
+// relative paths started in earlier versions. A store at the new path would start empty. A missing cache is allowed.
 func (r *reader) locateOne(begin string, p place) {
 	if *p.to == "" || filepath.IsAbs(*p.to) {
 		return
@@ -146,8 +145,8 @@ func (r *reader) locateOne(begin string, p place) {
 		*p.to, before)
 }
 
-// cached reports whether a directory holds what a cache of segments does,
-// folders named by 16 hex digits: /var/cache is not one.
+// cached reports whether a directory contains a segments cache, which consists of folders named by 16 hex digits. The
+// directory /var/cache, for example, is none.
 func cached(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
@@ -156,7 +155,7 @@ func cached(dir string) bool {
 	})
 }
 
-// something reports whether there is a file, or a directory that is not empty.
+// something reports whether the path is a file or a non-empty directory.
 func something(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

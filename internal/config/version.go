@@ -9,8 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// own are the keys in which instances of one fleet may differ: where an instance listens, where its files lie, by
-// which addresses it finds the store that all of them share, and what it tells of itself. None of them decides.
+// own lists the keys in which instances of one fleet may differ: listening addresses, file locations, addresses of
+// the shared store, and logging. None of these keys affects decisions.
 var own = []string{
 	"log", "tracing",
 	"server.listen", "server.admin_listen", "server.host_names", "server.tls",
@@ -21,8 +21,9 @@ var own = []string{
 	"audit.spool",
 }
 
-// versionOf is the version of a configuration: the first 12 hex digits of a SHA-256 over all that instances of one
-// fleet have to agree on. Comments, layout and the keys of own do not change it; every other key does.
+// versionOf returns the version of a configuration: the first 12 hex digits of a SHA-256 over all keys on which the
+// instances of a fleet must agree. Comments, layout and the keys in own do not change the version; every other key
+// does.
 func versionOf(root yamltree.Value) string {
 	text := root.Canonical(func(v yamltree.Value) (as string, taken bool) {
 		if slices.Contains(own, v.Path()) {
@@ -37,7 +38,7 @@ func versionOf(root yamltree.Value) string {
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-// setVersion sets the version wherever it is told.
+// setVersion sets the version in every part of the configuration that contains it.
 func (c *Config) setVersion(version string) {
 	c.Version, c.Policy.Version, c.Pacers.Version = version, version, version
 }

@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Watcher keeps the configuration in force and reads the file again when its
-// bytes change. It is safe for concurrent use.
+// Watcher holds the current configuration and reads the file again when its bytes change. A Watcher is safe for
+// concurrent use.
 type Watcher struct {
 	file  string
 	clock func() time.Time
@@ -32,7 +32,7 @@ type Watcher struct {
 	status Status
 }
 
-// Status is how the last reload went.
+// Status describes the result of the last reload.
 type Status struct {
 	Version  string    // of the configuration in force
 	LoadedAt time.Time // when it was put in force
@@ -42,7 +42,7 @@ type Status struct {
 	Refused  int // refused since start
 }
 
-// NewWatcher loads the file.
+// NewWatcher loads the file and returns a Watcher for it.
 func NewWatcher(file string, clock func() time.Time) (*Watcher, error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -58,31 +58,31 @@ func NewWatcher(file string, clock func() time.Time) (*Watcher, error) {
 	}, nil
 }
 
-// Current is the configuration in force.
+// Current returns the current configuration.
 func (w *Watcher) Current() *Config {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.inUse
 }
 
-// File is the file that is watched.
+// File returns the name of the watched file.
 func (w *Watcher) File() string { return w.file }
 
-// Status is how the last reload went.
+// Status returns the result of the last reload.
 func (w *Watcher) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status
 }
 
-// ErrNotYet is in the error of what refuses a configuration for now: it is tried
-// again with every look at the file.
+// ErrNotYet marks a temporary refusal of a configuration. The Watcher tries the configuration again at each check of
+// the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
-// Run polls the file until ctx ends. apply puts a changed configuration in
-// force; when it returns an error it has changed nothing. reloaded is told of
-// every change that was accepted (nil) or refused (why). A signal on asked has
-// the file looked at now, then answer is told whether it had changed; nil: nobody asks.
+// Run polls the file until ctx ends. The function apply puts a changed configuration into use; after an error it has
+// changed nothing. The function reloaded receives nil for every accepted change, and the error of every refused one.
+// A signal on asked checks the file at once, and then answer receives whether the file had changed. A nil channel
+// disables this.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
@@ -106,9 +106,8 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 	}
 }
 
-// poll reads the file and judges it when it has changed since it was last
-// judged. An editor that replaces a file leaves it absent or empty for a
-// moment: the next poll finds what it wrote.
+// poll reads the file and applies it if it has changed since the last check. An editor may leave a file absent or
+// empty for a moment when it replaces the file; the next poll then finds the new content.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := yamltree.ReadFile(w.file)
 	if err != nil {
@@ -132,9 +131,9 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	return true, w.refuse(err)
 }
 
-// unreadable judges a file that could not be read, once. That it is absent is no fault at the first
-// look: who came through the symlink of a mounted ConfigMap just before the kubelet swapped it may
-// find the directory removed to which it led.
+// unreadable reports a file that cannot be read, once. A file that is absent at the first check is no fault. When the
+// kubelet replaces the symlink of a mounted ConfigMap, a reader may find that the old target directory has been
+// removed.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed
 	w.missed = true
@@ -145,7 +144,7 @@ func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	return true, w.refuse(fmt.Errorf("read configuration: %w", err))
 }
 
-// again tries what was refused for now. That it still is is no news.
+// again retries a configuration that was refused temporarily. A repeated refusal is not reported.
 func (w *Watcher) again() (changed bool, err error) {
 	if w.waiting == nil {
 		return false, nil
@@ -161,7 +160,7 @@ func (w *Watcher) again() (changed bool, err error) {
 	return true, nil
 }
 
-// put puts a configuration in force that can be reloaded.
+// put applies a configuration if a reload may change everything that differs.
 func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config) error) error {
 	current := w.Current() // nobody else changes it
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {

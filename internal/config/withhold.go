@@ -13,19 +13,19 @@ import (
 	"capper/internal/yamltree"
 )
 
-// What answers call a denial by no limit: a limit may not be called so where there
-// are such denials, as nobody could tell the two apart.
+// Answers use these names for denials that no limit causes. A limit may not have such a name, because nobody could
+// distinguish the two.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"
 	quietName      = "quiet"
 )
 
-// allWord stands for sends of every channel, and of none.
+// allWord stands for sends on every channel and for sends without a channel.
 const allWord = "all"
 
-// suppress reads the sets that get nothing, in the order of the file: of a user in
-// several the first is named.
+// suppress reads the suppressed sets in the order of the file. For a user in several sets, the first set is named as
+// the reason.
 func (r *reader) suppress(v yamltree.Value) {
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		setName(at, key)
@@ -36,8 +36,8 @@ func (r *reader) suppress(v yamltree.Value) {
 	}
 }
 
-// suppression reads what is suppressed of a set: all, a list of channels, or a
-// mapping of channels, even_exempt, may_lose and max_age.
+// suppression reads the suppression of a set: the word all, a list of channels, or a mapping with channels,
+// even_exempt, may_lose and max_age.
 func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	s := capping.Suppression{Set: set, MayLose: segments.DefaultMayLose}
 	word, isWord := v.Word()
@@ -63,14 +63,14 @@ func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	return s
 }
 
-// minAge is the least max_age of a suppressed set.
+// minAge is the minimum max_age of a suppressed set.
 const minAge = time.Second
 
-// quietMayLose is how many users may leave a set of quiet hours where nobody says
-// otherwise, per 100 users: people move, and are no less asleep elsewhere.
+// quietMayLose is the default percentage of users that a set of quiet hours may lose between two generations. Losses
+// are normal, because people move to other time zones.
 const quietMayLose = 5
 
-// mayLose reads how many users may leave a set, such as 0.1% or 0.
+// mayLose reads the share of users that a set may lose, such as 0.1% or 0.
 func mayLose(to *float64) yamltree.Field {
 	return func(v yamltree.Value) {
 		text, ok := v.Scalar()
@@ -87,7 +87,7 @@ func mayLose(to *float64) yamltree.Field {
 	}
 }
 
-// Guarded says which losses keep a generation out of use under a policy.
+// Guarded returns the losses of sets that make a generation unusable under a policy.
 func Guarded(p *capping.Policy) segments.Guarded {
 	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
 	guard := func(set string, mayLose float64) {
@@ -106,8 +106,7 @@ func Guarded(p *capping.Policy) segments.Guarded {
 	return g
 }
 
-// LooseLists warns of suppressed sets of a generation that are empty, or that the
-// publisher lets users leave.
+// LooseLists warns of suppressed sets in a generation that are empty or may lose users according to the publisher.
 func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	for i := range p.Suppress {
 		name := p.Suppress[i].Set
@@ -129,7 +128,7 @@ func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	return warnings
 }
 
-// suppressedChannels reads all, or a list of channels.
+// suppressedChannels reads the word all, or a list of channels.
 func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	if word, ok := v.Word(); ok {
 		if word != allWord {
@@ -140,8 +139,8 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	return r.someChannels(v)
 }
 
-// someChannels reads a list of channels of what is meant to hold sends back, and
-// warns of one that names them all: sends without a channel get by.
+// someChannels reads a list of channels on which sends are denied. It warns of a list with all channels, because
+// sends without a channel are still allowed.
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {
@@ -151,7 +150,7 @@ func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	return channels
 }
 
-// setName notes that a set cannot be called so.
+// setName records that a set cannot have this name.
 func setName(at yamltree.Value, name string) {
 	if err := segments.CheckSetName(name); err != nil {
 		at.Fault("%s, got %q", strings.TrimPrefix(err.Error(), fmt.Sprintf("set name %q: ", name)), name)

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds of a text.
+// A text has these bounds.
 const (
 	maxBytes   = 1 << 20
 	maxMarks   = 100_000
@@ -18,11 +18,10 @@ const (
 	maxSpelled = 100_000
 )
 
-// marks are the characters that begin or end a token.
+// marks lists the characters that begin or end a token.
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
-// checkMarks bounds what the library's scanner makes of the text: a token has a
-// mark at one of its ends.
+// checkMarks limits the number of tokens before the library's scanner runs: each token has a mark at one of its ends.
 func checkMarks(text []byte) error {
 	if n, line := countMarks(text, maxMarks); n > maxMarks {
 		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes "+
@@ -31,8 +30,7 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts marks, up to one more than most, and lines. A line that is a
-// comment is one mark.
+// countMarks counts lines and marks, and stops at one mark more than most. A comment line counts as one mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true
@@ -57,7 +55,7 @@ func countMarks(text []byte, most int) (n, line int) {
 	return n, line
 }
 
-// checkTokens bounds the number of tokens, and how deep they lie in each other.
+// checkTokens limits the number of tokens and their nesting depth.
 func checkTokens(text string) error {
 	var d depth
 	for i, t := range lexer.Tokenize(text) {
@@ -75,8 +73,8 @@ func at(t *token.Token, rule string) error {
 	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
 }
 
-// depth follows how deep tokens lie: by columns outside of brackets, by brackets
-// within, and by what stands in a row without a value, such as - - - and !a !b.
+// depth tracks the nesting depth of tokens: by column outside brackets, by brackets inside them, and by prefixes in a
+// row without a value, such as - - - and !a !b.
 type depth struct {
 	columns []int // of the keys and dashes that the token lies in, ascending
 	flow    int   // brackets that are open
@@ -117,7 +115,7 @@ func (d *depth) add(t *token.Token) int {
 	return len(d.columns) + d.flow + d.row
 }
 
-// enter notes that what follows lies in the key or dash t.
+// enter records that the following tokens are inside the key or dash t.
 func (d *depth) enter(t *token.Token) {
 	if d.flow > 0 {
 		d.row++
@@ -129,8 +127,8 @@ func (d *depth) enter(t *token.Token) {
 	d.columns = append(d.columns, t.Position.Column)
 }
 
-// checkAliases bounds the tree with its aliases spelled out: ten lines of ten
-// aliases each to the line before stand for ten billion values.
+// checkAliases limits the size of the tree after all aliases are expanded. Ten lines, each with ten aliases to the
+// previous line, expand to ten billion values.
 func checkAliases(root ast.Node) error {
 	s := speller{anchors: map[string]int{}}
 	s.size(root)
@@ -149,7 +147,7 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size is the number of nodes of n, its aliases spelled out, at most one more than is allowed.
+// size returns the number of nodes of n after aliases are expanded, at most one more than the limit.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {

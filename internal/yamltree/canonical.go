@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Canonical is the value in a form that comments, layout, quotes and anchors do not change. own may take a value
-// out by its path (as is "" then), or have a text stand for it. A mapping or list of which nothing is left is taken out
-// too.
+// Canonical returns the value in a form that does not depend on comments, layout, quotes and anchors. The function
+// own may remove a value by its path (as is "" then) or replace it by a text. A mapping or list without any remaining
+// element is removed too.
 func (v Value) Canonical(own func(Value) (as string, taken bool)) string {
 	text, _ := v.canonical(own)
 	return text
@@ -44,7 +44,8 @@ func (v Value) canonical(own func(Value) (string, bool)) (text string, left bool
 	}
 }
 
-// join writes the parts that are left, in their order. left: there are some, or there were none from the beginning.
+// join writes the remaining parts in their order. The result left is true when parts remain, or when there were none
+// from the beginning.
 func join(open, end byte, parts func(add func(part string, left bool))) (text string, left bool) {
 	var list []string
 	all := 0
@@ -57,8 +58,8 @@ func join(open, end byte, parts func(add func(part string, left bool))) (text st
 	return string(open) + strings.Join(list, ",") + string(end), all == 0 || len(list) > 0
 }
 
-// YAML is the value as YAML without comments, anchors and aliases. A mapping has a line for each key, indented
-// as given; every text is quoted, so that every reader of YAML takes it for a text.
+// YAML returns the value as YAML without comments, anchors and aliases. A mapping has one line for each key with the
+// given indentation. Every text is quoted, so that every YAML parser reads it as text.
 func (v Value) YAML(indent string) string {
 	lines := ""
 	if v.IsMapping() {
@@ -72,7 +73,7 @@ func (v Value) YAML(indent string) string {
 	return v.flow()
 }
 
-// flow is the value as YAML on one line.
+// flow returns the value as YAML on one line.
 func (v Value) flow() string {
 	var parts []string
 	switch n := v.node.(type) {
@@ -93,7 +94,7 @@ func (v Value) flow() string {
 	}
 }
 
-// quoted is a text between double quotes, by the rules of JSON, which are also those of YAML.
+// quoted returns a text in double quotes by the rules of JSON, which are also valid in YAML.
 func quoted(text string) string {
 	var out strings.Builder
 	e := json.NewEncoder(&out)

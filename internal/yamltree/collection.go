@@ -9,13 +9,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Pairs calls each for the keys of a mapping, in order. It reports whether
-// the value is a mapping. Keys must be plain strings, and not repeat.
+// Pairs calls each for the keys of a mapping in order, and reports whether the value is a mapping. Keys must be plain
+// strings and may not repeat.
 func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
 }
 
-// pairs calls merge for the merge keys, and each for all others.
+// pairs calls merge for the merge keys (<<) and each for all other keys.
 func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, val Value)) bool {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -44,8 +44,8 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 	return true
 }
 
-// Fields reads a mapping with known keys as Object does, but a key without a value
-// is as if it were left out, and merge keys add what a mapping does not say itself.
+// Fields reads a mapping with known keys like Object, with two differences. A key without a value counts as absent,
+// and merge keys add values that the mapping does not set itself.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {
@@ -68,8 +68,8 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	}
 }
 
-// Object reads a mapping with known keys and reports which were given. A key that
-// is misspelt counts as given: that it is missing would be a second fault of one slip.
+// Object reads a mapping with known keys and returns the keys that were present. A misspelt key counts as present, so
+// that one slip does not cause two faults.
 func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
@@ -90,7 +90,7 @@ func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	return given
 }
 
-// Key reads one key of a mapping that Object or Pairs has gone through before.
+// Key reads one key of a mapping that Object or Pairs has checked before.
 func (v Value) Key(wanted string, read Field) {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -121,8 +121,8 @@ func (v Value) List(each Field) {
 	}
 }
 
-// unsplit mends a fault of the parser: in a list within braces it takes
-// host:7000, a plain scalar to YAML, for a mapping of host to 7000.
+// unsplit corrects an error of the YAML parser. In a list within brackets, the parser reads the plain scalar
+// host:7000 as a mapping from host to 7000.
 func unsplit(element ast.Node) ast.Node {
 	pair, ok := element.(*ast.MappingValueNode)
 	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
@@ -148,7 +148,7 @@ func suggestion(key string, known []string) string {
 	return "; known are " + strings.Join(known, ", ")
 }
 
-// meant is the known key that a misspelt one is close to; "" if none is.
+// meant returns the known key that is similar to a misspelt one, or "".
 func meant(key string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, key) || closeTo(k, key) {
@@ -158,8 +158,7 @@ func meant(key string, known []string) string {
 	return ""
 }
 
-// closeTo reports whether a and b are one edit apart: a letter changed, left
-// out or added, or two neighbours swapped.
+// closeTo reports whether one edit turns a into b: a changed, missing or added letter, or two swapped neighbours.
 func closeTo(a, b string) bool {
 	if len(a) < len(b) {
 		a, b = b, a

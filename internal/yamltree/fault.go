@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Fault is one thing that is wrong with a document.
+// Fault is one error in a document.
 type Fault struct {
 	Line, Column int    // 1-based; 0: the text as a whole
 	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
@@ -27,7 +27,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, text)
 }
 
-// In is the error with the name of the file: file:line:column: path: rule.
+// In returns the error with the name of the file: file:line:column: path: rule.
 func (f *Fault) In(file string) string {
 	if f.Line == 0 {
 		return file + ": " + f.Error()
@@ -35,13 +35,13 @@ func (f *Fault) In(file string) string {
 	return file + ":" + f.Error()
 }
 
-// Faults is everything wrong with a file.
+// Faults lists all errors in a file.
 type Faults struct {
 	File string
 	List []Fault
 }
 
-// Error is a line for each fault: file:line:column: path: rule.
+// Error returns a line for each fault: file:line:column: path: rule.
 func (f *Faults) Error() string {
 	lines := make([]string, len(f.List))
 	for i := range f.List {
@@ -50,7 +50,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted is the faults in the order of their lines.
+// Sorted returns the faults in the order of their lines.
 func (f *Faults) Sorted() *Faults {
 	slices.SortStableFunc(f.List, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -58,8 +58,8 @@ func (f *Faults) Sorted() *Faults {
 	return f
 }
 
-// Counted puts the number of faults above them, for an error of one headline and
-// its details; an error of other kinds, and a single fault, stays as it is.
+// Counted adds a headline with the number of faults to an error with several faults. A single fault and other errors
+// are returned unchanged.
 func Counted(err error) error {
 	var f *Faults
 	if !errors.As(err, &f) || len(f.List) < 2 {

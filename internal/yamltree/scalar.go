@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Word is the value's text when it is a string; it notes no fault.
+// Word returns the value's text when the value is a string. Otherwise it returns false and records no fault.
 func (v Value) Word() (string, bool) {
 	n, ok := v.node.(*ast.StringNode)
 	if !ok {
@@ -18,7 +18,7 @@ func (v Value) Word() (string, bool) {
 	return n.Value, true
 }
 
-// Token is the text of a scalar as it stands in the document.
+// Token returns the text of a scalar exactly as the document contains it.
 func (v Value) Token() string { return v.node.GetToken().Value }
 
 // IsInteger reports whether the value is a number without a fraction.
@@ -30,7 +30,7 @@ func (v Value) IsInteger() bool {
 // IsZero reports whether the value is the number 0.
 func (v Value) IsZero() bool { return v.IsInteger() && v.Token() == "0" }
 
-// Text is the value as a string.
+// Text returns the value as a string.
 func (v Value) Text() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -42,7 +42,7 @@ func (v Value) Text() (text string, ok bool) {
 	return "", false
 }
 
-// Scalar is the text of a string, or of a number or a word as it stands in the document.
+// Scalar returns the text of a string, or the literal text of a number or word in the document.
 func (v Value) Scalar() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
@@ -54,7 +54,7 @@ func (v Value) Scalar() (text string, ok bool) {
 	return "", false
 }
 
-// Text reads a string that is not empty.
+// Text reads a non-empty string.
 func Text(to *string) Field {
 	return func(v Value) {
 		if s, ok := v.Text(); ok {
@@ -66,7 +66,7 @@ func Text(to *string) Field {
 	}
 }
 
-// OneOf reads one of the words.
+// OneOf reads one of the given words.
 func OneOf(to *string, words ...string) Field {
 	return func(v Value) {
 		s, ok := v.Text()
@@ -80,9 +80,8 @@ func OneOf(to *string, words ...string) Field {
 
 var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// Int is the node's whole number; one beyond 64 bits is the largest or
-// smallest there is. Fractions, and spellings that YAML reads in another base
-// or with separators (010 is 8), are faults.
+// Int returns the node's whole number. A number beyond 64 bits becomes the largest or smallest possible one.
+// Fractions are faults, and so are notations that YAML reads in another base or with separators (010 is 8).
 func (v Value) Int() (int64, bool) {
 	text := v.node.GetToken().Value
 	switch v.node.(type) {

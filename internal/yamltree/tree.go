@@ -14,8 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// ReadFile reads a file for Parse: all of it, or as much as is needed to see
-// that it is too much.
+// ReadFile reads a file for Parse. Of a file that is too large, it reads only the part that proves the excess.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -25,8 +24,8 @@ func ReadFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
-// Parse returns the root of the one document that the text must hold. Repeated
-// keys are faults unless the options allow them. The error is a *Fault.
+// Parse returns the root of the single document in the text. Repeated keys are faults unless the options allow them.
+// The error is a *Fault.
 func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if err := measure(text); err != nil {
@@ -56,7 +55,7 @@ func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 		"one"}
 }
 
-// measure refuses texts that are too much for the parser.
+// measure rejects a text that is too large or too deeply nested for the parser.
 func measure(text []byte) error {
 	if len(text) > maxBytes {
 		return &Fault{Rule: fmt.Sprintf("must be at most %d bytes, this is longer", maxBytes)}
@@ -70,8 +69,8 @@ func measure(text []byte) error {
 	return checkTokens(string(text))
 }
 
-// Explain turns an error of the library into a *Fault without the text around
-// it, which the library would copy once for each of its tokens. A *Fault stays as it is.
+// Explain converts an error of the library to a *Fault. It leaves out the surrounding text, which the library would
+// copy once for each token. A *Fault is returned unchanged.
 func Explain(err error) *Fault {
 	var known *Fault
 	if errors.As(err, &known) {
@@ -96,8 +95,8 @@ func clip(s string) string {
 	return s
 }
 
-// Position is where a node begins; the token of a mapping without braces is
-// its first colon, so that it begins at its first key.
+// Position returns the line and column at which a node begins. A mapping without braces begins at its first key,
+// although its token is the first colon.
 func Position(node ast.Node) (line, column int) {
 	switch n := node.(type) {
 	case *ast.MappingNode:

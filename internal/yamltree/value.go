@@ -10,26 +10,25 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Value is a value of a document, and where it stands. Its methods, and the
-// fields that this package offers, note a fault and leave their target alone
-// when the value is not what they ask for, so that one walk finds all faults.
+// Value is a value of a document with its position. The methods and the fields of this package record a fault for an
+// unexpected value and leave their target unchanged, so that one walk finds all faults.
 type Value struct {
 	path string // such as limits.segments.vip[2].window; "" for the root
 	node ast.Node
 	doc  *document
 }
 
-// Field reads a value into what it was made for.
+// Field reads a value into the variable for which the Field was made.
 type Field = func(Value)
 
-// document is what the values of one document share.
+// document holds the data that all values of a document share.
 type document struct {
 	faults  []Fault
 	anchors map[string]ast.Node
 }
 
-// Root is the root of the one document that the text must hold. Repeated keys
-// are found by the walk, with the other faults. The error is a *Fault.
+// Root returns the root of the single document in the text. The walk finds repeated keys together with the other
+// faults. The error is a *Fault.
 func Root(text []byte) (Value, error) {
 	root, err := Parse(text, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -38,24 +37,24 @@ func Root(text []byte) (Value, error) {
 	return Value{"", root, &document{anchors: map[string]ast.Node{}}}.resolve(), nil
 }
 
-// Faults are those that the values of the document have noted so far.
+// Faults returns the faults recorded so far for the document.
 func (v Value) Faults() []Fault { return v.doc.faults }
 
-// Path is where the value stands, such as limits.segments.vip[2].window.
+// Path returns the path of the value, such as limits.segments.vip[2].window.
 func (v Value) Path() string { return v.path }
 
-// Absent is what stands nowhere: the value of a key that the document lacks.
+// Absent returns the value of a key that the document lacks.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault notes what must hold of the value, and what was found instead.
+// Fault records the rule that the value breaks and the text found instead.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)
 	v.doc.faults = append(v.doc.faults, f)
 }
 
-// FaultOf notes a fault of a key that the value, a mapping, has or lacks, or of
-// one further down (redis.addrs), which is noted where the mapping stands.
+// FaultOf records a fault of a key in a mapping, or of a deeper key such as redis.addrs. The position of an absent
+// key is that of the mapping.
 func (v Value) FaultOf(key, format string, args ...any) {
 	at := v.child(key, nil)
 	v.Key(key, func(own Value) { at = own })
@@ -65,7 +64,7 @@ func (v Value) FaultOf(key, format string, args ...any) {
 	at.Fault(format, args...)
 }
 
-// resolve follows anchors and aliases to the node that they stand for.
+// resolve follows anchors and aliases to their node.
 func (v Value) resolve() Value {
 	switch n := v.node.(type) {
 	case *ast.AnchorNode:
@@ -96,7 +95,7 @@ func (v Value) child(key string, node ast.Node) Value {
 	return Value{path, node, v.doc}.resolve()
 }
 
-// IsNull reports whether there is nothing.
+// IsNull reports whether the value is absent or null.
 func (v Value) IsNull() bool {
 	_, null := v.node.(*ast.NullNode)
 	return null || v.node == nil
@@ -117,7 +116,7 @@ func (v Value) IsMapping() bool {
 	return false
 }
 
-// Describe is the value as faults show it.
+// Describe returns a description of the value for error messages.
 func (v Value) Describe() string {
 	switch n := v.node.(type) {
 	case nil, *ast.NullNode:
@@ -133,7 +132,7 @@ func (v Value) Describe() string {
 	}
 }
 
-// Leaves are the scalars of the value by path.
+// Leaves returns the scalars of the value by path.
 func (v Value) Leaves() map[string]string {
 	leaves := map[string]string{}
 	v.leaves(leaves)
