@@ -16,16 +16,18 @@ import (
 
 // Audience selects users by an expression over the segments and sets of one generation.
 type Audience struct {
-	// Expression is names of segments and sets, & (both), | (either), - (the first without the second, with
-	// a blank before it) and parentheses: "active - country/my". & binds first, the others from left to right.
+	// Expression combines names of segments and sets with & (both), | (either), - (the first without the second; a
+	// blank must precede it) and parentheses: "active - country/my". The operator & binds first; the others are
+	// evaluated from left to right.
 	Expression string
-	Generation string      // "": the one in use when the first call comes
-	Sample     *api.Sample // only a share of them; nil: all
+	Generation string      // "": the current one at the first call
+	Sample     *api.Sample // only a share of the users; nil: all
 
-	// What one call takes of them. FilterAll and ReleaseAll choose that themselves, and refuse these.
+	// These fields select the users of one call. FilterAll and ReleaseAll set them and reject an audience with any of
+	// them.
 	Part     *api.Part // one of several parts
-	MaxUsers int       // the lowest ids first: AudienceTaken.Next leads to the rest. 0: all
-	Cursor   string    // AudienceTaken.Next of the call before
+	MaxUsers int       // maximum users, the lowest ids first; AudienceTaken.Next selects the rest. 0: all
+	Cursor   string    // AudienceTaken.Next of the previous call
 }
 
 func (a *Audience) query() api.AudienceQuery {
@@ -52,9 +54,10 @@ func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel strin
 // CountRequest asks for the number of users in an audience. The request records no sends.
 type CountRequest struct {
 	Audience *Audience // required
-	// Total: count them in all, which costs much less. Segments and Sets of the answer are empty.
+	// Total: return only the total, which costs much less. Segments and Sets of the answer are empty.
 	Total bool
-	// Channel: also how many of them could be sent to now on it ("": without one), in Preview. Nil: no preview.
+	// Channel: also return in Preview how many users could receive a send on the channel now ("": without a channel).
+	// Nil: no preview.
 	Channel *string
 }
 
@@ -153,9 +156,9 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 type ForecastRequest struct {
 	Channel  string // "": none
 	Users    []uint32
-	Bitmap   *roaring.Bitmap // it is read only
-	Audience *Audience       // of one call
-	At       []time.Time     // at most api.MaxForecasts; none: now
+	Bitmap   *roaring.Bitmap // not modified
+	Audience *Audience       // for a single call
+	At       []time.Time     // at most api.MaxForecasts times; empty: now
 }
 
 // Forecast returns the answers that filter calls would give at several times, if no message were sent before. The
@@ -178,7 +181,7 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 // Parts is an audience of one generation, divided so that each part fits into a call. Parts replaces names from the
 // service's configuration by their expressions, so that a reload of the configuration changes no part.
 type Parts struct {
-	Generation string // that all parts name, so that what is published meanwhile changes none of them
+	Generation string // generation of all parts, so that a publication in between changes none of them
 	Users      uint64 // of all parts
 	List       []Audience
 }
@@ -231,10 +234,10 @@ func (p *Parts) batches() iter.Seq[batch] {
 // generation returns them as replayed. After any other error, a new run with this Generation completes the same
 // result.
 type AudienceError struct {
-	Generation  string // that the run was pinned to
-	Parts, Done int    // Done: those that were answered
+	Generation  string // generation of the run
+	Parts, Done int    // Done: number of answered parts
 	Users       uint64 // of all parts
-	Asked       uint64 // of the answered ones
+	Asked       uint64 // users of the answered parts
 	Err         error
 }
 

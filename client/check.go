@@ -13,10 +13,10 @@ import (
 // SendsCheckRequest asks which users have a recorded send. Exactly one of Users and Bitmap must be set.
 type SendsCheckRequest struct {
 	MessageID string
-	Namespace string // for keys without one; "": the key's own
+	Namespace string // only for keys without a namespace; "": the key's own
 	Channel   string // "": a send without a channel
 	Users     []uint32
-	Bitmap    *roaring.Bitmap // read only
+	Bitmap    *roaring.Bitmap // not modified
 }
 
 // CheckSends returns which users have a recorded send of a message on a channel. It changes nothing and needs a key

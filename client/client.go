@@ -18,20 +18,19 @@ import (
 type Config struct {
 	URL  string       // of the service, as in http://127.0.0.1:8080. Required
 	Key  string       // API key, id.secret; "": none
-	HTTP *http.Client // nil: one with a connection per parallel call and no time-out but the context's
+	HTTP *http.Client // nil: a client with one connection per parallel call, and no time-out except the context's
 
-	// Header sets headers of a request before it is sent, of each attempt anew: those by which the call is
-	// part of a trace, or its X-Request-Id (1 to 128 visible ASCII characters, else the service makes one),
-	// which the context knows. A Pacer asks for all of its callers, with a context of its own. Nil: none.
-	// It may be called by several goroutines at a time.
+	// Header sets headers on each attempt of a request before it is sent: trace headers, or an X-Request-Id from the
+	// context (1 to 128 visible ASCII characters; otherwise the service creates one). A Pacer calls the API for all
+	// of its callers, with its own context. Header must be safe for concurrent use. Nil: no headers are added.
 	Header func(context.Context, http.Header)
 
-	// LeaveUnavailable: Filter asks once, and leaves asking again for the unavailable to the caller.
+	// LeaveUnavailable: Filter calls once and does not retry unavailable users.
 	LeaveUnavailable bool
 
-	Attempts   int           // of one call; 5. Waiting for a rate limit (429) does not count
-	MinBackoff time.Duration // before the second attempt, doubled for each one more, half of it random; 100 ms
-	MaxBackoff time.Duration // 5 s
+	Attempts   int           // maximum attempts of a call; 5. Waits for a rate limit (429) do not count
+	MinBackoff time.Duration // pause before the second attempt, doubled for each further one, half of it random; 100 ms
+	MaxBackoff time.Duration // maximum pause; 5 s
 
 	BatchIDs    int // users of a batch of ids, in FilterAll and ReleaseAll; 10,000
 	BatchBitmap int // users of a batch as a bitmap; 250,000

@@ -17,8 +17,8 @@ const (
 	CodeUnauthorized     = api.CodeUnauthorized
 	CodeForbidden        = api.CodeForbidden
 	CodeNotFound         = api.CodeNotFound
-	CodeConflict         = api.CodeConflict // the service is not set up for the call
-	CodeGone             = api.CodeGone     // an audience's generation is not kept any more
+	CodeConflict         = api.CodeConflict // the service lacks a feature that the call needs
+	CodeGone             = api.CodeGone     // the service has dropped the generation of an audience
 	CodeMethodNotAllowed = api.CodeMethodNotAllowed
 	CodeTimeout          = api.CodeTimeout
 	CodeTooLarge         = api.CodeTooLarge
@@ -26,7 +26,7 @@ const (
 	CodeMisdirected      = api.CodeMisdirected
 	CodeHeaderTooLarge   = api.CodeHeaderTooLarge
 	CodeRateLimited      = api.CodeRateLimited
-	CodeTooManyRecords   = api.CodeTooManyRecords // permits: too many remembered requests or logs of messages
+	CodeTooManyRecords   = api.CodeTooManyRecords // permits: too many stored requests or message logs
 	CodeOverloaded       = api.CodeOverloaded
 	CodeUnavailable      = api.CodeUnavailable
 	CodeInternal         = api.CodeInternal
@@ -35,12 +35,12 @@ const (
 // Error is a refusal by the service.
 type Error struct {
 	Status     int           // HTTP status
-	Code       string        // one of the codes; "" when the answer was not capper's
+	Code       string        // one of the codes; "" when the answer did not come from capper
 	Message    string        // for people
-	Field      string        // field of the request at fault; "" for none
-	Column     int           // where in the text of Field the fault is, in characters from 1; 0: no such place
-	RetryAfter time.Duration // 0: the service did not say
-	RequestID  string        // by which the service's log is searched; "": the service did not say
+	Field      string        // name of the wrong request field; "" for none
+	Column     int           // position of the error in the text of Field, in characters from 1; 0: unknown
+	RetryAfter time.Duration // 0: the answer has no Retry-After
+	RequestID  string        // identifies the request in the service's log; "": the answer has none
 }
 
 func (e *Error) Error() string {
@@ -85,7 +85,7 @@ func errorOf(response *http.Response, body []byte) *Error {
 func Passing(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
-		return true // no answer, or half of one
+		return true // no answer, or an incomplete one
 	}
 	switch e.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,

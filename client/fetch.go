@@ -21,8 +21,8 @@ var ErrQueueTooLong = errors.New("the queue is too long")
 // Another provider may be quicker.
 type QueueTooLongError struct {
 	Wait  time.Duration // until the next send could start
-	Pacer string        // that makes it wait
-	Limit string        // the limit that does: its window, "rate" or "queue"
+	Pacer string        // pacer that causes the wait
+	Limit string        // limit that causes the wait: its window, "rate" or "queue"
 }
 
 func (e *QueueTooLongError) Error() string {
@@ -57,12 +57,12 @@ func (r *refusal) again(now time.Time) error {
 // demand decides how many permits to request and when. The number is about the use within Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
-	asked time.Time     // when permits were last asked for
-	last  int           // how many
+	asked time.Time     // time of the last request for permits
+	last  int           // number of permits in the last request
 	used  int           // permits that were used since then
-	trip  time.Duration // of the answers, the longest, slowly forgotten
-	room  []limitRoom   // as the last answer said
-	pause time.Time     // until then nothing is asked for that nobody waits for
+	trip  time.Duration // longest round trip of an answer, decaying slowly
+	room  []limitRoom   // from the last answer
+	pause time.Time     // until then, permits are requested only for waiting callers
 }
 
 // limitRoom is the number of permits that a limit still allows.
@@ -113,7 +113,7 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	case p.fetching != nil || lacking <= 0 && -lacking*2 >= batch:
 		return at, false
 	case lacking > 0 && often.Before(at):
-		at = often // one call for all who came since the last one
+		at = often // one call for all callers since the last one
 	}
 	if at.Before(d.pause) {
 		at = d.pause
@@ -184,7 +184,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	case err == nil:
 		p.demand.learn(answer, trip)
 		p.arrive(request, answer, now)
-	case Passing(err): // and nobody waits any more: whoever comes next asks for the same
+	case Passing(err): // nobody waits any more; the next caller makes the same request
 		p.open, p.demand.pause = request, now.Add(p.cfg.Ahead)
 	default:
 		p.demand.pause = now.Add(p.cfg.Ahead)
@@ -207,7 +207,7 @@ func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 	case p.cfg.MaxWait == 0 || answer.LimitedBy == nil:
 		p.demand.pause = now.Add(p.until(wait - p.longest()))
 		return
-	case time.Duration(request.MaxWait) < p.cfg.MaxWait: // nobody waited for them; who does now is to be told soon
+	case time.Duration(request.MaxWait) < p.cfg.MaxWait: // nobody waited for the last call; a caller who waits now needs an early answer
 		p.demand.pause = now.Add(p.until(0))
 		return
 	}

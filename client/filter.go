@@ -15,25 +15,25 @@ import (
 // FilterRequest asks which users may receive a send. Exactly one of Users, Bitmap and Audience must be set.
 type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
-	Channel   string          // "": none. One id on two channels is two sends
-	Users     []uint32        // sent as ids; repeats are decided once
-	Bitmap    *roaring.Bitmap // sent as a bitmap: the answer is bitmaps too. It is read only
-	Audience  *Audience       // found by the service: the answer is bitmaps. Of one call, unless it is FilterAll's
+	Channel   string          // "": none. The same id on two channels stands for two sends
+	Users     []uint32        // sent as ids; repeated ids are decided once
+	Bitmap    *roaring.Bitmap // sent as a bitmap, and answered with bitmaps. It is not modified
+	Audience  *Audience       // selected by the service, and answered with bitmaps. For a single call, unless FilterAll divides it
 
-	Exempt  bool      // deny nobody, count the send all the same (enforce: false)
-	Preview bool      // decide only, count nothing (record: false)
-	At      time.Time // with Preview: decide as of this time; zero: now
-	Counts  bool      // answer no list of the denied (detail: counts)
-	Waves   bool      // answer the denied by the hour in which they become eligible
+	Exempt  bool      // deny nobody, but record the sends (enforce: false)
+	Preview bool      // only decide, record nothing (record: false)
+	At      time.Time // with Preview: the time for which to decide; zero: now
+	Counts  bool      // leave out the list of denied users (detail: counts)
+	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
 // FilterResult is the answer to a filter call. A request with Users fills the slices; one with Bitmap or Audience
 // fills the bitmaps.
 type FilterResult struct {
-	Allowed     []uint32 // may be sent to, in the order of the request
-	Replayed    []uint32 // those of Allowed that an earlier call with the message id and channel had recorded
+	Allowed     []uint32 // users who may receive the send, in the order of the request
+	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
 	Denied      []api.Denial
-	Unavailable []uint32 // not decided: retry with the same message id
+	Unavailable []uint32 // undecided users: retry with the same message id
 
 	AllowedBitmap  *roaring.Bitmap
 	ReplayedBitmap *roaring.Bitmap
@@ -41,18 +41,18 @@ type FilterResult struct {
 	DeniedBitmaps     map[string]*roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
 
-	Audience *api.AudienceTaken // with an Audience: whom the call was about, of which generation, and what follows
+	Audience *api.AudienceTaken // with an Audience: its users, its generation and the cursor of the next call
 
 	Waves         []Wave
 	Summary       api.Summary
 	Generation    string // of the segments that decided
-	ConfigVersion string // of the limits
+	ConfigVersion string // version of the configuration that decided
 }
 
 // Wave is a group of denied users who become eligible within the same hour.
 type Wave struct {
 	From    time.Time // start of the hour
-	ReadyAt time.Time // when all of them are eligible
+	ReadyAt time.Time // time from which all of them are eligible
 	Users   []uint32
 	Bitmap  *roaring.Bitmap
 }
@@ -67,7 +67,7 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	}
 	for attempt := 1; !c.cfg.LeaveUnavailable && result.Summary.Unavailable > 0 && attempt < c.cfg.Attempts; attempt++ {
 		if c.wait(ctx, attempt, nil) != nil {
-			return result, nil // what is left stays unavailable
+			return result, nil // the remaining users stay unavailable
 		}
 		rest := *r
 		rest.Users, rest.Bitmap, rest.Audience = result.Unavailable, result.UnavailableBitmap, nil

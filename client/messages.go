@@ -14,9 +14,9 @@ import (
 
 // MessagesQuery selects the messages to list. The zero value selects the messages of the last week.
 type MessagesQuery struct {
-	Since     time.Time // called since then; zero: within a week
+	Since     time.Time // only messages with a call since then; zero: within a week
 	Channel   string    // "": all
-	Namespace string    // for keys without one; "": all
+	Namespace string    // only for keys without a namespace; "": all
 	Max       int       // 0: 100
 }
 
@@ -64,7 +64,7 @@ func inNamespace(path string, parameters url.Values, namespace string) string {
 type MessageRelease struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
-	Namespace string // for keys without one; "": the key's own
+	Namespace string // only for keys without a namespace; "": the key's own
 }
 
 // ReleaseMessage releases all sends of a message. The service finds the users in its audit, and refuses the call

@@ -14,22 +14,21 @@ import (
 
 // PacerConfig holds the settings of a Pacer. Each zero field has the default written at the field.
 type PacerConfig struct {
-	Pacers    []string // all of which have to grant a send, 1 to api.MaxPacers. Required
+	Pacers    []string // pacers that must all grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message
 
-	// MaxWait is the longest queue that a place is taken in: a longer one, or than the
-	// pacers themselves allow, is a QueueTooLongError, at once. 0: it is waited however
-	// long it takes, and places are taken a second ahead at most. A place is one in
-	// the queues of all Pacers, so those behind it wait where one of them is slow.
+	// MaxWait is the longest accepted wait. A longer queue, or one beyond the pacers' own maximum, returns a
+	// QueueTooLongError at once. 0: callers wait for any time, and slots are reserved at most a second ahead. A slot
+	// is reserved in the queues of all Pacers, so one slow pacer delays later callers of the others.
 	MaxWait time.Duration
-	// Ahead is how much of what is being used is asked for ahead: 100 ms of it. With
-	// round trips that are long against that it is more, by two of them.
+	// Ahead is the time for which permits are requested ahead of their use; 100 ms. Two round trips are added, which
+	// matters when round trips are long.
 	Ahead time.Duration
-	// OnRetry is told of calls that failed and are repeated. It must not wait for
-	// the Pacer. nil: nobody is told.
+	// OnRetry receives the error of each failed call that is retried. It must not wait for the Pacer. Nil: errors are
+	// dropped.
 	OnRetry func(error)
-	// OnAnswer is told when a call is answered after such ones, and must not wait
-	// either. nil: nobody is told.
+	// OnAnswer is called at the first answer after failed calls, and must not wait for the Pacer either. Nil: no
+	// call.
 	OnAnswer func()
 }
 
@@ -63,23 +62,23 @@ type Pacer struct {
 
 	mu      sync.Mutex
 	waiting list.List // of *waiter, in order of arrival
-	wanted  int       // permits that those who wait lack
+	wanted  int       // permits that waiting callers lack
 	stock   stock
 	demand  demand
-	timer   *time.Timer // for what is next to be done while somebody waits
+	timer   *time.Timer // fires at the next action while a caller waits
 
-	fetching context.CancelFunc // of the call under way; nil: there is none
-	open     *asking            // whose answer never came; it is asked for again
-	failing  bool               // the last attempt has failed; of the call under way
+	fetching context.CancelFunc // cancels the running call; nil: no call runs
+	open     *asking            // request without an answer, which is repeated
+	failing  bool               // the last attempt of the running call failed
 	refused  refusal
 }
 
 // waiter is a waiting caller.
 type waiter struct {
-	least, most int // that it waits for, and takes if they are due
+	least, most int // permits that the caller needs, and the maximum that it takes
 	got         int
-	latest      time.Time     // slot of what it got
-	done        chan struct{} // closed when it may start, or err is why not
+	latest      time.Time     // latest slot of its permits
+	done        chan struct{} // closed when the caller may start or err is set
 	err         error
 }
 

@@ -18,17 +18,17 @@ type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
 	Users     []uint32
-	Bitmap    *roaring.Bitmap // read only
-	Audience  *Audience       // of one call, unless it is ReleaseAll's
+	Bitmap    *roaring.Bitmap // not modified
+	Audience  *Audience       // for a single call, unless ReleaseAll divides it
 }
 
 // ReleaseResult is the answer to a release call. Users without such a send count as absent, which is no error.
 type ReleaseResult struct {
 	Released          []uint32
-	Unavailable       []uint32 // not known: release again
+	Unavailable       []uint32 // unknown result: release again
 	ReleasedBitmap    *roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
-	// Audience says, with an Audience, whom the call was about, of which generation, and what follows.
+	// Audience describes, for a request with an Audience, its users, its generation and the cursor of the next call.
 	Audience *api.AudienceTaken
 	Summary  api.ReleaseSummary
 }

@@ -31,13 +31,13 @@ func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.G
 
 // LookupRequest asks for the segment and sets of users. Exactly one of Users, Bitmap and Audience must be set.
 type LookupRequest struct {
-	Users    []uint32        // the answer is by user
-	Bitmap   *roaring.Bitmap // the answer is bitmaps. It is read only
-	Audience *Audience       // the answer is bitmaps; of one call
-	Sets     []string        // also whether they are in these; at most api.MaxLookupSets
+	Users    []uint32        // the answer lists users
+	Bitmap   *roaring.Bitmap // the answer has bitmaps. It is not modified
+	Audience *Audience       // the answer has bitmaps. For a single call
+	Sets     []string        // also report membership in these sets; at most api.MaxLookupSets
 
-	// Generation is that of an earlier call, to be told the same; "": the one in use. An
-	// Audience has its own.
+	// Generation selects the generation of an earlier call, for a consistent answer; "": the current one. An Audience
+	// has its own generation.
 	Generation string
 }
 
@@ -46,9 +46,9 @@ type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup // in the order of the request, each once
 
-	Segments map[string]*roaring.Bitmap // without those that none of the users is in; api.NoSegment for users in none
+	Segments map[string]*roaring.Bitmap // segments with at least one of the users; api.NoSegment for users without a segment
 	Sets     map[string]*roaring.Bitmap // of LookupRequest.Sets
-	Audience *api.AudienceTaken         // with an Audience: whom the call was about, and what follows
+	Audience *api.AudienceTaken         // with an Audience: its users and the cursor of the next call
 }
 
 // Lookup returns the segment and the sets of users in one call. The call records no sends.

@@ -15,7 +15,7 @@ const staleAfter = time.Second
 type stock struct {
 	runs    []stockRun
 	permits int           // of all runs
-	keep    time.Duration // a slot that is older is of no use
+	keep    time.Duration // maximum useful age of a slot
 }
 
 // stockRun is a run of permits with regular slots.

@@ -66,7 +66,7 @@ type ReleasedMessage struct {
 	// Missing are recorded sends that the audit does not hold yet, such as those of other
 	// instances within their roll: ask again. 0: all are given back.
 	Missing int64 `json:"missing"`
-	// AtLeast: the counts that Missing is computed from are lower bounds (see Message), so that Missing may be too small
+	// AtLeast: the counts that Missing is computed from are lower bounds (see Message), so Missing may be too small
 	// or too large. Left out: Missing is exact.
 	AtLeast bool `json:"at_least,omitempty"`
 }

@@ -23,7 +23,7 @@ type Series struct {
 
 // Picture holds the properties that all kinds of pictures share.
 type Picture struct {
-	Labels []string // of the values: instants, or what the bars are of
+	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
 	Unit   string // of the values, on their axis, such as "decisions a second"; "": none
 }
@@ -84,7 +84,7 @@ func (p Picture) instants() (labels []string, count int) {
 // Bars draws a group of horizontal bars for each label, from the top down. The bars of the series are side by side,
 // or stacked.
 func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
-	reversed := make([]Series, len(series)) // the library begins at the bottom
+	reversed := make([]Series, len(series)) // the library draws from the bottom up
 	for i, s := range series {
 		reversed[i] = Series{s.Name, backwards(s.Values)}
 	}

@@ -18,7 +18,7 @@ func changesPage() frame.Page {
 type changes struct {
 	From, To string
 	Listed   []api.GenerationInfo
-	Found    *api.GenerationChanges // nil: two were not named
+	Found    *api.GenerationChanges // nil: the visitor did not name two generations
 }
 
 func showChanges(v *frame.Visit) (*frame.View, error) {

@@ -15,19 +15,19 @@ const Path = frame.Path
 
 // Config holds the dependencies and settings of a console.
 type Config struct {
-	// API answers every call; it is asked in the process. Required.
+	// API answers every call of the pages within the process. Required.
 	API http.Handler
-	// Access is the keys in force. Required.
+	// Access returns the current API keys. Required.
 	Access func() *gate.Control
-	// SignIn is who shows a key, which must have the scope read. Required.
+	// SignIn returns the caller for a key, which must have the scope read. Required.
 	SignIn func(r *http.Request, key string) (gate.Caller, error)
-	// Recent is what was counted within the last day, Policies those that were in force. Nil:
-	// nothing is known.
+	// Recent holds the counts of the last day, and Policies the earlier policies. Nil: the console does not show
+	// them.
 	Recent   *Series
 	Policies *Policies
-	// Logger takes what visitors are not told. Nil: it is discarded.
+	// Logger receives the errors that visitors do not see. Nil: log lines are discarded.
 	Logger *slog.Logger
-	// Clock is that of the API. Nil: time.Now.
+	// Clock is the clock of the API. Nil: time.Now.
 	Clock func() time.Time
 }
 

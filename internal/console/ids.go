@@ -53,7 +53,7 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 	}
 	p.Tried = &tried{What: what, Users: found.users.GetCardinality(), Ignored: found.repeats}
 	if len(p.Pasted) > keptPaste {
-		p.Pasted = "" // the page need not carry it back
+		p.Pasted = "" // the page need not return the pasted text
 	}
 	return ps.tryUsers(v, p, found.users)
 }
@@ -82,7 +82,7 @@ const longestID = 40
 // given holds users that a form listed by id.
 type given struct {
 	users   *roaring.Bitmap
-	repeats int // ids that were there already
+	repeats int // number of repeated ids
 }
 
 func newGiven() *given { return &given{users: roaring.New()} }

@@ -23,7 +23,7 @@ type limitsView struct {
 	*api.Policy
 	Withheld []string
 	Versions []version
-	Unknown  string // why those before are not known; "": they are, or there is no audit
+	Unknown  string // why earlier policies are unknown; "": they are known, or there is no audit
 }
 
 func showLimits(v *frame.Visit, counts *Series, policies *Policies) (*frame.View, error) {

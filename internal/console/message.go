@@ -40,8 +40,8 @@ type step struct {
 
 // waves shows the times at which denied users become eligible.
 type waves struct {
-	*Outlook        // nil: there is none
-	Why      string // there is none
+	*Outlook        // nil: there is no outlook
+	Why      string // why there is no outlook
 	Faults   []string
 }
 
@@ -129,7 +129,7 @@ func messageSends(m *api.Message) *frame.Table {
 				"delivered")},
 		},
 	}
-	if m.AtLeast { // the difference of two lower bounds is none
+	if m.AtLeast { // the difference of two lower bounds is meaningless
 		t.Caption = "Sends: lower bounds, because Redis Cluster moved a slot"
 		return t
 	}

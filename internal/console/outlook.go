@@ -31,8 +31,8 @@ const kept = 64
 
 // Outlook holds the number of users who may receive a message, for each instant.
 type Outlook struct {
-	Users   uint64 // of whom it is
-	Decided int    // of them
+	Users   uint64 // number of users in the group
+	Decided int    // number of decided users
 	Channel string
 	Basis   basis
 	Points  []api.ForecastPoint

@@ -28,9 +28,9 @@ type Policies struct {
 	mu       sync.Mutex
 	versions []Version // the oldest first
 	past     Past
-	asked    time.Time // when the past was asked last
-	before   []Version // what it told
-	failed   error     // why it told nothing; nil: it did
+	asked    time.Time // when Past was called last
+	before   []Version // result of the last call
+	failed   error     // error of the last call; nil: it succeeded
 }
 
 // The pages use older policies for pastPause before they ask again, and a visitor waits at most pastTimeout for them.
@@ -95,7 +95,7 @@ func (p *Policies) all() ([]Version, error) {
 	}
 	for _, v := range slices.Backward(p.before) {
 		switch last := len(list) - 1; {
-		case last >= 0 && !v.Since.Before(list[last].Since): // this process was told of it itself
+		case last >= 0 && !v.Since.Before(list[last].Since): // this process has recorded the version itself
 		case last >= 0 && v.Policy.Version == list[last].Policy.Version:
 			list[last].Since = v.Since
 		default:

@@ -28,9 +28,9 @@ func segmentsPage() frame.Page {
 // segmentsView is the data of the page's template.
 type segmentsView struct {
 	Status  *api.Status
-	InUse   *api.GenerationInfo // nil: the source does not list it
+	InUse   *api.GenerationInfo // nil: the source does not list the current generation
 	Listed  []api.GenerationInfo
-	Unknown string // why the generations are not listed
+	Unknown string // why the generations are unknown
 }
 
 // Age describes the age of the current generation, or returns "" when it is unknown.

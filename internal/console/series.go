@@ -9,7 +9,7 @@ import (
 // Name identifies a counter of the series.
 type Name struct {
 	Kind Kind
-	Of   string // the limit of Denied and Shadow, the pacer of Granted, Refused and Failed; else ""
+	Of   string // limit of Denied and Shadow, pacer of Granted, Refused and Failed; otherwise ""
 }
 
 // Kind is a kind of counter.
@@ -21,7 +21,7 @@ const (
 	replayed    Kind = "replayed"
 	Denied      Kind = "denied"
 	Unavailable Kind = "unavailable"
-	Shadow      Kind = "shadow" // of those allowed, whom a shadow limit would have denied
+	Shadow      Kind = "shadow" // allowed users whom a shadow limit would have denied
 
 	Granted Kind = "granted" // permits
 	refused Kind = "refused" // permits
@@ -135,9 +135,9 @@ type Window struct {
 	Start  time.Time // of the first step
 	Step   time.Duration
 	Steps  int
-	Counts map[Name][]float64 // of each step; only of what was counted within the window
-	Since  time.Time          // when counting began: before, nothing is known
-	last   time.Duration      // how much of the last step has passed
+	Counts map[Name][]float64 // by step; only names that were counted within the window
+	Since  time.Time          // when counting began; earlier counts are unknown
+	last   time.Duration      // elapsed part of the last step
 }
 
 // Hour returns the last hour in steps of the given number of seconds, at most 60. The current, incomplete step is
@@ -164,7 +164,7 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	}
 	w := &Window{Start: end.Add(-time.Duration(steps) * step), Step: step, Steps: steps, Counts: map[Name][]float64{},
 		Since: s.since, last: last}
-	// what is older has been written over
+	// older values have been overwritten
 	oldest := s.newest.Truncate(unit).Add(-time.Duration(len(of(&rings{}))-1) * unit)
 	for name, r := range s.counts {
 		ring, sums, all := of(r), make([]float64, steps), 0.0

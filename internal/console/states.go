@@ -16,7 +16,7 @@ type state struct {
 	Class  string // good, note, warn or bad
 	Part   string
 	What   string // a sentence
-	Do     string // sentences; "": nothing
+	Do     string // the remedy in sentences; "": none is needed
 	Detail string // the service's own words
 }
 

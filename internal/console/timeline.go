@@ -59,7 +59,7 @@ type row struct {
 	Window *span  // of a limit
 	Label  string // in the window
 	Full   bool
-	Frees  *float64 // where a slot frees
+	Frees  *float64 // where a slot becomes free
 }
 
 type dot struct{ X float64 }
@@ -97,7 +97,7 @@ func alt(k *userKnown, now time.Time, days int) string {
 func timelineOf(k *userKnown, now time.Time, days int, dark bool) *timeline {
 	t := &timeline{Dark: dark, Width: width, Left: left, Right: width - right, from: now.AddDate(0, 0, -days)}
 	t.to = now.Add(time.Duration(days) * 24 * time.Hour / 7)
-	for _, l := range k.Limits { // the instants at which slots free, as far as there is room for them
+	for _, l := range k.Limits { // the times at which slots become free, as far as they fit
 		if l.RetryAt != nil && l.RetryAt.After(t.to) {
 			t.to = *l.RetryAt
 		}

@@ -69,16 +69,16 @@ func (p *tryView) OpenIDs() bool {
 type wrong struct {
 	Field  string // expression, ids or file
 	Text   string
-	Before string // of an expression: what stands before its fault
-	At     string // what is at fault; "": it ends too early
-	Column int    // 0: there is no such place
+	Before string // the text of an expression before the error
+	At     string // the text at the error; "": the expression ends too early
+	Column int    // 0: the position is unknown
 }
 
 // tried is the result of a trial.
 type tried struct {
-	What     string // who was tried, in words
+	What     string // the tried users in words
 	Users    uint64
-	Sampled  int // of them were decided now; 0: all
+	Sampled  int // number of users in the sample; 0: all were decided
 	Summary  *api.Summary
 	Outlook  *Outlook
 	Ignored  int // ids that were given twice

@@ -24,7 +24,7 @@ type results struct {
 
 type result struct {
 	page *tryView
-	key  string // whose it is
+	key  string // id of the visitor's key
 	at   time.Time
 }
 

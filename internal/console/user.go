@@ -39,11 +39,11 @@ func userPage() frame.Page {
 
 // userView is the data of the page's template.
 type userView struct {
-	Asked    string     // the id as it was typed
-	Wrong    string     // why it is none
-	Said     *message   // of an action
-	Known    *userKnown // nil: nobody was asked for
-	Days     int        // that the picture goes back
+	Asked    string     // the id in the form in which the visitor typed it
+	Wrong    string     // why the id is invalid
+	Said     *message   // result of an action
+	Known    *userKnown // nil: no user was requested
+	Days     int        // number of days in the picture
 	MayErase bool
 }
 

@@ -70,9 +70,9 @@ func counts(channels []string, channel string) bool {
 
 // held lists the rules that currently deny sends on a channel.
 type held struct {
-	never   string // no waiting helps; "": it does
+	never   string // why waiting does not help; "": waiting helps
 	because []string
-	until   time.Time // of the last
+	until   time.Time // end of the last rule that denies
 }
 
 // holding finds the limits without a free slot and the current quiet hours.

@@ -13,7 +13,7 @@ import (
 type version struct {
 	Version string
 	Since   time.Time
-	First   bool     // what was before is not known
+	First   bool     // earlier policies are unknown
 	Added   []string // sentences
 	Removed []string
 }

@@ -40,7 +40,7 @@ func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 // log.
 type logBound struct {
 	mu         sync.Mutex
-	full       time.Time // when all of the burst is there again
+	full       time.Time // when the whole burst is available again
 	suppressed int
 }
 

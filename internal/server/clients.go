@@ -16,7 +16,7 @@ import (
 type clientMetrics struct {
 	counter *prometheus.CounterVec
 	exempt  *prometheus.CounterVec
-	refused *prometheus.CounterVec // for the bounds of permit records
+	refused *prometheus.CounterVec // by the limits on permit records
 	mu      sync.RWMutex
 	named   []string
 }

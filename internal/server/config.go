@@ -23,63 +23,60 @@ import (
 
 // Config holds the dependencies and settings of a Server.
 type Config struct {
-	// Capper decides. Required.
+	// Capper decides about users. Required.
 	Capper *capping.Capper
-	// Generations pins generations, for look-ups and audiences. Nil: there is none that
-	// could be asked.
+	// Generations pins generations for look-ups and audiences. Nil: the service has no segments.
 	Generations wire.Pin
-	// Audiences are the expressions of the configuration that the policy is of, which was in
-	// force a moment ago. It is called by many goroutines. Nil: there are none.
+	// Audiences returns the named expressions that belong to a current or recent policy. It is safe for concurrent
+	// use. Nil: no expressions are configured.
 	Audiences func(*capping.Policy) *audience.Named
-	// History tells of the generations at the segments' source. Nil: there is none that
-	// could be asked.
+	// History reads the generations at the segments source. Nil: the service has no source.
 	History History
 	// Journal records calls. Nil: nothing is recorded.
 	Journal *journal.Journal
-	// Pacers give permits. Nil: none are configured.
+	// Pacers grants permits. Nil: no pacers are configured.
 	Pacers *pacing.Pacers
-	// MessageCounts counts what is answered of each message. Nil: nothing is counted.
+	// MessageCounts counts the answers about each message. Nil: nothing is counted.
 	MessageCounts *messages.Counter
-	// Audit says to whom a message was sent, for releases of all its sends. Nil: nothing does.
+	// Audit finds the users to whom a message was sent, for releases of whole messages. Nil: such releases are
+	// refused.
 	Audit Audit
-	// Records is what was decided before. Nil: nothing is recorded.
+	// Records reads earlier decisions. Nil: nothing is recorded.
 	Records AuditRecords
-	// Segments and ConfigStatus answer what /v1/status shows. They are called
-	// by many goroutines. Nil: nothing is shown.
+	// Segments and ConfigStatus return the parts of /v1/status with these names. They are safe for concurrent use.
+	// Nil: the status leaves the part empty.
 	Segments     func() api.SegmentsStatus
 	ConfigStatus func() api.ConfigStatus
-	// Logger takes what callers are not told. Nil: it is discarded.
+	// Logger receives the errors that callers do not see. Nil: log lines are discarded.
 	Logger *slog.Logger
 	// Tracer records spans of requests. Nil: nothing is traced.
 	Tracer trace.Tracer
-	// TraceMessages: spans tell message ids.
+	// TraceMessages adds message ids to spans.
 	TraceMessages bool
-	// Registerer takes the server's metrics, Gatherer is what /metrics shows.
-	// Nil: a registry of the server's own.
+	// Registerer receives the server's metrics, and Gatherer returns the metrics of /metrics. Nil: the server uses
+	// its own registry.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
-	// Bounds protect the service; zero fields have the defaults written there.
+	// Bounds limit the load of callers. A zero field stands for its default.
 	Bounds gate.Bounds
-	// Access says who may call and how fast. Zero: everybody, at any rate,
-	// which is for loopback listeners only. SetAccess changes it later.
+	// Access holds the API keys and the rates of clients. Zero: everybody may call at any rate, which is for loopback
+	// listeners only. SetAccess changes it later.
 	Access gate.Rules
-	// Limiter keeps the callers' rates, for all instances; while it fails, and
-	// when it is nil, each process keeps its own.
+	// Limiter keeps the callers' rates for all instances. While it fails, and when it is nil, each process keeps its
+	// own rates.
 	Limiter capping.RateLimiter
-	// AdminSeparate: /metrics and the calls of the admin scope are served by
-	// Admin only. False: Public serves them too.
+	// AdminSeparate: only Admin serves /metrics and the calls of the scope admin. False: Public serves them too.
 	AdminSeparate bool
-	// HostNames are the names, beside localhost and loopback addresses, by which
-	// a listener on a loopback address may be called.
+	// HostNames lists the accepted host names of a loopback listener, besides localhost and loopback addresses.
 	HostNames []string
-	// Clock must be the one of the Capper. Nil: time.Now.
+	// Clock must be the clock of the Capper. Nil: time.Now.
 	Clock func() time.Time
 }
 
 // History reads the generations at the source of the segments. A History is safe for concurrent use. Each method ends
 // when its context ends, and wraps objects.ErrNotFound when a generation does not exist.
 type History interface {
-	// List is the newest generations, and the live one.
+	// List returns the newest generations and the live one.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)
 	// Changes compares two generations.
 	Changes(ctx context.Context, from, to string) (*publish.Changes, error)

@@ -35,7 +35,7 @@ func (s *Server) filter(c *call) error {
 		return err
 	}
 	defer p.Close()
-	if r.Query == nil { // it may have waited, and a list or a limit have changed meanwhile
+	if r.Query == nil { // the call may have waited, and a list or a limit may have changed meanwhile
 		if send, err = s.sendOf(c, r); err != nil {
 			return err
 		}

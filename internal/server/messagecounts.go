@@ -22,15 +22,15 @@ type counts interface {
 
 // Messages answers calls about messages. A Messages is safe for concurrent use.
 type Messages struct {
-	Counts counts // nil: none are kept
+	Counts counts // nil: messages are not counted
 	Capper *capping.Capper
 	Clock  func() time.Time
-	Audit  Audit // nil: there is none
+	Audit  Audit // nil: there is no audit
 }
 
 // caller is the client of a call, with the query parameters of the call.
 type caller struct {
-	Namespace  string // of the key; "": none
+	Namespace  string // of the key; "": the key has none
 	Parameters map[string]string
 }
 
@@ -151,7 +151,7 @@ func (c caller) Message(id string) (capping.Message, error) {
 		return capping.Message{}, wire.Invalid("message_id", "has %d bytes and must have 1 to %d", len(id),
 			capping.MaxMessageID)
 	}
-	if !utf8.ValidString(id) { // which could be another namespace's, as stores write messages
+	if !utf8.ValidString(id) { // such an id could belong to another namespace, because of the format of stored messages
 		return capping.Message{}, wire.Invalid("message_id", "%q must be valid UTF-8", wire.Clip([]byte(id)))
 	}
 	namespace, err := c.namespace()

@@ -24,11 +24,11 @@ type Metrics struct {
 	decided  *decided
 	imported *prometheus.CounterVec
 
-	// Clients counts users by the client that asked for them.
+	// Clients counts users by the client of the call.
 	Clients *clientMetrics
 	// Pacers counts permits.
 	Pacers *pacerMetrics
-	// Records counts what calls for permits leave behind.
+	// Records counts the records that calls for permits leave behind.
 	Records *recordMetrics
 }
 

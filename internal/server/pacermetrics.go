@@ -25,14 +25,14 @@ type pacerMetrics struct {
 
 // standing is the state of a pacer as the answers of its calls have shown it.
 type standing struct {
-	empty  time.Time // when the newest slot is
-	shares []share   // by limit; of a rate alone one
+	empty  time.Time // when the newest slot is reached
+	shares []share   // by limit; a pacer with only a rate has one
 }
 
 // share is the used fraction of a limit.
 type share struct {
 	used  float64
-	until time.Time // when nothing of that can be used any more
+	until time.Time // when the used part no longer counts
 }
 
 // newPacers returns metrics for the pacers of the current policy.

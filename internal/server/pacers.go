@@ -37,7 +37,7 @@ func (s *Server) permits(c *call) error {
 	}
 	defer p.Close()
 	ask := s.askOf(c, r)
-	if err := s.pacers.Check(ask); err != nil { // a call that is refused costs nothing
+	if err := s.pacers.Check(ask); err != nil { // a refused call costs nothing
 		return ofPacers(err)
 	}
 	if err := s.admit(c, "permits", permitsPrice); err != nil {

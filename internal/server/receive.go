@@ -16,7 +16,7 @@ import (
 type receiver struct {
 	Bounds  gate.Bounds
 	Budgets *gate.Budgets
-	Remedy  string // for bodies that are too large, in words
+	Remedy  string // the advice in the error for a body that is too large
 }
 
 // refuseEarly refuses a call by its header before the body is read. Reasons are a size or type that is not allowed,

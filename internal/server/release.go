@@ -13,9 +13,9 @@ import (
 
 // Audit finds the users to whom a message was sent. An Audit is safe for concurrent use.
 type Audit interface {
-	// Flush returns when what this instance recorded before can be read.
+	// Flush returns when the earlier records of this instance are readable.
 	Flush(ctx context.Context) error
-	// Grants are who holds sends of the message; see archive.Archive.
+	// Grants returns the users who hold sends of the message; see archive.Archive.
 	Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error)
 }
 
@@ -25,7 +25,7 @@ type part struct {
 	Channel capping.Channel // 0: all
 	Users   []capping.UserID
 	Results []capping.Released
-	Err     error // why some are unavailable
+	Err     error // why some users are unavailable
 	At      time.Time
 	Took    time.Duration
 }
@@ -37,7 +37,7 @@ const partUsers = 100_000
 type release struct {
 	*Messages
 	message capping.Message
-	until   time.Time // from when on no step is begun
+	until   time.Time // after this time, no further step begins
 	took    func(*part)
 	answer  *api.ReleasedMessage
 	left    int64 // users whom no step has reached

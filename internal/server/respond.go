@@ -37,7 +37,7 @@ func wholeSeconds(d time.Duration) string {
 
 func writeBody(w http.ResponseWriter, status int, body []byte) {
 	writeHeader(w, status, len(body))
-	_, _ = w.Write(body) // a caller that has gone needs no answer
+	_, _ = w.Write(body) // a caller that has disconnected needs no answer
 }
 
 func writeHeader(w http.ResponseWriter, status, length int) {
@@ -70,6 +70,6 @@ func (s *Server) description(c *call) error {
 	h.Set("Content-Type", "application/yaml")
 	h.Set("Content-Length", strconv.Itoa(len(openAPI)))
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(openAPI) // a caller that has gone needs no answer
+	_, _ = c.w.Write(openAPI) // a caller that has disconnected needs no answer
 	return nil
 }

@@ -26,13 +26,13 @@ import (
 type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
-	ctx context.Context // of the request, with its id and its span; that of r has neither
-	id  string          // path parameter: a user's id, a message's, the name of a pacer, a segment or a set
-	// parameters are those of the query, by name.
+	ctx context.Context // the request's context with the request id and the span, which r.Context() lacks
+	id  string          // the path parameter: id of a user or message, or name of a pacer, segment or set
+	// parameters holds the query parameters by name.
 	parameters map[string]string
 	gate.Caller
-	span   *trace.Span // nil: it is not traced
-	holder string      // whose the budgets are: the client, or without keys the address
+	span   *trace.Span // nil: the call is not traced
+	holder string      // the client that the budgets count; without keys the address
 }
 
 // message returns the message with the given id in the caller's namespace.
@@ -98,7 +98,7 @@ func (r *router) route(method, path string, scope func(*http.Request) gate.Scope
 			}
 			call.span.Text("capper.client", call.Client)
 			call.holder = holderOf(call)
-			if !whole && strings.Contains(call.id, "/") { // echo's last parameter takes all that is left
+			if !whole && strings.Contains(call.id, "/") { // echo's last parameter takes the rest of the path
 				return noSuchPath(call)
 			}
 			if strings.HasPrefix(path, "/v1/") {
@@ -284,7 +284,7 @@ func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) htt
 			return
 		}
 		r.serve(path, &call{w: echo.NewResponse(w, r.echo), r: req}, func(c *call) error {
-			c.r.Header[trace.IDHeader] = []string{trace.RequestID(c.ctx)} // of what the pages ask, too
+			c.r.Header[trace.IDHeader] = []string{trace.RequestID(c.ctx)} // also for the API calls of pages
 			pages.ServeHTTP(c.w, c.r.WithContext(c.ctx))
 			return nil
 		})

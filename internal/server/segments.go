@@ -125,7 +125,7 @@ func (s *Server) segmentBitmap(c *call) error {
 	set := func() {
 		h[generationHeader] = []string{m.Generation()}
 		h["ETag"] = []string{tag}
-		h.Set("Cache-Control", "no-cache") // ask whether it is the same still
+		h.Set("Cache-Control", "no-cache") // caches must ask whether the answer has changed
 	}
 	if matches(c.r.Header.Values("If-None-Match"), tag) {
 		set()

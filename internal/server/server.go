@@ -29,7 +29,7 @@ type Server struct {
 	journal       *journal.Journal
 	pacers        *pacing.Pacers
 	counter       *messages.Counter      // nil: nothing is counted
-	imported      *capping.MessageMemory // messages whose sends were made elsewhere
+	imported      *capping.MessageMemory // messages whose sends were imported
 	messages      Messages
 	past          auditReader
 	finder        *wire.Finder

@@ -60,7 +60,7 @@ func describe(span *trace.Span, r *http.Request, route, id string) {
 		span.Int("http.request.body.size", int(r.ContentLength))
 	}
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
-		span.Text("server.address", local.IP.String()) // what callers call it by is theirs to say
+		span.Text("server.address", local.IP.String()) // the host name in the request is the caller's free choice
 		span.Int("server.port", local.Port)
 	}
 }

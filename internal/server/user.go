@@ -29,7 +29,7 @@ type auditReader struct {
 const (
 	mostDecisions = 1000
 	mostFaults    = 5
-	step          = 24 * time.Hour // of the audit is read at a time, from now backwards
+	step          = 24 * time.Hour // the period of the audit that is read at a time, backwards from now
 )
 
 // User returns the decisions about a user within a period. When the context ends, User returns the decisions found so
@@ -54,7 +54,7 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 		return nil, noAudit()
 	}
 	told := &api.Decisions{UserID: user, Since: now, Decisions: []api.Decision{}}
-	for until := now.Add(time.Hour); until.After(since) && !told.More; { // of clocks that are ahead, too
+	for until := now.Add(time.Hour); until.After(since) && !told.More; { // an hour for clocks that are ahead
 		from := until.Add(-step)
 		if from.Before(since) {
 			from = since

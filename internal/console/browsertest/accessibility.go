@@ -12,10 +12,10 @@ var accessibility string
 // pointer, or cannot tell its colours apart. In an SVG picture, only the texts are checked.
 func (tab *Tab) Faults() []string {
 	tab.t.Helper()
-	// Dark pictures begin to come at some time after it got dark: a look in between sees none.
+	// Dark pictures start to load some time after the switch to dark mode, so an early check would see none.
 	var faults []string
 	for range 3 {
-		// A picture that does not come is a fault, after some looks.
+		// A picture that fails to load counts as a fault after several checks.
 		tab.Wait("[...document.images].every(i => i.complete && (i.naturalWidth > 0 || (i.looks = (i.looks ?? 0) + " +
 			"1) > 100))")
 		faults = Eval[[]string](tab, "%s", accessibility)

@@ -26,7 +26,7 @@ func Start(t testing.TB) *Browser {
 		chromedp.ExecPath(program), chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("font-render-hinting", "none"), chromedp.Flag("lang", "en-GB"),
-		// A page that asks for another host gets no answer, and nobody outside hears of it.
+		// A request to another host gets no answer and never leaves the machine.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(end)

@@ -31,10 +31,10 @@ const (
 
 // Setup describes the Service that a test needs.
 type Setup struct {
-	Keys    bool      // the keys above; else everybody on this machine may do everything
+	Keys    bool      // the keys above; false: everybody on this machine may call everything
 	Audit   bool      // every decision is recorded
 	Redis   string    // address of the store; "": the embedded one
-	Slowly  bool      // Samples takes most of a minute, so that the Overview has them at their times
+	Slowly  bool      // Samples takes most of a minute, so that the overview has the counts at their times
 	Now     time.Time // what its clock shows at the end of the samples; zero: now
 	Without string    // a line of the configuration to leave out, and
 	With    string    // one to put in
@@ -106,7 +106,7 @@ func (s *Service) Configure(keys ...string) {
 		change(s.setup.Without, "")
 	}
 	text += s.setup.With + "\n"
-	// A reload must not read half of it.
+	// A reload must never read an incomplete file.
 	require.NoError(s.t, os.WriteFile(s.file()+".next", []byte(text), 0o600))
 	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
 }

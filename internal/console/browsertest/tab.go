@@ -145,7 +145,7 @@ func (tab *Tab) Wait(expression string, args ...any) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tab.do(
 		chromedp.Sleep(20 * time.Millisecond)) {
 		var holds bool
-		// While a page is being replaced there is nothing to ask.
+		// While the browser replaces a page, the expression cannot be evaluated.
 		if holds, err = chromedp.Run(tab.ctx, chromedp.Evaluate[bool]("Promise.resolve("+expression+").then(Boolean)",
 			chromedp.EvalAwaitPromise)); err == nil && holds {
 			return
@@ -236,7 +236,7 @@ func (tab *Tab) Download(path, selector string) string {
 	tab.Click(selector)
 	var file []string
 	testkit.Eventually(tab.t, func() bool {
-		file, _ = filepath.Glob(filepath.Join(dir, "*.csv")) // while it comes it has another name
+		file, _ = filepath.Glob(filepath.Join(dir, "*.csv")) // an incomplete download has another name
 		return len(file) == 1
 	})
 	content, err := os.ReadFile(file[0])

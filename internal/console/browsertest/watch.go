@@ -14,7 +14,7 @@ import (
 
 // watch records forbidden actions of pages. The zero value is not usable.
 type watch struct {
-	host string // whom pages may ask
+	host string // the only host to which pages may send requests
 
 	mu        sync.Mutex
 	trouble   []string

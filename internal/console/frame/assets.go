@@ -63,5 +63,5 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	w.Header().Set("Content-Type", a.kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.bytes)))
-	_, _ = w.Write(a.bytes) // who has gone needs none
+	_, _ = w.Write(a.bytes) // a client that has disconnected needs no answer
 }

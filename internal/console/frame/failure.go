@@ -11,8 +11,8 @@ import (
 // Refusal is an error that a page shows literally: the problem and the remedy.
 type Refusal struct {
 	Status int
-	What   string // a sentence
-	Do     string // a sentence
+	What   string // the problem in a sentence
+	Do     string // the remedy in a sentence
 }
 
 func (r *Refusal) Error() string { return r.What }
@@ -23,8 +23,8 @@ func refused(status int, what, do string) *Refusal { return &Refusal{status, wha
 type notice struct {
 	What, Do string
 	Detail   string // the API's own words
-	To       string // where to go on
-	Go       string // what that is called
+	To       string // address of the next page
+	Go       string // text of the link to it
 }
 
 // fail answers with an error page. When the session's key no longer exists, fail ends the session.

@@ -17,12 +17,12 @@ import (
 
 // Config holds the dependencies of a Frame. Every field is required.
 type Config struct {
-	API    http.Handler                                           // every call, to be asked in the process
-	Access func() *gate.Control                                   // in force
-	SignIn func(r *http.Request, key string) (gate.Caller, error) // who shows the key; a refusal is logged
+	API    http.Handler                                           // answers every call within the process
+	Access func() *gate.Control                                   // current API keys
+	SignIn func(r *http.Request, key string) (gate.Caller, error) // returns the caller for a key; a refusal is logged
 	Clock  func() time.Time
 	Logger *slog.Logger
-	Pages  []Page // those of the navigation in their order
+	Pages  []Page // pages of the navigation come in their order
 }
 
 // Frame serves the console pages. A Frame is safe for concurrent use.
@@ -32,10 +32,10 @@ type Frame struct {
 	sessions *sessions
 	assets   map[string]asset
 	mux      *http.ServeMux
-	// crossOrigin refuses forms that a page of elsewhere sends.
+	// crossOrigin refuses forms from other sites.
 	crossOrigin *http.CrossOriginProtection
 	notices     *template.Template
-	uploads     chan struct{} // a place for each large form that is in memory
+	uploads     chan struct{} // a slot for each large form in memory
 }
 
 // uploadsAtOnce limits the number of concurrent large forms, whose memory the budgets of the API do not cover.
@@ -182,7 +182,7 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 			"Send the file again in a moment.")
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(uploadTimeout)) // connections that know no deadline are of tests
+	_ = control.SetReadDeadline(time.Now().Add(uploadTimeout)) // only connections of tests have no deadlines
 	return func() {
 		_ = control.SetReadDeadline(time.Time{})
 		<-f.uploads
@@ -269,5 +269,5 @@ func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, 
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(page.Bytes()) // who has gone needs no page
+	_, _ = w.Write(page.Bytes()) // a client that has disconnected needs no page
 }

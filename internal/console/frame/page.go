@@ -13,31 +13,31 @@ import (
 
 // Page is one page of the console. A page answers one question.
 type Page struct {
-	// Path is where it is below /console/, as a pattern of http.ServeMux; "": the console's
-	// own address. Path values are read from the visit's request.
+	// Path is the page's path below /console/, in the syntax of http.ServeMux; "" stands for the console's own
+	// address. The visit's request holds the path values.
 	Path string
-	// Nav is its name in the navigation, where pages stand in their order; "": not there.
-	// Under is the Nav of the page that stands for one that is not.
+	// Nav is the page's name in the navigation; "": the page is not listed. Under is the Nav of the listed page that
+	// is marked while an unlisted page is shown.
 	Nav, Under string
-	// Live: it is shown anew every few seconds, while it is seen.
+	// Live: the page updates itself every few seconds while it is visible.
 	Live bool
-	// Template is the name of a file of Files; it defines "main", what stands below the
-	// title and the question. Its dot is a Content.
+	// Template is the name of a file in Files. The template defines "main", the content below the title and the
+	// question. Its dot is a content.
 	Template string
 	Files    fs.FS
-	// Show finds what the page shows. An error of the API becomes a page that says what to do.
+	// Show returns the content of the page. The frame shows an error of the API as a page with a remedy.
 	Show func(v *Visit) (*View, error)
-	// Act answers a form that was sent to the page's address, after the session's token was
-	// found in it; nil: there is none. Go says where the visitor goes then; "": the view is shown.
+	// Act handles a form sent to the page's address, after the frame has checked the session's token; nil: the page
+	// accepts no form. The result to is the next address; "": the returned view is shown.
 	Act func(v *Visit) (view *View, to string, err error)
-	// MaxForm is the most bytes of a form; 0: 16 KiB. Forms may be multipart.
+	// MaxForm is the maximum size of a form in bytes; 0: 16 KiB. Forms may be multipart.
 	MaxForm int64
 }
 
 // Visit is one request for a page.
 type Visit struct {
 	*http.Request
-	API     *client.Client // asks as the visitor; calls need Context
+	API     *client.Client // calls the API for the visitor; calls need Context
 	Now     time.Time
 	Session Session
 	control *gate.Control
@@ -54,19 +54,19 @@ func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key,
 // View is the content of a page.
 type View struct {
 	Title    string // the h1, and the document's title
-	Question string // what the page answers, in a sentence
+	Question string // the question that the page answers, in a sentence
 	Status   int    // 0: 200
-	Data     any    // the template's, as .Data
+	Data     any    // available to the template as .Data
 	Tables   []*Table
 	Pictures []*Picture
-	Calls    []string // of the API, which give the same: "GET /v1/limits"
+	Calls    []string // API calls that return the same data: "GET /v1/limits"
 }
 
 // Picture is an SVG picture at the address of its page.
 type Picture struct {
 	Name    string
-	Caption string // below it: what it counts; "": Alt says it
-	Alt     string // what it shows, in words, for who cannot see it
+	Caption string // text below the picture: the counted things; "": Alt is shown
+	Alt     string // description in words, for people who cannot see the picture
 	Draw    func(dark bool) ([]byte, error)
 
 	page *content
@@ -79,7 +79,7 @@ type content struct {
 	page  *Page
 	frame *Frame
 	nav   []link
-	at    string // the address of the page, with what it was asked for
+	at    string // address of the page with its parameters
 }
 
 // link is a link of the navigation.

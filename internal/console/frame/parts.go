@@ -23,7 +23,7 @@ func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="capper-`+table.Name+`.csv"`)
 	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
-	_, _ = w.Write(out.Bytes()) // who has gone needs none
+	_, _ = w.Write(out.Bytes()) // a client that has disconnected needs no answer
 }
 
 // drawn is the content security policy of a picture. A picture can be opened separately, and then needs only its own
@@ -45,7 +45,7 @@ func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark bool) 
 	w.Header().Set("Content-Security-Policy", drawn)
 	w.Header().Set("Content-Type", "image/svg+xml")
 	w.Header().Set("Content-Length", strconv.Itoa(len(out)))
-	_, _ = w.Write(out) // who has gone needs none
+	_, _ = w.Write(out) // a client that has disconnected needs no answer
 }
 
 // pictureStep is the time in seconds for which a browser may cache a picture.

@@ -31,7 +31,7 @@ const purpose = "capper console session 1"
 type Session struct {
 	Key  string    // the id of the key; "" where there are no keys
 	Ends time.Time // zero: never
-	// Token goes with every form of the session: a page of elsewhere does not know it.
+	// Token is part of every form of the session. A page of another site cannot know it.
 	Token string
 }
 
@@ -39,7 +39,7 @@ type Session struct {
 type sessions struct {
 	access func() *gate.Control
 	clock  func() time.Time
-	open   string // the token while there are no keys
+	open   string // the token when no keys are configured
 }
 
 // newSessions returns the sessions for the current keys.
@@ -53,7 +53,7 @@ func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	ends := s.clock().Add(lifetime)
 	secret, known := s.access().Seal(purpose)[key]
 	if !known {
-		return end(secure) // it has been removed since
+		return end(secure) // the key has been removed since
 	}
 	cookie := end(secure)
 	cookie.Value, cookie.MaxAge, cookie.Expires = seal(secret, key, ends), int(lifetime.Seconds()), ends

@@ -22,10 +22,10 @@ const (
 
 // signIn is the data of the sign-in page.
 type signIn struct {
-	Next    string // where to go then
+	Next    string // address after the sign-in
 	Token   string
-	Refused string // why the last attempt was; "": it is the first
-	Ended   bool   // there was a session
+	Refused string // why the last attempt failed; "": this is the first attempt
+	Ended   bool   // a session has ended
 }
 
 // routeOwn adds the routes of the frame itself.

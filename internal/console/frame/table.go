@@ -12,11 +12,11 @@ import (
 
 // Table is a table for a page and for its CSV export.
 type Table struct {
-	Name    string // in the address of its export: lower-case letters and hyphens
-	Caption string // what it counts, in words
+	Name    string // part of the export's address: lower-case letters and hyphens
+	Caption string // the counted things, in words
 	Columns []Column
 	Rows    [][]Cell // as wide as Columns; the first cell names the row
-	Empty   string   // what is said where there are no rows: what to do to fill it
+	Empty   string   // text of an empty table: how to fill it
 
 	page *content
 }
@@ -24,17 +24,17 @@ type Table struct {
 // Column is a column of a table.
 type Column struct {
 	Title  string
-	Means  string // what its numbers count; shown below the title. "": the title says it
+	Means  string // meaning of the numbers, shown below the title; "": the title is sufficient
 	Number bool
 }
 
 // Cell is a cell of a table. Text, Count, Number, Time and Link create cells.
 type Cell struct {
 	Text   string
-	To     string    // where it leads; "": nowhere
+	To     string    // address of the link; "": none
 	At     time.Time // shown as an instant, if not zero
 	Note   string    // smaller, behind the text; not exported
-	number string    // as programs read it; "": it is none
+	number string    // the value for programs; "": the cell is no number
 }
 
 // Text returns a cell with text.
@@ -132,7 +132,7 @@ func (c *content) with(pairs ...string) string {
 // shown is a cell in the form that templates use.
 type shown struct {
 	Cell
-	When template.HTML // "": it is no instant
+	When template.HTML // "": the cell is no time
 }
 
 // Show returns a cell in the form that templates use, with times relative to the visit.

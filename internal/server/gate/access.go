@@ -48,7 +48,7 @@ func New(rules Rules) (*Control, error) {
 	c := &Control{rules: rules, byID: make(map[string]*liveKey, len(rules.Keys))}
 	for _, key := range rules.Keys {
 		live := &liveKey{Key: key}
-		_, _ = hex.Decode(live.sum[:], []byte(key.SHA256)) // it has been checked
+		_, _ = hex.Decode(live.sum[:], []byte(key.SHA256)) // the text has been checked
 		c.byID[key.ID] = live
 	}
 	return c, nil
@@ -92,7 +92,7 @@ const OpenClient = "anonymous"
 type Caller struct {
 	Client    string
 	Namespace string // of the key; "": none
-	Key       string // its id; "" without keys
+	Key       string // the key's id; "" without keys
 }
 
 // Caller returns the caller that the Authorization header identifies. The caller's key must have the scope.

@@ -13,21 +13,22 @@ type Bounds struct {
 	JSONUsers   int   // max_json_users: most ids in user_ids; api.MaxUserIDs
 	BitmapUsers int   // max_bitmap_users: most ids in users_bitmap; api.MaxBitmapUsers
 	BodyBytes   int64 // max_body: largest body, before and after decompression; api.MaxBodyBytes
-	// max_in_flight_users: users of all calls being decided at one time; 4,000,000. A larger single batch is let in
-	// alone
+	// max_in_flight_users: users of all calls being decided at one time; 4,000,000. A larger single batch is admitted
+	// when no other call holds users
 	InFlightUsers int
-	// call_timeout: for a call to the store, and as much again for every 250,000 users; 5 s
+	// call_timeout: time limit of a store call, extended by the same time for every 250,000 users; 5 s
 	CallTimeout time.Duration
-	// bounds.body_bytes: of bodies, as received and while they are decoded, at one time; 512 MiB, or four times
-	// BodyBytes
+	// bounds.body_bytes: memory of all bodies while they are received and decoded; 512 MiB, or four times BodyBytes
 	InFlightBytes int64
-	AnswerBytes   int64 // bounds.answer_bytes: of answers being made and written at one time; 512 MiB
-	GzipRatio     int   // bounds.gzip_ratio: bytes that a byte of gzip may stand for, beyond 4 MiB; 100
-	// bounds.min_rate: bytes per second at which bodies must come and answers be taken, after 10 s; 64 KiB
+	AnswerBytes   int64 // bounds.answer_bytes: memory of all answers while they are made and written; 512 MiB
+	GzipRatio     int   // bounds.gzip_ratio: maximum ratio of inflated to received bytes, beyond 4 MiB; 100
+	// bounds.min_rate: minimum rate at which bodies are sent and answers are read, in bytes per second, after 10 s;
+	// 64 KiB
 	MinRate int64
-	// bounds.permit_records_per_client, bounds.permit_records: that calls for permits may leave behind
+	// bounds.permit_records_per_client, bounds.permit_records: maximum number of records that calls for permits leave
+	// behind
 	PermitRecords pacing.RecordBounds
-	Connections   int // bounds.connections: open at one time, of each listener; 16,384
+	Connections   int // bounds.connections: maximum number of open connections of each listener; 16,384
 }
 
 // WithDefaults returns the bounds with defaults in place of zero fields.

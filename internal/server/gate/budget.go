@@ -21,7 +21,7 @@ type Budget struct {
 
 	mu      sync.Mutex
 	held    int64
-	claims  map[string]int64   // by client: what its calls hold, and what they wait for
+	claims  map[string]int64   // by client: the amount that its calls hold and wait for
 	idlers  map[*Hold]struct{} // holds that can be cut off
 	waiting []*waiter
 	refused int64 // calls, since the start
@@ -33,8 +33,8 @@ type Hold struct {
 	of     *Budget
 	client string
 	n      int64
-	cut    func() // ends a wait for the client; nil: the call is not waiting for it
-	lost   bool   // it was cut off
+	cut    func() // ends a wait for the client; nil: the call is not waiting for its client
+	lost   bool   // the call was cut off
 }
 
 type waiter struct {
@@ -137,7 +137,7 @@ func (b *Budget) wait(w *waiter) bool {
 			return false
 		}
 	}
-	return true // admitted in the last moment
+	return true // admitted at the last moment
 }
 
 // makeRoom cuts off holds until the queued calls can be served.
@@ -148,7 +148,7 @@ func (b *Budget) makeRoom() {
 	}
 	for h := range b.idlers {
 		if h.lost {
-			missing -= h.n // it is on its way out
+			missing -= h.n // its part will soon be free
 		}
 	}
 	for missing > 0 {

@@ -5,7 +5,7 @@ import "sync"
 // Pooled buffers come in fixed sizes. Each size is four times the previous one, so that a call holds at most four
 // times the bytes it received, or 4 KiB. Larger buffers double in size and are not pooled.
 const (
-	// smallestBuffer is the least that a call holds.
+	// smallestBuffer is the smallest buffer, in bytes.
 	smallestBuffer = 4 << 10
 	largestPooled  = smallestBuffer << (2 * (bufferSizes - 1))
 	bufferSizes    = 6

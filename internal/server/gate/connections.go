@@ -18,7 +18,7 @@ type connections struct {
 
 	mu        sync.Mutex
 	now       int
-	closed    int64 // for the bound, since the start
+	closed    int64 // connections closed because of the limit, since the start
 	all       map[net.Conn]*connection
 	byAddress map[string]*ofAddress
 }
@@ -26,8 +26,8 @@ type connections struct {
 // ofAddress holds the connections of one address.
 type ofAddress struct {
 	address string
-	all     *list.List // of *connection, in the order in which they came
-	idle    *list.List // of *connection between requests, in the order in which they became so
+	all     *list.List // of *connection, the oldest first
+	idle    *list.List // of *connection between requests, the longest idle first
 }
 
 type connection struct {
@@ -48,7 +48,7 @@ func (c *connections) Watch(conn net.Conn, state http.ConnState) {
 	switch g := c.all[conn]; {
 	case state == http.StateNew:
 		c.add(conn)
-	case g == nil: // closed for the bound
+	case g == nil: // closed because of the limit
 	case state == http.StateIdle:
 		g.markIdle()
 	case state == http.StateActive:
@@ -108,7 +108,7 @@ func (c *connections) closeForBound(g *connection) {
 	c.closed++
 	conn := g.conn
 	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn() // without the goodbye of TLS, which may wait for the other end
+		conn = secure.NetConn() // without the TLS close message, which may wait for the other end
 	}
 	_ = conn.Close()
 }

@@ -15,8 +15,8 @@ const (
 	sendTimeout    = 60 * time.Second
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 16 << 10
-	// Up to so much is read and answered. Beyond it net/http ends an HTTP/2
-	// connection, and all other calls on it, for one call with too large a header.
+	// A header of up to this size is read and answered. For a larger one, net/http closes the whole HTTP/2 connection
+	// with all other calls.
 	readHeaderBytes = 64 << 10
 )
 
@@ -32,7 +32,7 @@ func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds Bounds, connection
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       headerTimeout + GraceTime,
-		// it runs from the header on
+		// the time-out starts at the request's header
 		WriteTimeout:   bounds.SlowestBody() + bounds.Timeout(bounds.BitmapUsers) + sendTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: readHeaderBytes,

@@ -18,7 +18,7 @@ type pace struct {
 
 	mu    sync.Mutex
 	moved int64
-	at    int64 // what had moved when the deadline was set
+	at    int64 // bytes transferred when the deadline was set
 	ended bool
 }
 

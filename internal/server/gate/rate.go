@@ -39,7 +39,7 @@ func (l *localLimiter) Take(_ context.Context, client string, r capping.Rate, us
 		state.RetryAfter = after(float64(users) - left)
 	}
 	state.ResetAfter = after(float64(r.Largest()) - left)
-	state.Remaining = max(0, int(left+1e-6)) // a millionth of a user for what floating point loses
+	state.Remaining = max(0, int(left+1e-6)) // a millionth of a user compensates for rounding
 	return state, nil
 }
 

@@ -17,7 +17,7 @@ type Scope string
 // A key can have these scopes.
 const (
 	ScopeFilter Scope = "filter" // filter and release
-	ScopeRead   Scope = "read"   // explain a user; limits, status and, on the public listener, metrics
+	ScopeRead   Scope = "read"   // explain a user; limits and status; metrics on the public listener
 	ScopeAdmin  Scope = "admin"  // erase a user; profiles
 	ScopeExempt Scope = "exempt" // with filter: calls with enforce false, which limits and most suppressions let pass
 	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
@@ -25,8 +25,8 @@ const (
 
 // Rules hold the API keys and the rates of clients. Nobody may change Rules after they have been published.
 type Rules struct {
-	Keys  []Key                   // api_keys; none: everybody who reaches the listener may call
-	Rates map[string]capping.Rate // rate_limits.clients: by client; a client without one has the default
+	Keys  []Key                   // api_keys; without any, everybody who reaches the listener may call
+	Rates map[string]capping.Rate // rate_limits.clients: rates by client; other clients have the default
 	Rate  capping.Rate            // rate_limits.default; zero: unlimited
 }
 
@@ -34,10 +34,9 @@ type Rules struct {
 // id.secret".
 type Key struct {
 	ID     string // id: part of the key before its first dot, unique
-	Client string // client: who calls; a client has at most two keys, so that keys can be rotated
-	// Namespace (namespace) is that of the message ids of the key's calls, the same
-	// for all keys of a client; "": none. The same id in two namespaces is two
-	// messages.
+	Client string // client: name of the caller; a client has at most two keys, so that keys can be rotated
+	// Namespace (namespace) is the namespace of the message ids in the key's calls; "": none. All keys of a client
+	// have the same namespace. The same id in two namespaces stands for two messages.
 	Namespace string
 	SHA256    string  // sha256: hex SHA-256 of the whole key, dot and id included
 	Scopes    []Scope // scopes
@@ -63,9 +62,9 @@ func scopeNames() string {
 
 // fault is an error in the configuration of a key.
 type fault struct {
-	Key   int    // its index
+	Key   int    // index of the key
 	Field string // client, namespace, id, sha256, scopes or scopes[N]; "" for the key as a whole
-	Rule  string // what must hold, and what was found instead
+	Rule  string // the rule and the value found instead
 }
 
 func (f fault) Error() string {

@@ -19,7 +19,7 @@ type SteadyLimiter struct {
 	clock       func() time.Time
 	log         *slog.Logger
 	fallbacks   prometheus.Counter
-	failed      atomic.Pointer[rateFailure] // nil: the shared one answered last
+	failed      atomic.Pointer[rateFailure] // nil: the last call to the shared limiter succeeded
 }
 
 // rateFailure records a failure of the shared limiter.

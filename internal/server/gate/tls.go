@@ -45,7 +45,7 @@ func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, erro
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		CipherSuites: []uint16{ // of TLS 1.2; those of 1.3 are not chosen. No CBC, no RSA key exchange
+		CipherSuites: []uint16{ // for TLS 1.2 only, without CBC and RSA key exchange; the suites of TLS 1.3 are fixed
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,

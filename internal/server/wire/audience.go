@@ -31,7 +31,7 @@ func NewFinder(pin Pin) *Finder {
 type found struct {
 	*audience.Audience
 	query audience.Query
-	plain string // the expression without names of the configuration; "": it has none
+	plain string // the expression with configured names replaced; "": it contains none
 }
 
 // Snapshot returns the segments generation that a query names, and pins that generation.
@@ -139,9 +139,9 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 // A count costs as much of the client's rate as deciding a number of users that is derived from the size of the
 // generation. There are three kinds of work; a sample is dearer, because each user of the audience is hashed.
 const (
-	usersBroken  = 1000   // counted by segment and set
-	usersSampled = 200    // of which a sample is
-	usersCounted = 20_000 // counted in all
+	usersBroken  = 1000   // generation users per charged user, when counted by segment and set
+	usersSampled = 200    // the same for a sample
+	usersCounted = 20_000 // the same for a total count
 )
 
 // priceOf returns the price of counting a query in the generation, in users of the client's rate.
@@ -167,8 +167,8 @@ func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 type Count struct {
 	Query *api.AudienceQuery
 	Named *audience.Named       // expressions that the query may use
-	Total bool                  // only in all; else by segment and set, too
-	Pay   func(price int) error // is asked before anything is counted
+	Total bool                  // only the total; false: also by segment and set
+	Pay   func(price int) error // is called with the price before the count
 }
 
 // Count counts the users that match a query.

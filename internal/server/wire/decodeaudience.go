@@ -11,12 +11,12 @@ import (
 
 // Audience holds the users of a request, given as ids or as an expression.
 type Audience struct {
-	Query *api.AudienceQuery // who they are, where they came as an expression; nil: they did not
-	Taken *api.AudienceTaken // of Query, with Users: the caller's to find
-	// distinct, in the order of the request; not pooled: a store may read it after the call
+	Query *api.AudienceQuery // the expression that selects the users; nil: the request lists them
+	Taken *api.AudienceTaken // the result of Query; the caller fills it in together with Users
+	// distinct users in the order of the request; not pooled, because a store may read the slice after the call
 	Users      []capping.UserID
-	Bitmap     bool // they came as a bitmap or an expression: ascending, and the answer is bitmaps
-	Duplicates int  // ids that were repeats of earlier ones
+	Bitmap     bool // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
+	Duplicates int  // number of repeated ids
 }
 
 // Field returns the name of the request field that held the users.

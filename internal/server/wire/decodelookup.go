@@ -10,7 +10,7 @@ import (
 // LookupRequest is a decoded POST /v1/segments/lookup. The caller checks whether the sets exist.
 type LookupRequest struct {
 	Audience
-	Generation string   // that the answer is to be of; "": that of Query, or the one in use
+	Generation string   // generation for the answer; "": that of Query, or the current one
 	Sets       []string // names, each once
 }
 
@@ -37,7 +37,7 @@ func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
 	}
 	if !d.seen["audience"] {
 		r.Generation = d.asked.Generation
-		delete(d.seen, "generation") // it goes with users of every kind
+		delete(d.seen, "generation") // this field is valid with every kind of users
 	}
 	r.Audience, err = d.audience()
 	return r, err

@@ -8,10 +8,10 @@ import (
 
 // Bounds limit the contents of a request.
 type Bounds struct {
-	IDs     int                     // most users in user_ids
-	Bitmap  int                     // most users in users_bitmap, and of an audience
-	Reserve func(bytes int64) error // makes sure of memory before it is taken
-	// NeedsChannel: the configuration requires a channel of each send, so no fault suggests a send without one.
+	IDs     int                     // maximum users in user_ids
+	Bitmap  int                     // maximum users in users_bitmap and of an audience
+	Reserve func(bytes int64) error // reserves memory before it is allocated
+	// NeedsChannel: the configuration requires a channel for each send, so errors do not suggest a send without one.
 	NeedsChannel bool
 }
 
@@ -31,7 +31,7 @@ type FilterRequest struct {
 type MessageRequest struct {
 	Audience
 	MessageID string
-	Channel   string // "": of a release all, else a send without a channel
+	Channel   string // "": all channels in a release, otherwise a send without a channel
 }
 
 // decoder decodes the members of a request's JSON object.
@@ -112,9 +112,9 @@ func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
 
 // bodyOfMessage describes how the bodies of calls about users of a message differ.
 type bodyOfMessage struct {
-	noChannel string                  // what a channel that is left out means
-	purpose   string                  // of the message id
-	other     func(name string) error // reads a member that is none of a message and its users
+	noChannel string                  // meaning of an absent channel, for errors
+	purpose   string                  // purpose of the message id, for errors
+	other     func(name string) error // decodes a member other than a message and its users
 }
 
 func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {

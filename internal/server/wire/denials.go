@@ -13,7 +13,7 @@ type denialTexts struct {
 	d     *capping.Decisions
 	texts [][reasons][]denialText
 	zones map[*time.Location]string
-	place *time.Location // that of the user before, and its text
+	place *time.Location // time zone of the previous user, and its text
 	text  string
 }
 
@@ -26,8 +26,8 @@ type cause struct {
 
 // denialText holds the JSON members of a denial between user_id and the value of retry_at.
 type denialText struct {
-	text   string // "": not made yet
-	byZone bool   // the users' time zones and the name of retry_at follow it
+	text   string // "": not created yet
+	byZone bool   // the user's time zone and the name of retry_at follow the text
 }
 
 // denials writes each denied user.

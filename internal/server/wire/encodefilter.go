@@ -200,7 +200,7 @@ func (a *answer) counts(counts []count) *answer {
 // instantWriter encodes instants and caches the date of the last one, because formatting the date takes most of the
 // time.
 type instantWriter struct {
-	day  int64 // since the instant 0, plus 1; 0: none yet
+	day  int64 // days since the instant 0, plus 1; 0: none yet
 	date [len("2006-01-02T")]byte
 }
 

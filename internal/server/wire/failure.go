@@ -13,9 +13,9 @@ import (
 
 // Failure is an error that the caller of the API receives.
 type Failure struct {
-	api.Refusal               // what the answer says
-	RetryAfter  time.Duration // 0: no Retry-After; every 503 has one
-	Cause       error         // for operators; nil when the message says it all
+	api.Refusal               // the content of the answer
+	RetryAfter  time.Duration // 0: the answer has no Retry-After; every 503 has one
+	Cause       error         // for operators; nil when the message is complete
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }

@@ -13,7 +13,7 @@ import (
 type Members struct {
 	name     string
 	snapshot *segments.Snapshot
-	set      *bitmap.Bitmap // nil: of a segment
+	set      *bitmap.Bitmap // nil: the members are those of a segment
 	code     uint8          // of a segment
 }
 

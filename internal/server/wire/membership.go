@@ -12,10 +12,10 @@ import (
 type membership struct {
 	Generation string
 	Names      []string // the generation's segments
-	Sets       []string // those asked for
+	Sets       []string // the requested sets
 	Users      []uint32
-	Codes      []uint8  // segment by user: 0 none, else index into Names plus 1
-	In         []uint64 // by user, a bit for each of Sets; nil: no sets were asked for
+	Codes      []uint8  // segment by user: 0 for none, else index into Names plus 1
+	In         []uint64 // a bit for each of Sets, by user; nil: no sets were requested
 }
 
 // piece is the number of users that are looked up in all sets before the next users follow, so that the users stay in

@@ -31,7 +31,7 @@ func addSegment(to *messages.Answers, name string, counts *Counts) {
 	if to.Segments == nil {
 		to.Segments = make(map[string]messages.SegmentAnswers, 1)
 	}
-	segment := to.Segments[name] // one may be called as those in none are
+	segment := to.Segments[name] // a segment may have the name that stands for no segment
 	segment.Asked += int64(counts.Requested)
 	segment.Allowed += int64(counts.Allowed)
 	segment.Denied += int64(counts.Denied)

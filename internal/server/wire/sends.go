@@ -12,16 +12,16 @@ import (
 // ImportRequest is a decoded POST /v1/sends.
 type ImportRequest struct {
 	Sends    []importedSend
-	Messages []string // those that are named; 0: none is
-	Channels []string // the same
+	Messages []string // names of messages; index 0 stands for none
+	Channels []string // names of channels; index 0 stands for none
 }
 
 // importedSend is one send of an import.
 type importedSend struct {
 	User    capping.UserID
 	At      capping.Instant // may be before 2024
-	Message int             // its place in Messages
-	Channel int             // its place in Channels
+	Message int             // index in Messages
+	Channel int             // index in Channels
 }
 
 // names collects distinct names and numbers them.

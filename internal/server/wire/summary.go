@@ -36,8 +36,8 @@ func (c *Counts) add(more *Counts) {
 
 // denialCount counts the users of one segment that one rule denied.
 type denialCount struct {
-	limit string // as callers see it; "": it denied nobody
-	set   string // of those suppressed
+	limit string // in the form that callers see; "": it denied nobody
+	set   string // the set that suppresses
 	users int
 }
 

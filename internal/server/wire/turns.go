@@ -19,7 +19,7 @@ const (
 type turns struct {
 	mu      sync.Mutex
 	working int
-	waiting map[string][]chan struct{} // by holder, first come first served; closed: it is their turn
+	waiting map[string][]chan struct{} // by holder, first come, first served; a closed channel has its turn
 	order   []string                   // of the holders that wait
 }
 
@@ -36,7 +36,7 @@ func (t *turns) take(ctx context.Context, holder string) (end func(), err error)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.leave(holder, turn) { // it has come in the last moment
+	if !t.leave(holder, turn) { // the turn came at the last moment
 		t.pass()
 	}
 	return nil, ctx.Err()

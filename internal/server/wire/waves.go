@@ -12,7 +12,7 @@ const millisPerHour = 60 * 60 * 1000
 // wave is the group of denied users who become eligible within the same hour.
 type wave struct {
 	hour    int64           // since the instant 0
-	readyAt capping.Instant // when the last of them is eligible
+	readyAt capping.Instant // when the last of the users is eligible
 	users   []capping.UserID
 }
 
