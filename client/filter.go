@@ -18,7 +18,7 @@ type FilterRequest struct {
 	Channel   string          // "": none. The same id on two channels stands for two sends
 	Users     []uint32        // sent as ids; repeated ids are decided once
 	Bitmap    *roaring.Bitmap // sent as a bitmap, and answered with bitmaps. It is not modified
-	Audience  *Audience       // selected by the service, and answered with bitmaps. For a single call, unless FilterAll divides it
+	Audience  *Audience       // selected by the service, and answered with bitmaps. For one call, except in FilterAll
 
 	Exempt  bool      // deny nobody, but record the sends (enforce: false)
 	Preview bool      // only decide, record nothing (record: false)

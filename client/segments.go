@@ -46,7 +46,7 @@ type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup // in the order of the request, each once
 
-	Segments map[string]*roaring.Bitmap // segments with at least one of the users; api.NoSegment for users without a segment
+	Segments map[string]*roaring.Bitmap // by segment, without empty ones; api.NoSegment for users without a segment
 	Sets     map[string]*roaring.Bitmap // of LookupRequest.Sets
 	Audience *api.AudienceTaken         // with an Audience: its users and the cursor of the next call
 }

@@ -8,28 +8,29 @@ import (
 // AudienceQuery selects the users of a call by an expression over segments and sets, instead of user_ids or
 // users_bitmap. The zero value selects nobody and means that another field gives the users.
 type AudienceQuery struct {
-	// Audience is names of segments and sets, & (both), | (either), - (the first without the
-	// second, with a blank before it) and parentheses; & binds first, the others from
-	// left to right. "all" is everybody in any segment or set, "default" those of them who are in no segment.
+	// Audience combines names of segments and sets with & (both), | (either), - (the first without the second; a
+	// blank must precede it) and parentheses. The operator & binds first; the others are evaluated from left to
+	// right. "all" is every user in any segment or set, and "default" is every such user without a segment.
 	Audience string  `json:"audience,omitempty"`
-	Sample   *Sample `json:"sample,omitempty"` // only a share of them
+	Sample   *Sample `json:"sample,omitempty"` // only a share of the users
 	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size
-	// MaxUsers is the most users of this call, the lowest ids first: AudienceTaken.Next leads to those
-	// that follow. 0: all of them, which is an error where they are more than a call takes.
+	// MaxUsers is the maximum number of users of this call, the lowest ids first; AudienceTaken.Next selects the next
+	// ones. 0: all users, which is an error when there are more than a call allows.
 	MaxUsers int `json:"max_users,omitempty"`
-	// Cursor is the AudienceTaken.Next of the call before. The rest of the query must be the same.
+	// Cursor is the AudienceTaken.Next of the previous call. The rest of the query must be unchanged.
 	Cursor string `json:"cursor,omitempty"`
-	// Generation is the generation that the names are of. "": that of the cursor, else the one in use.
+	// Generation selects the generation in which the names are looked up. "": that of the cursor, or otherwise the
+	// current one.
 	Generation string `json:"generation,omitempty"`
 }
 
 // Sample selects a fixed share of the users; see the documentation of the API. It has either Percent, or From and To,
 // which give a range on the salt's scale. Ranges that do not overlap share no user.
 type Sample struct {
-	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the cell from 0 to Percent
+	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the range from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To
 	To      float64 `json:"to,omitempty"`      // in percent, at most 100
-	Salt    string  `json:"salt"`              // another salt is another sample
+	Salt    string  `json:"salt"`              // a different salt selects a different sample
 }
 
 // Part is one of several disjoint parts that together form an audience.
@@ -43,38 +44,39 @@ const MaxParts = 10_000
 
 // AudienceTaken describes the users that a call with an audience selected.
 type AudienceTaken struct {
-	// of the names; an instance keeps it for an hour after the last call that used it there
+	// generation of the names; an instance keeps it for an hour after the last call to this instance that used it
 	Generation string `json:"generation"`
-	Users      int    `json:"users"`               // of this call
+	Users      int    `json:"users"`               // number of users of this call
 	Next       string `json:"next,omitempty"`      // cursor of the users that follow; "": there are none
-	NextPart   *Part  `json:"next_part,omitempty"` // the part that follows; nil: none
+	NextPart   *Part  `json:"next_part,omitempty"` // the next part; nil: none
 }
 
 // AudienceCountRequest is the body of POST /v1/audience/count.
 type AudienceCountRequest struct {
 	AudienceQuery
-	// also how many of them could be sent to now; "": by a send without a channel
+	// also return how many users could receive a send on the channel now; "": a send without a channel
 	Channel *string `json:"channel,omitempty"`
 	Detail  string  `json:"detail,omitempty"` // DetailSets, the default, or DetailTotal
 }
 
 // An audience can be counted in these ways.
 const (
-	DetailSets  = "sets"  // in all, by segment and by set
-	DetailTotal = "total" // in all: Segments and Sets of the answer are empty
+	DetailSets  = "sets"  // the total, and the numbers by segment and by set
+	DetailTotal = "total" // only the total: Segments and Sets of the answer are empty
 )
 
 // AudienceCount is the answer to POST /v1/audience/count.
 type AudienceCount struct {
 	Generation string `json:"generation"`
-	// Expression is the audience with what the configuration's names stand for: who asks for its parts with it is
-	// told of the same users after a reload. "": there is no such name, or it would be too long for a call.
+	// Expression is the audience with the configuration's names replaced by their expressions. A caller who requests
+	// parts with it gets the same users after a reload. "": the audience contains no such name, or the result would
+	// be too long for a call.
 	Expression string            `json:"expression,omitempty"`
 	Users      uint64            `json:"users"`
-	Segments   map[string]uint64 `json:"segments"` // NoSegment for those in none; without those that have none of them
-	Sets       map[string]uint64 `json:"sets"`     // without those that have none of them
-	// Preview, with the channel, is what a filter call would answer now. It was decided by the
-	// generation and the configuration that the next two fields name.
+	Segments   map[string]uint64 `json:"segments"` // without segments that have none of the users; NoSegment for users without a segment
+	Sets       map[string]uint64 `json:"sets"`     // without sets that have none of the users
+	// Preview, if a channel is given, is the answer that a filter call would give now. The next two fields name the
+	// generation and the configuration that decided it.
 	Preview           *Summary `json:"preview,omitempty"`
 	PreviewGeneration string   `json:"preview_generation,omitempty"`
 	ConfigVersion     string   `json:"config_version,omitempty"`
@@ -96,9 +98,9 @@ type ForecastRequest struct {
 // Forecast is the answer to POST /v1/forecast.
 type Forecast struct {
 	Generation    string `json:"generation"`     // of the segments
-	ConfigVersion string `json:"config_version"` // of the limits
+	ConfigVersion string `json:"config_version"` // version of the configuration that decided
 	Users         int    `json:"users"`
-	// of a call with audience: whom it was about, and what follows
+	// for a call with audience: its users, and the cursor of the next call
 	Audience  *AudienceTaken  `json:"audience,omitempty"`
 	Forecasts []ForecastPoint `json:"forecasts"` // in the order of the times
 }

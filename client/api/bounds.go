@@ -7,6 +7,6 @@ const MaxMessageID = 128
 // calls with CodeTooLarge.
 const (
 	MaxUserIDs     = 100_000   // ids of user_ids
-	MaxBitmapUsers = 1_000_000 // users of users_bitmap
+	MaxBitmapUsers = 1_000_000 // users in users_bitmap
 	MaxBodyBytes   = 16 << 20  // of a body, before and after decompression
 )

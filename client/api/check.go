@@ -12,16 +12,16 @@ type SendsCheckRequest struct {
 
 // SendsCheck is the answer to POST /v1/sends/check. Users with a recorded send are only counted, not listed.
 type SendsCheck struct {
-	Missing     []MissingSends    `json:"missing"`     // users whose log lacks the send, by place
-	Unavailable []uint32          `json:"unavailable"` // not known: ask again
+	Missing     []MissingSends    `json:"missing"`     // users whose log lacks the send, by storage location
+	Unavailable []uint32          `json:"unavailable"` // unknown result: ask again
 	Time        time.Time         `json:"time"`        // when the service asked the store
 	Summary     SendsCheckSummary `json:"summary"`
 }
 
 // MissingSends lists the users in one storage location whose log lacks the send.
 type MissingSends struct {
-	Partition *int     `json:"partition,omitempty"` // of Redis
-	Node      string   `json:"node,omitempty"`      // of Redis: the server that serves the partition
+	Partition *int     `json:"partition,omitempty"` // for Redis only
+	Node      string   `json:"node,omitempty"`      // for Redis only: the server of the partition
 	UserIDs   []uint32 `json:"user_ids"`
 }
 
@@ -30,7 +30,7 @@ type SendsCheckSummary struct {
 	Requested int `json:"requested"`
 	Recorded  int `json:"recorded"`
 	Missing   int `json:"missing"`
-	// Forgotten: the log lacks the send and is full, so newer sends may have displaced it.
+	// Forgotten counts users whose log lacks the send but is full, so newer sends may have displaced it.
 	Forgotten   int `json:"forgotten"`
 	Unavailable int `json:"unavailable"`
 	Duplicates  int `json:"duplicates"`

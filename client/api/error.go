@@ -80,11 +80,11 @@ type Error struct {
 // Refusal describes why a call was refused.
 type Refusal struct {
 	Code    Code   `json:"code"`
-	Message string `json:"message"`         // for people; names field, value and rule
+	Message string `json:"message"`         // for people; contains the field, the value and the rule
 	Field   string `json:"field,omitempty"` // the request's field at fault, as in user_ids[3]; "": none
-	// where in the text of Field the fault is, in characters from 1; 0: the text has no such place
+	// position of the error in the text of Field, in characters from 1; 0: unknown
 	Column int `json:"column,omitempty"`
-	// RequestID is the answer's X-Request-Id, by which the service's log is searched; "" of services before it was
-	// told.
+	// RequestID is the answer's X-Request-Id, which identifies the request in the service's log; "" from older
+	// services.
 	RequestID string `json:"request_id,omitempty"`
 }

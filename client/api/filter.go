@@ -7,36 +7,36 @@ import (
 
 // FilterRequest is the body of POST /v1/filter. Exactly one of UserIDs, UsersBitmap and Audience must be set.
 type FilterRequest struct {
-	MessageID   string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; may be left out when Record is false
+	MessageID   string   `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; optional when Record is false
 	Channel     string   `json:"channel,omitempty"`    // a configured one; "": none
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
-	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
 	AudienceQuery
-	// nil: true. false: nobody is denied, and the send is counted all the same
+	// nil: true. false: nobody is denied, but the send is recorded
 	Enforce *bool      `json:"enforce,omitempty"`
-	Record  *bool      `json:"record,omitempty"` // nil: true. false: decide only, count nothing
+	Record  *bool      `json:"record,omitempty"` // nil: true. false: only decide, record nothing
 	Detail  string     `json:"detail,omitempty"` // DetailDenials, which "" stands for, or DetailCounts
-	Waves   bool       `json:"waves,omitempty"`  // answer also the denied by the hour of their RetryAt
-	At      *time.Time `json:"at,omitempty"`     // with Record false: decide as of this time; nil: now
+	Waves   bool       `json:"waves,omitempty"`  // also group the denied users by the hour of their RetryAt
+	At      *time.Time `json:"at,omitempty"`     // with Record false: the time for which to decide; nil: now
 }
 
 // FilterRequest.Detail selects, by one of these values, how the answer describes denied users.
 const (
-	DetailDenials = "denials" // each of them
-	DetailCounts  = "counts"  // only how many, in the summary
+	DetailDenials = "denials" // list each denied user
+	DetailCounts  = "counts"  // only count denied users, in the summary
 )
 
 // FilterIDs is the answer to a filter call with user_ids.
 type FilterIDs struct {
-	Allowed []uint32 `json:"allowed"` // may be sent to, in the order of the request, each once
-	// those of Allowed that an earlier call with the message id had recorded
+	Allowed []uint32 `json:"allowed"` // users who may receive the send, in the order of the request, each once
+	// allowed users whose send an earlier call with the message id had recorded
 	Replayed      []uint32  `json:"replayed"`
 	Denied        []Denial  `json:"denied,omitzero"` // nil with DetailCounts
-	Unavailable   []uint32  `json:"unavailable"`     // not decided: retry with the same message id
-	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless asked for
+	Unavailable   []uint32  `json:"unavailable"`     // undecided users: retry with the same message id
+	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless requested
 	Summary       Summary   `json:"summary"`
 	Generation    string    `json:"generation"`     // of the segments
-	ConfigVersion string    `json:"config_version"` // of the limits
+	ConfigVersion string    `json:"config_version"` // version of the configuration that decided
 }
 
 // FilterBitmaps is the answer to a filter call with users_bitmap or audience.
@@ -46,8 +46,8 @@ type FilterBitmaps struct {
 	// by the name of the limit; nil with DetailCounts
 	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps,omitzero"`
 	UnavailableBitmap Bitmap            `json:"unavailable_bitmap"`
-	Waves             []WaveBitmap      `json:"waves,omitzero"` // nil unless asked for
-	// of a call with audience: whom it was about, and what follows
+	Waves             []WaveBitmap      `json:"waves,omitzero"` // nil unless requested
+	// for a call with audience: its users, and the cursor of the next call
 	Audience      *AudienceTaken `json:"audience,omitempty"`
 	Summary       Summary        `json:"summary"`
 	Generation    string         `json:"generation"`
@@ -57,23 +57,23 @@ type FilterBitmaps struct {
 // Denial describes a denied user, who must not receive the send.
 type Denial struct {
 	UserID  uint32 `json:"user_id"`
-	Segment string `json:"segment"` // NoSegment for users in none
-	// the one that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Segment string `json:"segment"` // NoSegment for users without a segment
+	// the limit that frees a slot last, or LimitSuppressed, LimitHoldout, LimitQuiet
 	Limit string `json:"limit"`
-	Set   string `json:"set,omitempty"` // of LimitSuppressed: the set that the user is in
-	Max   int    `json:"max"`           // 0 where Limit is none of the policy's
-	// of LimitQuiet, and of limits in the user's time zone: the one that counted
+	Set   string `json:"set,omitempty"` // with LimitSuppressed: the set that contains the user
+	Max   int    `json:"max"`           // 0 when no limit of the policy denies
+	// with LimitQuiet, and with limits in the user's time zone: the time zone that applied
 	Timezone string `json:"timezone,omitempty"`
-	// RetryAt is of a limit when all limits of the user have a free slot and it is not quiet, as far as
-	// is known now, and of LimitQuiet when the quiet hours end, whatever the limits say then. nil: no waiting helps.
+	// RetryAt, for a limit, is the earliest known time at which all limits of the user have a free slot outside quiet
+	// hours. For LimitQuiet it is the end of the quiet hours, regardless of the limits. nil: waiting does not help.
 	RetryAt *time.Time `json:"retry_at"`
 }
 
 // Denial.Limit and the counts of denied users use these names when something other than a limit denies.
 const (
-	LimitSuppressed = "suppressed" // the user is in a set that is suppressed
-	LimitHoldout    = "holdout"    // the user gets nothing, to compare with
-	LimitQuiet      = "quiet"      // the quiet hours are on where the user is
+	LimitSuppressed = "suppressed" // the user is in a suppressed set
+	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing
+	LimitQuiet      = "quiet"      // quiet hours apply in the user's time zone
 )
 
 // MarshalJSON writes RetryAt with milliseconds.
@@ -92,7 +92,7 @@ const NoSegment = "default"
 // WaveIDs is a group of denied users whose RetryAt is within the same hour.
 type WaveIDs struct {
 	From    time.Time `json:"from"`     // start of the hour
-	ReadyAt time.Time `json:"ready_at"` // the latest RetryAt: all of them may be asked for again
+	ReadyAt time.Time `json:"ready_at"` // the latest RetryAt, after which all of them may be retried
 	UserIDs []uint32  `json:"user_ids"`
 }
 
@@ -123,16 +123,16 @@ func (w WaveBitmap) MarshalJSON() ([]byte, error) {
 
 // Summary counts the users of a filter call.
 type Summary struct {
-	Requested   int                       `json:"requested"` // Duplicates included
-	Allowed     int                       `json:"allowed"`   // Replayed included
+	Requested   int                       `json:"requested"` // includes Duplicates
+	Allowed     int                       `json:"allowed"`   // includes Replayed
 	Denied      map[string]int            `json:"denied"`    // by the name of the limit
 	Unavailable int                       `json:"unavailable"`
 	Duplicates  int                       `json:"duplicates"`
 	Replayed    int                       `json:"replayed"`
-	Segments    map[string]SegmentSummary `json:"segments"` // NoSegment for users in none
+	Segments    map[string]SegmentSummary `json:"segments"` // NoSegment for users without a segment
 
-	Suppressed map[string]int `json:"suppressed,omitempty"` // those denied by LimitSuppressed, by set
-	// of Allowed, those whom each shadow limit would have denied
+	Suppressed map[string]int `json:"suppressed,omitempty"` // users denied by LimitSuppressed, by set
+	// allowed users that each shadow limit would have denied
 	ShadowDenied map[string]int `json:"shadow_denied,omitempty"`
 }
 

@@ -7,12 +7,12 @@ const MaxReason = 500
 
 // AcceptRequest is the body of POST /v1/store/accept.
 type AcceptRequest struct {
-	Reason string `json:"reason"` // 1 to MaxReason bytes: what was looked at
+	Reason string `json:"reason"` // 1 to MaxReason bytes: the operator's reason
 }
 
 // Accepted is the answer to POST /v1/store/accept.
 type Accepted struct {
-	Losses []AcceptedLoss `json:"losses"` // empty: nothing was to accept
+	Losses []AcceptedLoss `json:"losses"` // empty: there was no loss to accept
 }
 
 // AcceptedLoss describes the recovery of one server. Users whose logs were dropped may receive more than their limits
@@ -22,5 +22,5 @@ type AcceptedLoss struct {
 	Reason     string    `json:"reason"` // "policy", "evicted" or "append_only"
 	What       string    `json:"what"`
 	Since      time.Time `json:"since"`
-	Partitions int       `json:"partitions"` // of 64, and that of the store's records
+	Partitions int       `json:"partitions"` // number of affected partitions out of 64, plus the one for the store's records
 }

@@ -5,7 +5,7 @@ import "time"
 // Messages is the answer of GET /v1/messages: campaigns in descending order of their latest call.
 type Messages struct {
 	Messages []Message `json:"messages"`
-	More     bool      `json:"more"` // there are others: ask for a later since, or a larger max
+	More     bool      `json:"more"` // the list is incomplete: use a later since, or a larger max
 }
 
 // Message holds the counts of a message on one channel. Allowed and Released count the sends in the logs, exactly
@@ -15,10 +15,10 @@ type Message struct {
 	Namespace string `json:"namespace,omitempty"`
 	Channel   string `json:"channel"` // "": sent without one
 
-	Allowed  int64 `json:"allowed"`  // sends that were recorded, each once however often it was asked for
-	Released int64 `json:"released"` // of those, given back
-	// AtLeast: Allowed and Released are lower bounds. The store recorded or released sends of the message without
-	// counting them while Redis Cluster moved a slot. Left out: both are exact.
+	Allowed  int64 `json:"allowed"`  // recorded sends; a retry does not count again
+	Released int64 `json:"released"` // recorded sends that were released
+	// AtLeast: Allowed and Released are lower bounds. While Redis Cluster moved a slot, the store recorded or
+	// released sends of the message without counting them. Left out: both are exact.
 	AtLeast bool `json:"at_least,omitempty"`
 
 	Calls    int64 `json:"calls"`
@@ -29,7 +29,7 @@ type Message struct {
 	Unavailable  int64                     `json:"unavailable"`
 	Suppressed   map[string]int64          `json:"suppressed,omitempty"`    // by set
 	ShadowDenied map[string]int64          `json:"shadow_denied,omitempty"` // by limit
-	Segments     map[string]MessageSegment `json:"segments"`                // NoSegment for users in none
+	Segments     map[string]MessageSegment `json:"segments"`                // NoSegment for users without a segment
 
 	FirstCall      time.Time `json:"first_call,omitzero"`
 	LastCall       time.Time `json:"last_call,omitzero"`
@@ -39,7 +39,7 @@ type Message struct {
 // MessageSegment counts answers about the users of one segment.
 type MessageSegment struct {
 	Asked   int64 `json:"asked"`
-	Allowed int64 `json:"allowed"` // replayed included
+	Allowed int64 `json:"allowed"` // includes replayed
 	Denied  int64 `json:"denied"`
 }
 
@@ -59,12 +59,12 @@ type ReleaseMessageRequest struct {
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`
-	Found       int64  `json:"found"`       // users with grants in the audit
-	Released    int64  `json:"released"`    // by this call
-	Absent      int64  `json:"absent"`      // released before, or forgotten
-	Unavailable int64  `json:"unavailable"` // not known: ask again
-	// Missing are recorded sends that the audit does not hold yet, such as those of other
-	// instances within their roll: ask again. 0: all are given back.
+	Found       int64  `json:"found"`       // users with recorded sends in the audit
+	Released    int64  `json:"released"`    // number of sends released by this call
+	Absent      int64  `json:"absent"`      // released before, or no longer stored
+	Unavailable int64  `json:"unavailable"` // unknown result: call again
+	// Missing counts recorded sends that the audit does not contain yet, such as recent ones of other instances: call
+	// again. 0: all sends are released.
 	Missing int64 `json:"missing"`
 	// AtLeast: the counts that Missing is computed from are lower bounds (see Message), so Missing may be too small
 	// or too large. Left out: Missing is exact.
@@ -74,14 +74,14 @@ type ReleasedMessage struct {
 // AuditStatus is the state of the audit.
 type AuditStatus struct {
 	To string `json:"to"`
-	// "ok", "behind" (records wait for the place) or "losing" (records are not kept)
+	// "ok", "behind" (records wait for the upload) or "losing" (records are lost)
 	State         string    `json:"state"`
-	Error         string    `json:"error,omitempty"` // the last one, while it is not ok
+	Error         string    `json:"error,omitempty"` // the last error, while the state is not ok
 	Records       uint64    `json:"records"`         // since the start
 	Lost          uint64    `json:"lost"`            // since the start
-	WaitingBytes  int64     `json:"waiting_bytes"`   // written here and not yet at the place
+	WaitingBytes  int64     `json:"waiting_bytes"`   // bytes written locally and not uploaded yet
 	WaitingFiles  int       `json:"waiting_files"`
-	FlushedAt     time.Time `json:"flushed_at,omitzero"`  // what was recorded before is on the disk
-	UploadedAt    time.Time `json:"uploaded_at,omitzero"` // the last file
-	BehindSeconds float64   `json:"behind_seconds"`       // age of the oldest record that is not flushed
+	FlushedAt     time.Time `json:"flushed_at,omitzero"`  // all earlier records are on the disk
+	UploadedAt    time.Time `json:"uploaded_at,omitzero"` // time of the last upload
+	BehindSeconds float64   `json:"behind_seconds"`       // age of the oldest record that is not on the disk
 }

@@ -10,10 +10,10 @@ import (
 
 // PermitsRequest is the body of POST /v1/permits.
 type PermitsRequest struct {
-	Pacers  []string `json:"pacers"`             // 1 to MaxPacers configured ones, each once
-	Permits int      `json:"permits"`            // 0 to MaxPermits; 0: only look
-	MaxWait Wait     `json:"max_wait,omitempty"` // 0 to MaxWait; 0: only permits that may be used now
-	// 1 to MaxRequestID bytes: the same one again answers the same grant; "": none
+	Pacers  []string `json:"pacers"`             // 1 to MaxPacers configured pacers, each once
+	Permits int      `json:"permits"`            // 0 to MaxPermits; 0 only reads the state
+	MaxWait Wait     `json:"max_wait,omitempty"` // 0 to MaxWait; 0: only permits that may be used at once
+	// 1 to MaxRequestID bytes: a repeated id returns the same grant; "": none
 	RequestID string `json:"request_id,omitempty"`
 	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
 }
@@ -42,13 +42,13 @@ func (w *Wait) UnmarshalText(text []byte) error {
 // Permits is the answer to POST /v1/permits.
 type Permits struct {
 	Granted   int        `json:"granted"`
-	Slots     []Slot     `json:"slots"` // of Granted permits, earliest first
+	Slots     []Slot     `json:"slots"` // of the Granted permits, the earliest first
 	Replayed  bool       `json:"replayed,omitempty"`
 	Refused   int        `json:"refused"`
-	LimitedBy *LimitedBy `json:"limited_by,omitempty"` // why Refused are; nil when none is
-	// until the next permit's slot; nil when none is refused
+	LimitedBy *LimitedBy `json:"limited_by,omitempty"` // the reason for Refused permits; nil when none is refused
+	// time until the next permit's slot; nil when none is refused
 	RetryAfterMS *Millis      `json:"retry_after_ms,omitempty"`
-	Pacers       []PacerState `json:"pacers"` // after the grant, in the order of the request
+	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
 // Slot is a run of permits with regular times. The first permit may be used after WaitMS, and each further one
@@ -75,16 +75,16 @@ const (
 type PacerState struct {
 	Name      string `json:"name"`
 	Per       string `json:"per,omitempty"`        // PerMessage, or "": one log
-	MessageID string `json:"message_id,omitempty"` // of a pacer per message: whose log it is
-	QueueMS   Millis `json:"queue_ms"`             // until the newest slot; 0: it is past
-	NextMS    Millis `json:"next_ms"`              // until the slot of the next permit, by this pacer alone
-	// of the fullest limit, with its Max and Window; nil without limits
+	MessageID string `json:"message_id,omitempty"` // for a pacer per message: the message of the log
+	QueueMS   Millis `json:"queue_ms"`             // time until the newest slot; 0: the slot has passed
+	NextMS    Millis `json:"next_ms"`              // time until the slot of the next permit, by this pacer alone
+	// used slots of the fullest limit, with its Max and Window; nil without limits
 	Used    *int            `json:"used,omitempty"`
 	Max     int             `json:"max,omitempty"`
 	Window  string          `json:"window,omitempty"`
 	Rate    string          `json:"rate,omitempty"`     // as configured
 	MaxWait string          `json:"max_wait,omitempty"` // as configured
-	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all of them; in answers about pacers alone
+	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits; only in answers about pacers
 }
 
 // PerMessage is the value of PacerState.Per for a pacer with a separate log for each message.
@@ -92,7 +92,7 @@ const PerMessage = "message"
 
 // PacerLimitUse is a limit of a pacer with its current use.
 type PacerLimitUse struct {
-	// slots less than a window old, those that are still to come included; nil of a pacer per message
+	// slots younger than a window, including future ones; nil for a pacer per message
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max"`
 	Window string `json:"window"`

@@ -4,17 +4,17 @@ package api
 type Policy struct {
 	Version  string           `json:"version"`
 	Channels map[string]uint8 `json:"channels"`
-	// of users in no segment, and of segments without limits of their own
+	// for users without a segment, and for segments without their own limits
 	Default     []Limit            `json:"default"`
 	Segments    map[string][]Limit `json:"segments"`
-	ToleranceMS int64              `json:"tolerance_ms"` // rolling windows are longer by this
+	ToleranceMS int64              `json:"tolerance_ms"` // extra length of rolling windows
 
 	RequireChannel bool `json:"require_channel,omitempty"` // calls that decide or record sends must name a channel
 
-	Suppress []Suppression `json:"suppress,omitempty"` // the first one that a user is in counts
+	Suppress []Suppression `json:"suppress,omitempty"` // for a user in several sets, the first one counts
 	Holdout  *Holdout      `json:"holdout,omitempty"`
 	Quiet    []Quiet       `json:"quiet,omitempty"`
-	// of users in no set of a time zone, where the policy asks for users' time zones
+	// default time zone of users without one, if the policy uses users' time zones
 	Timezone string `json:"timezone,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type Quiet struct {
 	To       string   `json:"to"`
 	Zone     string   `json:"zone"`               // a time zone, or "user": that of the user
 	Channels []string `json:"channels,omitempty"` // empty: all
-	Sets     []string `json:"sets,omitempty"`     // users of any of these only; empty: everybody
+	Sets     []string `json:"sets,omitempty"`     // only users in any of these sets; empty: everybody
 }
 
 // Limit is a limit of the policy. Calendar and Timezone apply to calendar windows only.
@@ -48,6 +48,6 @@ type Limit struct {
 	Window   string   `json:"window"`             // "24h", or "day", "week" or "month" of the calendar
 	Calendar string   `json:"calendar,omitempty"` // "day", "week" or "month"; "": rolling
 	Timezone string   `json:"timezone,omitempty"` // of the calendar; "user": that of the user
-	Shadow   bool     `json:"shadow,omitempty"`   // judged and counted, and denies nobody
-	Channels []string `json:"channels,omitempty"` // whose sends count; empty: all
+	Shadow   bool     `json:"shadow,omitempty"`   // the limit is counted but denies nobody
+	Channels []string `json:"channels,omitempty"` // only sends on these channels count; empty: all
 }

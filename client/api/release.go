@@ -5,14 +5,14 @@ type ReleaseRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
-	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
 	AudienceQuery
 }
 
 // ReleaseIDs is the answer to a release call with user_ids. Users without such a send are only counted, as absent.
 type ReleaseIDs struct {
 	Released    []uint32       `json:"released"`
-	Unavailable []uint32       `json:"unavailable"` // not known: release again
+	Unavailable []uint32       `json:"unavailable"` // unknown result: release again
 	Summary     ReleaseSummary `json:"summary"`
 }
 
@@ -20,7 +20,7 @@ type ReleaseIDs struct {
 type ReleaseBitmaps struct {
 	ReleasedBitmap    Bitmap `json:"released_bitmap"`
 	UnavailableBitmap Bitmap `json:"unavailable_bitmap"`
-	// of a call with audience: whom it was about, and what follows
+	// for a call with audience: its users, and the cursor of the next call
 	Audience *AudienceTaken `json:"audience,omitempty"`
 	Summary  ReleaseSummary `json:"summary"`
 }

@@ -6,7 +6,7 @@ import "time"
 type Segments struct {
 	Generation string        `json:"generation"`
 	CreatedAt  time.Time     `json:"created_at"`
-	Segments   []SegmentInfo `json:"segments"` // segments in order of precedence, then sets in that of the generation
+	Segments   []SegmentInfo `json:"segments"` // segments in order of precedence, then sets in the order of the generation
 }
 
 // SegmentInfo describes a segment or a set.
@@ -19,7 +19,7 @@ type SegmentInfo struct {
 
 // SegmentInfo.Kind has one of these values.
 const (
-	KindSegment = "segment" // a user is in one at most
+	KindSegment = "segment" // a user is in at most one segment
 	KindSet     = "set"     // a user may be in several
 )
 
@@ -27,9 +27,9 @@ const (
 // set.
 type LookupRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
-	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer is bitmaps too
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
 	AudienceQuery
-	Sets []string `json:"sets,omitempty"` // also whether the users are in these, at most MaxLookupSets
+	Sets []string `json:"sets,omitempty"` // also report membership in these sets, at most MaxLookupSets
 }
 
 // MaxLookupSets is the maximum number of sets in a lookup.
@@ -44,8 +44,8 @@ type LookupIDs struct {
 // UserLookup holds the segment and the sets of a user.
 type UserLookup struct {
 	UserID  uint32   `json:"user_id"`
-	Segment string   `json:"segment"` // NoSegment for users in none
-	Sets    []string `json:"sets"`    // those of the sets asked for that the user is in
+	Segment string   `json:"segment"` // NoSegment for users without a segment
+	Sets    []string `json:"sets"`    // the requested sets that contain the user
 }
 
 // LookupBitmaps is the answer to a lookup of users_bitmap or audience. It holds the requested users in each segment
@@ -67,14 +67,14 @@ type Members struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
 	UserIDs    []uint32 `json:"user_ids"`
-	Next       *uint32  `json:"next"` // the parameter after of the next page; nil: this was the last
+	Next       *uint32  `json:"next"` // parameter after of the next page; nil: this is the last page
 }
 
 // Generations is the answer of GET /v1/generations: the generations at the segments source, the newest first.
 type Generations struct {
 	InUse       string           `json:"in_use"` // here; "": none
 	Generations []GenerationInfo `json:"generations"`
-	More        bool             `json:"more"` // there are older ones
+	More        bool             `json:"more"` // there are older generations
 }
 
 // GenerationInfo describes one published version of all segments. Fields from the manifest are zero when the manifest
@@ -82,18 +82,18 @@ type Generations struct {
 type GenerationInfo struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`                // at the source
-	CreatedAt  time.Time `json:"created_at,omitzero"` // by the manifest
-	StoredAt   time.Time `json:"stored_at,omitzero"`  // by the source
-	// of the one that the last build published, or found to be live
+	CreatedAt  time.Time `json:"created_at,omitzero"` // time in the manifest
+	StoredAt   time.Time `json:"stored_at,omitzero"`  // time at the source
+	// the generation that the last build published, or confirmed as live
 	CheckedAt   time.Time `json:"checked_at,omitzero"`
-	WithdrawnAt time.Time `json:"withdrawn_at,omitzero"` // it was rolled back from
-	HeldSince   time.Time `json:"held_since,omitzero"`   // of the live one: publishing is on hold
-	HeldFor     string    `json:"held_for,omitempty"`    // the reason of the hold
+	WithdrawnAt time.Time `json:"withdrawn_at,omitzero"` // time of the rollback from this generation
+	HeldSince   time.Time `json:"held_since,omitzero"`   // for the live generation: publishing is on hold since then
+	HeldFor     string    `json:"held_for,omitempty"`    // reason of the hold
 	ToolVersion string    `json:"tool_version,omitempty"`
-	Reason      string    `json:"reason,omitempty"` // why a check of the publisher was overruled
+	Reason      string    `json:"reason,omitempty"` // why the publisher's checks were overridden
 	Segments    int       `json:"segments"`
 	Sets        int       `json:"sets"`
-	Users       uint64    `json:"users"` // in segments
+	Users       uint64    `json:"users"` // number of users in segments
 	SizeBytes   int64     `json:"size_bytes"`
 	Fault       string    `json:"fault,omitempty"` // why the manifest cannot be read
 }
@@ -103,11 +103,12 @@ type GenerationInfo struct {
 type GenerationChanges struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// users were compared. Else only sizes were, and added, removed, moved_from and in_none are not known
+	// true: users were compared. false: only sizes were compared, so added, removed, moved_from and in_none are
+	// unknown
 	Exact    bool             `json:"exact"`
-	Segments []SegmentChange  `json:"segments"` // in the order of the later generation, then those that vanished
+	Segments []SegmentChange  `json:"segments"` // in the order of the later generation, then the removed segments
 	Sets     []SegmentChange  `json:"sets"`
-	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil where it is not exact
+	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil when Exact is false
 }
 
 // SegmentChange describes the change of a segment or a set.
@@ -116,9 +117,9 @@ type SegmentChange struct {
 	State   string `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"
 	Before  uint64 `json:"before"`
 	After   uint64 `json:"after"`
-	Added   uint64 `json:"added"`   // in it now and not before
-	Removed uint64 `json:"removed"` // in it before and not now
-	// of Added, who came from other segments; the rest was in none
+	Added   uint64 `json:"added"`   // users who are in the segment now and were not before
+	Removed uint64 `json:"removed"` // users who were in the segment before and are not now
+	// users in Added who came from other segments; the others had no segment
 	MovedFrom []SegmentMove `json:"moved_from,omitempty"`
 }
 
@@ -130,6 +131,6 @@ type SegmentMove struct {
 
 // NoSegmentChange counts users who left all segments, and users who had no segment and joined one.
 type NoSegmentChange struct {
-	Left   uint64 `json:"left"`   // in a segment before, in none now
-	Joined uint64 `json:"joined"` // in none before, in one now
+	Left   uint64 `json:"left"`   // users with a segment before and without one now
+	Joined uint64 `json:"joined"` // users without a segment before and with one now
 }

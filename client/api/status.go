@@ -7,14 +7,14 @@ type Status struct {
 	Ready                bool      `json:"ready"`
 	Time                 time.Time `json:"time"`
 	Generation           string    `json:"generation"`
-	GenerationAgeSeconds *float64  `json:"generation_age_seconds,omitempty"` // nil: not known
+	GenerationAgeSeconds *float64  `json:"generation_age_seconds,omitempty"` // nil: unknown
 	ConfigVersion        string    `json:"config_version"`
-	// release of the time zone database in the program, such as 2025c
+	// release of the program's time zone database, such as 2025c
 	ZoneRules     string         `json:"zone_rules"`
 	Store         StoreStatus    `json:"store"`
 	Segments      SegmentsStatus `json:"segments"`
 	Config        ConfigStatus   `json:"config"`
-	Audit         *AuditStatus   `json:"audit,omitempty"` // nil: there is none
+	Audit         *AuditStatus   `json:"audit,omitempty"` // nil: there is no audit
 	InFlightUsers int64          `json:"in_flight_users"`
 }
 
@@ -23,16 +23,16 @@ type StoreStatus struct {
 	Kind     string   `json:"kind"`               // "embedded" or "redis"
 	Path     string   `json:"path,omitempty"`     // embedded: the directory
 	State    string   `json:"state"`              // "ok", "degraded" (some users would be unavailable) or "down"
-	Error    string   `json:"error,omitempty"`    // why it is not ok
-	Warnings []string `json:"warnings,omitempty"` // what start-up checks found and tolerated
-	Fleet    *Fleet   `json:"fleet,omitempty"`    // nil of a store of one instance
+	Error    string   `json:"error,omitempty"`    // reason of a state other than ok
+	Warnings []string `json:"warnings,omitempty"` // problems that the start tolerated
+	Fleet    *Fleet   `json:"fleet,omitempty"`    // nil for a store with a single instance
 }
 
 // Fleet describes the instances that share a store, from the view of the instance that answers.
 type Fleet struct {
-	Instances int            `json:"instances"`           // with the one that was asked
-	Differing map[string]int `json:"differing,omitempty"` // how many others differ from it, by what differs
-	Made      time.Time      `json:"made,omitzero"`       // when the store was begun with nothing recorded
+	Instances int            `json:"instances"`           // including the instance that answers
+	Differing map[string]int `json:"differing,omitempty"` // how many other instances differ from this one, by the differing item
+	Made      time.Time      `json:"made,omitzero"`       // when the store was created empty
 }
 
 // SegmentsStatus is the state of the segments.
@@ -41,10 +41,10 @@ type SegmentsStatus struct {
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	LoadedAt   time.Time `json:"loaded_at,omitzero"`
 	Origin     string    `json:"origin,omitempty"`    // "source" or "cache"
-	CheckedAt  time.Time `json:"checked_at,omitzero"` // when the source was last asked
-	// when a build last published, or found its segments live already; zero if not known
+	CheckedAt  time.Time `json:"checked_at,omitzero"` // time of the last check of the source
+	// time of the last build that published or confirmed the live segments; zero if unknown
 	BuiltAt time.Time `json:"built_at,omitzero"`
-	// of the last refresh; the generation before it stays in use. "": it went well
+	// error of the last refresh, after which the previous generation stays in use. "": the refresh succeeded
 	Error    string        `json:"error,omitempty"`
 	ErrorAt  time.Time     `json:"error_at,omitzero"`
 	Segments []SegmentSize `json:"segments,omitempty"` // in order of precedence
@@ -52,39 +52,39 @@ type SegmentsStatus struct {
 	Pinned   []string      `json:"pinned,omitempty"`   // earlier generations that are kept for audiences
 	// sets that the configuration needs and the generation lacks: the service is not ready
 	Missing []string     `json:"missing,omitempty"`
-	Guarded []GuardedSet `json:"guarded,omitempty"` // sets that suppress, or that quiet hours name
-	// Refused is the published generation while it is kept out of use; nil: it is not.
+	Guarded []GuardedSet `json:"guarded,omitempty"` // sets that suppress users or that quiet hours name
+	// Refused is the published generation if the service refuses to use it; nil otherwise.
 	Refused *RefusedGeneration `json:"refused,omitempty"`
-	// ComparedWith is the generation with whose guarded sets the one in use was compared when it
-	// came into use, at a start too; empty where none was compared: see Unjudged.
+	// ComparedWith is the generation whose guarded sets were compared when the current one came into use, also at a
+	// start. It is empty when there was no comparison; see Unjudged.
 	ComparedWith string `json:"compared_with,omitempty"`
-	// losses that were not compared when the generation came into use, and why
+	// losses that were not compared when the generation came into use, with the reason
 	Unjudged []string `json:"unjudged,omitempty"`
-	// ZonelessUsers counts users of any segment or set who are in no set of a time zone; nil:
-	// nothing goes by users' time zones.
+	// ZonelessUsers counts users in any segment or set who have no time zone; nil: no rule uses users' time zones.
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
 }
 
 // GuardedSet is a set with a limit on its losses: a generation that loses more users of the set is not used.
 type GuardedSet struct {
 	Name       string `json:"name"`
-	Suppressed bool   `json:"suppressed"` // false: quiet hours name it
+	Suppressed bool   `json:"suppressed"` // false: only quiet hours name the set
 	Users      uint64 `json:"users"`
-	// the publisher lets no users leave it, beyond the loss that it states
+	// the publisher prevents losses from the set beyond the stated one
 	OnlyGrows      bool      `json:"only_grows"`
-	MayLosePercent float64   `json:"may_lose_percent"` // users who may leave it with one generation, per 100
-	Left           uint64    `json:"left"`             // users who left it with the generation in use
+	MayLosePercent float64   `json:"may_lose_percent"` // percentage of users that the set may lose in a new generation
+	Left           uint64    `json:"left"`             // number of users that the set lost with the current generation
 	LeftSinceStart uint64    `json:"left_since_start"`
-	AsOf           time.Time `json:"as_of,omitzero"`            // when the newest build confirmed its users
-	MaxAgeSeconds  float64   `json:"max_age_seconds,omitempty"` // 0: any age
-	TooOld         bool      `json:"too_old,omitempty"`         // users of the sends that it concerns are unavailable
+	AsOf           time.Time `json:"as_of,omitzero"`            // time at which the newest build confirmed the set's users
+	MaxAgeSeconds  float64   `json:"max_age_seconds,omitempty"` // 0: no maximum
+	TooOld         bool      `json:"too_old,omitempty"`         // users are unavailable for the affected sends
 }
 
 // RefusedGeneration is a published generation that the service refuses to use.
 type RefusedGeneration struct {
 	Generation string    `json:"generation"`
 	Since      time.Time `json:"since"`
-	// of "missing" (it lacks a set), "users" (they left a guarded set), "zones" (users lost their time zone)
+	// list of "missing" (a set is missing), "users" (a guarded set lost users) and "zones" (users lost their time
+	// zone)
 	Reasons []string `json:"reasons"`
 	Error   string   `json:"error"`
 }
@@ -100,10 +100,10 @@ type SegmentSize struct {
 type ConfigStatus struct {
 	Version  string    `json:"version"`
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
-	// of the last reload; the configuration before it stays in force. "": it went well
+	// error of the last reload, after which the previous configuration stays in use. "": the reload succeeded
 	Error    string    `json:"error,omitempty"`
 	ErrorAt  time.Time `json:"error_at,omitzero"`
-	Problems []string  `json:"problems,omitempty"` // what is odd and tolerated
+	Problems []string  `json:"problems,omitempty"` // unusual but allowed settings
 }
 
 // Probe is the answer of GET /healthz and GET /readyz with status 200. Otherwise these calls return status 503.

@@ -8,25 +8,25 @@ import (
 // Explanation is the answer of GET /v1/users/{id}: the reasons why a user is allowed or denied.
 type Explanation struct {
 	UserID        uint32     `json:"user_id"`
-	Segment       string     `json:"segment"` // NoSegment for users in none
+	Segment       string     `json:"segment"` // NoSegment for users without a segment
 	Generation    string     `json:"generation"`
 	ConfigVersion string     `json:"config_version"`
 	Limits        []Standing `json:"limits"`
-	Sends         []Send     `json:"sends"` // oldest first
+	Sends         []Send     `json:"sends"` // the oldest first
 
-	// the user's, or the configured one of users in none; "": nothing goes by it
+	// the user's time zone, or the configured default; "": no rule uses it
 	Timezone   string          `json:"timezone,omitempty"`
-	Suppressed []Suppression   `json:"suppressed,omitempty"` // that apply to the user
-	Holdout    *Holdout        `json:"holdout,omitempty"`    // the user is one of those who get nothing
+	Suppressed []Suppression   `json:"suppressed,omitempty"` // suppressions that apply to the user
+	Holdout    *Holdout        `json:"holdout,omitempty"`    // set when the user belongs to the control group
 	Quiet      []QuietStanding `json:"quiet,omitempty"`      // quiet hours that apply to the user
-	// channels of which quiet hours leave no minute open within a year
+	// channels for which quiet hours leave no open minute within a year
 	NeverOpen       []string `json:"never_open,omitempty"`
 	WouldBeDeniedBy []string `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot
-	// Missing are sets that the configuration needs and the generation lacks: the rest is told as if the
-	// user were in none of them, and sends that need one are answered unavailable.
+	// Missing lists sets that the configuration needs and the generation lacks. The other fields are computed as if
+	// the user were in none of these sets. Sends that need such a set are answered as unavailable.
 	Missing []string `json:"missing,omitempty"`
-	// TooOld are suppressed sets that are older than their max_age: sends that need one are
-	// answered unavailable.
+	// TooOld lists suppressed sets that are older than their max_age. Sends that need such a set are answered as
+	// unavailable.
 	TooOld []string `json:"too_old,omitempty"`
 }
 
@@ -40,8 +40,8 @@ type Standing struct {
 // QuietStanding describes the effect of quiet hours on a user.
 type QuietStanding struct {
 	Quiet
-	Now   bool       `json:"now"`   // they are on
-	Until *time.Time `json:"until"` // Now: when they end; else nil
+	Now   bool       `json:"now"`   // the quiet hours apply now
+	Until *time.Time `json:"until"` // with Now: the end of the quiet hours; otherwise nil
 }
 
 // MarshalJSON writes RetryAt with milliseconds.
@@ -65,9 +65,9 @@ func (s QuietStanding) MarshalJSON() ([]byte, error) {
 // Send is a recorded send.
 type Send struct {
 	At        time.Time `json:"at"`
-	Channel   *string   `json:"channel"`    // nil: sent without one
+	Channel   *string   `json:"channel"`    // nil: the send had no channel
 	Namespace *string   `json:"namespace"`  // nil: not remembered; "": of keys without one
-	MessageID *string   `json:"message_id"` // nil: not remembered
+	MessageID *string   `json:"message_id"` // nil: the store no longer knows the id
 }
 
 // MarshalJSON writes At with milliseconds.
@@ -82,25 +82,25 @@ func (s Send) MarshalJSON() ([]byte, error) {
 // Decisions is the answer of GET /v1/users/{id}/decisions: the audit's decisions about a user.
 type Decisions struct {
 	UserID uint32 `json:"user_id"`
-	// as of when the audit was read: later than asked for where there is More
+	// start of the period that was read: later than requested when More is true
 	Since     time.Time  `json:"since"`
-	More      bool       `json:"more"`             // older ones were left out: there were too many, or the time was up
-	Faults    []string   `json:"faults,omitempty"` // files that cannot be read: what they hold is missing
-	Decisions []Decision `json:"decisions"`        // oldest first
+	More      bool       `json:"more"`             // older decisions are left out, because there are too many or the time limit was reached
+	Faults    []string   `json:"faults,omitempty"` // unreadable files, whose decisions are missing
+	Decisions []Decision `json:"decisions"`        // the oldest first
 }
 
 // Decision is the result of one call for a user.
 type Decision struct {
-	At   time.Time `json:"at"`   // when the call was given to the store
+	At   time.Time `json:"at"`   // start of the store call
 	Kind string    `json:"kind"` // "filter", "release" or "permits"
 	// "allowed", "replayed", "denied", "unavailable", "released", "absent" or "release_unavailable"
 	Outcome   string `json:"outcome"`
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
 	Channel   string `json:"channel"` // "": none, of a release all
-	// of denied: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	// for denied users: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
 	Limit         string `json:"limit,omitempty"`
-	Set           string `json:"set,omitempty"` // of LimitSuppressed
+	Set           string `json:"set,omitempty"` // with LimitSuppressed: the set
 	Exempt        bool   `json:"exempt,omitempty"`
 	Client        string `json:"client"`
 	Key           string `json:"key,omitempty"`
@@ -124,11 +124,11 @@ type DecidedUsers struct {
 	Namespace string `json:"namespace,omitempty"`
 	Channel   string `json:"channel"`
 
-	AllowedBitmap Bitmap `json:"allowed_bitmap"` // have a send
+	AllowedBitmap Bitmap `json:"allowed_bitmap"` // users with a recorded send
 	// by limit, or LimitSuppressed, LimitHoldout, LimitQuiet
 	DeniedBitmaps     map[string]Bitmap `json:"denied_bitmaps"`
 	ReleasedBitmap    Bitmap            `json:"released_bitmap"`
 	UnavailableBitmap Bitmap            `json:"unavailable_bitmap"`
-	// files that cannot be read: what they hold is missing
+	// unreadable files, whose decisions are missing
 	Faults []string `json:"faults,omitempty"`
 }

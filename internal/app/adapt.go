@@ -24,11 +24,11 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	s.reportLists()
 	s.pacers = pacing.New(s.permits, s.config.Pacers)
 	s.pacers.Bound(pacing.NewRecords(s.kept, cfg.Bounds.PermitRecords, s.clock, s.logger))
-	_ = s.pacers.Records().Sync(ctx) // it logs the error, and another attempt follows each second
+	_ = s.pacers.Records().Sync(ctx) // Sync logs an error, and another attempt follows each second
 	if err := s.countAnswers(); err != nil {
 		return err
 	}
-	limiter, _ := capping.As[capping.RateLimiter](s.store) // none: each process keeps its own
+	limiter, _ := capping.As[capping.RateLimiter](s.store) // nil: each process limits rates by itself
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Records: s.records(),
 		MessageCounts: s.answers,
@@ -95,7 +95,7 @@ func (s *Service) configStatus() api.ConfigStatus {
 // generation adapts a generation of segments to the interface of the capping package.
 type generation struct {
 	*segments.Snapshot
-	of *segments.Refresher // knows how old its sets are; nil: they have no age
+	of *segments.Refresher // knows the ages of the sets; nil: sets have no age
 }
 
 // AsOf returns the time up to which a set's list of users is known to be correct.

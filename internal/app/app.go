@@ -29,24 +29,23 @@ import (
 
 // Config holds the dependencies and settings of a service.
 type Config struct {
-	// Watcher has the configuration, and finds its changes. Required.
+	// Watcher holds the configuration and detects its changes. Required.
 	Watcher *config.Watcher
-	// Log takes what operators are told, as the configuration asks. Nil: it is discarded.
+	// Log receives the log lines in the configured format and level. Nil: log lines are discarded.
 	Log io.Writer
-	// Clock is that of decisions and of all that is told of time. Nil: time.Now.
+	// Clock is the clock for decisions and for all shown times. Nil: time.Now.
 	Clock func() time.Time
-	// Reload has the configuration looked at now, and what came of it logged, for each
-	// signal. Nil: nobody asks.
+	// Reload checks the configuration file at each signal and logs the result. Nil: no such requests.
 	Reload <-chan os.Signal
-	// NotifySocket is where the service manager wants to be told, of Socket. "": nowhere.
+	// NotifySocket is the service manager's socket, from the variable Socket. "": there is no service manager.
 	NotifySocket string
 
-	wrapStore func(capping.Store) capping.Store // of tests
+	wrapStore func(capping.Store) capping.Store // for tests
 }
 
 // Service is a running capper. A Service is safe for concurrent use.
 type Service struct {
-	config    *config.Config // at the start; what is reloaded is in watcher
+	config    *config.Config // configuration of the start; watcher holds the current one
 	watcher   *config.Watcher
 	clock     func() time.Time
 	logger    *slog.Logger
@@ -56,28 +55,28 @@ type Service struct {
 	reloads   *prometheus.CounterVec
 	wrapStore func(capping.Store) capping.Store
 	asked     <-chan os.Signal
-	manager   string // the socket of the service manager
+	manager   string // socket of the service manager
 
 	segments  *segments.Refresher
 	history   *publish.History
 	store     capping.Store
-	permits   pacing.Store       // the same
-	kept      pacing.RecordStore // the same
+	permits   pacing.Store       // the same store
+	kept      pacing.RecordStore // the same store
 	journal   *journal.Journal   // nil: nothing is recorded
-	recorded  *archive.Archive   // where it writes; nil without it
+	recorded  *archive.Archive   // location to which journal writes; nil without a journal
 	capper    *capping.Capper
-	answers   *messages.Counter // nil: the store counts nothing
+	answers   *messages.Counter // nil: the store keeps no counts
 	pacers    *pacing.Pacers
 	api       *server.Server
 	endpoints []*endpoint
 	calls     calls
-	failed    chan error // a listener ended by itself
+	failed    chan error // receives the error of a listener that ended by itself
 
 	shortened    shortened
 	unsuppressed unsuppressed
 	audiences    audiences
-	silences     atomic.Pointer[[]string] // days without an open minute by the policy in force
-	recent       *console.Series          // of the console
+	silences     atomic.Pointer[[]string] // days without an open minute under the current policy
+	recent       *console.Series          // for the console
 	policies     console.Policies
 
 	done     stack
@@ -148,14 +147,14 @@ func (s *Service) Stop() error {
 // These time limits of the steps are generous. They only ensure that no start and no stop hangs forever without an
 // error.
 const (
-	loadTimeout     = 10 * time.Minute // 135 MB over a slow line
-	openTimeout     = 10 * time.Minute // a recovery after a crash
+	loadTimeout     = 10 * time.Minute // for 135 MB over a slow connection
+	openTimeout     = 10 * time.Minute // for a recovery after a crash
 	announceTimeout = 5 * time.Second
 	buildTimeout    = 10 * time.Second
 	listenTimeout   = 10 * time.Second
-	endTimeout      = 10 * time.Second // of what runs in the background
-	auditTimeout    = 10 * time.Second // what could not be uploaded by then is after the next start
-	traceTimeout    = 5 * time.Second  // spans that a collector has not taken by then are lost
+	endTimeout      = 10 * time.Second // for background work
+	auditTimeout    = 10 * time.Second // records not uploaded by then are uploaded after the next start
+	traceTimeout    = 5 * time.Second  // spans that the collector has not accepted by then are lost
 	closeTimeout    = time.Minute
 )
 

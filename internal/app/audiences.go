@@ -11,7 +11,7 @@ import (
 // audiences keeps the named expressions of each configuration together with its policy, because a reload changes
 // both. A call that uses an older policy thus gets the matching expressions. The zero value has no expressions.
 type audiences struct {
-	latest atomic.Pointer[[2]*config.Config] // the newest one, and the one before; nil: there was none
+	latest atomic.Pointer[[2]*config.Config] // the newest configuration and the previous one; nil: there is none
 }
 
 // take records a configuration whose policy is applied next. Only one goroutine at a time may call take.

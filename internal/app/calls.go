@@ -12,14 +12,14 @@ type calls struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // closed when none runs any more and none may begin
+	idle   chan struct{} // closed when no call runs and no call may start
 }
 
 // counted returns a handler that counts the calls of h. After end, the handler refuses calls.
 func (c *calls) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.enter() {
-			panic(http.ErrAbortHandler) // its connection is closed, or about to be
+			panic(http.ErrAbortHandler) // the connection is closed, or will be soon
 		}
 		defer c.leave()
 		h.ServeHTTP(w, r)

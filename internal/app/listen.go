@@ -140,7 +140,7 @@ func (s *Service) drain(ctx context.Context) error {
 	}
 	late := named("requests were still in progress after "+timeout.String(), errors.Join(errs...))
 	for _, e := range s.endpoints {
-		_ = e.server.Close() // Shutdown has told what is wrong
+		_ = e.server.Close() // Shutdown has returned the error
 		e.serving.Wait()
 	}
 	return errors.Join(late, named("a call is still waiting for the store", s.calls.end(ctx)))

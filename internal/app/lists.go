@@ -67,7 +67,7 @@ func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	}
 	m, err := segments.ReadLiveManifest(ctx, objects.NewDirectory(cfg.Segments.Source))
 	if err != nil {
-		return nil // doctor tells why
+		return nil // the doctor command reports the reason
 	}
 	return config.LooseLists(cfg.Policy, m)
 }

@@ -77,7 +77,7 @@ func (s *Service) tell(states ...string) {
 // reload applies a whole configuration, or refuses it and keeps the previous one.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := lacks(cfg.Policy, s.capper.Policy(), s.segments.Current()); err != nil {
-		return err // before others are told of it, as it is tried again and again
+		return err // checked before the announcement, because reload is tried repeatedly
 	}
 	if err := s.lostZones(cfg.Policy, s.capper.Policy()); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Service) reload(cfg *config.Config) error {
 		return err
 	}
 	if err := s.take(cfg); err != nil {
-		_ = s.announce(context.Background(), s.capper.Policy()) // as before; that was accepted once
+		_ = s.announce(context.Background(), s.capper.Policy()) // this announces the previous policy again, which was accepted before
 		return err
 	}
 	return nil
@@ -96,7 +96,7 @@ func (s *Service) reload(cfg *config.Config) error {
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := lacks(cfg.Policy, inForce, s.segments.Current()); err != nil {
-		return err // a generation came into use since
+		return err // a new generation came into use meanwhile
 	}
 	if err := s.lostZones(cfg.Policy, inForce); err != nil {
 		return err

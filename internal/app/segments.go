@@ -45,12 +45,12 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 		before = current.Generation()
 	}
 	result := "accepted"
-	if len(s.needs().Missing(generation{Snapshot: next})) > 0 { // there was no other
+	if len(s.needs().Missing(generation{Snapshot: next})) > 0 { // there was no previous generation
 		result = "incomplete"
 	}
 	server.AuditFile(s.logger, "refresh", result, "generation", next.Generation(), "before", before)
 	if s.needs().UsesZones() {
-		next.Zoneless() // before a question waits for it
+		next.Zoneless() // computed now, so that no call waits for it
 	}
 	s.warnUnmatched(next)
 	s.reportMissing(current, next)

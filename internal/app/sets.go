@@ -98,7 +98,7 @@ func (s *Service) missingSets() prometheus.Collector {
 
 // reportMissing logs that the service stops or resumes sends because of missing sets.
 func (s *Service) reportMissing(before, next *segments.Snapshot) {
-	if s.capper == nil { // it is done again when there is one
+	if s.capper == nil { // this runs again after the capper exists
 		return
 	}
 	policy := s.capper.Policy()

@@ -14,7 +14,7 @@ type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
 	from  time.Duration
-	until time.Time // when the stores forget what only the earlier limits need
+	until time.Time // when the stores drop the sends that only the earlier limits need
 }
 
 // note compares the previous policy with the new one at a reload.

@@ -11,7 +11,7 @@ import (
 
 // action is a task with a time limit.
 type action struct {
-	name   string // what is done, as log and errors say it
+	name   string // the name in logs and errors
 	within time.Duration
 	run    func(ctx context.Context) error
 }
@@ -19,8 +19,7 @@ type action struct {
 // step is a part of the service with the actions that start and undo it.
 type step struct {
 	up, down action
-	// unused: it must not be undone while anything that was started later still
-	// runs and may use it.
+	// unused: the step must not be undone while a later step still runs and may use it.
 	unused bool
 }
 
@@ -74,7 +73,7 @@ func (s *stack) start(ctx context.Context, next step) error {
 // that must not be in use.
 func (s *stack) stop() error {
 	var errs []error
-	running := "" // the first action that goes on
+	running := "" // the first action that still runs
 	for _, next := range slices.Backward(s.steps) {
 		if next.down.run == nil {
 			continue

@@ -16,7 +16,7 @@ func (r *reader) audiences(v yamltree.Value) {
 	v.Pairs(func(key string, _, val yamltree.Value) {
 		text, before := "", len(v.Faults())
 		yamltree.Text(&text)(val)
-		if len(v.Faults()) == before { // the others are looked at all the same
+		if len(v.Faults()) == before { // the other expressions are checked despite the fault
 			texts[key], at[key] = text, val
 		}
 	})

@@ -68,7 +68,7 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 // reloaded lists the keys of server, store and log that a reload can change.
 var reloaded = []string{
 	"server.api_keys", "server.rate_limits", "server.without_keys", "log.level",
-	"store.embedded.create", "store.redis.create", // for the next start
+	"store.embedded.create", "store.redis.create", // these apply at the next start
 }
 
 // fixed returns the server settings that a reload cannot change.
@@ -97,7 +97,7 @@ func changes(section string, was, is map[string]string) (faults []yamltree.Fault
 				given(was[path]), given(is[path]))})
 		}
 	}
-	if len(faults) == 0 { // a default that depends on another key
+	if len(faults) == 0 { // a default depends on another key
 		faults = append(faults, yamltree.Fault{Path: section, Rule: "requires a restart; the configuration in force " +
 			"stays"})
 	}

@@ -17,7 +17,7 @@ import (
 // Config is a complete configuration. It contains every default, except those that belong to another package. Paths
 // of files and directories are absolute; a relative path in the file starts at the file's directory.
 type Config struct {
-	Version  string // of all that instances of one fleet have to agree on, see own
+	Version  string // version of all settings on which the instances of a fleet must agree; see own
 	Server   Server
 	Segments Segments
 	Store    Store
@@ -25,46 +25,47 @@ type Config struct {
 	// Console is console: false serves no console at /console; default true.
 	Console bool
 	Audit   Audit
-	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; its type
-	// says what each means. Not given, nothing is traced.
+	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; see its type. Without this
+	// key, nothing is traced.
 	Tracing trace.Config
-	// Policy is channels, require_channel, limits, suppress, holdout, quiet and timezone; its Version is that
-	// of the file. Its type says what each means.
+	// Policy is channels, require_channel, limits, suppress, holdout, quiet and timezone; see its type. Its Version
+	// is that of the file.
 	Policy *capping.Policy
-	// PolicyText is YAML that ParsePolicy reads as Policy: the version, and the keys of Policy as the file has them,
-	// without comments, anchors and aliases. Files of one version have one text. It is stored in the audit.
+	// PolicyText is YAML that ParsePolicy reads as Policy: the version and the keys of Policy, without comments,
+	// anchors and aliases. Files with the same version have the same text. The audit stores this text.
 	PolicyText []byte
-	// Acknowledged is no_longer_suppressed and less_suppressed, lists of sets. Its type says what each means.
+	// Acknowledged is no_longer_suppressed and less_suppressed, which are lists of sets; see its type.
 	Acknowledged Acknowledged
-	// Audiences is audiences: expressions by name, which others may use.
+	// Audiences is audiences: named expressions, which other expressions may use.
 	Audiences *audience.Named
-	// Pacers is pacers, by name: limits, a list of max and window, or rate, such as 250/s, or
-	// both, and max_wait and per (only message). Their type says what each means. Not nil.
+	// Pacers is pacers, by name. A pacer has limits (a list of max and window), a rate such as 250/s, or both, and
+	// max_wait and per (only message); see its type. Not nil.
 	Pacers *pacing.Policy
-	// Warnings are what is allowed but hardly meant, such as no default limits.
+	// Warnings describes valid but probably unintended settings, such as the absence of default limits.
 	Warnings []string
 }
 
 // Server holds the settings of the API server.
 type Server struct {
-	Listen string // listen: host:port; default 127.0.0.1:8080; beyond loopback it demands api_keys
+	Listen string // listen: host:port; default 127.0.0.1:8080; an address beyond loopback requires api_keys
 	// admin_listen: host:port of metrics, profiles and erasure; default "": metrics and erasure on listen, no profiles
 	AdminListen string
 	TLS         TLS // tls: of both listeners; read again when the files change
-	// stop_delay: how long /readyz says not ready after SIGTERM before connections are refused; default 1s, up to 5m
+	// stop_delay: time between SIGTERM, when /readyz reports not ready, and the refusal of connections; default 1s,
+	// up to 5m
 	StopDelay   time.Duration
-	StopTimeout time.Duration // stop_timeout: for requests in flight at SIGTERM; default 20s, up to 10m
-	// host_names: by which a listener on loopback may be called, beside localhost and loopback addresses
+	StopTimeout time.Duration // stop_timeout: time limit for running requests after SIGTERM; default 20s, up to 10m
+	// host_names: accepted host names of a loopback listener, besides localhost and loopback addresses
 	HostNames []string
-	// without_keys: true: a reload may take the last of api_keys away, so that everybody on this machine may call
+	// without_keys: true: a reload may remove the last of api_keys, so that everybody on this machine may call
 	WithoutKeys bool
-	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and
-	// call_timeout (10ms to 5m), and of bounds: body_bytes (at least max_body), answer_bytes,
-	// gzip_ratio, min_rate and connections. Their type says what each means, and its default.
+	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and call_timeout (10ms to 5m), and
+	// the keys of bounds: body_bytes (at least max_body), answer_bytes, gzip_ratio, min_rate and connections. The
+	// type describes each key and its default.
 	Bounds gate.Bounds
-	// Access is api_keys, a list of client, namespace, id, sha256 and scopes
-	// (of gate.Scopes), and rate_limits: default, and clients by name, each of users_per_second and burst
-	// (default users_per_second). Their types say what each means.
+	// Access is api_keys, a list of client, namespace, id, sha256 and scopes (of gate.Scopes), and rate_limits:
+	// default, and clients by name, each with users_per_second and burst (default users_per_second). The types
+	// describe each key.
 	Access gate.Rules
 }
 
@@ -76,8 +77,8 @@ type Segments struct {
 	Source string           // source: a directory or s3://bucket/prefix
 	S3     objects.S3Config // s3: endpoint, region, path_style. Credentials come from the SDK's usual chain
 	// Refresher is refresh (Interval, at least 100ms; default segments.DefaultInterval), cache_dir (default
-	// var/cache) and keep (Keep, for audiences that are taken from an earlier generation; default
-	// segments.DefaultKeep, 1s to 24h).
+	// var/cache) and keep (Keep: how long earlier generations are kept for audiences; default segments.DefaultKeep,
+	// 1s to 24h).
 	Refresher segments.RefresherConfig
 }
 
@@ -90,20 +91,20 @@ const (
 // Store holds the settings of the store for users' logs.
 type Store struct {
 	Kind string // kind: embedded (default) or redis
-	// embedded: path (default var/log.db), create (default true; false, for production, refuses to begin anew),
-	// cache_size (default pebblestore.DefaultCacheBytes)
+	// embedded: path (default var/log.db), create (default true; false, for production, refuses to create an empty
+	// store), cache_size (default pebblestore.DefaultCacheBytes)
 	Embedded pebblestore.Config
 	Redis    RedisStore // redis
 }
 
 // RedisStore holds the settings of a Redis Cluster, of a single Redis, or of a Redis with Sentinels.
 type RedisStore struct {
-	// Options are addrs, sentinel_master, username, replica_acks (default healthy), clock_skew
-	// (default redisstore.DefaultClockSkew; 0: no guard, windows to the millisecond),
-	// allow_no_append_only (default false) and create (default true; false refuses to begin anew).
-	// Their type says what each means. The password is $CAPPER_REDIS_PASSWORD, or in password_file.
+	// Options are addrs, sentinel_master, username, replica_acks (default healthy), clock_skew (default
+	// redisstore.DefaultClockSkew; 0: no guard, windows exact to the millisecond), allow_no_append_only (default
+	// false) and create (default true; false refuses to create an empty store); see the type. The password is
+	// $CAPPER_REDIS_PASSWORD, or in password_file.
 	Options      redisstore.Config
-	PasswordFile string   // password_file: read at every new connection, for passwords that change; default none
+	PasswordFile string   // password_file: read for each new connection, because passwords change; default none
 	TLS          RedisTLS // tls
 }
 
@@ -112,17 +113,17 @@ type RedisTLS struct {
 	Enabled    bool   // enabled; default false
 	CAFile     string // ca_file: PEM; default the system's authorities
 	ServerName string // server_name: default the host of the address
-	CertFile   string // cert_file: PEM of the certificate to show, read at every connection; default none
-	KeyFile    string // key_file: PEM of its key; both or neither
+	CertFile   string // cert_file: PEM file of the client certificate, read for each connection; default none
+	KeyFile    string // key_file: PEM file of the certificate's key; both or neither
 }
 
 // Audit holds the settings of the audit, which records decisions.
 type Audit struct {
 	To   string        // to: a directory or s3://bucket/prefix; default "": nothing is recorded
-	Roll time.Duration // roll: how long a file is written before the next one begins; default 10m, 1s to 24h
-	// spool: of s3:// only, the directory where records lie until they are uploaded; default var/audit
+	Roll time.Duration // roll: time after which a new file begins; default 10m, 1s to 24h
+	// spool: only for s3://, the directory of records that wait for the upload; default var/audit
 	Spool string
-	// max_waiting: the most bytes of files that wait for their place before records are lost; default 10GiB, 1MiB to
+	// max_waiting: maximum bytes of files that wait for the upload before records are lost; default 10GiB, 1MiB to
 	// 1TiB
 	MaxWaiting int64
 }

@@ -96,15 +96,15 @@ type reader struct {
 	*Config
 	places  []place          // paths of the file
 	clients []yamltree.Value // keys of rate_limits.clients, checked when api_keys are known
-	names   []yamltree.Value // of limits, checked when it is known what denies beside them
-	// userZones: something goes by the time zones of users.
+	names   []yamltree.Value // names of limits, checked after all other reasons to deny are known
+	// userZones: at least one rule uses the time zones of users.
 	userZones bool
 }
 
 func (r *reader) read(root yamltree.Value) {
 	r.Server.Bounds = r.Server.Bounds.WithDefaults()
 	var rest []func()
-	later := func(read yamltree.Field) yamltree.Field { // when the channels are known
+	later := func(read yamltree.Field) yamltree.Field { // after the channels are known
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	}
 	var dropped, narrowed yamltree.Value

@@ -41,7 +41,7 @@ func (r *reader) quietHours(v yamltree.Value) {
 }
 
 func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
-	clocks := 0 // that were understood
+	clocks := 0 // number of valid clocks
 	understood := func(to *quiet.Minute) yamltree.Field {
 		return func(v yamltree.Value) {
 			if clock(v, to) {
@@ -122,7 +122,7 @@ func quietSets(v yamltree.Value) []string {
 
 const (
 	minutesOfDay = 24 * 60
-	littleOpen   = 60 // minutes: quiet hours that leave less of a day open are hardly meant
+	littleOpen   = 60 // minutes: quiet hours that leave a shorter time open are probably unintended
 )
 
 // quietAllDay rejects quiet hours that together cover the whole day, because they would never end. It compares quiet

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	silenceDays  = 366 // that are looked at: every change of summer time is among them
-	maxSilences  = 500 // combinations of quiet hours that are looked at
+	silenceDays  = 366 // number of checked days, which include every change to and from summer time
+	maxSilences  = 500 // number of checked combinations of quiet hours
 	silenceFirst = "quiet: "
 )
 
@@ -27,7 +27,7 @@ func Silences(p *capping.Policy, from time.Time) (list []string) {
 		return nil
 	}
 	s := &silences{policy: p, from: from, until: from.Add(silenceDays * 24 * time.Hour), found: map[uint32]silence{}}
-	said := map[string][]string{} // channels by what is silent on them
+	said := map[string][]string{} // channels by the text about them
 	var order []string
 	channels := append([]capping.Channel{0}, slices.Sorted(maps.Values(p.Channels))...)
 	for _, channel := range channels {
@@ -63,8 +63,8 @@ func onChannel(p *capping.Policy, channel capping.Channel) string {
 type silences struct {
 	policy      *capping.Policy
 	from, until time.Time
-	classes     [][]string         // zones whose clocks show the same all the year; nil: not known yet
-	found       map[uint32]silence // by the hours that hold together, a bit each
+	classes     [][]string         // zones whose clocks are identical for the whole year; nil: not computed yet
+	found       map[uint32]silence // silence by combination of hours, a bit each
 	looked      int
 }
 
@@ -147,7 +147,7 @@ func (s *silences) of(mask uint32) silence {
 	}
 	for _, class := range s.zones() {
 		place, err := zones.Load(class[0])
-		if err == nil { // a test loads all of them
+		if err == nil { // a test loads all zones
 			s.look(mask, place, class, silent)
 		}
 	}

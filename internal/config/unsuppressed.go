@@ -12,8 +12,8 @@ import (
 
 // Acknowledged lists the suppressions that the file declares as removed, so that a reload may remove them.
 type Acknowledged struct {
-	Dropped  []string // no_longer_suppressed: sets that suppress names no more
-	Narrowed []string // less_suppressed: sets that suppress still names, for fewer sends
+	Dropped  []string // no_longer_suppressed: sets that suppress no longer names
+	Narrowed []string // less_suppressed: sets that suppress names for fewer sends than before
 }
 
 // suppresses reports whether suppress names the set.
@@ -60,8 +60,8 @@ func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (name
 // Lost is a suppression of a set in one policy that another policy lacks.
 type Lost struct {
 	Set   string
-	Whole bool   // the other does not name it
-	Sends string // which sends get through, as people say it
+	Whole bool   // the other policy does not name the set
+	Sends string // the sends that are no longer suppressed, in words
 }
 
 // LostSuppression lists the suppressions in policy was that policy is lacks, in the order of was. Channels that are

@@ -126,7 +126,7 @@ func (r *reader) locateOne(begin string, p place) {
 	given := *p.to
 	*p.to = filepath.Join(begin, given)
 	if p.to == &r.Audit.To || p.to == &r.Audit.Spool {
-		return // these never began elsewhere
+		return // these paths never started elsewhere
 	}
 	before, err := filepath.Abs(given)
 	if err != nil || before == *p.to || something(*p.to) || !something(before) {

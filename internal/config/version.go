@@ -30,7 +30,7 @@ func versionOf(root yamltree.Value) string {
 			return "", true
 		}
 		if to, isText := v.Word(); isText && v.Path() == "audit.to" && !objects.IsURL(to) {
-			return "a directory", true // that an instance records is no matter of its own
+			return "a directory", true // whether an instance records decisions must be the same in the whole fleet
 		}
 		return "", false
 	})

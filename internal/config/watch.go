@@ -20,26 +20,26 @@ type Watcher struct {
 	clock func() time.Time
 	parse func(file string, data []byte) (*Config, map[string]string, error)
 
-	// Of Run's goroutine alone: reading, parsing and applying hold no lock, so
-	// that a file that takes long holds up nobody who asks for the status.
-	seen    []byte            // the bytes last judged, good or bad; nil: that it could not be read was
-	missed  bool              // the file could not be read at the last look
-	given   map[string]string // what the file in use gives, by path
-	waiting func() error      // puts what seen says in force, when that was refused for now; nil: it was not
+	// Only the goroutine of Run uses these fields. Reading, parsing and applying hold no lock, so that a slow file
+	// delays nobody who asks for the status.
+	seen    []byte            // the bytes of the last check, valid or not; nil: the last report was that the file cannot be read
+	missed  bool              // the file could not be read at the last check
+	given   map[string]string // values of the current file, by path
+	waiting func() error      // applies the content of seen after a temporary refusal; nil: there is none
 
-	mu     sync.Mutex // over what follows
+	mu     sync.Mutex // guards the fields below
 	inUse  *Config
 	status Status
 }
 
 // Status describes the result of the last reload.
 type Status struct {
-	Version  string    // of the configuration in force
-	LoadedAt time.Time // when it was put in force
-	Error    string    // why the file as it is now was refused; "" when it is in force
+	Version  string    // version of the current configuration
+	LoadedAt time.Time // when the configuration was applied
+	Error    string    // why the present file was refused; "" when it is in use
 	ErrorAt  time.Time
-	Reloads  int // accepted since start
-	Refused  int // refused since start
+	Reloads  int // accepted reloads since the start
+	Refused  int // refused reloads since the start
 }
 
 // NewWatcher loads the file and returns a Watcher for it.
@@ -166,7 +166,7 @@ func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config)
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {
 		return err
 	}
-	if err := apply(next); err != nil { // also with the same version: the level of the log may have changed
+	if err := apply(next); err != nil { // also with the same version, because the log level may have changed
 		return err
 	}
 	w.given = given

@@ -76,9 +76,9 @@ func at(t *token.Token, rule string) error {
 // depth tracks the nesting depth of tokens: by column outside brackets, by brackets inside them, and by prefixes in a
 // row without a value, such as - - - and !a !b.
 type depth struct {
-	columns []int // of the keys and dashes that the token lies in, ascending
-	flow    int   // brackets that are open
-	row     int   // tags and anchors, in brackets also keys and dashes, since the last value
+	columns []int // columns of the enclosing keys and dashes, ascending
+	flow    int   // number of open brackets
+	row     int   // tags and anchors since the last value; within brackets also keys and dashes
 	before  *token.Token
 }
 
@@ -136,7 +136,7 @@ func checkAliases(root ast.Node) error {
 }
 
 type speller struct {
-	anchors map[string]int // the size of what an anchor stands for; -1 while it is being measured
+	anchors map[string]int // expanded size of each anchor; -1 while it is being computed
 	failed  *Fault
 }
 
@@ -184,7 +184,7 @@ func (s *speller) alias(n *ast.AliasNode) int {
 	size, known := s.anchors[n.Value.GetToken().Value]
 	switch {
 	case !known:
-		return 1 // whoever reads the tree says so
+		return 1 // the reader of the tree reports the fault
 	case size < 0:
 		s.fail(n, fmt.Sprintf("alias *%s refers to itself", clip(n.Value.GetToken().Value)))
 		return 1

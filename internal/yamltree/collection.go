@@ -53,7 +53,7 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	v.pairs(func(key string, at, val Value) {
 		read, ok := fields[key]
 		switch {
-		case given[key]: // by the mapping that this one is merged into
+		case given[key]: // set by the mapping into which this one is merged
 		case !ok:
 			at.Fault("is not a known key%s", suggestion(key, slices.Sorted(maps.Keys(fields))))
 		default:

@@ -10,9 +10,9 @@ import (
 
 // Fault is one error in a document.
 type Fault struct {
-	Line, Column int    // 1-based; 0: the text as a whole
+	Line, Column int    // starting at 1; 0: the text as a whole
 	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
-	Rule         string // what must hold, and what was found instead
+	Rule         string // the rule and the value found instead
 	Empty        bool   // there is no document
 }
 

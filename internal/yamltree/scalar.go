@@ -85,7 +85,7 @@ var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 func (v Value) Int() (int64, bool) {
 	text := v.node.GetToken().Value
 	switch v.node.(type) {
-	case *ast.IntegerNode, *ast.FloatNode: // the parser takes long numbers for fractions
+	case *ast.IntegerNode, *ast.FloatNode: // the parser reads long numbers as fractions
 		if plainDigits.MatchString(text) {
 			i, _ := strconv.ParseInt(text, 10, 64)
 			return i, true

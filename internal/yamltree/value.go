@@ -43,7 +43,7 @@ func (v Value) Faults() []Fault { return v.doc.faults }
 // Path returns the path of the value, such as limits.segments.vip[2].window.
 func (v Value) Path() string { return v.path }
 
-// Absent returns the value of a key that the document lacks.
+// Absent returns an absent value at the given path, for a key that the document lacks.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
 // Fault records the rule that the value breaks and the text found instead.
