@@ -207,7 +207,7 @@ func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
 	case p.cfg.MaxWait == 0 || answer.LimitedBy == nil:
 		p.demand.pause = now.Add(p.until(wait - p.longest()))
 		return
-	case time.Duration(request.MaxWait) < p.cfg.MaxWait: // nobody waited for the call; a caller now needs an early answer
+	case time.Duration(request.MaxWait) < p.cfg.MaxWait: // nobody waited; a caller now needs an early answer
 		p.demand.pause = now.Add(p.until(0))
 		return
 	}

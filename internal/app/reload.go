@@ -77,7 +77,7 @@ func (s *Service) tell(states ...string) {
 // reload applies a whole configuration, or refuses it and keeps the previous one.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := lacks(cfg.Policy, s.capper.Policy(), s.segments.Current()); err != nil {
-		return err // checked before the announcement, because reload is tried repeatedly
+		return err // checked before the announcement, as reload is repeated
 	}
 	if err := s.lostZones(cfg.Policy, s.capper.Policy()); err != nil {
 		return err

@@ -22,7 +22,7 @@ type Watcher struct {
 
 	// Only the goroutine of Run uses these fields. Reading, parsing and applying hold no lock, so that a slow file
 	// delays nobody who asks for the status.
-	seen    []byte            // the bytes of the last check, valid or not; nil: the last report was that the file cannot be read
+	seen    []byte            // bytes of the last check; nil: the last report was that the file is unreadable
 	missed  bool              // the file could not be read at the last check
 	given   map[string]string // values of the current file, by path
 	waiting func() error      // applies the content of seen after a temporary refusal; nil: there is none

@@ -150,7 +150,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	require.ErrorContains(t, err, "Config.API")
 }
 
-// TestItIsSmall counts what is embedded: everything that is not Go.
+// TestItIsSmall checks the size of the embedded files: all files that are not Go code.
 func TestItIsSmall(t *testing.T) {
 	t.Parallel()
 	total := int64(0)

@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// What a curve says in words is what its points are.
+// TestWhatIsSaidOfACurve checks that the text about a curve matches its points.
 func TestWhatIsSaidOfACurve(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 22, 16, 0, 0, 0, time.UTC)

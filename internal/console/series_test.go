@@ -48,8 +48,8 @@ func TestATotalThatBeganAnewCountsFromThere(t *testing.T) {
 	require.Equal(t, 53.0, s.Day(1).Sum(shadow))
 }
 
-// TestWindowsAgreeWithAListOfAllCounts compares the rings with a naive list, over days,
-// with pauses of any length and a clock that is set back.
+// TestWindowsAgreeWithAListOfAllCounts compares the ring buffers with a simple list over several days, with random
+// pauses and a clock that is set back.
 func TestWindowsAgreeWithAListOfAllCounts(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

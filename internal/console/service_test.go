@@ -27,7 +27,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// The keys of the tests.
+// The tests use these keys.
 const (
 	reader   = "reader.secret-of-the-reader"
 	admin    = "admin.secret-of-the-admin"
@@ -46,7 +46,7 @@ func keys() gate.Rules {
 	}}
 }
 
-// oneSegment is a generation in which everybody is new.
+// oneSegment is a generation in which every user is new.
 type oneSegment struct{ segmentstest.WithoutSets }
 
 func (oneSegment) Generation() string { return "20261120T080000.000Z-00000001" }
@@ -57,7 +57,7 @@ func (oneSegment) Lookup(users []capping.UserID, codes []uint8) {
 	}
 }
 
-// service is a server on the embedded store, with its console.
+// service is a server with its console and an embedded store.
 type service struct {
 	t      *testing.T
 	clock  *testkit.Clock
@@ -71,7 +71,7 @@ type service struct {
 
 var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 0, time.UTC)
 
-// newService serves with the keys; none: open.
+// newService serves with the given keys, or openly without any.
 func newService(t *testing.T, rules gate.Rules) *service {
 	t.Helper()
 	s := &service{t: t, clock: testkit.NewClockAt(startOfTest), recent: console.NewSeries(startOfTest), log: &lines{},
@@ -104,7 +104,7 @@ func newService(t *testing.T, rules gate.Rules) *service {
 	return s
 }
 
-// lines keeps what is logged.
+// lines collects log lines.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -129,7 +129,7 @@ type reply struct {
 	body   string
 }
 
-// do makes a request as a browser does that follows nothing.
+// do makes a request like a browser that follows no redirects.
 func (s *service) do(method, path string, form url.Values) reply {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(form.Encode()))
@@ -166,7 +166,7 @@ func (s *service) get(path string) reply {
 
 var tokenField = regexp.MustCompile(`name="token" value="([^"]*)"`)
 
-// token is that of the first form of a page.
+// token returns the token in the first form of a page.
 func (r reply) token(t *testing.T) string {
 	t.Helper()
 	found := tokenField.FindStringSubmatch(r.body)
@@ -174,7 +174,7 @@ func (r reply) token(t *testing.T) string {
 	return found[1]
 }
 
-// signIn shows the key at the form that asks to go on to next.
+// signIn submits the key in the sign-in form that leads to next.
 func (s *service) signIn(key, next string) reply {
 	s.t.Helper()
 	form := s.get("/console/sign-in")
@@ -182,7 +182,8 @@ func (s *service) signIn(key, next string) reply {
 		"next": {next}})
 }
 
-// A page that the service could not answer says when to ask again, too: do requires it of all.
+// TestAPageThatCannotBeAnsweredSaysWhenToAskAgain checks that an unavailable page has a Retry-After header. The
+// method do requires it for all pages.
 func TestAPageThatCannotBeAnsweredSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	s := newService(t, gate.Rules{})

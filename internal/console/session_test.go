@@ -13,8 +13,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// addresses are those of pages that need no more than the key, silent those of them that
-// take no form.
+// The list addresses holds the pages that need only the key, and silent those of them without a form.
 var (
 	silent    = []string{"/console/", "/console/limits", "/console/pacers", "/console/segments"}
 	addresses = append([]string{"/console/users", "/console/try"}, silent...)

@@ -74,8 +74,8 @@ func TestEachTroubleHasASentenceAndSomethingToDo(t *testing.T) {
 	}
 }
 
-// That of a first start: nothing is wrong, and everything else that a start notes is
-// still something to look at.
+// TestACreatedStoreIsANote checks that the creation of a store at the first start is only a note, while other notes
+// of a start need attention.
 func TestACreatedStoreIsANote(t *testing.T) {
 	t.Parallel()
 	status := fine()

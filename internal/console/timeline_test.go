@@ -12,8 +12,8 @@ import (
 	"capper/internal/zones"
 )
 
-// The console does not import the domain, and computes the start of a window again. The two must agree for every
-// calendar.
+// TestWindowStartsWhereTheDomainsDoes compares the console's start of a window with the domain's for every calendar,
+// because the console does not import the domain.
 func TestWindowStartsWhereTheDomainsDoes(t *testing.T) {
 	t.Parallel()
 	first := time.Date(2026, 1, 1, 9, 30, 0, 0, time.UTC)

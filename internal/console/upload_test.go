@@ -13,7 +13,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// hold begins to send a large form and stops in the middle.
+// hold starts to send a large form and stops in the middle.
 func (s *service) hold() net.Conn {
 	s.t.Helper()
 	to, err := url.Parse(s.url)
@@ -31,8 +31,8 @@ func (s *service) hold() net.Conn {
 	return conn
 }
 
-// Large forms are in memory a few at a time, however many are sent; who stops in the middle
-// holds up nobody but them, and no longer than a time.
+// TestLargeFormsAreReadAFewAtATime checks that only a few large forms are in memory at a time. A sender who stops in
+// the middle delays others only for a limited time.
 func TestLargeFormsAreReadAFewAtATime(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())

@@ -20,7 +20,7 @@ import (
 	"capper/internal/console/browsertest"
 )
 
-// visitor asks for pages as a browser without script does.
+// visitor requests pages like a browser without scripts.
 type visitor struct {
 	t    testing.TB
 	at   string
@@ -48,7 +48,7 @@ func (v *visitor) do(method, path, kind string, body io.Reader) (int, string) {
 	return response.StatusCode, string(page)
 }
 
-// get is a page that must have the status, as a browser reads its text.
+// get returns the text of a page, which must have the given status.
 func (v *visitor) get(status int, path string) string {
 	v.t.Helper()
 	got, page := v.do(http.MethodGet, path, "", nil)
@@ -58,7 +58,7 @@ func (v *visitor) get(status int, path string) string {
 
 var token = regexp.MustCompile(`name="token" value="([^"]*)"`)
 
-// post sends a form of a page to an address.
+// post sends the form of a page to an address.
 func (v *visitor) post(from, to string, form url.Values) (int, string) {
 	v.t.Helper()
 	found := token.FindStringSubmatch(v.get(http.StatusOK, from))

@@ -22,7 +22,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// key is the configured form of the key text.
+// key returns the configured form of the key text.
 func key(text, client string, scopes ...gate.Scope) gate.Key {
 	sum := sha256.Sum256([]byte(text))
 	id, _, _ := strings.Cut(text, ".")
@@ -91,7 +91,8 @@ func TestEveryCallNeedsItsScope(t *testing.T) {
 	}
 }
 
-// A call that denies nobody needs a right of its own, whatever form its users have; without it nothing is recorded.
+// TestEnforceFalseNeedsTheScopeExempt checks that a call with enforce false needs the scope exempt for every form of
+// users. Without the scope nothing is recorded.
 func TestEnforceFalseNeedsTheScopeExempt(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *server.Config) {
@@ -238,7 +239,7 @@ func TestRateLimitIsPerClient(t *testing.T) {
 	require.Contains(t, large.failure(t).Error.Message, "split the batch into at most 1000 users")
 }
 
-// Of many calls at once exactly the burst passes.
+// TestRateLimitUnderConcurrency checks that concurrent calls together get exactly the burst.
 func TestRateLimitUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withRate(10, 50))
@@ -258,7 +259,7 @@ func TestRateLimitUnderConcurrency(t *testing.T) {
 	require.Equal(t, map[int]int{http.StatusOK: 16, http.StatusTooManyRequests: 24}, statuses)
 }
 
-// brokenLimiter is what a limiter on a Redis that is away looks like.
+// brokenLimiter behaves like a limiter on an unreachable Redis.
 type brokenLimiter struct {
 	asked atomic.Int64
 	well  atomic.Bool
@@ -298,7 +299,7 @@ func TestABrokenLimiterIsReplacedForAWhile(t *testing.T) {
 	require.Contains(t, string(s.get("/v1/status").body), `"state":"ok"`)
 }
 
-// heldStore is a store whose filter calls wait until they are let go.
+// heldStore is a store whose filter calls wait until the test releases them.
 type heldStore struct {
 	capping.Store
 	entered chan int
@@ -340,7 +341,7 @@ func TestUsersInFlightAreBounded(t *testing.T) {
 	require.Contains(t, string(s.get("/v1/status").body), `"in_flight_users":0`)
 }
 
-// A body counts while it is read and decoded, and no longer.
+// TestBytesInFlightAreBounded checks that a body counts only while it is read and decoded.
 func TestBytesInFlightAreBounded(t *testing.T) {
 	t.Parallel()
 	s, held := newHeldService(t, gate.Bounds{InFlightBytes: 24 << 10, BodyBytes: 64 << 10})
@@ -363,8 +364,8 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 		s.post("/v1/filter", fields{"message_id": "m", "user_ids": span(1000, 1150)}).status)
 }
 
-// What the store does not decide in time is unavailable, with status 200: the
-// caller's rule is the same for one user and for all.
+// TestUndecidedUsersAreUnavailable checks that users whom the store does not decide in time are unavailable, with
+// status 200. The caller's rule is then the same for one user and for all.
 func TestUndecidedUsersAreUnavailable(t *testing.T) {
 	t.Parallel()
 	s, held := newHeldService(t, gate.Bounds{CallTimeout: time.Second})
@@ -384,7 +385,7 @@ func TestUndecidedUsersAreUnavailable(t *testing.T) {
 	require.Equal(t, []uint32{7, 9}, bitmapOf(t, bitmaps.ReplayedBitmap))
 }
 
-// A caller that goes away does not stop what has begun.
+// TestACallOutlivesItsCaller checks that a started call is completed when its caller disconnects.
 func TestACallOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	s, held := newHeldService(t, gate.Bounds{})

@@ -42,8 +42,8 @@ func TestFilterTakesAnAudience(t *testing.T) {
 	})
 }
 
-// The pages of an audience, and its parts, are of the generation with which they began,
-// and together are the audience.
+// TestPagesAndPartsKeepTheirGeneration checks that the pages and the parts of an audience keep the generation of the
+// first one, and together are the whole audience.
 func TestPagesAndPartsKeepTheirGeneration(t *testing.T) {
 	t.Parallel()
 	s, g := newSetService(t)

@@ -15,10 +15,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// journal is a log of JSON.
+// journal is a log of JSON lines.
 type journal struct{ testkit.Log }
 
-// lines are those with the message.
+// lines returns the log lines with the given message.
 func (j *journal) lines(t *testing.T, message string) (lines []map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(j.String()) {
@@ -157,8 +157,8 @@ func TestUsersAreCountedByClientAndChannel(t *testing.T) {
 	require.Equal(t, 2*4*4, strings.Count(metrics, "\ncapper_client_users_total{"), "clients × channels × outcomes")
 }
 
-// A client that a change of the configuration removes has no counters any more,
-// and calls that it still has under way bring them back as little.
+// TestCountersOfRemovedClientsGo checks that a removed client has no counters, and that its running calls do not
+// bring the counters back.
 func TestCountersOfRemovedClientsGo(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClockAt(startOfTest)

@@ -12,8 +12,8 @@ import (
 	"capper/internal/server"
 )
 
-// BenchmarkAudit is BenchmarkAboveStore without and with the audit: what of all the work
-// it is, also that beside the calls. Take them in turns: -count 6.
+// BenchmarkAudit measures BenchmarkAboveStore with and without the audit, including the background work. Compare
+// alternating runs: -count 6.
 func BenchmarkAudit(b *testing.B) {
 	for _, batch := range batches {
 		for name, outcome := range map[string]capping.Outcome{"allowed": capping.Allowed, "denied": capping.Denied} {
@@ -40,7 +40,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-// withAudit lets a service record what it decides, if on.
+// withAudit makes a service record its decisions, if on.
 func withAudit(t testing.TB, on bool) func(*server.Config) {
 	return func(cfg *server.Config) {
 		if !on {

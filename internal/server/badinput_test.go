@@ -16,7 +16,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// badBody is a body that must be refused, and what the refusal says.
+// badBody is an invalid body with the text of its refusal.
 type badBody struct {
 	name, body     string
 	field, message string // message: a part of it
@@ -153,8 +153,7 @@ func TestReleaseRefusesBodies(t *testing.T) {
 	}
 }
 
-// rawBitmap is a serialized bitmap of an array container, one of runs and one
-// of bits.
+// rawBitmap returns a serialized bitmap with an array container, a run container and a bitset container.
 func rawBitmap(t *testing.T) []byte {
 	t.Helper()
 	b := roaring.BitmapOf(1, 5, 9)
@@ -208,8 +207,7 @@ func TestFilterRefusesBitmaps(t *testing.T) {
 	requireRefused(t, r, http.StatusBadRequest, "invalid_request", badBody{field: "users_bitmap", message: "empty"})
 }
 
-// TestFilterTakesManyRunsInLinearTime sends the body on which the library's
-// check takes a minute.
+// TestFilterTakesManyRunsInLinearTime sends a body whose check by the library takes a minute.
 func TestFilterTakesManyRunsInLinearTime(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

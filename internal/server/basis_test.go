@@ -21,9 +21,9 @@ import (
 	"capper/internal/server"
 )
 
-// turning is a service whose policy and generation are changed all the time: policy-N allows N
-// sends a day, and the generation N suppresses the users below 10*(N+1). Beside policy-1 the audience
-// reached is nobody but the suppressed, beside policy-0 everybody.
+// turning is a service whose policy and generation change all the time: policy-N allows N sends a day, and generation
+// N suppresses the users below 10*(N+1). With policy-1 the audience reached contains only the suppressed users, with
+// policy-0 everybody.
 type turning struct {
 	*service
 	used        atomic.Pointer[segments.Snapshot]
@@ -86,7 +86,7 @@ func newTurning(t *testing.T) *turning {
 	return g
 }
 
-// requireOf holds a summary of users 0 to 99 to the policy and the generation that are named.
+// requireOf checks a summary of users 0 to 99 against the named policy and generation.
 func (g *turning) requireOf(version, generation string, found *api.Summary) (combination string) {
 	g.t.Helper()
 	for n, policy := range g.policies {
@@ -108,8 +108,8 @@ func (g *turning) requireOf(version, generation string, found *api.Summary) (com
 	return ""
 }
 
-// TestAnAnswerIsOfOnePolicyAndOneGeneration asks for forecasts, previews and decisions while
-// policies and generations change: each answer is that of the versions it names.
+// TestAnAnswerIsOfOnePolicyAndOneGeneration makes forecasts, previews and decisions while policies and generations
+// change. Each answer must match the versions that it names.
 func TestAnAnswerIsOfOnePolicyAndOneGeneration(t *testing.T) {
 	t.Parallel()
 	g := newTurning(t)
@@ -141,7 +141,7 @@ func TestAnAnswerIsOfOnePolicyAndOneGeneration(t *testing.T) {
 	}
 }
 
-// reached is how many users the audience of that name has in the generation beside the policy.
+// reached returns the number of users in the audience of that name, for a generation and a policy.
 func (g *turning) reached(version, generation string) int {
 	switch {
 	case version == g.policies[0].Version:
@@ -152,8 +152,8 @@ func (g *turning) reached(version, generation string) int {
 	return 20
 }
 
-// TestNamesOfAnAnswerAreOfItsPolicy asks for users by a name of the configuration while that is
-// reloaded: an answer finds them by the configuration that it names.
+// TestNamesOfAnAnswerAreOfItsPolicy selects users by a configured name during reloads. Each answer must use the
+// expression of the configuration that it names.
 func TestNamesOfAnAnswerAreOfItsPolicy(t *testing.T) {
 	t.Parallel()
 	g := newTurning(t)
@@ -181,7 +181,7 @@ func TestNamesOfAnAnswerAreOfItsPolicy(t *testing.T) {
 	}
 }
 
-// An older generation that is named is that of the users; the one in use decides.
+// TestAPreviewOfAnOlderGeneration checks that a named older generation gives the users and the current one decides.
 func TestAPreviewOfAnOlderGeneration(t *testing.T) {
 	t.Parallel()
 	s, g := newSetService(t)

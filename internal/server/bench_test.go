@@ -27,8 +27,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// nothing is a store that answers at once: what a call costs over it is what
-// the service costs above the store.
+// nothing is a store that answers at once, so that a benchmark measures only the service above the store.
 type nothing struct {
 	capping.Store
 	outcome capping.Outcome // of every user; Denied: at different times of a day
@@ -45,7 +44,7 @@ func (n nothing) Filter(_ context.Context, batch *capping.Batch, verdicts []capp
 	return nil
 }
 
-// cpu is the processor time that this process has used.
+// cpu returns the processor time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -64,8 +63,7 @@ func (s *service) serveFor(b *testing.B, h http.Handler) (addr string) {
 	return l.Addr().String()
 }
 
-// send has another process send the load, and returns what came of it and the
-// processor time of this one.
+// send makes another process send the load, and returns the result and the processor time of this process.
 func send(b *testing.B, l load) (loaded, time.Duration) {
 	b.Helper()
 	command := exec.CommandContext(b.Context(), os.Args[0])
@@ -94,9 +92,8 @@ func send(b *testing.B, l load) (loaded, time.Duration) {
 	return result, used
 }
 
-// heldBySegments is the memory of a small company's segments. Without it the
-// heap is so small that the collector runs every few milliseconds, and how often
-// is up to chance: 1.5 times as often made a fifth of the processor time.
+// heldBySegments is the memory of a small company's segments. Without this memory, the garbage collector runs every
+// few milliseconds, and the random number of its runs changes the processor time by a fifth.
 const heldBySegments = 128 << 20
 
 func newBenchService(b *testing.B, store capping.Store, change ...func(*server.Config)) *service {
@@ -113,8 +110,8 @@ var batches = []struct {
 	bits  bool
 }{{"json-10k", 10_000, false}, {"bitmap-1M", 1_000_000, true}}
 
-// BenchmarkAboveStore is the service's processor time per user, from the
-// socket to the store and back, over a store that costs nothing.
+// BenchmarkAboveStore measures the service's processor time per user from the socket to the store and back, with a
+// store that costs nothing.
 func BenchmarkAboveStore(b *testing.B) {
 	for _, batch := range batches {
 		for name, outcome := range map[string]capping.Outcome{"allowed": capping.Allowed, "denied": capping.Denied} {
@@ -131,8 +128,8 @@ func BenchmarkAboveStore(b *testing.B) {
 	}
 }
 
-// BenchmarkEmbedded is the same over the embedded store, beside calls of the
-// domain without HTTP. Every send is durable.
+// BenchmarkEmbedded measures the same with the embedded store, and calls of the domain without HTTP. Every send is
+// durable.
 func BenchmarkEmbedded(b *testing.B) {
 	for _, batch := range batches {
 		l := load{Path: "/v1/filter", Users: batch.users, Bitmap: batch.bits, Conns: 1}
@@ -166,8 +163,8 @@ func BenchmarkEmbedded(b *testing.B) {
 	}
 }
 
-// BenchmarkLatency is the time of small calls under concurrent load, beside a
-// bare echo handler that reads and discards the same bodies.
+// BenchmarkLatency measures the time of small calls under concurrent load, in comparison with a bare echo handler
+// that reads and discards the same bodies.
 func BenchmarkLatency(b *testing.B) {
 	for _, users := range []int{1, 1000} {
 		for _, kind := range []string{"echo", "above-store", "embedded"} {
@@ -191,7 +188,7 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// given is a store of pacers that grants what it is asked for at no cost.
+// given is a store of pacers that grants every request at no cost.
 type given struct{ pacing.Store }
 
 func (given) TakePermits(_ context.Context, ask *pacing.Ask) (pacing.Grant, error) {
@@ -202,8 +199,8 @@ func (given) TakePermits(_ context.Context, ask *pacing.Ask) (pacing.Grant, erro
 	return g, nil
 }
 
-// BenchmarkPermits is what calls for a hundred permits cost and how many there are,
-// with eight clients, beside a bare echo handler.
+// BenchmarkPermits measures the cost and the rate of calls for a hundred permits with eight clients, in comparison
+// with a bare echo handler.
 func BenchmarkPermits(b *testing.B) {
 	fast := &pacing.Policy{
 		Pacers: []pacing.Pacer{{Name: "fast", Limits: []pacing.Limit{{Max: pacing.MaxMax, Window: time.Second}}}}}
@@ -244,8 +241,8 @@ func bareEcho() http.Handler {
 	return e
 }
 
-// BenchmarkWithheld is BenchmarkAboveStore with suppression by two sets, quiet hours by the
-// user's clock in 38 time zones, a limit by the user's day and a holdout.
+// BenchmarkWithheld measures BenchmarkAboveStore with suppression by two sets, quiet hours in 38 user time zones, a
+// daily limit in the user's time zone and a holdout.
 func BenchmarkWithheld(b *testing.B) {
 	for _, batch := range batches {
 		b.Run(batch.name, func(b *testing.B) {
@@ -269,8 +266,7 @@ func BenchmarkWithheld(b *testing.B) {
 	}
 }
 
-// manySets are two suppression lists, of a fifth and a twentieth of 134 million users, and
-// 38 time zones.
+// manySets returns two suppression lists, with a fifth and a twentieth of 134 million users, and 38 time zones.
 func manySets() map[string]*bitmap.Bitmap {
 	every := func(n, rest uint32) *bitmap.Bitmap {
 		ids := make([]uint32, 0, 134_000_000/n)

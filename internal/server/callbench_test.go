@@ -13,16 +13,16 @@ import (
 	"capper/internal/server"
 )
 
-// swallow is where an answer goes that nobody reads.
+// swallow discards an answer.
 type swallow struct{ header http.Header }
 
 func (s *swallow) Header() http.Header         { return s.header }
 func (s *swallow) Write(p []byte) (int, error) { return len(p), nil }
 func (s *swallow) WriteHeader(int)             {}
 
-// BenchmarkCall is what a call costs between net/http and the store: of all that a call
-// costs the part where a hundredth can be seen, in turns with another version. The least
-// time of a call is the one that other programs on the machine do not move.
+// BenchmarkCall measures a call between net/http and the store, where a difference of a hundredth is visible in
+// alternating runs with another version. The least time of a call is the figure that other programs on the machine do
+// not change.
 func BenchmarkCall(b *testing.B) { benchmarkCalls(b) }
 
 func benchmarkCalls(b *testing.B, change ...func(*server.Config)) {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where a channel is required, every call that decides or records sends must name it; others need none.
+// TestARequiredChannel checks that calls which decide or record sends must name a channel when the policy requires
+// it. Other calls need none.
 func TestARequiredChannel(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

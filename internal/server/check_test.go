@@ -17,7 +17,7 @@ func (s *service) check(path string, body any) *api.SendsCheck {
 	return decodeAs[api.SendsCheck](s.t, r.body)
 }
 
-// Users 0 to 99 are new, of whom each may get 1 a day.
+// TestChecksRecordedSends uses users 0 to 99, who are new and may each receive 1 send a day.
 func TestChecksRecordedSends(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 50)})

@@ -20,7 +20,8 @@ import (
 	"capper/internal/server"
 )
 
-// Ten thousand idle and slow connections do not keep others from being served.
+// TestTenThousandIdleAndSlowConnections checks that other clients are served beside ten thousand idle and slow
+// connections.
 func TestTenThousandIdleAndSlowConnections(t *testing.T) {
 	s := newService(t, func(cfg *server.Config) { cfg.Bounds.InFlightBytes = 64 << 20 })
 	addr := s.start(nil)
@@ -47,7 +48,7 @@ func TestTenThousandIdleAndSlowConnections(t *testing.T) {
 	require.NoError(t, command.Wait())
 }
 
-// callWhileCrowded makes calls from a few clients and returns the slowest.
+// callWhileCrowded makes calls from a few clients and returns the time of the slowest.
 func callWhileCrowded(t *testing.T, addr string) (slowest time.Duration) {
 	t.Helper()
 	var mu sync.Mutex

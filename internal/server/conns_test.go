@@ -15,8 +15,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// crowdVariable makes the test binary open connections to the address in it: a
-// process of its own, as one process may not hold both ends of so many.
+// crowdVariable makes the test binary open connections to the address in the variable. A separate process is needed,
+// because one process may not hold both ends of so many connections.
 const crowdVariable = "CAPPER_TEST_CROWD"
 
 func TestMain(m *testing.M) {
@@ -40,8 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// raiseFileLimit asks for as many open files as the crowd needs; where that is
-// refused the test fails and says so.
+// raiseFileLimit raises the limit of open files for the crowd, or fails the test.
 func raiseFileLimit() {
 	want := syscall.Rlimit{Cur: 12_000, Max: 12_000}
 	var have syscall.Rlimit
@@ -51,16 +50,15 @@ func raiseFileLimit() {
 	}
 }
 
-// The crowd: connections that keep still after an answer, that never end their
-// header, and that never end their body.
+// The crowd consists of connections that stay idle after an answer, never end their header, or never end their body.
 const (
 	crowdIdle    = 4000
 	crowdHeaders = 3000
 	crowdBodies  = 3000
 )
 
-// crowd opens the connections, says "ready", then "closed" when the server has
-// closed all that owe it a header, and ends with its input.
+// crowd opens the connections and prints "ready". It prints "closed" when the server has closed all connections with
+// an incomplete header, and ends at the end of its input.
 func crowd(addr string) error {
 	const headers = "POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
 		"application/json\r\nContent-Length: 1000\r\n"

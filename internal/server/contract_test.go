@@ -19,7 +19,7 @@ import (
 	"capper/internal/capping"
 )
 
-// described is the API's description.
+// described returns the API's description.
 func described(t *testing.T) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
@@ -27,8 +27,8 @@ func described(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// routed is every call of a router, as "GET /v1/users/{id}", but the profiles:
-// those are for who runs the service, in formats of Go's tools.
+// routed returns every call of a router, such as "GET /v1/users/{id}". Profiles are left out, because they serve
+// operators in formats of Go's tools.
 func routed(h http.Handler) (calls []string) {
 	for _, route := range h.(*router).echo.Routes() {
 		if !strings.HasPrefix(route.Path, "/debug/pprof/") {
@@ -59,8 +59,8 @@ func TestEveryCallIsDescribed(t *testing.T) {
 	}
 }
 
-// Every code stands in the description under its status, with an example, and
-// nothing stands there that is not answered.
+// TestEveryErrorIsDescribed checks that the description lists every code under its status with an example, and
+// nothing else.
 func TestEveryErrorIsDescribed(t *testing.T) {
 	t.Parallel()
 	doc := described(t)
@@ -95,7 +95,8 @@ func TestEveryErrorIsDescribed(t *testing.T) {
 	}
 }
 
-// What a call does decides what it may answer.
+// TestEveryStatusIsDescribed derives the possible statuses of a call from the call's properties, and checks the
+// description.
 func TestEveryStatusIsDescribed(t *testing.T) {
 	t.Parallel()
 	for path, item := range described(t).Paths.Map() {
@@ -147,7 +148,7 @@ func statusesOf(method, path string) []string {
 	return list
 }
 
-// Every action of the log's audit has a row in the documents.
+// TestEveryAuditedActionIsDescribed checks that the documents list every action in the audit lines of the log.
 func TestEveryAuditedActionIsDescribed(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/api.md")
@@ -166,7 +167,7 @@ func TestEveryAuditedActionIsDescribed(t *testing.T) {
 	require.Greater(t, actions, 8)
 }
 
-// Every call of the API stands in the table that says what a namespace confines.
+// TestTheTableOfNamespacesIsWhole checks that the table of namespaces lists every call of the API.
 func TestTheTableOfNamespacesIsWhole(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/api.md")

@@ -25,7 +25,7 @@ func guest(t *testing.T, from, to string) net.Conn {
 	return c
 }
 
-// asks makes a whole request, which leaves the connection idle.
+// asks makes a whole request, after which the connection is idle.
 func asks(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -44,7 +44,7 @@ func requireClosed(t *testing.T, c net.Conn) {
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is still open")
 }
 
-// metric is the value of a metric without labels.
+// metric returns the value of a metric without labels.
 func (s *service) metric(name string) string {
 	s.t.Helper()
 	found := regexp.MustCompile(`(?m)^` + name + ` (.*)$`).FindSubmatch(s.get("/metrics").body)

@@ -21,7 +21,7 @@ import (
 	"capper/internal/server"
 )
 
-// noRecords is an audit in which nothing is recorded yet.
+// noRecords is an audit without records.
 type noRecords struct{}
 
 func (noRecords) Records(context.Context, archive.Query) iter.Seq2[*audit.Record, error] {
@@ -34,8 +34,8 @@ func (noRecords) Grants(context.Context, capping.Message, capping.Channel) ([]ar
 	return nil, nil
 }
 
-// newEmpty is a service that has everything, and nothing in it: no limits, no users in
-// its one segment, no sets, no pacers, no records, no sends, no generations at the source.
+// newEmpty returns a service with every feature and no data: no limits, no users in its one segment, no sets, pacers,
+// records, sends or generations.
 func newEmpty(t *testing.T) *service {
 	nobody := bitmap.Of()
 	m, err := segments.NewManifest(segmentstest.Epoch, "test", "",
@@ -52,8 +52,8 @@ func newEmpty(t *testing.T) *service {
 	}, counted(t))
 }
 
-// Where there is nothing to tell, arrays and objects are empty, and null is only what the
-// description says may be: do checks that of every answer.
+// TestNothingIsNoNull checks that empty arrays and objects are not null, except where the description allows null.
+// The method do checks this for every answer.
 func TestNothingIsNoNull(t *testing.T) {
 	t.Parallel()
 	s := newEmpty(t)
@@ -96,7 +96,7 @@ func TestNothingIsNoNull(t *testing.T) {
 	s.requireAnswered("a message to one user", s.get("/v1/messages/a"), http.StatusOK, http.StatusNotFound)
 }
 
-// The same of what is compared, which has to be at the source.
+// TestNoChangeIsNoNull checks the same for comparisons, which need generations at the source.
 func TestNoChangeIsNoNull(t *testing.T) {
 	t.Parallel()
 	dir := objects.NewDirectory(t.TempDir())
@@ -114,7 +114,7 @@ func TestNoChangeIsNoNull(t *testing.T) {
 	s.requireAnswered("changes", s.get("/v1/generations/"+names[1]+"/changes?since="+names[0]), http.StatusOK)
 }
 
-// requireAnswered demands one of the statuses; that the answer is as described, do has checked.
+// requireAnswered requires one of the statuses. The method do has checked the answer against the description.
 func (s *service) requireAnswered(what string, r reply, statuses ...int) {
 	s.t.Helper()
 	require.Contains(s.t, statuses, r.status, "%s: %s", what, r.body)

@@ -48,7 +48,7 @@ func TestFilterAnswersEachUser(t *testing.T) {
 
 func at(text string) *string { return &text }
 
-// At retry_at the user is allowed, a millisecond before not.
+// TestRetryAtIsExact checks that a user is allowed at retry_at and denied a millisecond earlier.
 func TestRetryAtIsExact(t *testing.T) {
 	t.Parallel()
 	singapore, err := time.LoadLocation("Asia/Singapore")
@@ -163,8 +163,7 @@ func TestBitmapsAndIDsGetTheSameDecisions(t *testing.T) {
 	}
 }
 
-// requirePartition checks that every user is decided once, and in the order
-// of the request.
+// requirePartition checks that every user is decided once and in the order of the request.
 func requirePartition(t *testing.T, users []uint32, f *filtered) {
 	t.Helper()
 	decisions := map[uint32]int{}
@@ -196,7 +195,7 @@ func deniedUsers(f *filtered) (users []uint32) {
 	return users
 }
 
-// requireSame compares the answer in ids with the one in bitmaps.
+// requireSame compares the answer in ids with the answer in bitmaps.
 func requireSame(t *testing.T, ids, bitmaps *filtered) {
 	t.Helper()
 	require.ElementsMatch(t, ids.Allowed, bitmapOf(t, bitmaps.AllowedBitmap))
@@ -236,8 +235,8 @@ func TestLargeBatches(t *testing.T) {
 	require.Less(t, len(million.AllowedBitmap), 400, "runs are written as runs")
 }
 
-// A message id of 128 bytes is taken whatever the bytes are; escapes count as
-// what they stand for.
+// TestMessageIDs checks that a message id may have 128 arbitrary bytes, and that an escape counts as the bytes it
+// stands for.
 func TestMessageIDs(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		require.Equal(t, http.StatusOK, s.post("/v1/filter", fields{"message_id": strings.Repeat("é", 64),
@@ -260,7 +259,7 @@ func TestSameMillisecond(t *testing.T) {
 	})
 }
 
-// Two instances, each with its own connections to one cluster.
+// TestTwoInstancesShareLimits uses two instances with separate connections to one cluster.
 func TestTwoInstancesShareLimits(t *testing.T) {
 	t.Parallel()
 	clock, namespace := testkit.NewClockAt(startOfTest), testkit.Namespace()
@@ -310,7 +309,8 @@ func TestUsersMetric(t *testing.T) {
 	}
 }
 
-// An alert on a counter that does not exist yet misses its first increase.
+// TestCountersExistFromTheStart checks that counters start at 0, because an alert misses the first increase of a new
+// counter.
 func TestCountersExistFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

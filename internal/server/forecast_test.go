@@ -14,7 +14,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// A forecast at several times is what filter calls at those times answer.
+// TestForecastOfSeveralTimes checks that a forecast at several times equals the filter calls at these times.
 func TestForecastOfSeveralTimes(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(`{"message_id": "m1", "user_ids": [7, 107, 600]}`)

@@ -25,8 +25,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// The victim is the program with these bounds. The documented memory is twice the budgets, because
-// the garbage collector allows as much garbage, and 150 MiB for the process and its small cache.
+// The victim is the program with these bounds. The documented memory is twice the budgets, because the garbage
+// collector allows the same amount of garbage, plus 150 MiB for the process and its small cache.
 const (
 	victimBodies  = 128 << 20
 	victimAnswers = 128 << 20
@@ -35,7 +35,7 @@ const (
 	victimMemory  = 2*(victimBodies+victimAnswers+victimUsers*64) + victimBase
 )
 
-// victim is the service in a process of its own.
+// victim is the service in a separate process.
 type victim struct {
 	t    *testing.T
 	addr string
@@ -90,7 +90,7 @@ func (v *victim) ready(log string) bool {
 
 var peakMemory = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak is the most memory that the process has had, in bytes.
+// peak returns the peak memory of the process in bytes.
 func (v *victim) peak() int {
 	v.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.pid))
@@ -100,15 +100,14 @@ func (v *victim) peak() int {
 	return kilobytes << 10
 }
 
-// dial connects from an address of this machine: another client each.
+// dial connects from an address of this machine; each address counts as another client.
 func (v *victim) dial(from string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	return dialer.Dial("tcp", v.addr)
 }
 
-// attack keeps n connections from the address busy with a request each until
-// the test ends, and opens one anew when it is closed. It returns when each
-// has sent its first request.
+// attack keeps n connections from the address busy with one request each until the test ends, and reopens closed
+// connections. It returns when each connection has sent its first request.
 func (v *victim) attack(from string, n int, header string, body []byte) {
 	var first sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
@@ -127,8 +126,7 @@ func (v *victim) attack(from string, n int, header string, body []byte) {
 	first.Wait()
 }
 
-// strike sends one request, reads nothing, and waits until the service closes
-// the connection.
+// strike sends one request, reads nothing, and waits until the service closes the connection.
 func (v *victim) strike(ctx context.Context, from, header string, body []byte, sent func()) {
 	c, err := v.dial(from)
 	if err != nil {
@@ -152,7 +150,7 @@ func (v *victim) strike(ctx context.Context, from, header string, body []byte, s
 	}
 }
 
-// squeezed is the gzip of 16 MiB in 16 KiB, whole.
+// squeezed returns 16 MiB compressed by gzip to 16 KiB.
 func squeezed(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -163,10 +161,9 @@ func squeezed(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// One caller does not read its answers, one does not end its gzip, one sends
-// large bodies and stops before their end, one sends bombs, one simply sends a
-// hundred calls at a time. Whoever behaves is served all the same, and memory
-// stays within what is documented.
+// TestNobodyStarvesBesideTheGreedy runs greedy callers: one never reads its answers, one never ends its gzip, one
+// stops within large bodies, one sends gzip bombs, and one sends a hundred calls at a time. Other callers must be
+// served, and memory must stay within the documented bound.
 func TestNobodyStarvesBesideTheGreedy(t *testing.T) {
 	v := startVictim(t)
 	many := idList(1_000_000_000, 100_000)
@@ -202,7 +199,7 @@ func everyThirtieth(n int) []uint32 {
 	return users
 }
 
-// call makes a call from the usual address; text is the beginning of the answer.
+// call makes a call from the usual address. The result text is the beginning of the answer.
 func (v *victim) call(body []byte) (status int, text string) {
 	v.t.Helper()
 	client := http.Client{Timeout: 3 * time.Minute}

@@ -12,7 +12,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// teams are two teams with a namespace each, and one without.
+// teams configures two teams with a namespace each, and one team without.
 func teams(cfg *server.Config) {
 	keys := []gate.Key{
 		key("g1.growth", "growth-engine", gate.ScopeFilter, gate.ScopeExempt),
@@ -23,15 +23,15 @@ func teams(cfg *server.Config) {
 	cfg.Access = gate.Rules{Keys: keys}
 }
 
-// as is the service called with the key.
+// as returns the service with calls by the given key.
 func (s *service) as(key string) *service {
 	other := *s
 	other.key = key
 	return &other
 }
 
-// Teams that never heard of each other use one id, and one team uses an id on
-// two channels: each is a send of its own, counted and released on its own.
+// TestSendsAreOfANamespaceAndAChannel checks that the same id in two namespaces, or on two channels, stands for
+// separate sends, which are counted and released separately.
 func TestSendsAreOfANamespaceAndAChannel(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		users := span(1000, 21_000)
@@ -84,8 +84,7 @@ func (s *service) explainedSends(t *testing.T, user int) []sent {
 	return decodeAs[explained](t, s.as("o1.old").get(fmt.Sprintf("/v1/users/%d", user)).body).Sends
 }
 
-// Where a key has no namespace, all is as it was: what is on record stays what
-// it was, and what a key with one does is not mixed up with it.
+// TestANamespaceIsAnotherIdentity checks that sends of keys without a namespace stay separate from those with one.
 func TestANamespaceIsAnotherIdentity(t *testing.T) {
 	t.Parallel()
 	s := newService(t, teams)

@@ -55,7 +55,7 @@ func portOf(t *testing.T, l net.Listener) string {
 	return port
 }
 
-// start serves the service's public handler on a port of its own.
+// start serves the service's public handler on a free port.
 func (s *service) start(tlsConfig *tls.Config) (addr string) {
 	s.t.Helper()
 	l, err := s.server.Listen("127.0.0.1:0")
@@ -70,8 +70,7 @@ func (s *service) start(tlsConfig *tls.Config) (addr string) {
 	return l.Addr().String()
 }
 
-// issue writes a certificate of the name and its key, and returns the pool
-// that trusts it.
+// issue writes a certificate for the name and its key, and returns a pool that trusts the certificate.
 func issue(t *testing.T, certFile, keyFile, name string) *x509.CertPool {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -161,8 +160,8 @@ func bytesOf(b byte, n int) []byte {
 	return out
 }
 
-// A certificate in a Secret that a pod mounts is replaced by a swap of both files at once: with
-// the next handshakes the new one is served, and without a word about faults.
+// TestTLSReloadsASwappedSecret checks that a certificate is replaced when both files of a mounted Secret change at
+// once. The next handshakes use the new certificate, and no fault is logged.
 func TestTLSReloadsASwappedSecret(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

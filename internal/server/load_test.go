@@ -19,11 +19,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// loadVariable makes the test binary send the load in it: in a process of its
-// own, so that the service's CPU time is the service's alone.
+// loadVariable makes the test binary send the load in the variable. A separate process keeps its CPU time out of the
+// service's.
 const loadVariable = "CAPPER_TEST_LOAD"
 
-// load is what to send.
+// load describes the requests to send.
 type load struct {
 	Addr     string
 	Path     string
@@ -34,14 +34,13 @@ type load struct {
 	Conns    int
 }
 
-// loaded is what came of it.
+// loaded is the result of a load.
 type loaded struct {
 	Seconds  float64
 	P50, P99 time.Duration
 }
 
-// runLoad sends the load. It waits for a line of input before it begins, so
-// that making bodies is not measured.
+// runLoad sends the load. It first waits for a line of input, so that the creation of bodies is not measured.
 func runLoad(text string) error {
 	var l load
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
@@ -57,7 +56,7 @@ func runLoad(text string) error {
 	return l.report(bodies)
 }
 
-// report sends the bodies and says what came of it.
+// report sends the bodies and prints the result.
 func (l *load) report(bodies [][]byte) error {
 	fmt.Println("ready")
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
@@ -70,13 +69,13 @@ func (l *load) report(bodies [][]byte) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// different is how many of the requests are for other sends than the ones
-// before: few enough to keep in memory.
+// different returns how many requests have distinct sends. The number is small enough for the bodies to fit into
+// memory.
 func (l *load) different(requests int) int {
 	return min(requests, max(8, 4_000_000/l.Users), 5000)
 }
 
-// user i of a request: ids of different requests differ.
+// user returns user i of a request. Different requests have different ids.
 func (l *load) user(request, i int) uint32 {
 	if l.Bitmap {
 		return uint32(request*l.Users+i) * 27

@@ -38,7 +38,7 @@ func TestSegmentsAreListed(t *testing.T) {
 	require.EqualValues(t, 4, list.Segments[4].Users)
 }
 
-// lookup calls POST /v1/segments/lookup, which must succeed.
+// lookedUp calls POST /v1/segments/lookup, which must succeed.
 func lookedUp[T any](s *service, body any) *T {
 	s.t.Helper()
 	r := s.post("/v1/segments/lookup", body)
@@ -75,7 +75,8 @@ func TestLookup(t *testing.T) {
 	require.Equal(t, &api.AudienceTaken{Generation: g.current().Generation(), Users: 2}, c.Audience)
 }
 
-// Everything is of the generation that was asked for, and one that is gone is 410.
+// TestLookupsAreOfOneGeneration checks that an answer is from the requested generation only, and that a dropped one
+// gives 410.
 func TestLookupsAreOfOneGeneration(t *testing.T) {
 	t.Parallel()
 	s, g := newSetService(t)
@@ -114,7 +115,8 @@ func TestLookupsAreOfOneGeneration(t *testing.T) {
 	}
 }
 
-// One that another instance has already is no reason to begin anew.
+// TestAGenerationThatIsNotYetHereIsWaitedFor checks that a generation which another instance already has is waited
+// for.
 func TestAGenerationThatIsNotYetHereIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t)
@@ -285,7 +287,7 @@ func TestLookupRefusesBodies(t *testing.T) {
 	}
 }
 
-// Look-ups count against the client's rate and the budgets, as filter calls do, and
+// TestLookupsAreBounded checks that look-ups count against the client's rate and the budgets like filter calls, and
 // need the scope read.
 func TestLookupsAreBounded(t *testing.T) {
 	t.Parallel()

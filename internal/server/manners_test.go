@@ -24,7 +24,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// startTLS serves with a certificate of its own.
+// startTLS serves with a new certificate.
 func (s *service) startTLS() (addr string, config *tls.Config, pool *x509.CertPool) {
 	s.t.Helper()
 	dir := s.t.TempDir()
@@ -35,8 +35,8 @@ func (s *service) startTLS() (addr string, config *tls.Config, pool *x509.CertPo
 	return s.start(config), config, pool
 }
 
-// A call with too large a header is refused, and the others on its HTTP/2
-// connection go on.
+// TestLargeHeadersDoNotEndAnHTTP2Connection checks that a call with too large a header is refused, while other calls
+// on its HTTP/2 connection continue.
 func TestLargeHeadersDoNotEndAnHTTP2Connection(t *testing.T) {
 	t.Parallel()
 	addr, _, pool := newService(t).startTLS()
@@ -70,7 +70,7 @@ func TestLargeHeadersDoNotEndAnHTTP2Connection(t *testing.T) {
 	}
 }
 
-// writeHeaders writes a header block in frames of the size that all peers take.
+// writeHeaders writes a header block in frames of a size that all peers accept.
 func writeHeaders(t *testing.T, framer *http2.Framer, stream uint32, block string) {
 	t.Helper()
 	const frame = 16 << 10
@@ -151,8 +151,8 @@ func TestALoopbackServiceRefusesForeignHosts(t *testing.T) {
 	}
 }
 
-// Metrics and profiles, which need no key through loopback, need one when a
-// browser was led there.
+// TestForeignHostsAreNotLocal checks that metrics and profiles need a key for requests that a foreign page caused,
+// although they need none through loopback otherwise.
 func TestForeignHostsAreNotLocal(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withKeys, func(cfg *server.Config) { cfg.AdminSeparate = true })
@@ -179,8 +179,8 @@ func TestForeignHostsAreNotLocal(t *testing.T) {
 		"a profile takes as long as it was asked to")
 }
 
-// While the service stops, each connection ends with the answer to its next
-// call: nobody calls into a closed one.
+// TestConnectionsAreClosedPolitely checks that a stopping service closes each connection with the answer to its next
+// call.
 func TestConnectionsAreClosedPolitely(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -205,7 +205,8 @@ func TestConnectionsAreClosedPolitely(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, s.get("/readyz").status)
 }
 
-// With HTTP/2 the client is told to take another connection, and calls go on.
+// TestHTTP2ConnectionsAreClosedPolitely checks that an HTTP/2 client is asked to open another connection, and calls
+// continue.
 func TestHTTP2ConnectionsAreClosedPolitely(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -20,7 +20,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// counted gives the service a counter over its store.
+// counted adds a counter of messages to the service.
 func counted(t testing.TB) func(*server.Config) {
 	return func(cfg *server.Config) {
 		store, ok := capping.As[messages.Store](cfg.Capper.Store())
@@ -38,7 +38,7 @@ func (s *service) messages(query string) *api.Messages {
 	return decodeAs[api.Messages](s.t, r.body)
 }
 
-// messagePath is the path of a message, with its id as one element.
+// messagePath returns the path of a message, with the id as one element.
 func messagePath(id string) string { return "/v1/messages/" + url.PathEscape(id) }
 
 func (s *service) message(id string) *api.MessageChannels {
@@ -48,7 +48,7 @@ func (s *service) message(id string) *api.MessageChannels {
 	return decodeAs[api.MessageChannels](s.t, r.body)
 }
 
-// Users of testPolicy: 0 to 99 are new, 100 to 199 active, and so on.
+// TestMessagesAreCounted uses the users of testPolicy: 0 to 99 are new, 100 to 199 active, and so on.
 func TestMessagesAreCounted(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 200)})
@@ -119,7 +119,7 @@ func TestMessagesOfAnyID(t *testing.T) {
 	}
 }
 
-// One store, a key of no namespace and keys of two.
+// TestMessagesOfNamespaces uses one store, a key without a namespace and keys of two namespaces.
 func TestMessagesOfNamespaces(t *testing.T) {
 	t.Parallel()
 	rules := gate.Rules{}
@@ -182,7 +182,7 @@ func (g *grants) Grants(_ context.Context, message capping.Message, channel capp
 	return []archive.Grants{{Channel: max(channel, 1), Users: g.users, Unknown: bitmap.Of()}}, nil
 }
 
-// Everybody gets their slot back, in as many steps as that takes.
+// TestMessagesAreReleased checks that every user's slot is released, in as many steps as needed.
 func TestMessagesAreReleased(t *testing.T) {
 	audit := &grants{users: bitmap.Range(400, 150_400)}
 	onBothStores(t, func(t *testing.T, s *service) {

@@ -20,7 +20,7 @@ import (
 	"capper/internal/server"
 )
 
-// contract is the API's description, with its examples checked.
+// contract is the API's description with checked examples.
 var contract = sync.OnceValues(func() (routers.Router, error) {
 	openapi3filter.RegisterBodyDecoder("application/yaml", openapi3filter.FileBodyDecoder)
 	openapi3.DefineStringFormatValidator("byte", openapi3.NewRegexpFormatValidator(`^[A-Za-z0-9+/]*={0,2}$`))
@@ -35,8 +35,7 @@ var contract = sync.OnceValues(func() (routers.Router, error) {
 	return legacy.NewRouter(doc)
 })
 
-// requireContract checks an exchange against the API's description: every
-// answer, and every request that was accepted.
+// requireContract checks every answer, and every accepted request, against the API's description.
 func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 	t.Helper()
 	router, err := contract()
@@ -85,10 +84,10 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 	}
 }
 
-// namesWithSlashes are paths whose name the description's tools take for several elements.
+// namesWithSlashes matches paths whose name the description's tools would split into several elements.
 var namesWithSlashes = regexp.MustCompile(`^/v1/segments/.+/(bitmap|members)$`)
 
-// transportHeaders belong to HTTP, not to this API.
+// transportHeaders belong to HTTP and not to this API.
 var transportHeaders = []string{"Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Connection",
 	"Date", "Vary"}
 

@@ -15,8 +15,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// One dead node costs its own users, for as long as it is dead, and nothing
-// else: what the others were answered stays, and retrying settles the rest.
+// TestADeadNodeCostsItsOwnUsers checks that a dead node affects only its own users while it is dead. Other users keep
+// their answers, and retries settle the rest.
 func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	t.Parallel()
 	cluster := testcluster.Start(t, testcluster.Options{NodeTimeout: time.Minute})
@@ -57,7 +57,7 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	require.Empty(t, s.filter(fields{"message_id": "other", "user_ids": users}).Allowed)
 }
 
-// A store that is away as a whole answers nobody, and says so to probes.
+// TestADeadStoreIsNotReady checks that a service without any store node decides nobody and reports "not ready".
 func TestADeadStoreIsNotReady(t *testing.T) {
 	t.Parallel()
 	single := testcluster.Single(t, testcluster.Options{})

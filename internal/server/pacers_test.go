@@ -31,7 +31,7 @@ func testPacers() *pacing.Policy {
 	}}
 }
 
-// newPaced is a service with pacers on a store of its own.
+// newPaced returns a service with pacers on a separate store.
 func newPaced(t testing.TB, change ...func(*server.Config)) *service {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
@@ -53,7 +53,7 @@ func (s *service) permits(body any) *api.Permits {
 	return decodeAs[api.Permits](s.t, r.body)
 }
 
-// answers requires the very text of an answer to POST /v1/permits.
+// answers requires the exact text of an answer to POST /v1/permits.
 func (s *service) answers(body, want string) {
 	s.t.Helper()
 	r := s.post("/v1/permits", body)
@@ -166,7 +166,8 @@ func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
 	require.False(t, s.permits(body).Replayed, "it is not remembered for ever")
 }
 
-// Two teams use the same ids: their logs, and what they repeat, are their own.
+// TestPermitsAreOfANamespaceAndAClient checks that two teams with the same ids have separate logs and repeated
+// requests.
 func TestPermitsAreOfANamespaceAndAClient(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t, teams)
@@ -184,7 +185,7 @@ func TestPermitsAreOfANamespaceAndAClient(t *testing.T) {
 		"a pacer that is not per message is everybody's")
 }
 
-// What does not depend on the instant is the same over both stores.
+// TestPacersOnBothStores checks that both stores give the same answers, except for times.
 func TestPacersOnBothStores(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
@@ -247,7 +248,7 @@ func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
 	}
 }
 
-// More pacers than an ask of the store takes are asked for in several.
+// TestManyPacersAreListed checks that more pacers than one store call allows are read in several calls.
 func TestManyPacersAreListed(t *testing.T) {
 	t.Parallel()
 	many := &pacing.Policy{Version: "policy-1"}
@@ -416,7 +417,7 @@ func TestPermitsBodiesAreSmall(t *testing.T) {
 	requireRefused(t, s.do(bomb), http.StatusRequestEntityTooLarge, "too_large", badBody{message: "65536 bytes"})
 }
 
-// failing is a store of pacers that can be away, or hold calls until it is told.
+// failing is a store of pacers that can fail, or block calls until the test releases them.
 type failing struct {
 	pacing.Store
 	err     error
@@ -446,7 +447,7 @@ func (f *failing) ForgetPacer(ctx context.Context, pacer string) error {
 	return f.Store.ForgetPacer(ctx, pacer)
 }
 
-// newFailing is a service whose pacers have the store.
+// newFailing returns a service whose pacers use the failing store.
 func newFailing(t *testing.T, f *failing, change ...func(*server.Config)) *service {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
@@ -495,8 +496,8 @@ func TestPermitsWaitNoLongerThanTheCallTimeout(t *testing.T) {
 	require.Equal(t, "the store could not answer in time: try again", r.failure(t).Error.Message)
 }
 
-// A caller that goes has taken its permits all the same, and learns of them by
-// asking again.
+// TestACallForPermitsGoesOnWhenItsCallerGoes checks that a caller who disconnects has taken its permits, and gets
+// them by a repeated call.
 func TestACallForPermitsGoesOnWhenItsCallerGoes(t *testing.T) {
 	t.Parallel()
 	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
@@ -522,8 +523,8 @@ func TestACallForPermitsGoesOnWhenItsCallerGoes(t *testing.T) {
 	require.True(t, s.permits(`{"pacers":["twilio"],"permits":5,"request_id":"r"}`).Replayed)
 }
 
-// Calls for permits hold their part of what all calls share, and each costs one of the
-// client's users per second, unless it is refused.
+// TestPermitsAreBoundedAndCostOneUser checks that calls for permits use the shared budgets, and that each accepted
+// one costs one user of the client's rate.
 func TestPermitsAreBoundedAndCostOneUser(t *testing.T) {
 	t.Parallel()
 	f := &failing{entered: make(chan struct{}, 1), held: make(chan struct{})}
@@ -622,8 +623,8 @@ func TestAForgottenPacerStandsAtZero(t *testing.T) {
 	require.Contains(t, metrics(), `capper_pacer_used_ratio{pacer="twilio"} 0.1`)
 }
 
-// What is regular in neither of its pacers is many slots. They come whole, within
-// what was reserved for them.
+// TestManySlotsComeWhole checks that irregular permits of two pacers give many slots, within the memory reserved for
+// them.
 func TestManySlotsComeWhole(t *testing.T) {
 	t.Parallel()
 	odd := &pacing.Policy{Pacers: []pacing.Pacer{

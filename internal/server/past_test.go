@@ -19,7 +19,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// recorded are records in the order of time, and an error that stands behind them.
+// recorded holds records in the order of time, followed by an error.
 type recorded struct {
 	list []*audit.Record
 	err  error

@@ -22,7 +22,7 @@ func TestPreviewRecordsNothing(t *testing.T) {
 	})
 }
 
-// A forecast tells what the same call will answer then.
+// TestForecast checks that a forecast equals the later answer to the same call.
 func TestForecast(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(`{"message_id": "m1", "user_ids": [7, 107, 600]}`)
@@ -46,7 +46,8 @@ func TestForecast(t *testing.T) {
 	})
 }
 
-// What a caller writes as now, as date -u +%FT%TZ does, is past when it arrives.
+// TestForecastOfTheLastMinuteIsNow checks that a time within the last minute counts as now, because a time written by
+// date -u +%FT%TZ has passed when it arrives.
 func TestForecastOfTheLastMinuteIsNow(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		s.filter(`{"message_id": "m", "user_ids": [7]}`)

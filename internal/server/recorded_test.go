@@ -24,7 +24,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// fates are what became of the users of a call, in a word each.
+// fates maps the users of a call to their outcomes in a word.
 type fates map[capping.UserID]string
 
 func (f fates) add(fate string, users ...uint32) {
@@ -33,7 +33,7 @@ func (f fates) add(fate string, users ...uint32) {
 	}
 }
 
-// fatesOf are those of an answer. Answers with bitmaps do not say which set suppressed.
+// fatesOf returns the outcomes in an answer. Answers with bitmaps do not name the suppressing set.
 func fatesOf(t testing.TB, body []byte, bits bool) fates {
 	f := fates{}
 	if bits {
@@ -58,7 +58,7 @@ func fatesOf(t testing.TB, body []byte, bits bool) fates {
 	return f
 }
 
-// recordedFates are those of a record.
+// recordedFates returns the outcomes in a record.
 func recordedFates(t testing.TB, r *audit.Record, bits bool) fates {
 	f := fates{}
 	for _, g := range r.Groups {
@@ -77,7 +77,7 @@ func recordedFates(t testing.TB, r *audit.Record, bits bool) fates {
 	return f
 }
 
-// recordsIn are the records of the journal's open file.
+// recordsIn returns the records in the journal's open file.
 func recordsIn(t testing.TB, j *auditjournal.Journal) (found []*audit.Record) {
 	t.Helper()
 	require.NoError(t, j.Flush(t.Context()))
@@ -100,8 +100,8 @@ func recordsIn(t testing.TB, j *auditjournal.Journal) (found []*audit.Record) {
 	}
 }
 
-// Every outcome in a record is that of the answer: of lists, bitmaps and expressions, with suppression,
-// holdout, quiet hours, limits, shadow limits, exempt sends, repetitions and releases.
+// TestRecordsAreWhatWasAnswered checks that every outcome in a record equals the answer: for lists, bitmaps and
+// expressions, with suppression, holdout, quiet hours, limits, shadow limits, exempt sends, retries and releases.
 func TestRecordsAreWhatWasAnswered(t *testing.T) {
 	t.Parallel()
 	for kind, open := range map[string]func(*testkit.Clock) capping.Store{
@@ -158,7 +158,7 @@ func TestRecordsAreWhatWasAnswered(t *testing.T) {
 	}
 }
 
-// drawCall draws a filter call; bits: its answer has bitmaps.
+// drawCall draws a random filter call. The result bits reports whether its answer has bitmaps.
 func drawCall(rng *rand.Rand, n int) (request map[string]any, bits bool) {
 	request = map[string]any{"message_id": fmt.Sprint("m-", n-rng.IntN(2)*rng.IntN(min(n+1, 3)))}
 	if channel := []string{"", "push", "email", "sms"}[rng.IntN(4)]; channel != "" {
@@ -193,7 +193,7 @@ func keysSorted(f fates) (users []uint32) {
 	return users
 }
 
-// requireSummary holds the counts of a record to those of the answer.
+// requireSummary compares the counts of a record with those of the answer.
 func requireSummary(t testing.TB, body []byte, r *audit.Record) {
 	var got struct{ Summary api.Summary }
 	require.NoError(t, json.Unmarshal(body, &got))
@@ -234,8 +234,8 @@ func requireReleased(t testing.TB, body []byte, r *audit.Record, users int) {
 	require.Empty(t, want)
 }
 
-// A blast of a million neighbouring users takes next to nothing where all were allowed, a bit for each
-// where some others are between them, and a bit for each outcome where they are mixed.
+// TestABlastTakesABitForEachUser checks the size of the record of a million neighbouring users. It is tiny if all are
+// allowed, a bit for each user with gaps between them, and a bit for each outcome of each user if outcomes are mixed.
 func TestABlastTakesABitForEachUser(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ skipped, denied, most int64 }{
@@ -264,8 +264,8 @@ func TestABlastTakesABitForEachUser(t *testing.T) {
 	}
 }
 
-// A user's erasure is in the audit's list before it is answered; where that cannot be written, the answer
-// says what was done.
+// TestErasureCoversTheAudit checks that an erasure is in the audit's list before the answer. If the list cannot be
+// written, the answer describes the completed part.
 func TestErasureCoversTheAudit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,8 +18,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// bound is a service with pacers and keys over a store that others may use too, whose calls for
-// permits may leave so many records behind.
+// bound returns a service with pacers and keys on a store that may be shared, with the given limit on permit records.
 func bound(
 	t *testing.T, store capping.Store, clock *testkit.Clock, bounds pacing.RecordBounds,
 ) (*service, *pacing.Records) {
@@ -36,8 +35,8 @@ func bound(
 	return s, records
 }
 
-// recordStores are both stores, by name, with their opening: each call is another instance where
-// the store has several.
+// recordStores returns functions that open each store, by name. For a store of several instances, each call opens
+// another instance.
 func recordStores(t *testing.T, clock *testkit.Clock) map[string]func() capping.Store {
 	namespace := testkit.Namespace()
 	embedded := sync.OnceValue(func() capping.Store { return openStore(t, clock.Now) })
@@ -47,7 +46,7 @@ func recordStores(t *testing.T, clock *testkit.Clock) map[string]func() capping.
 	}
 }
 
-// fresh is a call that leaves a request and a log behind for a day.
+// fresh returns a call that leaves a request record and a log for a day.
 func fresh(n int) fields {
 	return fields{
 		"pacers": []string{"campaign"}, "permits": 1, "max_wait": "24h",
@@ -61,9 +60,9 @@ func requireFull(t *testing.T, r reply, message string) {
 	require.NotEmpty(t, r.header.Get("Retry-After"))
 }
 
-// A client whose calls each leave a request and a log behind is refused at its bound, by all
-// instances and after restarts of all, until the records expire. Repeats and campaigns that
-// have begun, calls that leave nothing behind, and other clients go on.
+// TestRecordsAreBoundedByClient checks that all instances refuse a client at its limit of records, also after
+// restarts, until records expire. Repeated calls, running campaigns, calls without records, and other clients
+// continue.
 func TestRecordsAreBoundedByClient(t *testing.T) {
 	t.Parallel()
 	const most = 40
@@ -132,7 +131,7 @@ func TestRecordsAreBoundedByClient(t *testing.T) {
 	}
 }
 
-// The bound in all refuses clients that are far from their own.
+// TestRecordsAreBoundedInAll checks that the total limit refuses clients far below their own limit.
 func TestRecordsAreBoundedInAll(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
@@ -148,7 +147,7 @@ func TestRecordsAreBoundedInAll(t *testing.T) {
 	require.True(t, s.permits(fresh(12)).Replayed)
 }
 
-// Calls at one time share the room that is left.
+// TestRecordsOfCallsAtOneTime checks that concurrent calls share the remaining records.
 func TestRecordsOfCallsAtOneTime(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()
@@ -171,7 +170,7 @@ func TestRecordsOfCallsAtOneTime(t *testing.T) {
 	requireFull(t, s.post("/v1/permits", fresh(99)), "this client has 10 ")
 }
 
-// silent is a store that tells nothing of records.
+// silent is a store that reports no numbers of records.
 type silent struct{ pacing.RecordStore }
 
 var errSilent = errors.New("silent")
@@ -182,7 +181,8 @@ func (silent) AddRecords(context.Context, map[pacing.RecordGroup]int, time.Time)
 	return nil, errSilent
 }
 
-// A store that cannot tell the numbers stops no call, and this instance still counts its own.
+// TestRecordsThatTheStoreDoesNotTell checks that a store without numbers stops no call, and that the instance counts
+// its own records.
 func TestRecordsThatTheStoreDoesNotTell(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClock()

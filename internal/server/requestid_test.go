@@ -20,7 +20,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// requireNamed demands the id of the request in an answer; every answer of every test is asked.
+// requireNamed requires the request's id in an answer. The tests check it for every answer.
 func requireNamed(t testing.TB, r *http.Request, answer reply) {
 	t.Helper()
 	id := answer.header.Values("X-Request-Id")
@@ -32,7 +32,7 @@ func requireNamed(t testing.TB, r *http.Request, answer reply) {
 	require.Equal(t, id[0], decodeAs[failed](t, answer.body).Error.RequestID)
 }
 
-// namedLines demands the id of a request in each line that a server logs, in every test.
+// namedLines requires a request's id in each line that a server logs, in every test.
 type namedLines struct {
 	slog.Handler
 	unnamed *sync.Map // lines without, by their message
@@ -52,7 +52,7 @@ func requireNamedLines(t testing.TB, to *slog.Logger) *slog.Logger {
 	return slog.New(lines)
 }
 
-// Enabled asks for all lines, whatever the test reads.
+// Enabled accepts all lines, independently of the level that the test reads.
 func (namedLines) Enabled(context.Context, slog.Level) bool { return true }
 
 func (n namedLines) Handle(ctx context.Context, r slog.Record) error {
@@ -72,7 +72,7 @@ func (n namedLines) Handle(ctx context.Context, r slog.Record) error {
 	return n.Handler.Handle(ctx, r)
 }
 
-// ailing is a store whose calls fail, or panic.
+// ailing is a store whose calls fail or panic.
 type ailing struct {
 	capping.Store
 	panics bool
@@ -97,8 +97,8 @@ func (a *ailing) Log(context.Context, capping.UserID) (capping.Log, error) {
 }
 func (a *ailing) Merge(context.Context, *capping.Merge, []capping.Merged) error { return a.fail() }
 
-// Whatever becomes of a request, its answer and each line that is logged until then have the
-// id that it came with.
+// TestEveryAnswerAndEveryLineHasTheRequestsID checks that the answer to a request and each log line about it have the
+// id of the request, for every result.
 func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 	t.Parallel()
 	log := &journal{}

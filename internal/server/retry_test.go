@@ -20,8 +20,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Every 503 says when to ask again: that of each code, and each that the API's description knows. requireContract
-// has the header of every exchange in these tests, as it is required there.
+// TestEvery503SaysWhenToAskAgain checks that every answer with status 503 has a Retry-After header: for each code and
+// each 503 in the API's description. The function requireContract checks the header in all other tests.
 func TestEvery503SaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	found := 0
@@ -56,8 +56,8 @@ func TestEvery503SaysWhenToAskAgain(t *testing.T) {
 	require.Greater(t, described, 40)
 }
 
-// Failures are made by package failure alone, which gives those of status 503 their Retry-After, and nothing else
-// answers with that status.
+// TestNo503IsMadeElsewhere checks that only the constructors of failures create answers with status 503, because they
+// set Retry-After.
 func TestNo503IsMadeElsewhere(t *testing.T) {
 	t.Parallel()
 	read := 0
@@ -90,7 +90,8 @@ func TestNo503IsMadeElsewhere(t *testing.T) {
 	require.Greater(t, read, 50)
 }
 
-// There may be a generation soon; a store without counts stays one.
+// TestCallsThatNothingAnswersYetAndNever checks that a retry is suggested only when it can help: a generation may
+// come soon, but a store without counts stays one.
 func TestCallsThatNothingAnswersYetAndNever(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

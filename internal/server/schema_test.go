@@ -17,8 +17,7 @@ import (
 	"capper/client/api"
 )
 
-// bodies are the types of the bodies of requests and answers, by the name of
-// their schema.
+// bodies maps the name of each schema to the Go type of the request or answer.
 var bodies = map[string]any{
 	"FilterRequest": api.FilterRequest{}, "FilterIDs": api.FilterIDs{}, "FilterBitmaps": api.FilterBitmaps{},
 	"WaveIDs": api.WaveIDs{}, "WaveBitmap": api.WaveBitmap{}, "Denial": api.Denial{}, "Summary": api.Summary{},
@@ -52,8 +51,8 @@ var bodies = map[string]any{
 	"QuietStanding": api.QuietStanding{},
 }
 
-// Each field of a wire type is described with its kind, whether it may be left
-// out and whether it may be null, and nothing else is described.
+// TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether
+// it may be absent or null, and no other field.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Parallel()
 	c := &comparison{t: t, seen: map[string]bool{}}
@@ -73,7 +72,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// declared are the exported structs of a package's sources.
+// declared returns the exported structs in a package's source files.
 func declared(t *testing.T, dir string) (names []string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)
@@ -161,7 +160,7 @@ func (c *comparison) fields(path string, of reflect.Type, s flat) {
 	}
 }
 
-// flat is a schema with those that it is made of.
+// flat is a schema together with the schemas that it includes.
 type flat struct {
 	kind, format  string
 	required      []string

@@ -22,7 +22,7 @@ func (s *service) importSends(body any) *api.ImportAnswer {
 	return decodeAs[api.ImportAnswer](s.t, r.body)
 }
 
-// Users 0 to 99 are new, of whom each may get 1 a day and 3 a week.
+// TestImportedSendsCount uses users 0 to 99, who are new and may each receive 1 send a day and 3 a week.
 func TestImportedSendsCount(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		at := func(ago time.Duration) time.Time { return s.clock.Now().Add(-ago) }
@@ -67,7 +67,7 @@ func (s *service) explain(user int) *api.Explanation {
 	return decodeAs[api.Explanation](s.t, r.body)
 }
 
-// Without a message id a user's send on a channel is known by its millisecond.
+// TestImportWithoutMessages checks that a send without a message id is identified by user, channel and millisecond.
 func TestImportWithoutMessages(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		const body = `{"sends":[{"user_id":150,"at":"2026-11-20T09:00:00.001Z"},{"at":"2026-11-20T17:00:00.0019+08:00","user_id":150},
@@ -152,7 +152,7 @@ func TestImportRefusesBodies(t *testing.T) {
 	require.Empty(t, s.explain(1).Sends)
 }
 
-// Very many sends of a call that are all of one user: no work is the product of their numbers.
+// TestManySendsOfOneUser checks that a call with very many sends of one user needs no quadratic time.
 func TestManySendsOfOneUser(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
 		const sends, room = 20_000, 2 * capping.LogBound

@@ -20,7 +20,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// testSegments are segments given as ranges of ids.
+// testSegments are segments in ranges of ids.
 type testSegments struct {
 	segmentstest.WithoutSets
 
@@ -36,8 +36,8 @@ func (s *testSegments) Lookup(users []capping.UserID, codes []uint8) {
 	}
 }
 
-// byHundred puts users 0–99 in new, 100–199 in active, 200–299 in vip,
-// 300–399 in blocked, 400–499 in free; the rest is in no segment.
+// byHundred assigns users 0–99 to new, 100–199 to active, 200–299 to vip, 300–399 to blocked and 400–499 to free.
+// Other users have no segment.
 func byHundred(user capping.UserID) uint8 {
 	if user < 500 {
 		return uint8(user/100) + 1
@@ -82,8 +82,7 @@ type service struct {
 
 var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC)
 
-// newService is a service over a store of its own; change may change the
-// configuration before the server is made.
+// newService returns a service with a separate store. The function change may change the configuration first.
 func newService(t testing.TB, change ...func(*server.Config)) *service {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
@@ -115,7 +114,7 @@ func newServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, cha
 	return s
 }
 
-// with is the service for a subtest.
+// with returns the service for a subtest.
 func (s *service) with(t *testing.T) *service {
 	sub := *s
 	sub.t = t
@@ -176,7 +175,7 @@ func (s *service) post(path string, body any) reply {
 	return s.call(http.MethodPost, path, string(encoded))
 }
 
-// filtered is the answer of a filter call.
+// filtered is the answer to a filter call.
 type filtered struct {
 	Allowed           []uint32
 	Replayed          []uint32
@@ -234,7 +233,7 @@ func decodeAs[T any](t testing.TB, body []byte) *T {
 	return &v
 }
 
-// failed is the answer of a refused call.
+// failed is the answer to a refused call.
 type failed struct {
 	Error struct {
 		Code, Message, Field string

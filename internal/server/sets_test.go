@@ -21,7 +21,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// snapshot is a generation as the domain asks it.
+// snapshot adapts a generation to the interface of the domain.
 type snapshot struct{ *segments.Snapshot }
 
 func (s snapshot) Set(name string) (capping.Set, bool) {
@@ -29,7 +29,7 @@ func (s snapshot) Set(name string) (capping.Set, bool) {
 	return set, set != nil
 }
 
-// generations are those that a service can be asked of, the last one in use.
+// generations holds the generations of a service, the current one last.
 type generations struct{ list []*segments.Snapshot }
 
 func (g *generations) current() *segments.Snapshot { return g.list[len(g.list)-1] }
@@ -49,7 +49,7 @@ func (g *generations) pin(name string) (*segments.Snapshot, error) {
 	return nil, &segments.GoneError{Generation: name, InUse: g.current().Generation()}
 }
 
-// add makes a generation of the sets and puts it in use.
+// add creates a generation with the sets and makes it current.
 func (g *generations) add(t testing.TB, sets map[string]*bitmap.Bitmap) {
 	t.Helper()
 	names := []string{"vip", "active"}
@@ -85,8 +85,8 @@ func testSets() map[string]*bitmap.Bitmap {
 	}
 }
 
-// setPolicy is opted-out, quiet nights by the user's clock, a limit by the user's day and a
-// shadow limit.
+// setPolicy returns a policy with the suppressed set opted-out, quiet nights and a daily limit in the user's time
+// zone, and a shadow limit.
 func setPolicy(t testing.TB) *capping.Policy {
 	t.Helper()
 	held, err := share.New(share.Holdout, 10, "2027-q1")
@@ -106,7 +106,7 @@ func setPolicy(t testing.TB) *capping.Policy {
 	}
 }
 
-// newSetService is a service over a generation with sets.
+// newSetService returns a service with a generation that has sets.
 func newSetService(t testing.TB, change ...func(*server.Config)) (*service, *generations) {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
@@ -144,7 +144,7 @@ func onBothStoresWithSets(t *testing.T, test func(t *testing.T, s *service, g *g
 	})
 }
 
-// filterIDs and filterBitmaps call POST /v1/filter, which must succeed.
+// filterIDs calls POST /v1/filter with ids, which must succeed.
 func (s *service) filterIDs(body any) *api.FilterIDs {
 	s.t.Helper()
 	r := s.post("/v1/filter", body)
@@ -159,7 +159,7 @@ func (s *service) filterBitmaps(body any) *api.FilterBitmaps {
 	return decodeAs[api.FilterBitmaps](s.t, r.body)
 }
 
-// It is 17:12 in Singapore, 04:12 in New York and 09:12 in UTC.
+// TestAnswersTellWhatWithholds runs at 17:12 in Singapore, 04:12 in New York and 09:12 in UTC.
 func TestAnswersTellWhatWithholds(t *testing.T) {
 	onBothStoresWithSets(t, func(t *testing.T, s *service, _ *generations) {
 		ids := []uint32{1, 3, 11, 150, 1000, 70_000, 500_000}
@@ -255,8 +255,8 @@ func TestLimitsTellWhatWithholds(t *testing.T) {
 	require.True(t, p.Segments["vip"][1].Shadow)
 }
 
-// What is denied by sets and counted in the shadow has metrics from the start, and they
-// follow the configuration.
+// TestMetricsOfSets checks that denials by sets and shadow limits have metrics from the start, which follow the
+// configuration.
 func TestMetricsOfSets(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t)
@@ -293,7 +293,7 @@ func TestMetricsOfSets(t *testing.T) {
 	require.NotContains(t, metrics, "capper_shadow_denied_users_total{")
 }
 
-// Without a set that the configuration needs nobody is sent to, and the service is not ready.
+// TestAMissingSetIsNotReady checks that without a needed set nobody may receive a send and the service is not ready.
 func TestAMissingSetIsNotReady(t *testing.T) {
 	onBothStoresWithSets(t, func(t *testing.T, s *service, g *generations) {
 		require.Equal(t, http.StatusOK, s.get("/readyz").status)

@@ -18,7 +18,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// ask sends the text and reads what the service answers to it.
+// ask sends the text and reads the service's answer.
 func ask(t *testing.T, c net.Conn, text string) (status int, code string) {
 	t.Helper()
 	_, err := io.WriteString(c, text)
@@ -84,8 +84,8 @@ func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
 	})
 }
 
-// An unread answer holds no users, and is cut off when its client does not
-// read it at the least rate.
+// TestUnreadAnswersHoldNoUsers checks that an unread answer holds no users, and that a client below the minimum rate
+// is cut off.
 func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 	t.Parallel()
 	const unread = 60_000 // whose denials are more than the four megabytes that a connection takes unread

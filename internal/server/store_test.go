@@ -15,7 +15,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// openStore is an embedded store in a directory of the test.
+// openStore returns an embedded store in a directory of the test.
 func openStore(t testing.TB, clock func() time.Time) capping.Store {
 	t.Helper()
 	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock,
@@ -25,8 +25,7 @@ func openStore(t testing.TB, clock func() time.Time) capping.Store {
 	return store
 }
 
-// openRedis is a store on the cluster of the tests, with windows to the
-// millisecond.
+// openRedis returns a store on the test cluster, with windows exact to the millisecond.
 func openRedis(t testing.TB, clock func() time.Time, namespace string) capping.Store {
 	t.Helper()
 	store, err := redisstore.Open(t.Context(), redisstore.Config{
@@ -37,7 +36,7 @@ func openRedis(t testing.TB, clock func() time.Time, namespace string) capping.S
 	return store
 }
 
-// onBothStores runs the test over the embedded store and over a Redis Cluster.
+// onBothStores runs the test with the embedded store and with a Redis Cluster.
 func onBothStores(t *testing.T, test func(t *testing.T, s *service), change ...func(*server.Config)) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {

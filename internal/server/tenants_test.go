@@ -20,7 +20,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// A call for permits costs one of the client's rate, however many permits it is for.
+// TestPermitsCostTheRate checks that a call for any number of permits costs one user of the client's rate.
 func TestPermitsCostTheRate(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t, withRate(1, 3))
@@ -44,7 +44,8 @@ func TestPermitsCostTheRate(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.post("/v1/permits", bulk).status, "other clients have their own")
 }
 
-// Counting an audience costs the rate, and a count alone less than one by sets.
+// TestCountsCostTheRate checks that a count costs a part of the rate, and that a total costs less than a count by
+// sets.
 func TestCountsCostTheRate(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t, func(cfg *server.Config) {
@@ -83,7 +84,7 @@ func TestCountsCostTheRate(t *testing.T) {
 	require.NotContains(t, large.failure(t).Error.Message, "split the batch")
 }
 
-// A client whose burst is below the price can count all the same.
+// TestACountIsAlwaysPossible checks that a client whose burst is below the price can still count.
 func TestACountIsAlwaysPossible(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t, func(cfg *server.Config) {
@@ -99,7 +100,8 @@ func inNamespace(k gate.Key, namespace string) gate.Key {
 	return k
 }
 
-// A key of a namespace cannot have the scope admin, whose calls are of all.
+// TestAdminWithANamespaceIsRefused checks that a key with a namespace cannot have the scope admin, which covers all
+// namespaces.
 func TestAdminWithANamespaceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, scopes := range [][]gate.Scope{{gate.ScopeAdmin}, {gate.ScopeFilter, gate.ScopeAdmin}} {
@@ -112,7 +114,7 @@ func TestAdminWithANamespaceIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An admin without a namespace imports into any; nobody else does.
+// TestImportsIntoANamespace checks that only an admin without a namespace may import into any namespace.
 func TestImportsIntoANamespace(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(cfg *server.Config) {
@@ -132,7 +134,7 @@ func TestImportsIntoANamespace(t *testing.T) {
 		"it is beta's own send")
 }
 
-// held is an audit of records.
+// held is an audit with the given records.
 type held struct{ list []*audit.Record }
 
 func (h held) Records(context.Context, archive.Query) iter.Seq2[*audit.Record, error] {
@@ -145,7 +147,8 @@ func (h held) Records(context.Context, archive.Query) iter.Seq2[*audit.Record, e
 	}
 }
 
-// A key of a namespace sees no clients and keys of others.
+// TestDecisionsHideWhoAskedElsewhere checks that a key with a namespace does not see clients and keys of other
+// namespaces.
 func TestDecisionsHideWhoAskedElsewhere(t *testing.T) {
 	t.Parallel()
 	var records held

@@ -10,7 +10,7 @@ import (
 	"capper/internal/trace"
 )
 
-// BenchmarkUntracedCall is BenchmarkCall with tracing configured, of calls that are not sampled.
+// BenchmarkUntracedCall measures BenchmarkCall with tracing configured, for calls that are not sampled.
 func BenchmarkUntracedCall(b *testing.B) {
 	tracer, err := trace.OpenExporter(b.Context(), trace.Config{Endpoint: "http://127.0.0.1:9", Ratio: 0})
 	require.NoError(b, err)

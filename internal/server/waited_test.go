@@ -12,7 +12,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// changingLimiter has the next generation come into use while a call waits for its turn.
+// changingLimiter activates the next generation while a call waits for its turn.
 type changingLimiter struct{ next func() }
 
 func (l *changingLimiter) Take(context.Context, string, capping.Rate, int) (capping.RateState, error) {
@@ -20,11 +20,11 @@ func (l *changingLimiter) Take(context.Context, string, capping.Rate, int) (capp
 	return capping.RateState{Allowed: true, Remaining: 1}, nil
 }
 
-// everybodyBlocked puts all users into the segment blocked.
+// everybodyBlocked assigns all users to the segment blocked.
 func everybodyBlocked(capping.UserID) uint8 { return 4 }
 
-// A call that waits for its turn is decided by the lists and limits of when it has it, and not of when it came:
-// whoever unsubscribed meanwhile is not allowed.
+// TestACallThatWaitedIsDecidedByThePresentGeneration checks that a call uses the lists and limits at the end of its
+// wait. A user who unsubscribed during the wait is not allowed.
 func TestACallThatWaitedIsDecidedByThePresentGeneration(t *testing.T) {
 	t.Parallel()
 	names := []string{"new", "active", "vip", "blocked", "free"}

@@ -34,8 +34,8 @@ func TestAClientAloneMayUseTheWholeBudget(t *testing.T) {
 	require.Empty(t, b.claims)
 }
 
-// A second client waits for the first room, and meanwhile the first client gets
-// nothing more.
+// TestWhoHoldsLessGoesFirst checks that a second client gets the first free part of the budget, and that the first
+// client gets nothing more until then.
 func TestWhoHoldsLessGoesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestTheLargestHolderIsCutOff(t *testing.T) {
 	require.Empty(t, b.idlers)
 }
 
-// Whatever many clients do, nothing is lost, nobody waits for ever, and who
-// never asks for more than his share is never refused.
+// TestBudgetsAreNeverLost checks many random clients: no part of a budget is lost, nobody waits forever, and a client
+// within its share is never refused.
 func TestBudgetsAreNeverLost(t *testing.T) {
 	t.Parallel()
 	const clients, bound = 5, 1000

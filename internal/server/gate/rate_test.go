@@ -34,7 +34,7 @@ func TestABudgetIsFullAgainAfterAPause(t *testing.T) {
 	require.Equal(t, capping.RateState{Allowed: true, ResetAfter: 10 * time.Second / 3}, take(10))
 }
 
-// A larger burst is there at once, and what was taken before counts against it.
+// TestAChangedRateIsInForceAtOnce checks that a larger burst applies at once, and that earlier use counts against it.
 func TestAChangedRateIsInForceAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)

@@ -17,7 +17,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// dealt is a store and a generation that deal out what was drawn.
+// dealt is a store and a generation that return drawn outcomes.
 type dealt struct {
 	segmentstest.WithoutSets
 
@@ -52,7 +52,7 @@ var dealtPolicy = &capping.Policy{
 	},
 }
 
-// decisions draws what a call decides of its users.
+// decisions draws the decisions of a call.
 func decisions(t *rapid.T, r *FilterRequest) *capping.Decisions {
 	ids := rapid.SliceOfNDistinct(rapid.Uint32(), 1, 60, rapid.ID).Draw(t, "users")
 	if r.Bitmap {
@@ -77,8 +77,8 @@ func decisions(t *rapid.T, r *FilterRequest) *capping.Decisions {
 		Enforce: true, Record: true})
 }
 
-// What is written by hand is what encoding/json writes of the type that it
-// decodes into.
+// TestFilterAnswersAreTheWireTypes checks that the hand-written encoder produces the output of encoding/json for the
+// same type.
 func TestFilterAnswersAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -126,7 +126,7 @@ func requireWireType(t *rapid.T, written []byte, into any) {
 	require.JSONEq(t, string(again), string(written))
 }
 
-// What the domain calls what denies is what callers are told.
+// TestReasonsAreNamedAsCallersKnowThem checks that the domain and the API use the same names for reasons to deny.
 func TestReasonsAreNamedAsCallersKnowThem(t *testing.T) {
 	require.Equal(t, api.LimitSuppressed, capping.BySuppression.Name())
 	require.Equal(t, api.LimitHoldout, capping.ByHoldout.Name())

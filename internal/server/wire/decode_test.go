@@ -23,7 +23,7 @@ func boundless(int64) error { return nil }
 
 var testBounds = Bounds{IDs: 50, Bitmap: 5000, Reserve: boundless}
 
-// seeds are bodies to start fuzzing from.
+// seeds are the initial bodies for fuzzing.
 var seeds = []string{
 	`{"message_id":"m","user_ids":[1,2,3]}`,
 	`{"message_id":"\u00e9\ud83d\ude00","channel":"push","user_ids":[ 4294967295 , 0 ],"enforce":false}`,
@@ -41,8 +41,8 @@ var seeds = []string{
 	``,
 }
 
-// FuzzDecodeFilter compares the decoder with one made of encoding/json's
-// tokens: both accept the same bodies, and read the same from them.
+// FuzzDecodeFilter compares the decoder with another one based on the tokens of encoding/json: both must accept the
+// same bodies with the same content.
 func FuzzDecodeFilter(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
@@ -64,8 +64,8 @@ func FuzzDecodeFilter(f *testing.F) {
 	})
 }
 
-// slowDecode is a second opinion, for bodies without bitmaps; those are
-// compared only as far as they are strings. valid: the body is accepted.
+// slowDecode is the reference decoder for bodies without bitmaps. Bitmaps are compared only as strings. The result
+// valid reports whether the body is accepted.
 func slowDecode(body []byte) (r *FilterRequest, valid bool) {
 	if !utf8.Valid(body) {
 		return nil, false
@@ -111,7 +111,7 @@ func slowDecode(body []byte) (r *FilterRequest, valid bool) {
 	return r, ok
 }
 
-// set takes one member of a body.
+// set decodes one member of a body.
 func (r *FilterRequest) set(name string, value any) (ok bool) {
 	switch name {
 	case "message_id":
@@ -142,7 +142,7 @@ func (r *FilterRequest) set(name string, value any) (ok bool) {
 	return ok
 }
 
-// setSample takes a share, or a cell of the scale.
+// setSample decodes a percentage or a range of the scale.
 func (r *FilterRequest) setSample(inner map[string]any) bool {
 	read := func(name string, to *float64) (given, ok bool) {
 		value, given := inner[name]
@@ -172,7 +172,7 @@ func (r *FilterRequest) setSample(inner map[string]any) bool {
 	return to && s.From < s.To
 }
 
-// setQuery takes one member of a body that says whom by an expression.
+// setQuery decodes one member of a body that selects users by an expression.
 func (r *FilterRequest) setQuery(name string, value any) bool {
 	q := r.Query
 	text, isText := value.(string)
@@ -226,7 +226,7 @@ func (r *FilterRequest) setIDs(value any) bool {
 	return true
 }
 
-// slowObject reads an object whose names are all different.
+// slowObject decodes an object whose names must all be different.
 func slowObject(decoder *json.Decoder) (map[string]any, error) {
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
 		return nil, fmt.Errorf("%v: %w", open, err)
@@ -250,7 +250,7 @@ func slowObject(decoder *json.Decoder) (map[string]any, error) {
 	return members, err
 }
 
-// hasLoneSurrogate reports escapes that encoding/json turns into U+FFFD.
+// hasLoneSurrogate reports whether the body has escapes that encoding/json turns into U+FFFD.
 func hasLoneSurrogate(body []byte) bool {
 	var whole any
 	if json.Unmarshal(body, &whole) != nil {
@@ -261,8 +261,7 @@ func hasLoneSurrogate(body []byte) bool {
 		bytes.Count(bytes.ToLower(body), []byte(`\ufffd`))
 }
 
-// FuzzBitmapUsers checks that what is read from a bitmap is written as the same
-// set.
+// FuzzBitmapUsers checks that encoding the decoded users gives the same set.
 func FuzzBitmapUsers(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))

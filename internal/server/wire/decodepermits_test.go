@@ -15,8 +15,8 @@ import (
 	"capper/internal/capping"
 )
 
-// FuzzDecodePermits compares the decoder with one made of encoding/json's
-// tokens: both accept the same bodies, and read the same from them.
+// FuzzDecodePermits compares the decoder with another one based on the tokens of encoding/json: both must accept the
+// same bodies with the same content.
 func FuzzDecodePermits(f *testing.F) {
 	for _, seed := range append([]string{
 		`{"pacers":["carrier","campaign"],"permits":500,"max_wait":"2s","request_id":"w3-1182","message_id":"promo-7"}`,
@@ -46,7 +46,7 @@ func FuzzDecodePermits(f *testing.F) {
 	})
 }
 
-// slowPermits is a second opinion. valid: the body is accepted.
+// slowPermits is the reference decoder. The result valid reports whether the body is accepted.
 func slowPermits(body []byte) (r *PermitsRequest, valid bool) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -68,7 +68,7 @@ func slowPermits(body []byte) (r *PermitsRequest, valid bool) {
 	return r, pacers && permits
 }
 
-// set takes one member of a body.
+// set decodes one member of a body.
 func (r *PermitsRequest) set(name string, value any) (ok bool) {
 	text, isText := value.(string)
 	switch name {

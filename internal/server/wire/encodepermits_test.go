@@ -12,8 +12,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// given draws what a call is given by logs that earlier calls have filled, as of
-// some time later.
+// given draws the grant of a call after earlier calls have filled the logs, as of a later time.
 func given(t *rapid.T) *pacing.Answer {
 	limits := rapid.Custom(func(t *rapid.T) pacing.Limit {
 		return pacing.Limit{Max: rapid.IntRange(1, 20).Draw(t, "max"),
@@ -53,7 +52,7 @@ func given(t *rapid.T) *pacing.Answer {
 	return a
 }
 
-// waits are those of all permits, one by one, of slots that are past 0.
+// waits lists the waits of all permits; the wait of a past slot is 0.
 func waits(runs []pacing.WaitRun) (list []time.Duration) {
 	for _, r := range runs {
 		for k := range r.Permits {
@@ -63,8 +62,8 @@ func waits(runs []pacing.WaitRun) (list []time.Duration) {
 	return list
 }
 
-// What is written by hand is what encoding/json writes of the type, and it says
-// what the grant does.
+// TestPermitsAnswersAreTheWireTypes checks that the hand-written encoder produces the output of encoding/json, with
+// the content of the grant.
 func TestPermitsAnswersAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,8 +90,8 @@ func TestPermitsAnswersAreTheWireTypes(t *testing.T) {
 	})
 }
 
-// A run that is partly past may be used at once as far as it is, and is exact
-// beyond.
+// TestSlotsOfARunThatIsPartlyPast checks that the past permits of a run may be used at once, and that later slots are
+// exact.
 func TestSlotsOfARunThatIsPartlyPast(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -11,7 +11,7 @@ import (
 	"capper/internal/messages"
 )
 
-// decidedOf are decisions of users in one segment, each second one denied.
+// decidedOf returns decisions about users in one segment, of whom every second one is denied.
 func decidedOf(users int) *capping.Decisions {
 	d := &capping.Decisions{
 		Users: make([]capping.UserID, users), Names: []string{"active", "new"},
@@ -41,7 +41,7 @@ func TestAnswersOfCallsAddUp(t *testing.T) {
 	}, got)
 }
 
-// BenchmarkCounter is what counting the answers of a call costs it.
+// BenchmarkCounter measures the cost of counting the answers of a call.
 func BenchmarkCounter(b *testing.B) {
 	for _, users := range []int{1, 4} {
 		b.Run(fmt.Sprint("users=", users), func(b *testing.B) {

@@ -15,8 +15,8 @@ import (
 	"capper/internal/capping"
 )
 
-// FuzzDecodeImport compares the decoder with one made of encoding/json's tokens: both
-// accept the same bodies, and read the same from them.
+// FuzzDecodeImport compares the decoder with another one based on the tokens of encoding/json: both must accept the
+// same bodies with the same content.
 func FuzzDecodeImport(f *testing.F) {
 	for _, seed := range []string{
 		`{"sends":[{"user_id":1,"at":"2026-11-20T09:00:00.5Z"}]}`,
@@ -49,14 +49,14 @@ func FuzzDecodeImport(f *testing.F) {
 	})
 }
 
-// slowSend is a send with the names that it has.
+// slowSend is a send with its names.
 type slowSend struct {
 	user             capping.UserID
 	at               capping.Instant
 	channel, message string
 }
 
-// slowImport is a second opinion.
+// slowImport is the reference decoder.
 func slowImport(body []byte, now, latest time.Time) (sends []slowSend, valid bool) {
 	if !utf8.Valid(body) || hasLoneSurrogate(body) {
 		return nil, false
@@ -136,7 +136,7 @@ func slowName(value json.RawMessage, most int, to *string) bool {
 	return value[0] == '"' && json.Unmarshal(value, to) == nil && *to != "" && len(*to) <= most
 }
 
-// slowMembers reads an object whose names are all different.
+// slowMembers decodes an object whose names must all be different.
 func slowMembers(decoder *json.Decoder, members map[string]json.RawMessage) bool {
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
 		return false
@@ -169,7 +169,8 @@ func BenchmarkDecodeImport(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/50_000, "ns/send")
 }
 
-// What is ahead counts as now, each time it is sent: without a message it would be another send each time.
+// TestASendThatIsAheadNeedsAMessage checks that a send with a future time needs a message id. It counts as now, so
+// each retry would otherwise be another send.
 func TestASendThatIsAheadNeedsAMessage(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

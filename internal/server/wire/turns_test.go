@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// Who waits gets a turn by rotation between the holders, and in order of one holder.
+// TestTurnsGoRound checks that holders take turns, and that the calls of one holder keep their order.
 func TestTurnsGoRound(t *testing.T) {
 	t.Parallel()
 	var turns turns
@@ -43,7 +43,7 @@ func TestTurnsGoRound(t *testing.T) {
 	require.Empty(t, turns.waiting)
 }
 
-// A deadline ends a wait, and one holder does not wait with any number.
+// TestTurnsAreBounded checks that a deadline ends a wait, and that one holder has a limited number of waiting calls.
 func TestTurnsAreBounded(t *testing.T) {
 	t.Parallel()
 	var turns turns

@@ -15,7 +15,7 @@ import (
 	"capper/client/api"
 )
 
-// fieldsOf are the names of a wire type's fields.
+// fieldsOf returns the names of a wire type's fields.
 func fieldsOf(body any) (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(body)) {
 		if field.Anonymous {
@@ -27,7 +27,7 @@ func fieldsOf(body any) (names []string) {
 	return names
 }
 
-// The decoders know the fields of the wire types, and no others.
+// TestEveryFieldOfARequestIsRead checks that the decoders know exactly the fields of the wire types.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	t.Parallel()
 	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "sets", "summary",
@@ -52,7 +52,7 @@ func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	}
 }
 
-// What encoding/json writes of a wire type is read as what it says.
+// TestRequestsAreTheWireTypes checks that the decoder reads the output of encoding/json for a wire type correctly.
 func TestRequestsAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,7 +91,7 @@ func TestRequestsAreTheWireTypes(t *testing.T) {
 	})
 }
 
-// The same of calls for permits.
+// TestPermitsRequestsAreTheWireTypes checks the same for permits requests.
 func TestPermitsRequestsAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_.-]{0,63}`)
