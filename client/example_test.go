@@ -14,11 +14,10 @@ import (
 	"capper/client/api"
 )
 
-// deliver stands for the engine's own sending; it returns the users that did
-// not get the message.
+// deliver stands for the engine's own delivery. It returns the users who did not get the message.
 func deliver(users []uint32) (failed []uint32) { return nil }
 
-// The send loop: filter, send to the allowed only, release what did not go out.
+// Example shows the send loop: filter, send to the allowed users, and release the sends that failed.
 func Example() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 	if err != nil {
@@ -46,7 +45,7 @@ func Example() {
 	}
 }
 
-// An audience of millions, as a bitmap, in parallel batches.
+// ExampleClient_FilterAll filters an audience of millions, given as a bitmap, in parallel batches.
 func ExampleClient_FilterAll() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080", Parallel: 8})
 	if err != nil {
@@ -68,7 +67,7 @@ func ExampleClient_FilterAll() {
 	fmt.Println(total.Allowed, "allowed,", total.Unavailable, "unavailable")
 }
 
-// An audience that the service works out, in parts of one generation.
+// ExampleClient_FilterAll_audience filters an audience that the service evaluates, in parts of one generation.
 func ExampleClient_FilterAll_audience() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 	if err != nil {
@@ -94,7 +93,7 @@ func ExampleClient_FilterAll_audience() {
 	}
 }
 
-// What users are in, of one named generation.
+// ExampleClient_Lookup returns the segments and sets of users in one named generation.
 func ExampleClient_Lookup() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 	if err != nil {
@@ -110,7 +109,7 @@ func ExampleClient_Lookup() {
 	}
 }
 
-// The users of a set, page by page.
+// ExampleClient_Members lists the users of a set page by page.
 func ExampleClient_Members() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 	if err != nil {
@@ -124,7 +123,7 @@ func ExampleClient_Members() {
 	}
 }
 
-// A campaign that is called off: everybody may be sent something else again.
+// ExampleClient_ReleaseMessage cancels a campaign, so that its users may receive other messages.
 func ExampleClient_ReleaseMessage() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 	if err != nil {
@@ -144,7 +143,7 @@ func ExampleClient_ReleaseMessage() {
 	}
 }
 
-// A transactional mail goes out whatever the limits say, and counts.
+// ExampleClient_Filter_transactional sends a transactional mail regardless of the limits, and still records the send.
 func ExampleClient_Filter_transactional() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 	if err != nil {
@@ -158,8 +157,8 @@ func ExampleClient_Filter_transactional() {
 	}
 }
 
-// Thirty-two workers send no faster than the carrier takes it, together with all
-// other senders that share its pacer.
+// ExamplePacer runs thirty-two workers that send no faster than the carrier allows, together with all other senders
+// that share the pacer.
 func ExamplePacer() {
 	capper, err := client.New(client.Config{URL: "http://127.0.0.1:8080"})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// A service starts on a free port over either store, decides, stops, and frees
-// all that it held: the next one, of the same process, finds what it recorded.
+// TestStartsAndStopsOnBothStores starts a service on a free port with each store, decides and stops. The next service
+// in the same process must find the recorded sends, so the first one must have released everything.
 func TestStartsAndStopsOnBothStores(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
@@ -45,7 +45,7 @@ func TestStartsAndStopsOnBothStores(t *testing.T) {
 	}
 }
 
-// The clock that was given decides.
+// TestTheClockIsInjected checks that decisions use the given clock.
 func TestTheClockIsInjected(t *testing.T) {
 	t.Parallel()
 	cfg, _ := configure(t, onEmbedded(t.TempDir()), "")
@@ -60,8 +60,8 @@ func TestTheClockIsInjected(t *testing.T) {
 	}
 }
 
-// A start that fails late leaves nothing behind: neither the lock of the store,
-// nor what runs in the background.
+// TestAFailedStartIsUndone checks that a start which fails late leaves neither the store's lock nor background work
+// behind.
 func TestAFailedStartIsUndone(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func TestAFailedStartIsUndone(t *testing.T) {
 	require.ErrorContains(t, err, "Config.Watcher must be set")
 }
 
-// Run ends with its context, and when a listener ends by itself.
+// TestRunEnds checks that Run ends with its context, and when a listener ends by itself.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	cfg, log := configure(t, onEmbedded(t.TempDir()), "")

@@ -10,7 +10,7 @@ import (
 	"capper/internal/config"
 )
 
-// A call that took the policy before a reload is told the names beside that policy.
+// TestNamesBesideAPolicy checks that a call with the policy from before a reload uses the expressions of that policy.
 func TestNamesBesideAPolicy(t *testing.T) {
 	t.Parallel()
 	var a audiences

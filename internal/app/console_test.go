@@ -11,7 +11,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// see is what a page of the endpoint shows.
+// see returns the status and content of a page of the endpoint.
 func see(t *testing.T, s *Service, endpoint int, path string) (status int, page string) {
 	t.Helper()
 	answer, err := http.Get("http://" + s.endpoints[endpoint].listener.Addr().String() + path)
@@ -22,7 +22,8 @@ func see(t *testing.T, s *Service, endpoint int, path string) (status int, page 
 	return answer.StatusCode, string(text)
 }
 
-// The console is wherever reads are served, and knows what this instance decided.
+// TestTheConsoleFollowsTheService checks that every listener that serves reads has a console with this instance's
+// decisions.
 func TestTheConsoleFollowsTheService(t *testing.T) {
 	t.Parallel()
 	cfg, _ := configure(t, onEmbedded(t.TempDir()), `admin_listen: "127.0.0.1:0"`)
@@ -57,7 +58,8 @@ func TestTheLimitsPageTellsOfReloads(t *testing.T) {
 	}, "the reload is not told")
 }
 
-// The audit tells of the policies that were in force before this instance started.
+// TestTheLimitsPageTellsOfVersionsInTheAudit checks that the page shows policies from the audit that are older than
+// this instance.
 func TestTheLimitsPageTellsOfVersionsInTheAudit(t *testing.T) {
 	t.Parallel()
 	w := configureSets(t, onEmbedded(t.TempDir()))

@@ -15,8 +15,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// guarded is a store that knows whether it is used as a store may be: no call
-// after Close, and no Close under a call. Its calls can be made to hang.
+// guarded is a store that detects wrong use: a call after Close, or a Close during a call. Its calls can be made to
+// hang.
 type guarded struct {
 	capping.Store
 	inFlight, closed, misuses atomic.Int64
@@ -41,10 +41,10 @@ func (g *guarded) Close() error {
 	return g.Store.Close()
 }
 
-// Unwrap is the store behind it.
+// Unwrap returns the wrapped store.
 func (g *guarded) Unwrap() capping.Store { return g.Store }
 
-// guard puts a guarded store between a service and its own.
+// guard puts a guarded store between a service and its store.
 func guard(cfg *Config, hang func(ctx context.Context)) *guarded {
 	g := &guarded{entered: make(chan struct{}, 1), hang: hang}
 	cfg.wrapStore = func(store capping.Store) capping.Store {
@@ -54,7 +54,7 @@ func guard(cfg *Config, hang func(ctx context.Context)) *guarded {
 	return g
 }
 
-// call is a call that has reached the store.
+// call starts a call and waits until it has reached the store.
 func call(t *testing.T, s *Service, g *guarded) (ended <-chan error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -68,8 +68,8 @@ func call(t *testing.T, s *Service, g *guarded) (ended <-chan error) {
 
 const impatient = "call_timeout: 10s, stop_timeout: 20ms"
 
-// A drain whose time is over ends the connections; the store is closed when the
-// call has come back, in its own time.
+// TestADrainThatTimesOutWaitsForTheStore checks that a drain closes the connections at its time limit. The store is
+// closed only after the call has returned within its own time limit.
 func TestADrainThatTimesOutWaitsForTheStore(t *testing.T) {
 	t.Parallel()
 	cfg, log := configure(t, onEmbedded(t.TempDir()), impatient)
@@ -91,7 +91,8 @@ func TestADrainThatTimesOutWaitsForTheStore(t *testing.T) {
 	require.Equal(t, err, s.Stop())
 }
 
-// Redis nodes that hang keep calls until the time of the call is over.
+// TestADrainThatTimesOutWhileRedisHangs checks that hanging Redis nodes keep calls only until the time limit of the
+// call.
 func TestADrainThatTimesOutWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	redis := testcluster.Single(t, testcluster.Options{})
@@ -109,7 +110,8 @@ func TestADrainThatTimesOutWhileRedisHangs(t *testing.T) {
 	require.NoError(t, redis.Resume(redis.Addrs[0]))
 }
 
-// A call that never comes back keeps the store open, and the service says so.
+// TestTheStoreStaysOpenUnderACallThatHangs checks that a call which never returns keeps the store open, and that the
+// service logs it.
 func TestTheStoreStaysOpenUnderACallThatHangs(t *testing.T) {
 	t.Parallel()
 	cfg, log := configure(t, onEmbedded(t.TempDir()), "call_timeout: 10ms, max_bitmap_users: 1, stop_timeout: 20ms")
@@ -134,7 +136,7 @@ func TestTheStoreStaysOpenUnderACallThatHangs(t *testing.T) {
 	require.Zero(t, g.misuses.Load())
 }
 
-// No call begins once they are counted to the end.
+// TestNoCallBeginsAfterTheEnd checks that no call starts after the end of the call counter.
 func TestNoCallBeginsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	var c calls

@@ -24,7 +24,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// withLists is a service over lists of some size, whose clock may be moved.
+// withLists is a service with lists of some size and a clock that the test can move.
 type withLists struct {
 	*withSets
 	ahead atomic.Int64
@@ -55,7 +55,7 @@ func (w *withLists) begin(t *testing.T) {
 	w.Service = begin(t, Config{Watcher: watcher, Log: w.log, Clock: w.now})
 }
 
-// publish makes a generation of these sets live, as the publisher does.
+// publish makes a generation with these sets live, like the publisher.
 func (w *withLists) publish(sets map[string]*bitmap.Bitmap) string {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
@@ -96,7 +96,7 @@ func (w *withLists) refusesNow(generation string) *api.RefusedGeneration {
 	return w.status().Segments.Refused
 }
 
-// preview asks who of the users would be sent to on a channel.
+// preview returns which of the users could receive a send on a channel.
 func (w *withLists) preview(channel string, users ...uint32) api.FilterIDs {
 	w.t.Helper()
 	return w.filter(api.FilterRequest{Channel: channel, UserIDs: users, Record: new(bool)})
@@ -109,8 +109,8 @@ func (w *withLists) requireDenied(channel string, users ...uint32) {
 	require.Empty(w.t, answer.Unavailable)
 }
 
-// While a generation is refused, nobody of the former list is sent to, restarts included;
-// the acceptance of this very change lets it pass.
+// TestAListThatLosesUsersIsRefused checks that users of the former list receive nothing while a generation is
+// refused, also after restarts. Accepting exactly this change lets the generation pass.
 func TestAListThatLosesUsersIsRefused(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, source string, at objects.Location) {
@@ -165,8 +165,8 @@ func TestAListThatLosesUsersIsRefused(t *testing.T) {
 	})
 }
 
-// An instance with a new place for its cache, or with one that was emptied, keeps to the list of the
-// generation before, and takes the next good one.
+// TestAStartWithoutACacheKeepsTheList checks an instance with a new or emptied cache directory. It keeps the list of
+// the previous generation and takes the next good one.
 func TestAStartWithoutACacheKeepsTheList(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, source string, at objects.Location) {
@@ -209,7 +209,7 @@ func TestAStartWithoutACacheKeepsTheList(t *testing.T) {
 	})
 }
 
-// requireAccepted publishes the end of a list with its acceptance.
+// requireAccepted publishes the end of a list together with its acceptance.
 func (w *withLists) requireAccepted(of map[string]*bitmap.Bitmap) {
 	w.t.Helper()
 	was := of["opted-out"]
@@ -293,8 +293,8 @@ func TestAReloadJudgesFromThenOn(t *testing.T) {
 	require.Equal(t, []uint32{1}, w.preview("", 1).Allowed)
 }
 
-// A list that nothing confirms any more makes the sends unavailable that it concerns, while
-// the service runs, and a build brings them back.
+// TestAListThatIsTooOld checks that a list without confirmation makes the affected sends unavailable while the
+// service runs, and that a build makes them available again.
 func TestAListThatIsTooOld(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

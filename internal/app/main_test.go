@@ -25,15 +25,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testcluster.Run(m)) }
 
-// onEmbedded and onRedis are the stores of a configuration.
+// onEmbedded returns the configuration of an embedded store.
 func onEmbedded(dir string) string { return fmt.Sprintf("{embedded: {path: %s/log.db}}", dir) }
 
 func onRedis(addrs ...string) string {
 	return fmt.Sprintf("{kind: redis, redis: {addrs: [%s], replica_acks: 0}}", strings.Join(addrs, ", "))
 }
 
-// configure is a configuration over a directory with segments, with more of the
-// server's section: Config and what the service logs.
+// configure returns a configuration with a segments directory and additional server settings, and the service's log.
 func configure(t *testing.T, store, server string) (Config, *testkit.Log) {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,14 +59,14 @@ limits: {default: {daily: 1}}
 	return Config{Watcher: watcher, Log: log, Clock: time.Now}, log
 }
 
-// replace writes a file whole, for who may read it at any moment.
+// replace replaces a file atomically, because it may be read at any time.
 func replace(t testing.TB, file, content string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file+".new", []byte(content), 0o600))
 	require.NoError(t, os.Rename(file+".new", file))
 }
 
-// begin starts a service that is stopped at the end of the test, well.
+// begin starts a service that stops without errors at the end of the test.
 func begin(t *testing.T, cfg Config) *Service {
 	t.Helper()
 	s, err := Start(t.Context(), cfg)
@@ -76,7 +75,7 @@ func begin(t *testing.T, cfg Config) *Service {
 	return s
 }
 
-// filter asks for users over HTTP; the answer lists the allowed.
+// filter makes a filter call over HTTP and returns the allowed users.
 func filter(ctx context.Context, s *Service, message string, users ...capping.UserID) (allowed []capping.UserID,
 	err error) {
 	body, err := json.Marshal(map[string]any{"message_id": message, "user_ids": users})

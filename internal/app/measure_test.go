@@ -15,7 +15,7 @@ import (
 // halfStore decides the first user of a call and fails for the others.
 type halfStore struct{ capping.Store }
 
-// plainStore is a store that can do nothing beyond.
+// plainStore is a store without optional methods.
 type plainStore struct{ capping.Store }
 
 var errHalf = errors.New("half")
@@ -97,7 +97,7 @@ func TestCallsAreCountedByResult(t *testing.T) {
 	require.Equal(t, map[string]float64{"ok": 0, "degraded": 1, "down": 0}, states)
 }
 
-// What only some stores can do is found behind the measuring, too.
+// TestAsFindsWhatAStoreCanDo checks that optional methods of a store are found through the measuring wrapper.
 func TestAsFindsWhatAStoreCanDo(t *testing.T) {
 	t.Parallel()
 	store, err := app.Store(halfStore{plainStore{}}, "half", prometheus.NewRegistry())

@@ -15,8 +15,7 @@ import (
 	"capper/internal/testcluster"
 )
 
-// elsewhere are the metrics that a service on the embedded store, or any service
-// without TLS, does not register.
+// elsewhere lists the metrics that a service with the embedded store, or without TLS, does not register.
 var elsewhere = map[string][]string{
 	config.Embedded: {
 		"capper_store_barred_partitions", "capper_store_promise_broken", "capper_store_records_gone",
@@ -30,7 +29,7 @@ var elsewhere = map[string][]string{
 	config.Redis: {"capper_tls_certificate_expiry_timestamp_seconds"},
 }
 
-// The table of docs/api.md names the metrics that a service registers, and no others.
+// TestTheTableOfMetricsIsWhatIsRegistered checks that the table in docs/api.md lists exactly the registered metrics.
 func TestTheTableOfMetricsIsWhatIsRegistered(t *testing.T) {
 	t.Parallel()
 	documented := documentedMetrics(t)
@@ -46,7 +45,7 @@ func TestTheTableOfMetricsIsWhatIsRegistered(t *testing.T) {
 	}
 }
 
-// Pages name no metric that there is not.
+// TestPagesNameMetricsThatThereAre checks that pages name only existing metrics.
 func TestPagesNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	there := append(documentedMetrics(t),
@@ -67,10 +66,10 @@ func TestPagesNameMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// partOf is what Prometheus adds to the name of a histogram.
+// partOf matches the suffix that Prometheus adds to the name of a histogram.
 var partOf = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// documentedMetrics are the names in the first column of the table.
+// documentedMetrics returns the names in the first column of the table.
 func documentedMetrics(t *testing.T) (names []string) {
 	text, err := os.ReadFile("../../docs/api.md")
 	require.NoError(t, err)
@@ -86,7 +85,7 @@ func documentedMetrics(t *testing.T) (names []string) {
 	return names
 }
 
-// registeredMetrics are the names of all of capper's, also of those without a sample.
+// registeredMetrics returns the names of capper's metrics, including those without a sample.
 func registeredMetrics(registry *prometheus.Registry) (names []string) {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {

@@ -22,9 +22,9 @@ import (
 	"capper/internal/testcluster"
 )
 
-// What users build on is frozen in testdata/promises: names and labels of metrics, whole exchanges of
-// the API, and a configuration with its version. A difference is a broken promise, or needs a line in
-// the changelog and a way forward; -update-promises then writes the files anew.
+// The directory testdata/promises freezes the interfaces that users rely on: names and labels of metrics, whole
+// exchanges of the API, and a configuration with its version. A difference is a broken promise, or needs a line in
+// the changelog and an upgrade path. The flag -update-promises then writes new files.
 var updatePromises = flag.Bool("update-promises", false, "write testdata/promises")
 
 func TestMetricsKeepTheirNamesAndLabels(t *testing.T) {
@@ -41,7 +41,7 @@ func TestMetricsKeepTheirNamesAndLabels(t *testing.T) {
 	}
 }
 
-// labelledMetrics has one line a metric: its name and its labels.
+// labelledMetrics returns one line for each metric: its name and its labels.
 func labelledMetrics(registry *prometheus.Registry) string {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
@@ -60,8 +60,8 @@ func labelledMetrics(registry *prometheus.Registry) string {
 	return strings.Join(slices.Compact(lines), "")
 }
 
-// The configuration has every section. Its version is that of all who read it: a second instance of
-// another release must not seem to differ.
+// TestAConfigurationKeepsItsVersion checks the version of a configuration with every section. The version must be the
+// same in every release, because instances of different releases must not seem to differ.
 func TestAConfigurationKeepsItsVersion(t *testing.T) {
 	t.Parallel()
 	file, err := filepath.Abs("testdata/promises/capper.yaml")
@@ -71,7 +71,7 @@ func TestAConfigurationKeepsItsVersion(t *testing.T) {
 	requirePromise(t, "version.txt", watcher.Current().Version+"\n")
 }
 
-// exchanges are calls, one after the other, of a service on which user 7 is in the segment new.
+// exchanges lists consecutive calls to a service in which user 7 is in the segment new.
 var exchanges = []struct{ call, body string }{
 	{"POST /v1/filter", `{"message_id":"m1","channel":"push","user_ids":[7,8,8,9]}`},
 	{"POST /v1/filter", `{"message_id":"m1","channel":"push","user_ids":[7,8,10]}`},
@@ -117,12 +117,12 @@ func TestExchangesStayAsTheyAre(t *testing.T) {
 	requirePromise(t, "exchanges.txt", shown.String())
 }
 
-// volatile is what differs between two runs: times, generations, versions (a path is part of them),
-// request ids, and how long a permit waits. The sentence of an error is no promise; its code and field are.
+// volatile matches the parts that differ between two runs: times, generations, versions (which contain a path),
+// request ids, and waits of permits. The text of an error is not frozen; its code and field are.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|\d{8}T\d{6}\.\d{3}Z-[0-9a-f]+|"[0-9a-f]{12}"|` +
 	`"(wait_ms|next_ms|queue_ms|retry_after_ms|request_id|message)": ("([^"\\]|\\.)*"|[0-9.]+)`)
 
-// exchange is the answer to a call: its status, the headers that callers rely on, and the body.
+// exchange returns the answer to a call: the status, the headers that callers rely on, and the body.
 func exchange(t *testing.T, s *Service, call, body string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(call, " ")
@@ -148,7 +148,7 @@ func exchange(t *testing.T, s *Service, call, body string) string {
 	return fmt.Sprintf("%d %s\n%s", response.StatusCode, response.Header.Get("Content-Type"), masked)
 }
 
-// requirePromise holds got to what testdata/promises has.
+// requirePromise compares got with the file in testdata/promises.
 func requirePromise(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata/promises", name)

@@ -77,7 +77,7 @@ func (s *Service) tell(states ...string) {
 // reload applies a whole configuration, or refuses it and keeps the previous one.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := lacks(cfg.Policy, s.capper.Policy(), s.segments.Current()); err != nil {
-		return err // checked before the announcement, as reload is repeated
+		return err // checked before the announcement, because reload is tried repeatedly
 	}
 	if err := s.lostZones(cfg.Policy, s.capper.Policy()); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Service) reload(cfg *config.Config) error {
 		return err
 	}
 	if err := s.take(cfg); err != nil {
-		_ = s.announce(context.Background(), s.capper.Policy()) // this announces the previous policy again, which was accepted before
+		_ = s.announce(context.Background(), s.capper.Policy()) // the previous policy, which was accepted before
 		return err
 	}
 	return nil

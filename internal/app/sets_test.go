@@ -34,8 +34,8 @@ type withSets struct {
 	rest     string // of the configuration, before limits
 }
 
-// configureSets is a configuration over a directory; rest is its sections that change.
-// Segment new has users 1 to 9.
+// configureSets returns a service with a configuration of which some sections change. The segment new has users 1 to
+// 9.
 func configureSets(t *testing.T, store string) *withSets {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +49,7 @@ limits: {default: {daily: 1}, segments: {new: {daily: 1}}}
 `, dir, store)}
 }
 
-// publish makes a generation live with segment new and these sets, and names it.
+// publish makes a generation with the segment new and these sets live, and returns its name.
 func (w *withSets) publish(sets map[string][]uint32) string {
 	w.t.Helper()
 	base, err := publish.ReadLiveState(w.t.Context(), w.location)
@@ -81,7 +81,7 @@ func (w *withSets) start(t *testing.T) {
 	w.Service = begin(t, Config{Watcher: watcher, Log: w.log})
 }
 
-// call asks the service; the answer is the status, and the body in to.
+// call calls the service, decodes the body into to, and returns the status.
 func (w *withSets) call(method, path string, body, to any) int {
 	w.t.Helper()
 	sent, err := json.Marshal(body)
@@ -122,8 +122,8 @@ func (w *withSets) filter(request api.FilterRequest) (answer api.FilterIDs) {
 	return answer
 }
 
-// A service that lacks a set which its configuration needs starts, asks for no calls
-// and sends to nobody; it does as soon as the set is published.
+// TestAServiceWithoutASetIsNotReady checks that a service without a needed set starts, reports "not ready" and allows
+// nobody. It becomes ready when the set is published.
 func TestAServiceWithoutASetIsNotReady(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
@@ -194,7 +194,7 @@ func names(sizes []api.SegmentSize) (names []string) {
 	return names
 }
 
-// A generation without a set that is needed is not taken over, whoever published it.
+// TestAGenerationWithoutASetIsRefused checks that a generation without a needed set is refused for every publisher.
 func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 	t.Parallel()
 	w := configureSets(t, onEmbedded(t.TempDir()))
@@ -216,8 +216,8 @@ func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 	testkit.Eventually(t, func() bool { return w.status().Segments.Error == "" })
 }
 
-// A reload that names a set which the generation in use lacks is refused whole, and
-// put in force by itself once a generation with the set is in use.
+// TestAReloadThatNamesAMissingSetWaitsForIt checks that a reload with a missing set is refused as a whole, and
+// applied automatically when a generation with the set is in use.
 func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{
@@ -267,7 +267,7 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 	}
 }
 
-// What is missing already is no reason to refuse another change.
+// TestAReloadMayTakeAMissingSetOut checks that a set which is already missing does not block other changes.
 func TestAReloadMayTakeAMissingSetOut(t *testing.T) {
 	t.Parallel()
 	w := configureSets(t, onEmbedded(t.TempDir()))
@@ -284,8 +284,8 @@ func TestAReloadMayTakeAMissingSetOut(t *testing.T) {
 	testkit.Eventually(t, func() bool { return w.status().Segments.Error == "" })
 }
 
-// A reload that takes suppression away is refused and sends to nobody, until the file says that it is meant. Then
-// the status tells of it as long as the file does.
+// TestAReloadThatDropsASuppressedSetMustSaySo checks that a reload which removes suppression is refused until the
+// file acknowledges the removal. The status reports the removal while the file contains the acknowledgement.
 func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 	t.Parallel()
 	w := configureSets(t, onEmbedded(t.TempDir()))
@@ -339,7 +339,7 @@ func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 	testkit.Eventually(t, func() bool { return denied(1, false, "push") })
 }
 
-// The status says what is odd of sets and audiences, and tolerated.
+// TestProblemsOfSets checks that the status lists unusual but allowed settings of sets and audiences.
 func TestProblemsOfSets(t *testing.T) {
 	t.Parallel()
 	w := configureSets(t, onEmbedded(t.TempDir()))

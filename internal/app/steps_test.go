@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// history is what steps did, in order.
+// history records the actions of steps in order.
 type history struct{ did []string }
 
 func (h *history) action(name string, err error) action {
@@ -42,7 +42,7 @@ func TestStepsStopInReverseAndOnce(t *testing.T) {
 		h.did)
 }
 
-// What does not end within its time is given up, and what it uses is left alone.
+// TestStepsAreBounded checks that an action beyond its time limit is abandoned, and that the parts it uses stay open.
 func TestStepsAreBounded(t *testing.T) {
 	t.Parallel()
 	var h history

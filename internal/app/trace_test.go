@@ -21,7 +21,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// receiver is a collector that keeps what it is sent.
+// receiver is a collector that stores the received spans.
 type receiver struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -51,14 +51,14 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// sent is all that came until now, and its text, with numbers in decimal digits.
+// sent returns all spans received so far, and their text with numbers in decimal digits.
 func (r *receiver) sent() ([]*otlp.Span, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.spans), r.text
 }
 
-// tree is the spans below one with that id, by their names, indented.
+// tree returns the names of the spans below the one with the given id, indented.
 func (r *receiver) tree(parent []byte, indent string) (lines []string) {
 	spans, _ := r.sent()
 	for _, s := range spans {
@@ -94,13 +94,13 @@ func attributes(s *otlp.Span) map[string]any {
 
 const theirTrace, theirSpan = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
-// ask posts a filter call for users whose ids appear nowhere else.
+// ask makes a filter call for users whose ids appear nowhere else.
 func ask(t *testing.T, s *Service, parent string) {
 	t.Helper()
 	askFor(t, s, parent, "3912345671,3912345672,7")
 }
 
-// askFor is ask for the users; it returns what is answered.
+// askFor makes a filter call for the users and returns the answer.
 func askFor(t *testing.T, s *Service, parent, users string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Addr().String()+"/v1/filter",
@@ -185,7 +185,8 @@ func TestEachNodesPipelineIsASpan(t *testing.T) {
 	require.NotContains(t, text, "391234567")
 }
 
-// What a collector does changes nothing for callers, and is counted and told.
+// TestCallsDoNotWaitForTheCollector checks that a collector's failures do not affect callers, and are counted and
+// logged.
 func TestCallsDoNotWaitForTheCollector(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
@@ -220,7 +221,7 @@ func TestCallsDoNotWaitForTheCollector(t *testing.T) {
 	close(hang)
 }
 
-// The level of the log is that of the file, also of one that is changed while calls are answered.
+// TestTheLevelOfTheLogIsReloaded checks that a changed log level applies while calls are answered.
 func TestTheLevelOfTheLogIsReloaded(t *testing.T) {
 	t.Parallel()
 	cfg, log := configure(t, onEmbedded(t.TempDir())+"\nlog: {level: info}", "")

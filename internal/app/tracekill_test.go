@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// A master is killed while it has a pipeline of the call: the spans tell what became of
-// that, of the attempts after it, and which node answered at last. None tells a user.
+// TestSpansTellOfAMasterThatIsKilled kills a Redis master during a pipeline of the call. The spans show the failed
+// pipeline, the retries and the node that answered, and contain no user.
 func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)

@@ -15,7 +15,7 @@ import (
 	"capper/internal/chart"
 )
 
-// hostile are names that a caller may give to a message.
+// hostile lists dangerous names that a message may have.
 var hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, "]]><svg onload=alert(1)>", "&lt;&#x41;",
 	"a\x00b\x1b[31m", "\u202egnp.exe", "\xff\xfe",
@@ -38,7 +38,7 @@ func TestPicturesHoldHostileNamesAsText(t *testing.T) {
 	}
 }
 
-// requireInert fails unless svg is well-formed, and only draws.
+// requireInert requires that svg is well-formed and contains only drawing elements.
 func requireInert(t *testing.T, svg []byte) {
 	t.Helper()
 	decoder := xml.NewDecoder(strings.NewReader(string(svg)))
@@ -75,7 +75,7 @@ func TestPicturesOfNothingAndOfMuch(t *testing.T) {
 	}
 }
 
-// Instants are named at equal distances, and none runs into another.
+// TestInstantsStandApart checks that labels of times have equal distances and never overlap.
 func TestInstantsStandApart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -63,7 +63,7 @@ func TestTheAuditChangesOnlyAtAStart(t *testing.T) {
 		"configuration in force stays (a, now b)")
 }
 
-// The policy of a file, written and read again, is the policy.
+// TestAPolicyIsReadFromItsText checks that writing and reading the policy of a file gives the same policy.
 func TestAPolicyIsReadFromItsText(t *testing.T) {
 	t.Parallel()
 	sample, err := os.ReadFile("../../testdata/capper.yaml")
@@ -105,7 +105,8 @@ func TestFaultsOfAPolicysText(t *testing.T) {
 	}
 }
 
-// A policy that an earlier version stored is read as it was: with other spellings of the same values.
+// TestAnEarlierPolicysTextIsRead checks that a policy stored by an earlier version is read correctly, with other
+// spellings of the same values.
 func TestAnEarlierPolicysTextIsRead(t *testing.T) {
 	t.Parallel()
 	const file = `segments: {source: d}
@@ -146,7 +147,8 @@ quiet:
 	require.NotContains(t, string(c.PolicyText), "hard bounces", "comments stay in the file")
 }
 
-// Files that differ only in layout, anchors and comments have one version, and one text.
+// TestOneVersionHasOnePolicyText checks that files which differ only in layout, anchors and comments have one version
+// and one text.
 func TestOneVersionHasOnePolicyText(t *testing.T) {
 	t.Parallel()
 	plain, err := Parse("f", []byte("segments: {source: d}\nlimits:\n  default: {daily: 3}\n  segments: "+
@@ -160,7 +162,7 @@ func TestOneVersionHasOnePolicyText(t *testing.T) {
 	require.Equal(t, string(plain.PolicyText), string(anchored.PolicyText))
 }
 
-// requireReadable is that the stored text of the policy means the policy.
+// requireReadable requires that the stored text of the policy reads back as the policy.
 func requireReadable(t *testing.T, c *Config) {
 	read, err := ParsePolicy(c.PolicyText)
 	require.NoError(t, err, "%s", c.PolicyText)

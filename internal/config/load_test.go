@@ -139,7 +139,7 @@ func TestParseReadsEveryKey(t *testing.T) {
 	require.Equal(t, "Asia/Singapore", vip[2].Location.String())
 }
 
-// The ways to write the same list of nodes.
+// TestAddressesInEveryStyleOfList checks every notation of the same list of nodes.
 func TestAddressesInEveryStyleOfList(t *testing.T) {
 	t.Parallel()
 	for _, addrs := range []string{
@@ -346,7 +346,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The words and bounds that packages share which do not know each other.
+// TestOneWordInEveryPackage checks the words and bounds that must agree in packages without a common import.
 func TestOneWordInEveryPackage(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, api.NoSegment, segments.ReservedName)

@@ -115,7 +115,7 @@ func TestFaultsOfPacers(t *testing.T) {
 	}
 }
 
-// limitsOf and pacersOf are that many, none of which is a fault by itself.
+// limitsOf returns n valid limits.
 func limitsOf(n int) string {
 	var list strings.Builder
 	for i := range n {
@@ -150,7 +150,8 @@ func TestEveryFaultOfPacersIsReportedAtOnceInOrder(t *testing.T) {
 	}, "\n"))
 }
 
-// A pacer that all share, without max_wait, can be taken by one caller for a day.
+// TestPacersWithoutAWaitAreWarnedOf checks the warning about a shared pacer without max_wait, which one caller can
+// occupy for a day.
 func TestPacersWithoutAWaitAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	for pacer, warned := range map[string]bool{
@@ -207,7 +208,7 @@ func TestWarningsOfPacers(t *testing.T) {
 	}
 }
 
-// As many pacers as there may be, as long as they may be, fit into a file.
+// TestAllPacersFitIntoAFile checks that the maximum number of pacers with the longest settings fits into a file.
 func TestAllPacersFitIntoAFile(t *testing.T) {
 	t.Parallel()
 	var list strings.Builder
@@ -220,7 +221,7 @@ func TestAllPacersFitIntoAFile(t *testing.T) {
 	require.Len(t, c.Pacers.Pacers, maxPacers)
 }
 
-// A reload may change every key of pacers.
+// TestPacersAreReloaded checks that a reload may change every key of pacers.
 func TestPacersAreReloaded(t *testing.T) {
 	t.Parallel()
 	was, wasGiven, err := parse("f", []byte(minimal+fourPacers))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Hours by two clocks are looked at in every zone, on every day, for what holds together alone.
+// TestSilences checks quiet hours with two clocks in every zone on every day, only for hours that apply together.
 func TestSilences(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -78,7 +78,7 @@ func TestSilences(t *testing.T) {
 	}
 }
 
-// The most hours and sets that a file may have are looked at within bounds.
+// TestSilencesOfManyHoursAreBounded checks that the maximum number of hours and sets is processed within bounds.
 func TestSilencesOfManyHoursAreBounded(t *testing.T) {
 	t.Parallel()
 	text := "channels: {a: 1, b: 2, c: 3, d: 4}\nquiet:\n"

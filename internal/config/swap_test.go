@@ -15,13 +15,13 @@ import (
 	"capper/internal/testkit"
 )
 
-// mounted is a configuration in a mount, with so many sends a day.
+// mounted returns a configuration in a mounted directory, with the given number of sends a day.
 func mounted(daily int) map[string]string {
 	return map[string]string{"capper.yaml": strings.Replace(minimal, "daily: 1", fmt.Sprint("daily: ", daily), 1)}
 }
 
-// What a kubelet does to a mounted ConfigMap: a change is in force with the next look, a fault
-// leaves the one before, of two changes between two looks the later one counts, and the same
+// TestSwappedMounts checks the changes that a kubelet makes to a mounted ConfigMap. A change applies at the next
+// check, and a fault keeps the previous configuration. Of two changes between checks the later one counts. The same
 // text in another directory is no change.
 func TestSwappedMounts(t *testing.T) {
 	t.Parallel()
@@ -69,8 +69,8 @@ func TestSwappedMounts(t *testing.T) {
 	unchanged("the fault was gone before anybody looked")
 }
 
-// A reader that found the way to the directory before a swap may find the file gone: it is there
-// at the next look, and nothing was refused.
+// TestAFileThatIsGoneForAMomentIsNotRefused checks that a file which is absent for a moment during a swap is not
+// reported. The next check finds it.
 func TestAFileThatIsGoneForAMomentIsNotRefused(t *testing.T) {
 	t.Parallel()
 	mount := testkit.NewMount(t, mounted(1))
@@ -109,8 +109,8 @@ func TestAFileThatIsGoneForAMomentIsNotRefused(t *testing.T) {
 	require.Empty(t, w.Status().Error)
 }
 
-// Swaps as fast as they come, under a watcher that looks as fast as it can, are never taken for a
-// fault, and the last one is in force in the end.
+// TestSwapsUnderAWatcher checks that swaps at full speed never look like a fault, and that the last one is applied in
+// the end.
 func TestSwapsUnderAWatcher(t *testing.T) {
 	t.Parallel()
 	mount := testkit.NewMount(t, mounted(1))

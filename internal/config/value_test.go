@@ -21,7 +21,8 @@ store:
 limits: {default: {daily: 1}}
 `
 
-// Wherever the program is started, a relative path means the same.
+// TestRelativePathsBeginAtTheFilesDirectory checks that a relative path has the same meaning in every working
+// directory.
 func TestRelativePathsBeginAtTheFilesDirectory(t *testing.T) {
 	t.Parallel()
 	c, err := Parse("/etc/capper/capper.yaml", []byte(everyPath))
@@ -43,8 +44,8 @@ func TestRelativePathsBeginAtTheFilesDirectory(t *testing.T) {
 	require.Equal(t, "/etc/capper/var/log.db", c.Store.Embedded.Path)
 }
 
-// Earlier versions looked below the working directory: what they left there is
-// not silently replaced by nothing.
+// TestPathsOfEarlierVersions checks that files which an earlier version created below the working directory are not
+// silently replaced by an empty directory.
 func TestPathsOfEarlierVersions(t *testing.T) {
 	work := t.TempDir()
 	t.Chdir(work)

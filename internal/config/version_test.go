@@ -44,7 +44,8 @@ func version(t *testing.T, text string) string {
 	return c.Version
 }
 
-// Two instances on one host have other addresses and paths and the same version; whatever decides differs.
+// TestVersionsAreOfWhatAFleetAgreesOn checks that two instances with different addresses and paths have the same
+// version, and that every key which affects decisions changes the version.
 func TestVersionsAreOfWhatAFleetAgreesOn(t *testing.T) {
 	t.Parallel()
 	first := version(t, fleetFile)
@@ -97,7 +98,7 @@ func TestVersionsAreOfWhatAFleetAgreesOn(t *testing.T) {
 	}
 }
 
-// A text of several lines counts as a whole.
+// TestVersionsOfTextsInBlocks checks that the version covers every line of a multi-line text.
 func TestVersionsOfTextsInBlocks(t *testing.T) {
 	t.Parallel()
 	with := func(expression string) string {
@@ -107,7 +108,7 @@ func TestVersionsOfTextsInBlocks(t *testing.T) {
 	require.NotEqual(t, with("loyal: |-\n    vip - opted-out"), with("loyal: |-\n    vip"))
 }
 
-// A policy that a configuration holds has its version.
+// TestAPolicyHasTheVersionOfItsFile checks that a configuration's policy has the version of the file.
 func TestAPolicyHasTheVersionOfItsFile(t *testing.T) {
 	t.Parallel()
 	p, err := ParsePolicy([]byte(fleetFile))
@@ -115,7 +116,7 @@ func TestAPolicyHasTheVersionOfItsFile(t *testing.T) {
 	require.Equal(t, version(t, fleetFile), p.Version)
 }
 
-// The level of the log is reloaded, though it is no part of the version.
+// TestAChangeOutsideTheVersionIsReloaded checks that a reload changes the log level, which is no part of the version.
 func TestAChangeOutsideTheVersionIsReloaded(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "capper.yaml")

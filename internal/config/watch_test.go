@@ -60,7 +60,7 @@ func TestWatcher(t *testing.T) {
 	<-done
 }
 
-// A refused reload names the keys, not the section that they are in.
+// TestARefusedReloadNamesTheKeys checks that a refused reload names the changed keys instead of their section.
 func TestARefusedReloadNamesTheKeys(t *testing.T) {
 	t.Parallel()
 	type file struct {
@@ -112,8 +112,7 @@ func TestARefusedReloadNamesTheKeys(t *testing.T) {
 	require.NoError(t, reload(open, parsed("server: {api_keys: ["+first+"]}\n"+minimal)), "keys may come")
 }
 
-// A file that takes long to parse, or to put in force, holds up nobody who asks
-// for the status.
+// TestStatusDoesNotWaitForAReload checks that a slow reload does not delay the status.
 func TestStatusDoesNotWaitForAReload(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "capper.yaml")
@@ -143,7 +142,8 @@ func TestStatusDoesNotWaitForAReload(t *testing.T) {
 	require.NotEqual(t, first.Version, w.Status().Version)
 }
 
-// create counts at the next start: whoever sets it while the service runs keeps the way for other changes open.
+// TestCreateIsTakenForTheNextStart checks that a changed create setting, which applies at the next start, does not
+// block other changes.
 func TestCreateIsTakenForTheNextStart(t *testing.T) {
 	t.Parallel()
 	for kind, store := range map[string]string{

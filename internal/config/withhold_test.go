@@ -16,7 +16,7 @@ import (
 	"capper/internal/zones"
 )
 
-// withheld is every key of what withholds sends, and of what goes with it.
+// withheld contains every key that withholds sends, and the related keys.
 const withheld = `channels: {push: 1, email: 2, sms: 3}
 suppress: {opted-out: all, sms-stop: [sms], bounced: {channels: [email], even_exempt: true}}
 quiet: [{from: "21:00", to: "08:00", channels: [sms, push], zone: user}]
@@ -54,8 +54,8 @@ func TestParseReadsWhatWithholdsSends(t *testing.T) {
 	require.Empty(t, c.Audiences.Names())
 }
 
-// The longer ways to write them, with anchors from sections further up, whatever
-// the order of the sections.
+// TestParseReadsWhatWithholdsSendsWrittenAtLength checks the long notations, with anchors in earlier sections, in
+// every order of the sections.
 func TestParseReadsWhatWithholdsSendsWrittenAtLength(t *testing.T) {
 	t.Parallel()
 	c, err := Parse("f", []byte(`segments: {source: d}
@@ -313,12 +313,12 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 	}
 }
 
-// suppressionsOf, setsOf and audiencesOf are that many, none of which is a fault by itself.
+// suppressionsOf returns n valid suppressions.
 func suppressionsOf(n int) string { return repeated(n, "s%d: all, ") }
 func setsOf(n int) string         { return repeated(n, "s%d, ") }
 func audiencesOf(n int) string    { return repeated(n, "a%d: vip, ") }
 
-// doubling is names of which each has twice the names of the one before.
+// doubling returns nested names, each with twice as many names as the previous one.
 func doubling(n int) string {
 	list := "a0: vip"
 	for i := range n {
@@ -426,8 +426,8 @@ func TestWarningsOfWhatWithholdsSends(t *testing.T) {
 	}
 }
 
-// A limit may be called suppressed where nothing is suppressed: files from before
-// there were sets are read as they were.
+// TestNamesOfDenialsAreFreeWithoutThem checks that a limit may have the name suppressed when nothing is suppressed,
+// so that older files remain valid.
 func TestNamesOfDenialsAreFreeWithoutThem(t *testing.T) {
 	t.Parallel()
 	c, err := Parse("f", []byte("segments: {source: d}\nlimits: {default: [{name: suppressed, max: 1, window: 1h}, "+
@@ -436,7 +436,7 @@ func TestNamesOfDenialsAreFreeWithoutThem(t *testing.T) {
 	require.Equal(t, "suppressed", c.Policy.Default[0].Name)
 }
 
-// A reload may change every key of what withholds sends, but for how long
+// TestWhatWithholdsSendsIsReloaded checks that a reload may change every key that withholds sends, except how long
 // generations are kept.
 func TestWhatWithholdsSendsIsReloaded(t *testing.T) {
 	t.Parallel()
@@ -458,7 +458,7 @@ func TestWhatWithholdsSendsIsReloaded(t *testing.T) {
 		"f: segments.keep: requires a restart; the configuration in force stays (not given, now 2h)")
 }
 
-// As many sets and hours as there may be are read at once.
+// TestAllThatWithholdsSendsFitsIntoAFile checks that the maximum number of sets and hours can be read together.
 func TestAllThatWithholdsSendsFitsIntoAFile(t *testing.T) {
 	t.Parallel()
 	var hours strings.Builder
@@ -490,7 +490,8 @@ func TestRequireChannel(t *testing.T) {
 	require.ErrorContains(t, err, "require_channel: must be true or false")
 }
 
-// Of two policies, what the first suppresses and the second does not: by channel, for sends without one, and exempt.
+// TestLostSuppression compares two policies: the result must list the lost suppression by channel, for sends without
+// a channel, and for exempt sends.
 func TestLostSuppression(t *testing.T) {
 	t.Parallel()
 	policy := func(text string) *capping.Policy {

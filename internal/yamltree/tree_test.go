@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bombs are texts of about size bytes that take the parser alone, or whoever
-// reads its tree, out of memory or time, by the rule that refuses them.
+// bombs returns texts of about size bytes that exhaust the memory or time of the parser or of the tree's reader. The
+// key is the rule that rejects the text.
 func bombs(size int) map[string]string {
 	times := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	lines := func(line func(i int) string) string {
@@ -70,7 +70,7 @@ func bombs(size int) map[string]string {
 	}
 }
 
-// billion is levels of lists, each of width aliases to the one before.
+// billion returns nested lists, each with width aliases to the previous level.
 func billion(levels, width int) string {
 	var b strings.Builder
 	b.WriteString("l0: &l0 [x]\n")
@@ -81,8 +81,8 @@ func billion(levels, width int) string {
 	return b.String()
 }
 
-// What each bomb takes is measured in a process of its own, which gives up
-// before it takes the machine with it.
+// TestBombsAreRefusedInBoundedMemory measures each bomb in a separate process, which aborts before it exhausts the
+// machine.
 func TestBombsAreRefusedInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	const most = 128 << 20 // the largest is lexing 100,000 marks; a plain start of a test binary takes 15 MB
@@ -111,7 +111,7 @@ func TestBombsAreRefusedInBoundedMemory(t *testing.T) {
 	}
 }
 
-// parseWithin parses, and gives up on taking more memory from the system than is allowed.
+// parseWithin parses a text and aborts when the memory exceeds the limit.
 func parseWithin(t *testing.T, text string, most uint64) error {
 	parsed := make(chan error, 1)
 	go func() {
@@ -203,8 +203,8 @@ func TestOnlySoMuchOfAFileIsRead(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// The marks of a text bound its tokens, whatever it is; nothing that passes the
-// bounds takes the parser long or makes it panic.
+// FuzzParse checks that the marks of a text bound its tokens, and that an accepted text neither takes long nor causes
+// a panic.
 func FuzzParse(f *testing.F) {
 	for _, text := range bombs(400) {
 		f.Add(text)

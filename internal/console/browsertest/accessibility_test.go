@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// good is a page of which nothing is to be said; the faults below replace pieces.
+// good is a page without faults; the faults below replace pieces of it.
 const good = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Good</title>
@@ -42,7 +42,7 @@ Only mine</label>
 <footer><p>The end</p></footer>
 </body></html>`
 
-// Each fault is a piece of the good page, what it becomes, and what is said of it.
+// Each fault replaces a piece of the good page and expects a text.
 var faults = []struct{ name, piece, becomes, want string }{
 	{"lang", `lang="en"`, ``, "html: has no lang (3.1.1)"},
 	{"title", `<title>Good</title>`, ``, "html: has no title (2.4.2)"},

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serve gives out documents by their paths, under the console's policy.
+// serve serves documents by path, with the console's content security policy.
 func serve(t testing.TB, documents map[string]string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func serve(t testing.TB, documents map[string]string) string {
 	return server.URL
 }
 
-// What pages may not do is seen, whatever of it they do.
+// testWatch checks that every forbidden action of a page is recorded.
 func testWatch(t *testing.T, b *Browser) {
 	page := func(body string) string {
 		return `<!doctype html><html lang="en"><link rel="icon" href="/icon.svg"><title>x</title>` + body
@@ -90,7 +90,7 @@ func testWatch(t *testing.T, b *Browser) {
 	}
 }
 
-// A tab is a session of its own, and has a keyboard.
+// testTab checks that a tab is a separate session and has a keyboard.
 func testTab(t *testing.T, b *Browser) {
 	url := serve(t, map[string]string{
 		"/":      `<!doctype html><link rel="icon" href="/x.svg"><form action="/sent"><input name="q"><button>go</button></form><noscript>off</noscript>`,
@@ -125,7 +125,7 @@ func testTab(t *testing.T, b *Browser) {
 	require.Greater(t, len(other.Picture()), 100)
 }
 
-// A browser leaves no process behind, and no profile.
+// TestABrowserEnds checks that a browser leaves no process and no profile behind.
 func TestABrowserEnds(t *testing.T) {
 	var profile string
 	t.Run("run", func(t *testing.T) {

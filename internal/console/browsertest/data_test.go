@@ -16,21 +16,21 @@ import (
 	"capper/client/api"
 )
 
-// rows are the cells of a table's body, as they are shown.
+// rows returns the visible cells of a table's body.
 func (tab *Tab) rows(table string) [][]string {
 	tab.t.Helper()
 	return Eval[[][]string](tab, "[...document.querySelectorAll('#table-' + %q + ' tbody tr')].map(r => "+
 		"[...r.cells].map(c => c.innerText.trim()))", table)
 }
 
-// figures are the large numbers of a page, by what they count.
+// figures returns the large numbers of a page by their meaning.
 func (tab *Tab) figures() map[string]string {
 	tab.t.Helper()
 	return Eval[map[string]string](tab, "Object.fromEntries([...document.querySelectorAll('.figures div')].map(d => "+
 		"[d.querySelector('dt').innerText, d.querySelector('dd').innerText]))")
 }
 
-// figure is the one whose words begin like that.
+// figure returns the large number whose meaning begins with the given words.
 func (tab *Tab) figure(begins string) string {
 	tab.t.Helper()
 	for means, number := range tab.figures() {
@@ -42,7 +42,7 @@ func (tab *Tab) figure(begins string) string {
 	return ""
 }
 
-// said is a number as the console writes it.
+// said formats a number in the console's way.
 func said[T int | int64 | uint64](n T) string {
 	text := strconv.FormatInt(int64(n), 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -51,7 +51,7 @@ func said[T int | int64 | uint64](n T) string {
 	return text
 }
 
-// The list and the page of each campaign say what the API says.
+// testCampaigns compares the list and the page of each campaign with the API.
 func testCampaigns(t *testing.T, s *suite) {
 	var answer api.Messages
 	s.keyed.Get("/v1/messages?since="+
@@ -94,7 +94,7 @@ func testCampaigns(t *testing.T, s *suite) {
 	require.Empty(t, tab.Faults())
 }
 
-// Why a user did not get it: the page says what explain says.
+// testUser compares the page about a user with the API's explanation.
 func testUser(t *testing.T, s *suite) {
 	var user api.Explanation
 	tab := s.signIn(t, s.keyed, Reader)
@@ -131,7 +131,7 @@ func testUser(t *testing.T, s *suite) {
 	}
 }
 
-// Erasing asks for the scope, for the token, and for the id again.
+// testErase checks that an erasure needs the scope, the token and the repeated id.
 func testErase(t *testing.T, s *suite) {
 	service := Serve(t, Setup{Keys: true})
 	service.send("welcome", "push", []uint32{42, 43})
@@ -175,7 +175,7 @@ func testErase(t *testing.T, s *suite) {
 	require.Equal(t, 1, sends("43"))
 }
 
-// What may be tried, and what is answered, is that of the API; and nothing is recorded.
+// testTryIt compares the page that tries a campaign with the API, and checks that nothing is recorded.
 func testTryIt(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Reader)
 	tab.Open("/console/try")
@@ -228,7 +228,7 @@ func testTryIt(t *testing.T, s *suite) {
 	require.Empty(t, tab.Faults())
 }
 
-// Sizes, generations and what changed are those of what is published.
+// testSegments compares the shown sizes, generations and changes with the published ones.
 func testSegments(t *testing.T, s *suite) {
 	var status api.Status
 	s.keyed.Get("/v1/status", &status)
@@ -254,7 +254,7 @@ func testSegments(t *testing.T, s *suite) {
 	require.Empty(t, tab.Faults())
 }
 
-// The limits and the pacers are those in force.
+// testLimitsAndPacers compares the shown limits and pacers with the current ones.
 func testLimitsAndPacers(t *testing.T, s *suite) {
 	var policy api.Policy
 	s.keyed.Get("/v1/limits", &policy)
@@ -281,7 +281,7 @@ func testLimitsAndPacers(t *testing.T, s *suite) {
 	}
 }
 
-// hostile are message ids that somebody may send; nobody forbids them.
+// hostile lists dangerous message ids that the API accepts.
 var hostile = []string{
 	`<script>document.title = "ran"</script>`, `"><img src=x onerror="document.title='ran'">`,
 	`' onmouseover='document.title="ran"`, `</title><script>document.title="ran"</script>`,
@@ -289,7 +289,7 @@ var hostile = []string{
 	`=HYPERLINK("http://example.com")`, "-- ", "😀 é\u0301", "a&lt;b&amp;c",
 }
 
-// Whatever a message is called, it is shown as that, and runs nothing.
+// testHostile checks that a page shows every message id literally and runs no script in it.
 func testHostile(t *testing.T, s *suite) {
 	service := Serve(t, Setup{Audit: audited})
 	for i, id := range hostile {

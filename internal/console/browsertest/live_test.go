@@ -11,7 +11,7 @@ import (
 	"capper/client/api"
 )
 
-// What changes on the service changes on the page, where the reader stands.
+// testLive checks that a change in the service appears on the page without moving the reader's position.
 func testLive(t *testing.T, s *suite) {
 	service := Serve(t, Setup{})
 	tab := s.Tab(t, service.URL)
@@ -32,11 +32,10 @@ func testLive(t *testing.T, s *suite) {
 	require.NotEmpty(t, tab.Misbehaved(), "what failed stands in the console")
 }
 
-// look makes a page that is shown anew by itself do so now, as when one comes back
-// to its tab.
+// look makes a page that updates itself do so now, in the same way as a return to its tab.
 func look(tab *Tab) { Eval[any](tab, "document.dispatchEvent(new Event('visibilitychange'))") }
 
-// A table can be had as a file, with the numbers that programs read.
+// testCSV checks that a table can be downloaded as a file with numbers for programs.
 func testCSV(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Reader)
 	exports := 0

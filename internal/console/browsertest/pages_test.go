@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every page is legible and has names for everything, in the light and in the
-// dark, is no wider than a phone, and is the same for a colleague with its address.
+// testEveryPage checks every page in light and dark mode: it is accessible, fits a phone's width, and is the same for
+// a colleague with the address.
 func testEveryPage(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Admin)
 	paths := tab.pages()
@@ -40,15 +40,14 @@ func testEveryPage(t *testing.T, s *suite) {
 	t.Logf("%d pages: %s", len(paths), strings.Join(paths, " "))
 }
 
-// steady is a text without what differs from one second to the next.
+// steady returns a text without the parts that change every second.
 func steady(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// sticksOut are the elements that make a page wider than its window.
+// sticksOut finds the elements that make a page wider than its window.
 const sticksOut = `document.documentElement.scrollWidth <= innerWidth ? [] :
 	[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll *")).map(e => e.outerHTML.slice(0, 120))`
 
-// pictures looks at every picture by itself: its texts are legible on the page that
-// shows it.
+// pictures checks every picture separately: its texts must be legible on the page that shows it.
 func (tab *Tab) pictures(t *testing.T, paths []string) {
 	t.Helper()
 	for _, path := range paths {
@@ -64,8 +63,7 @@ func (tab *Tab) pictures(t *testing.T, paths []string) {
 	}
 }
 
-// Who does not point reaches everything, sees where they are, and skips what they
-// have heard.
+// testKeyboard checks that a keyboard reaches every element, shows the focus, and can skip the navigation.
 func testKeyboard(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Admin)
 	for _, path := range tab.pages() {
@@ -94,12 +92,12 @@ func testKeyboard(t *testing.T, s *suite) {
 		"behind the navigation")
 }
 
-// reachable is how many elements the keyboard has to reach: a group of radio buttons is one.
+// reachable counts the elements that the keyboard must reach; a group of radio buttons counts as one.
 const reachable = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e => !e.disabled && e.checkVisibility({visibilityProperty: true}) &&
 	(e.type !== "radio" || e === (document.querySelector('input[type=radio][name="' + e.name + '"]:checked') ?? document.querySelector('input[type=radio][name="' + e.name + '"]')))).length`
 
-// focused is what has the focus, each element once; "": none, or one that had it before.
-// It is a fault when that cannot be seen.
+// focused returns the focused element, each element once, or "" when no new element has the focus. An invisible focus
+// is a fault.
 const focused = `(() => {
 	const e = document.activeElement, style = getComputedStyle(e);
 	if (e === document.body || e.wasFocused) return "";
@@ -112,7 +110,7 @@ const focused = `(() => {
 	return name;
 })()`
 
-// With scripts off a page says the same.
+// testWithoutScripts checks that a page shows the same content with scripts off.
 func testWithoutScripts(t *testing.T, s *suite) {
 	with := s.signIn(t, s.keyed, Reader)
 	without := s.Tab(t, s.keyed.URL)
@@ -128,7 +126,7 @@ func testWithoutScripts(t *testing.T, s *suite) {
 	}
 }
 
-// An address that nobody has leads somewhere.
+// testNotThere checks that the page for an unknown address has a link to another page.
 func testNotThere(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Reader)
 	for _, path := range []string{"/console/none", "/console/limits/x", "/console/limits?format=csv&table=none",
@@ -140,7 +138,7 @@ func testNotThere(t *testing.T, s *suite) {
 	}
 }
 
-// While the store is away the console says so, and everything else.
+// testStoreAway checks that the console reports an outage of the store and shows all other data.
 func testStoreAway(t *testing.T, s *suite) {
 	redis := testcluster.Single(t, testcluster.Options{})
 	service := Serve(t, Setup{Redis: redis.Addrs[0], Now: time.Now().Add(26 * time.Hour)}) // its clock is the real one

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pictures is where those of docs/console.md are written: make screenshots.
+// pictures is the directory for the pictures of docs/console.md; see make screenshots.
 var pictures = flag.String("pictures", "", "write the pictures of docs/console.md into this directory")
 
-// shot is a picture of docs/console.md: a page from its top, as high as it is, or as Height.
+// shot is a picture of docs/console.md: a page from its top, with its full height or with Height.
 type shot struct {
 	name, path string
 	on         Screen
@@ -38,9 +38,8 @@ var shots = []shot{
 	{"phone", "/console/campaign?id=reminder&channel=push", Screen{Phone.Width, 900}, false},
 }
 
-// Each picture is that of a page which is in order, and small enough for a
-// repository. The clock of the service stands still at the same time, so that what is
-// not changed stays the same picture.
+// testPictures checks that each picture shows a page without faults and is small enough for a repository. The clock
+// of the service is fixed, so that unchanged pages give unchanged pictures.
 func testPictures(t *testing.T, s *suite) {
 	service := Serve(t, Setup{Keys: true, Audit: audited, Slowly: *pictures != "", Now: time.Date(2026, 3, 18, 14, 0, 0,
 		0, time.UTC)})
@@ -62,13 +61,13 @@ func testPictures(t *testing.T, s *suite) {
 	require.Less(t, total, 600<<10, "of all pictures")
 }
 
-// unplaced shows the directory of the test as one that people have.
+// unplaced replaces the path of the test directory by a typical one.
 const unplaced = `(() => {
 	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	while (walker.nextNode()) walker.currentNode.data = walker.currentNode.data.replaceAll(%q, "/var/lib/capper");
 })()`
 
-// small is the picture in 256 colours: those that it has most of, and of the others the nearest.
+// small reduces the picture to its 256 most frequent colours and replaces the others by the nearest of these.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	whole, err := png.Decode(bytes.NewReader(picture))

@@ -49,7 +49,7 @@ func testSignIn(t *testing.T, s *suite) {
 	require.NotContains(t, tab.Text("body"), "reader")
 }
 
-// A session ends by itself, with its key, and when its key may not read any more.
+// testSessionsEnd checks that a session ends by itself, with its key, and when its key loses the scope read.
 func testSessionsEnd(t *testing.T, s *suite) {
 	service := Serve(t, Setup{Keys: true})
 	tab := s.signIn(t, service, Reader)
@@ -83,7 +83,7 @@ func testOpen(t *testing.T, s *suite) {
 	require.Empty(t, tab.Cookies())
 }
 
-// A form that is sent without the token of the session does nothing.
+// testForeignForm checks that a form without the session's token has no effect.
 func testForeignForm(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Reader)
 	Eval[any](tab, "document.querySelector('form.who [name=token]').value = 'guessed'")

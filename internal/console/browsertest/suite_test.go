@@ -10,15 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// suite is what its tests share. Nothing that one of them does to the services is
-// seen by another.
+// suite holds the data that the tests share. No test sees changes that another one makes to a service.
 type suite struct {
 	*Browser
 	open  *Service // no keys: everybody on this machine may do everything
 	keyed *Service // with keys and an audit
 }
 
-// TestInABrowser is one test, as all of it is done in one browser.
+// TestInABrowser is a single test, because all parts share one browser.
 func TestInABrowser(t *testing.T) {
 	s := &suite{Browser: Start(t), open: Serve(t, Setup{}), keyed: Serve(t, Setup{Keys: true, Audit: audited})}
 	for _, service := range []*Service{s.open, s.keyed} {
@@ -56,10 +55,10 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
-// audited: the configuration may ask for an audit.
+// audited is true when the configuration may enable an audit.
 const audited = true
 
-// signIn is a tab whose visitor has shown the key.
+// signIn returns a tab whose visitor has signed in with the key.
 func (s *suite) signIn(t *testing.T, service *Service, key string) *Tab {
 	t.Helper()
 	tab := s.Tab(t, service.URL)
@@ -69,15 +68,14 @@ func (s *suite) signIn(t *testing.T, service *Service, key string) *Tab {
 	return tab
 }
 
-// enter shows a key to the form.
+// enter submits a key in the sign-in form.
 func enter(tab *Tab, key string) {
 	tab.t.Helper()
 	tab.Fill("#key", key)
 	tab.Leave(func() { tab.Press(kb.Enter) })
 }
 
-// pages are the addresses of the navigation, and one of each kind that their
-// tables and sentences lead to.
+// pages returns the addresses in the navigation, and one address of each kind that tables and sentences link to.
 func (tab *Tab) pages() (paths []string) {
 	tab.t.Helper()
 	tab.Open("/console/")
@@ -108,7 +106,7 @@ func keysOf(values url.Values) func(yield func(string) bool) {
 	}
 }
 
-// links are where the elements that match lead, within the service.
+// links returns the targets within the service of the links that match the selector.
 func (tab *Tab) links(selector string) []string {
 	tab.t.Helper()
 	return Eval[[]string](tab, "[...document.querySelectorAll(%q)].filter(a => a.origin === location.origin && "+

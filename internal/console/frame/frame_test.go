@@ -21,7 +21,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// hostile are texts that a caller may give as a message id, of 1 to 128 bytes.
+// hostile lists dangerous texts that are valid message ids of 1 to 128 bytes.
 var hostile = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'onmouseover='alert(1)`,
 	`</title><svg onload=alert(1)>`, "{{.Token}}", "javascript:alert(1)", "&lt;b&gt;",
@@ -32,7 +32,7 @@ var hostile = []string{
 const template = `{{define "main"}}<p title="{{.Data}}">{{.Data}}</p>{{template "table" (.Table "hostile")}}{{template "picture" (.Picture "hostile")}}
 <form method="post">{{template "token" .}}</form>{{end}}`
 
-// newFrame is a frame without keys around one page; the API answers with the error.
+// newFrame returns a frame without keys around one page. Each API call returns the error.
 func newFrame(t *testing.T, show func(*frame.Visit) (*frame.View, error), act func(*frame.Visit) (*frame.View, string,
 	error), refuse *api.Refusal) http.Handler {
 	t.Helper()
