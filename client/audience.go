@@ -61,8 +61,8 @@ type CountRequest struct {
 	Channel *string
 }
 
-// Count counts an audience. A preview of more than Config.BatchBitmap users is split into several calls, and into
-// smaller ones where the service accepts fewer users in a call.
+// Count counts an audience. Count splits a preview of more than Config.BatchBitmap users into several calls. The
+// calls become smaller if the service accepts fewer users in a call.
 //
 // One generation and one configuration decide all parts: PreviewGeneration and ConfigVersion name them. When the
 // service changes either between two parts, Count starts again, up to Config.Attempts times.

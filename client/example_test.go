@@ -29,7 +29,7 @@ func Example() {
 		MessageID: "promo-2026-11-20", Channel: "push", Users: []uint32{7, 42, 99},
 	})
 	if err != nil {
-		log.Fatal(err) // no answer: send to nobody, and try again with the same message id
+		log.Fatal(err) // no answer: send to nobody, and retry with the same message id
 	}
 	if failed := deliver(result.Allowed); len(failed) > 0 {
 		if _, err := capper.Release(ctx, &client.ReleaseRequest{MessageID: "promo-2026-11-20",
@@ -62,7 +62,7 @@ func ExampleClient_FilterAll() {
 		return nil
 	})
 	if err != nil {
-		log.Fatal(err) // run again with the same message id: nothing is counted twice
+		log.Fatal(err) // run again with the same message id: no send counts twice
 	}
 	fmt.Println(total.Allowed, "allowed,", total.Unavailable, "unavailable")
 }
@@ -85,11 +85,11 @@ func ExampleClient_FilterAll_audience() {
 	var ended *client.AudienceError
 	switch {
 	case client.HasCode(err, client.CodeGone):
-		log.Println(err) // run again: the same message id counts nobody twice, and the audience is that of today
+		log.Println(err) // run again: the same message id counts no send twice, and the audience is the current one
 	case errors.As(err, &ended):
 		log.Println(err, "go on with generation", ended.Generation)
 	case err != nil:
-		log.Fatal(err) // not begun: a fault of the expression, or no service
+		log.Fatal(err) // not started: the expression is invalid or the service is unreachable
 	}
 }
 
@@ -133,9 +133,9 @@ func ExampleClient_ReleaseMessage() {
 		nil)
 	switch {
 	case client.HasCode(err, client.CodeConflict):
-		log.Fatal("the service keeps no audit: Release takes the users") // or configure audit.to
+		log.Fatal("the service keeps no audit: Release takes the users") // alternatively, configure audit.to
 	case err != nil:
-		log.Fatal(err) // the same call again: twice is once
+		log.Fatal(err) // the call can be repeated without a further effect
 	}
 	fmt.Println("given back:", given.Released)
 	if given.Missing > 0 {

@@ -161,7 +161,7 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, now}
 }
 
-// placeAhead is how far ahead slots are reserved for callers without a maximum wait.
+// placeAhead is the time ahead of now within which slots are reserved for callers without a maximum wait.
 const placeAhead = time.Second
 
 // longest returns the longest wait that a request accepts.
@@ -253,7 +253,7 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*api.Permits, time.D
 	}
 }
 
-// recovered logs an answer after failed attempts. A refusal counts as an answer.
+// recovered calls OnAnswer for the first answer after failed attempts. A refusal counts as an answer.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return

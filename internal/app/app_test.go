@@ -49,7 +49,7 @@ func TestStartsAndStopsOnBothStores(t *testing.T) {
 func TestTheClockIsInjected(t *testing.T) {
 	t.Parallel()
 	cfg, _ := configure(t, onEmbedded(t.TempDir()), "")
-	clock := testkit.NewClockAt(time.Now().Add(-2 * time.Hour)) // the store trusts no clock that is a day ahead
+	clock := testkit.NewClockAt(time.Now().Add(-2 * time.Hour)) // the store rejects a clock that is a day ahead
 	cfg.Clock = clock.Now
 	s := begin(t, cfg)
 	for _, message := range []string{"first", "second"} {

@@ -20,7 +20,7 @@ import (
 type guarded struct {
 	capping.Store
 	inFlight, closed, misuses atomic.Int64
-	entered                   chan struct{} // a call of Filter has begun
+	entered                   chan struct{} // closed when a call of Filter has started
 	hang                      func(ctx context.Context)
 }
 

@@ -26,8 +26,8 @@ func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) 
 // use returns the current generation in the form that the capping package needs.
 func (s *Service) use() generation { return generation{s.segments.Current(), s.segments} }
 
-// listProblems describes suppressed sets that suppress fewer users than intended, or soon may, and generations that
-// were refused for that reason.
+// listProblems describes suppressed sets that suppress fewer users than intended, or soon may, and guarded sets whose
+// losses were not compared.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	now := s.clock()
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

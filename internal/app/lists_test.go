@@ -132,13 +132,13 @@ func TestAListThatLosesUsersIsRefused(t *testing.T) {
 		require.True(t, w.status().Ready)
 
 		require.NoError(t, w.Stop())
-		w.begin(t) // a restart is no way round
+		w.begin(t) // a restart does not change the refusal
 		require.Equal(t, first, w.status().Generation)
 		w.refusesNow(bad)
 		w.requireDenied("", out.Sample(500, 2)...)
 		require.Contains(t, w.log.String(), "suppressed sets come from the cache")
 
-		of["opted-out"] = bitmap.Range(11, 10_500) // across the generation that was skipped
+		of["opted-out"] = bitmap.Range(11, 10_500) // compared across the skipped generation
 		w.refusesNow(w.publish(of))
 		of["opted-out"], of["stop"] = out, bitmap.Range(10_001, 10_011)
 		require.Contains(t, w.refusesNow(w.publish(of)).Error,
@@ -146,7 +146,7 @@ func TestAListThatLosesUsersIsRefused(t *testing.T) {
 		w.requireDenied("sms", out.Sample(500, 3)...)
 
 		of["opted-out"], of["stop"] = bitmap.Range(10, 10_500), bitmap.Range(10_000, 10_011)
-		w.inUse(w.publish(of)) // as many as may
+		w.inUse(w.publish(of)) // the maximum number of losses
 		guarded := w.status().Segments.Guarded
 		require.Equal(t, "opted-out", guarded[0].Name)
 		require.EqualValues(t, 10, guarded[0].Left)
@@ -257,7 +257,7 @@ func TestZonesThatVanishAreRefusedWhereTheyCount(t *testing.T) {
 	require.Equal(t, 2, quiet())
 
 	w.configure("quiet: [{from: '21:00', to: '08:00', zone: UTC, channels: [push]}]\n")
-	w.inUse(bad) // where no zone of a user counts
+	w.inUse(bad) // no rule uses users' time zones
 	require.Nil(t, w.status().Segments.ZonelessUsers)
 	require.NotContains(t, w.metrics(), "capper_segments_zoneless_users")
 	w.configure("limits: {default: [{name: day, max: 1, calendar: day, timezone: user}]}\ntimezone: UTC\n")
@@ -325,7 +325,7 @@ func TestAListThatIsTooOld(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.call(http.MethodGet, "/v1/users/5", nil, &explanation))
 	require.Equal(t, []string{"opted-out"}, explanation.TooOld)
 
-	w.publish(of) // the same users: a build found them live
+	w.publish(of) // the same users: a build confirms the live generation
 	testkit.Eventually(t, func() bool { return !w.status().Segments.Guarded[0].TooOld })
 	require.Equal(t, []uint32{25}, w.preview("sms", 5, 15, 25).Allowed)
 

@@ -49,14 +49,14 @@ func TestTheTableOfMetricsIsWhatIsRegistered(t *testing.T) {
 func TestPagesNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	there := append(documentedMetrics(t),
-		"capper_trace_spans_total", // where requests are traced alone
+		"capper_trace_spans_total", // only with tracing
 		"capper_console",           // a cookie
-		// of the file that capper audit verify --metrics writes
+		// Metrics of the file that capper audit verify --metrics writes.
 		"capper_audit_verify_timestamp_seconds", "capper_audit_verify_duration_seconds", "capper_audit_verify_findings",
 		"capper_audit_verify_store_timestamp_seconds", "capper_audit_verify_store_sends")
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	name := regexp.MustCompile(`\b(capper_[a-z_]*[a-z])\b[^…/*_]`) // a family is written with an ellipsis behind it
+	name := regexp.MustCompile(`\b(capper_[a-z_]*[a-z])\b[^…/*_]`) // a family of metrics is written with an ellipsis at the end
 	for _, page := range append(pages, "../../README.md", "../../CHANGELOG.md") {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)

@@ -31,7 +31,7 @@ type withSets struct {
 	log      *testkit.Log
 	file     string
 	location objects.Location
-	rest     string // of the configuration, before limits
+	rest     string // sections of the configuration before limits
 }
 
 // configureSets returns a service with a configuration of which some sections change. The segment new has users 1 to
@@ -210,7 +210,7 @@ func TestAGenerationWithoutASetIsRefused(t *testing.T) {
 		status.Segments.Error)
 	require.Len(t, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Denied, 1)
 
-	w.configure("no_longer_suppressed: [opted-out]\n") // nobody is suppressed any more: now it may be used
+	w.configure("no_longer_suppressed: [opted-out]\n") // nobody is suppressed any longer, so the generation is usable
 	testkit.Eventually(t, func() bool { return w.status().Generation == second })
 	require.Equal(t, []uint32{1}, w.filter(api.FilterRequest{MessageID: "m", UserIDs: []uint32{1}}).Allowed)
 	testkit.Eventually(t, func() bool { return w.status().Segments.Error == "" })
@@ -361,7 +361,7 @@ func TestProblemsOfSets(t *testing.T) {
 		"Asia/Tokyo\naudiences: {good: new - de}\n")
 	w.publish(map[string][]uint32{"de": {1}, "tz/Asia/Tokyo": {1}})
 	testkit.Eventually(t, func() bool {
-		problems := w.status().Config.Problems // hardly open, and on one day of Nuuk's year not at all
+		problems := w.status().Config.Problems // almost closed, and on one day of the year in Nuuk completely
 		return !slices.ContainsFunc(problems, func(problem string) bool {
 			return !strings.HasPrefix(problem, "quiet")
 		}) &&
@@ -369,7 +369,7 @@ func TestProblemsOfSets(t *testing.T) {
 	})
 	denied := w.filter(api.FilterRequest{MessageID: "m", Channel: "sms", UserIDs: []uint32{1, 2},
 		Record: new(bool)}).Denied
-	if len(denied) > 0 { // but for one minute of the day
+	if len(denied) > 0 { // all but one minute of the day
 		require.Equal(t, "Asia/Tokyo", denied[0].Timezone)
 	}
 }

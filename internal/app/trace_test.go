@@ -129,7 +129,7 @@ func TestACallIsTracedOverTheEmbeddedStore(t *testing.T) {
 	to := newReceiver(t)
 	cfg, log := configure(t, onEmbedded(t.TempDir())+tracedTo(to.URL, ", sample_ratio: 0"), "")
 	s := begin(t, cfg)
-	ask(t, s, "00-"+theirTrace+"-"+theirSpan+"-01") // the first, as a replay has nothing to sync
+	ask(t, s, "00-"+theirTrace+"-"+theirSpan+"-01") // the first call, because a replay has nothing to sync
 	for _, parent := range []string{
 		"", "00-" + theirTrace + "-" + theirSpan + "-00", "00-" + theirTrace + "-" + theirSpan, "ff-" + theirTrace +
 			"-" + theirSpan + "-01",
@@ -137,7 +137,7 @@ func TestACallIsTracedOverTheEmbeddedStore(t *testing.T) {
 	} {
 		ask(t, s, parent)
 	}
-	require.NoError(t, s.Stop()) // which sends what waits
+	require.NoError(t, s.Stop()) // this sends the waiting spans
 	require.Equal(t, []string{
 		"POST /v1/filter", " decode", " admit", " look up segments", " store filter", "  judge and write", "  sync",
 		" write answer",

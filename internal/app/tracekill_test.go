@@ -44,7 +44,7 @@ func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	answer := <-answered
 	require.Contains(t, answer, `"unavailable":[]`)
 	require.Equal(t, 300, strings.Count(answer[:strings.Index(answer, "]")], ",")+1, "all are allowed: %s", answer)
-	require.NoError(t, s.Stop()) // which sends what waits
+	require.NoError(t, s.Stop()) // this sends the waiting spans
 
 	failed, last := map[any]*otlp.Span{}, (*otlp.Span)(nil)
 	for _, p := range to.named("PIPELINE") {
@@ -75,7 +75,7 @@ func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 	require.Greater(t, slices.Max(slices.Collect(maps.Values(attempts))), int64(1), "and was tried again: %v", attempts)
 	require.Empty(t, attributes(to.named("POST /v1/filter")[0])["error.type"], "the call was answered whole")
 	for line := range strings.Lines(log.String()) {
-		// counts of messages are sent for nobody
+		// Counts of messages are sent without users.
 		if strings.Contains(line, `"msg":"Redis pipeline"`) && !strings.Contains(line, `"users":1,`) {
 			require.Contains(t, line, `"request_id":"call-1"`)
 		}

@@ -15,7 +15,7 @@ func TestSilences(t *testing.T) {
 	const channels = "channels: {push: 1, sms: 2}\nquiet:\n"
 	for name, c := range map[string]struct {
 		quiet string
-		want  []string // each in a line of its own
+		want  []string // each text in a separate line
 		not   []string // in none
 	}{
 		"none":      {"channels: {push: 1}\n", nil, nil},

@@ -86,7 +86,7 @@ func TestAFileThatIsGoneForAMomentIsNotRefused(t *testing.T) {
 		require.False(t, changed)
 	}
 	back := func() { require.NoError(t, os.Rename(mount.Path("..away"), mount.Path("..data"))) }
-	for range 2 { // one moment after the other, with a look between
+	for range 2 { // one absence after the other, with a check in between
 		away()
 		back()
 		changed, err := w.poll(apply)

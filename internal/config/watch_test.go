@@ -31,7 +31,7 @@ func TestWatcher(t *testing.T) {
 	}()
 
 	write(strings.Replace(minimal, "daily: 1", "daily: 2", 1) + "channels: {push: 1}\n")
-	// A poll may see the file while it is being written: accepted is what counts.
+	// A poll may see an incomplete file, so only the accepted one counts.
 	require.Equal(t, 2, (<-applied).Policy.Default[0].Max)
 	require.Eventually(t, func() bool { return w.Status().Version != first.Version && w.Status().Error == "" },
 		30*time.Second, time.Millisecond)

@@ -65,7 +65,7 @@ type service struct {
 	recent *console.Series
 	url    string
 	log    *lines
-	jar    map[string]*http.Cookie // what a browser has
+	jar    map[string]*http.Cookie // the browser's cookies
 	header http.Header             // of each request
 }
 

@@ -212,7 +212,7 @@ func TestFormsOfElsewhereDoNothing(t *testing.T) {
 func TestALinkOfElsewhereFindsTheSession(t *testing.T) {
 	t.Parallel()
 	s := newService(t, keys())
-	s.header.Set("Sec-Fetch-Site", "cross-site") // the browser keeps the cookie back
+	s.header.Set("Sec-Fetch-Site", "cross-site") // the browser withholds the cookie
 	page := s.get("/console/limits?x=1")
 	require.Equal(t, http.StatusOK, page.status)
 	require.Equal(t, "0; url=/console/limits?again=1&x=1", page.header.Get("Refresh"))

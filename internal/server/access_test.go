@@ -114,7 +114,7 @@ func TestEnforceFalseNeedsTheScopeExempt(t *testing.T) {
 				fmt.Sprintf(`requires the scope "exempt", which the API key %q lacks`, id))
 			require.Contains(t, failed.Message, "server.api_keys")
 		}
-		if users["audience"] != nil { // this service has no generation to find them in
+		if users["audience"] != nil { // this service has no generation for audiences
 			continue
 		}
 		s.key = "t1.orders"
@@ -376,7 +376,7 @@ func TestUndecidedUsersAreUnavailable(t *testing.T) {
 	require.Equal(t, 3, answer.Summary.Unavailable)
 	require.Equal(t, map[string]segmentCounts{"new": {2, 0}, "blocked": {1, 0}}, answer.Summary.Segments)
 	close(held.held)
-	decided := func(body any) (answer *filtered) { // in its time, which a busy machine may miss
+	decided := func(body any) (answer *filtered) { // within its time limit, which a busy machine may miss
 		testkit.Eventually(t, func() bool { answer = s.filter(body); return answer.Summary.Unavailable == 0 })
 		return answer
 	}
@@ -436,7 +436,7 @@ func TestAdminHasItsOwnListener(t *testing.T) {
 	}
 	require.Equal(t, http.StatusUnauthorized, admin.call(http.MethodDelete, "/v1/users/1", "").status)
 
-	// Through another address than loopback, keys are needed for all of it.
+	// Through an address other than loopback, every call needs a key.
 	recorder := httptest.NewRecorder()
 	s.server.Admin().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/debug/pprof/", nil))
 	require.Equal(t, http.StatusUnauthorized, recorder.Code)

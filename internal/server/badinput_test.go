@@ -19,7 +19,7 @@ import (
 // badBody is an invalid body with the text of its refusal.
 type badBody struct {
 	name, body     string
-	field, message string // message: a part of it
+	field, message string // message: a part of the text
 }
 
 func TestFilterRefusesBodies(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 // nothing is a store that answers at once, so that a benchmark measures only the service above the store.
 type nothing struct {
 	capping.Store
-	outcome capping.Outcome // of every user; Denied: at different times of a day
+	outcome capping.Outcome // outcome of every user; Denied varies with the time of day
 }
 
 func (n nothing) Filter(_ context.Context, batch *capping.Batch, verdicts []capping.Verdict) error {

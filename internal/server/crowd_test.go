@@ -70,14 +70,14 @@ func TestConnectionsAreBoundedAndShared(t *testing.T) {
 	require.Eventually(t, func() bool { return s.metric("capper_open_connections") == "6" }, time.Minute,
 		5*time.Millisecond)
 
-	asks(t, guest(t, greedy, addr)) // an address may go on with connections of its own
+	asks(t, guest(t, greedy, addr)) // an address may keep its own connections
 	requireClosed(t, idle)
 	for range 3 {
-		asks(t, guest(t, modest, addr)) // another one is not kept out
+		asks(t, guest(t, modest, addr)) // another address is accepted
 	}
 	requireClosed(t, stuck[0])
 	requireClosed(t, stuck[1])
 	require.Equal(t, "4", s.metric("capper_connections_closed_total"))
 
-	requireClosed(t, guest(t, greedy, addr)) // who has most, all of it in use, gets no more
+	requireClosed(t, guest(t, greedy, addr)) // the address with the most connections, all in use, gets no more
 }

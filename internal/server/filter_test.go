@@ -55,7 +55,7 @@ func TestRetryAtIsExact(t *testing.T) {
 	require.NoError(t, err)
 	newYork, err := time.LoadLocation("America/New_York")
 	require.NoError(t, err)
-	havana, err := time.LoadLocation("America/Havana") // clocks skip midnight
+	havana, err := time.LoadLocation("America/Havana") // clocks there skip midnight
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		limit capping.Limit

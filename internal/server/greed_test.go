@@ -139,7 +139,7 @@ func (v *victim) strike(ctx context.Context, from, header string, body []byte, s
 	_, err = (&net.Buffers{[]byte("POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
 		header + "\r\n"), body}).WriteTo(c)
 	sent()
-	// A write finds out that the other end is gone, and takes nothing from it.
+	// A write detects a closed connection and reads nothing from it.
 	for err == nil {
 		select {
 		case <-ctx.Done():
@@ -170,16 +170,16 @@ func TestNobodyStarvesBesideTheGreedy(t *testing.T) {
 	bomb := squeezed(t)
 	large := append(idList(1, 10), bytes.Repeat([]byte(" "), 15<<20)...)
 	announced := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n", n) }
-	// answers of 11 MB, unread
+	// unread answers of 11 MB
 	v.attack("127.0.0.2", 40, announced(len(many)), many)
-	v.attack("127.0.0.3", 80, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb[:len(bomb)-8]) // unfinished
+	v.attack("127.0.0.3", 80, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb[:len(bomb)-8]) // incomplete bodies
 	v.attack("127.0.0.4", 40, announced(16<<20), large)                                              // 1 MiB missing
 	v.attack("127.0.0.5", 20, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb)
 	v.attack("127.0.0.6", 100, announced(len(many)), many)
 
 	audience := idList(5000, 100_000)
 	bitmap := fmt.Appendf(nil, `{"message_id":"fair","users_bitmap":%q}`, bitmapText(t, everyThirtieth(1_000_000)...))
-	for call := range 2 { // by then all of the greedy are at it
+	for call := range 2 { // all greedy callers are active by then
 		for _, body := range [][]byte{[]byte(fmt.Sprintf(`{"message_id":"m","user_ids":[%d]}`, call)), audience,
 			bitmap} {
 			status, text := v.call(body)

@@ -27,9 +27,9 @@ const loadVariable = "CAPPER_TEST_LOAD"
 type load struct {
 	Addr     string
 	Path     string
-	Users    int    // of a request
-	Bitmap   bool   // one id in 27, as a bitmap; else random ids in JSON
-	Body     string // instead of users: the same in every request
+	Users    int    // users of a request
+	Bitmap   bool   // one id in 27, as a bitmap; otherwise random ids in JSON
+	Body     string // the same body for every request, instead of users
 	Requests int
 	Conns    int
 }
@@ -80,7 +80,7 @@ func (l *load) user(request, i int) uint32 {
 	if l.Bitmap {
 		return uint32(request*l.Users+i) * 27
 	}
-	return uint32(request*l.Users+i) * 2654435769 >> 5 // up to 134 million, in no order
+	return uint32(request*l.Users+i) * 2654435769 >> 5 // up to 134 million, in random order
 }
 
 func (l *load) body(request int) []byte {

@@ -159,7 +159,7 @@ func TestBitmapsOfNames(t *testing.T) {
 		require.Equal(t, r.header.Get("Content-Length"), head.header.Get("Content-Length"))
 		require.Empty(t, head.body)
 		same := s.request(http.MethodGet, "/v1/segments/"+name+"/bitmap", "")
-		same.Header.Set("If-None-Match", `"other", W/`+r.header.Get("ETag")) // as a proxy that compresses passes it on
+		same.Header.Set("If-None-Match", `"other", W/`+r.header.Get("ETag")) // a proxy that compresses passes the tag on in this form
 		require.Equal(t, http.StatusNotModified, s.do(same).status)
 	}
 	require.Equal(t, g.current().Set("opted-out").Bytes(), s.get("/v1/segments/opted-out/bitmap").body,

@@ -216,7 +216,7 @@ func TestHTTP2ConnectionsAreClosedPolitely(t *testing.T) {
 		TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "localhost"}, ForceAttemptHTTP2: true,
 	}}
 	ctx := httptraceConnections(t.Context(), &connections)
-	for call := 0; call < 6 || connections == 1 && call < 1000; call++ { // until the client has heard of it
+	for call := 0; call < 6 || connections == 1 && call < 1000; call++ { // until the client has noticed the shutdown
 		if call == 3 {
 			s.server.BeginStop()
 		}

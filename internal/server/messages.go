@@ -204,7 +204,8 @@ func (s *Server) enterImport(c *call, sent []capping.Sent) (*gate.Place, error) 
 	return p, nil
 }
 
-// sentOf returns the imported sends that can still count for a limit and whose channels are in the policy.
+// sentOf converts the imported sends that can still count for a limit to the domain's form. An unknown channel is an
+// error.
 func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
 	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
 	if err := r.SendsHaveChannels(policy); err != nil {
@@ -232,7 +233,7 @@ func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant)
 	return sent, nil
 }
 
-// importedMessages returns the messages whose ids the store must remember, in the same way as for calls that decide.
+// importedMessages returns the messages of the import that the store must remember.
 func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []capping.Message) {
 	sends := make([]int, len(r.Messages))
 	for _, send := range r.Sends {

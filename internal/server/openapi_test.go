@@ -50,11 +50,11 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 		}
 	}
 	relative.URL.RawPath = ""
-	if relative.Header.Get("X-Request-Id") == "" { // empty is as good as none
+	if relative.Header.Get("X-Request-Id") == "" { // empty counts as absent
 		relative.Header.Del("X-Request-Id")
 	}
 	route, params, err := router.FindRoute(relative)
-	if err != nil || answer.status == http.StatusNotFound { // what another listener serves is not found on this one
+	if err != nil || answer.status == http.StatusNotFound { // a path of the other listener is not found on this one
 		require.Contains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, answer.status,
 			"%s %s is answered and not described", r.Method, r.URL.Path)
 		return

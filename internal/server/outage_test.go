@@ -36,7 +36,7 @@ func TestADeadNodeCostsItsOwnUsers(t *testing.T) {
 	audience := fields{"message_id": "m", "user_ids": users}
 	require.NoError(t, cluster.Pause(cluster.Addrs[0]))
 	var answer *filtered
-	testkit.Eventually(t, func() bool { // a busy machine may be late with the others, too
+	testkit.Eventually(t, func() bool { // a busy machine may delay the other users too
 		answer = s.filter(audience)
 		require.NotEmpty(t, answer.Unavailable)
 		require.Empty(t, answer.Denied)
@@ -71,7 +71,7 @@ func TestADeadStoreIsNotReady(t *testing.T) {
 	s := newServiceOver(t, store, clock, withPacers(t, store),
 		func(cfg *server.Config) { cfg.Bounds.CallTimeout = 500 * time.Millisecond })
 	testkit.Eventually(t, func() bool { return s.get("/readyz").status == http.StatusOK })
-	testkit.Eventually(t, func() bool { // within its time, which a busy machine may miss
+	testkit.Eventually(t, func() bool { // within its time limit, which a busy machine may miss
 		r := s.post("/v1/permits", `{"pacers":["twilio"],"permits":1}`)
 		return r.status == http.StatusOK && decodeAs[api.Permits](t, r.body).Granted == 1
 	})

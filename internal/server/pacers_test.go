@@ -563,7 +563,7 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 			require.Contains(t, metrics, "\n"+line+"\n")
 		}
 	}
-	// from the start, so that the first increase is one
+	// The series exists from the start, so that the first increase is visible.
 	for _, pacer := range []string{"twilio", "carrier", "campaign", "thirds"} {
 		requireMetrics(
 			`capper_permits_granted_total{pacer="`+pacer+`"} 0`, `capper_permits_refused_total{pacer="`+pacer+`"} 0`,

@@ -74,7 +74,7 @@ func TestRecordsAreBoundedByClient(t *testing.T) {
 			second, b := bound(t, open(), clock, bounds)
 			for n := range most / 2 {
 				first.permits(fresh(n))
-				first.permits(fresh(n)) // a repeat leaves nothing more
+				first.permits(fresh(n)) // a repeated call leaves no further records
 			}
 			require.NoError(t, a.Sync(t.Context()))
 			require.NoError(t, b.Sync(t.Context()))
@@ -162,7 +162,7 @@ func TestRecordsOfCallsAtOneTime(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	// places may have been held by calls that were refused after all
+	// Refused calls may have held some of the records for a moment.
 	for n := 40; records.Count("engine", pacing.RequestRecord) < 10; n++ {
 		s.permits(fresh(n))
 	}

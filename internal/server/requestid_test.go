@@ -35,7 +35,7 @@ func requireNamed(t testing.TB, r *http.Request, answer reply) {
 // namedLines requires a request's id in each line that a server logs, in every test.
 type namedLines struct {
 	slog.Handler
-	unnamed *sync.Map // lines without, by their message
+	unnamed *sync.Map // lines without an id, by message
 }
 
 func requireNamedLines(t testing.TB, to *slog.Logger) *slog.Logger {
@@ -63,7 +63,7 @@ func (n namedLines) Handle(ctx context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	if ids != 1 && !strings.HasPrefix(r.Message, "http: ") { // net/http's own, of connections
+	if ids != 1 && !strings.HasPrefix(r.Message, "http: ") { // net/http logs these lines about connections
 		n.unnamed.Store(fmt.Sprintf("%q, %d ids", r.Message, ids), nil)
 	}
 	if !n.Handler.Enabled(ctx, r.Level) {
@@ -121,9 +121,9 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 		key                string
 		method, path, body string
 		status             int
-		lines              string // some that are demanded
+		lines              string // some of the required log lines
 		contentType, host  string
-		header             int // bytes of it
+		header             int // size of the header in bytes
 		stopping           bool
 	}{
 		{on: whole, key: "x1.all", method: "POST", path: "/v1/filter", body: send, status: 200,
@@ -185,7 +185,7 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 		answer := reply{response.StatusCode, response.Header, body}
 		requireNamed(t, r, answer)
 		require.Equal(t, id, answer.header.Get("X-Request-Id"), name)
-		// its last line
+		// The last log line of the request.
 		testkit.Eventually(t, func() bool { return strings.Contains(log.String()[before:], `"call answered"`) })
 		said := map[string]bool{}
 		for text := range strings.Lines(log.String()[before:]) {

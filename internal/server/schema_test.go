@@ -58,7 +58,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	c := &comparison{t: t, seen: map[string]bool{}}
 	for name, schema := range described(t).Components.Schemas {
 		if len(flatten(schema.Value).properties) == 0 {
-			continue // of a plain value, or of one of several types
+			continue // a plain value, or one of several types
 		}
 		body, ok := bodies[name]
 		require.True(t, ok, "schema %s has no type in package api", name)

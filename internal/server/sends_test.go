@@ -45,7 +45,7 @@ func TestImportedSendsCount(t *testing.T) {
 		require.Equal(t, s.clock.Now().Add(time.Millisecond).Format(api.Milliseconds), *d.Denied[0].RetryAt)
 		require.Equal(t, "weekly", d.Denied[1].Limit)
 
-		// What was imported is the send of its message: who asks for it may send it again, and it counts once.
+		// An imported send is the send of its message: a filter call for it is allowed again, and it counts once.
 		d = s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": []int{7, 8, 12}})
 		require.Equal(t, []uint32{7, 8, 12}, d.Allowed)
 		require.Equal(t, []uint32{7, 8}, d.Replayed)

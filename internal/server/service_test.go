@@ -100,9 +100,9 @@ func newServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, cha
 	}
 	s.capper = cfg.Capper
 	if cfg.Bounds.CallTimeout == 0 {
-		cfg.Bounds.CallTimeout = time.Minute // a store that is late is what some tests are about
+		cfg.Bounds.CallTimeout = time.Minute // some tests need a slow store
 	}
-	if _, test := t.(*testing.T); test { // not where it is measured
+	if _, test := t.(*testing.T); test { // not in benchmarks
 		cfg.Logger = requireNamedLines(t, cfg.Logger)
 	}
 	var err error

@@ -88,7 +88,7 @@ func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
 // is cut off.
 func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 	t.Parallel()
-	const unread = 60_000 // whose denials are more than the four megabytes that a connection takes unread
+	const unread = 60_000 // the denials exceed the four megabytes that a connection buffers
 	s := newService(t, func(cfg *server.Config) {
 		cfg.Bounds = gate.Bounds{InFlightUsers: unread, MinRate: 1 << 30}
 	})
@@ -100,7 +100,7 @@ func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 		require.NoError(t, err)
 	}
 	first := guest(t, "127.0.0.2", addr)
-	ask(first) // the sends are recorded, so that all later ones are denied at length
+	ask(first) // these sends are recorded, so that all later ones are denied
 	_, err := io.Copy(io.Discard, io.LimitReader(first, 1))
 	require.NoError(t, err)
 	many = bytes.Replace(many, []byte("greed"), []byte("grief"), 1)

@@ -73,8 +73,8 @@ func at(t *token.Token, rule string) error {
 	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
 }
 
-// depth tracks the nesting depth of tokens: by column outside brackets, by brackets inside them, and by prefixes in a
-// row without a value, such as - - - and !a !b.
+// depth tracks the nesting depth of tokens. Outside brackets the columns give the depth, and inside them the
+// brackets. Prefixes in a row without a value, such as - - - and !a !b, count too.
 type depth struct {
 	columns []int // columns of the enclosing keys and dashes, ascending
 	flow    int   // number of open brackets

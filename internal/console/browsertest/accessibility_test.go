@@ -128,5 +128,5 @@ func testFaults(t *testing.T, b *Browser) {
 			}
 		})
 	}
-	tab.Misbehaved() // the pages with a handler of their own, and the broken image, on purpose
+	tab.Misbehaved() // discards the expected faults: pages with their own handler and the broken image
 }

@@ -158,7 +158,7 @@ func testErase(t *testing.T, s *suite) {
 	require.Zero(t, sends("42"))
 	require.Equal(t, 1, sends("43"))
 
-	// Who may only look can send the form all the same, by hand.
+	// A visitor without the scope can still send the form by hand.
 	reader := s.signIn(t, service, Reader)
 	reader.Open("/console/users?id=43")
 	reader.Leave(func() {

@@ -75,8 +75,8 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples makes a day of campaigns through the API, each call at its own time: blasts, a retry, a release, an
-// audience by expression, previews, permits, and the publication of a generation in between.
+// Samples makes a day of campaigns through the API, each call at its own time. The calls include blasts, a retry, a
+// release, an audience by expression, previews and permits. In between, Samples publishes a new generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()

@@ -13,7 +13,7 @@ import (
 // suite holds the data that the tests share. No test sees changes that another one makes to a service.
 type suite struct {
 	*Browser
-	open  *Service // no keys: everybody on this machine may do everything
+	open  *Service // no keys: everybody on this machine may call everything
 	keyed *Service // with keys and an audit
 }
 

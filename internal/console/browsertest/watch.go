@@ -69,7 +69,8 @@ func (w *watch) request(e *network.EventRequestWillBeSent) {
 }
 
 // entry handles a console entry that no script wrote. Chromium writes such an entry for each document with an error
-// status, which is normal for an error page, and for the missing icon of a picture that is opened separately.
+// status, which is normal for an error page. Another harmless entry is the missing icon of a picture that is opened
+// separately.
 func (w *watch) entry(e *log.Entry) {
 	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] ||
 		strings.HasSuffix(e.URL, "/favicon.ico")) {

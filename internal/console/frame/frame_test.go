@@ -82,7 +82,7 @@ func TestHostileTextIsText(t *testing.T) {
 		require.Equal(t, http.StatusOK, page.Code, text)
 		body := page.Body.String()
 		require.Equal(t, 1, strings.Count(body, "<script"), text)
-		tags := regexp.MustCompile(`="[^"]*"`).ReplaceAllString(body, "") // what is in quotes is no markup
+		tags := regexp.MustCompile(`="[^"]*"`).ReplaceAllString(body, "") // text in quotes is no markup
 		require.NotRegexp(t, `(?i)<svg|\son[a-z]+\b[^<]*>|src=x>`, regexp.MustCompile(`>[^<]*`).ReplaceAllString(tags,
 			">"), text)
 		require.NotContains(t, body, `href="javascript`)

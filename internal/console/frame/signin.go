@@ -40,8 +40,8 @@ func (f *Frame) routeOwn() {
 	f.mux.HandleFunc(Path+"/", f.notFound)
 }
 
-// askToSignIn redirects a visitor without a session to the sign-in page. A request for a part of a page gets an error
-// instead.
+// askToSignIn redirects a visitor without a session to the sign-in page. A request for a part of a page or for a
+// picture gets an error instead.
 func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(partHeader) != "" || r.URL.Query().Get("format") == "svg" {
 		http.Error(w, "The session has ended: sign in again.", http.StatusUnauthorized)

@@ -7,14 +7,14 @@ import (
 
 // Budget limits the amount of a resource, such as users or bytes, that all calls together may hold. Clients that hold
 // or want a part share the budget fairly. While part of the budget is free, any client may take it, so one client
-// alone can use all of it. When the budget is exhausted:
+// alone can use all of it. An exhausted budget treats a client by its share, which is the budget divided by the
+// number of clients:
 //
-//   - a client that already holds its share (the budget divided by the number of such clients) is refused;
-//   - a client that holds less waits in a first-in, first-out queue, at most for the time in patience. Meanwhile the
+//   - The budget refuses a client that already holds its share.
+//   - A client that holds less waits in a first-in, first-out queue, at most for the time in patience.
 //
-// budget cuts off calls of the client that holds most, if these calls only wait for that client.
-//
-// A waiting call never depends on another waiting call, because the parts of clients below their shares fit together.
+// Meanwhile the budget cuts off calls of the client that holds most, if these calls only wait for that client. A
+// waiting call never depends on another waiting call, because the parts of clients below their shares fit together.
 type Budget struct {
 	bound    int64
 	patience time.Duration

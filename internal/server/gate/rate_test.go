@@ -28,7 +28,7 @@ func TestABudgetIsFullAgainAfterAPause(t *testing.T) {
 	require.False(t, take(3).Allowed)
 	now = now.Add(3 * time.Nanosecond)
 	require.Equal(t, 0, take(3).Remaining)
-	now = now.Add(-time.Hour) // a clock that is set back gives nothing
+	now = now.Add(-time.Hour) // a clock that is set back adds no tokens
 	require.False(t, take(1).Allowed)
 	now = now.Add(2 * time.Hour)
 	require.Equal(t, capping.RateState{Allowed: true, ResetAfter: 10 * time.Second / 3}, take(10))

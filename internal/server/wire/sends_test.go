@@ -129,7 +129,7 @@ func slowOne(one json.RawMessage, message, channel string, now, latest time.Time
 	if ahead {
 		send.at = capping.InstantOf(now)
 	}
-	return send, !ahead || send.message != "" // its time is what tells it from others
+	return send, !ahead || send.message != "" // the time distinguishes it from other sends
 }
 
 func slowName(value json.RawMessage, most int, to *string) bool {
