@@ -10,10 +10,10 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// FilterAll filters an audience of any size. It splits the audience into batches and calls Config.Parallel of them at
-// a time. The function each receives every batch with its result, one after the other, in no particular order. An
-// error from each stops the run. Users who remain unavailable after the retries are in their batch's result. A user
-// who occurs in several batches gets only one send, and the later batch returns the user as replayed.
+// FilterAll filters an audience of any size. FilterAll splits the audience into batches and calls Config.Parallel of
+// them at a time. The function each receives every batch with its result, one after the other, in no particular
+// order. An error from each stops the run. Users who remain unavailable after the retries are in their batch's
+// result. A user who occurs in several batches gets only one send, and the later batch returns the user as replayed.
 //
 // All batches of r.Audience are parts of one generation, even if another one is published during the run; see Parts.
 // An error during the calls for parts is an *AudienceError. An error of the initial count is returned as it is.
@@ -121,8 +121,8 @@ func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work fun
 // containerUsers is the number of ids that a container of a roaring bitmap spans.
 const containerUsers = 1 << 16
 
-// SplitBitmap splits an audience into bitmaps of at most size users, at container boundaries where possible. It calls
-// yield for each bitmap in ascending order until yield returns false.
+// SplitBitmap splits an audience into bitmaps of at most size users, at container boundaries where possible.
+// SplitBitmap calls yield for each bitmap in ascending order until yield returns false.
 func SplitBitmap(audience *roaring.Bitmap, size int, yield func(*roaring.Bitmap) bool) {
 	next := func(from uint64) (start, end uint64, users int) {
 		if from > math.MaxUint32 {

@@ -19,8 +19,8 @@ type SendsCheckRequest struct {
 	Bitmap    *roaring.Bitmap // not modified
 }
 
-// CheckSends returns which users have a recorded send of a message on a channel. It changes nothing and needs a key
-// with the scope read.
+// CheckSends returns which users have a recorded send of a message on a channel. CheckSends changes nothing and needs
+// a key with the scope read.
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
 	if !exactlyOne(r.Users, r.Bitmap, nil) {
 		return nil, fmt.Errorf("check sends of %q: exactly one of Users and Bitmap must be set", r.MessageID)

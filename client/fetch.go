@@ -121,8 +121,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask requests permits if it is time to do so. Otherwise, ask returns the time of the next request, or false when the
-// passage of time alone never requires one.
+// ask requests permits if it is time to do so. If it is too early, ask returns the time of the next request, or false
+// when the passage of time alone never requires one.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	lacking, batch := p.wanted-p.stock.permits, p.demand.batch(now)
 	if later, ok = p.due(lacking, batch); !ok || later.After(now) {

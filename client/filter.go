@@ -57,7 +57,7 @@ type Wave struct {
 	Bitmap  *roaring.Bitmap
 }
 
-// Filter makes one filter call. It retries unavailable users, up to Config.Attempts times, unless
+// Filter makes one filter call. Filter retries unavailable users, up to Config.Attempts times, unless
 // Config.LeaveUnavailable is set. The result holds every user exactly once. The service refuses a call with too many
 // users; use FilterAll instead.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {

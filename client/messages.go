@@ -41,7 +41,8 @@ func (c *Client) Message(ctx context.Context, id, namespace string) (*api.Messag
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
 
-// messagePath returns the API path of a message. It escapes ids of dots, which would otherwise be path steps.
+// messagePath returns the API path of a message. messagePath escapes ids of dots, which would otherwise be path
+// steps.
 func messagePath(id string) string {
 	element := url.PathEscape(id)
 	if strings.Trim(element, ".") == "" {

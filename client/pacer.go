@@ -54,8 +54,8 @@ const (
 )
 
 // Pacer starts sends at the pace of the service's pacers, which all senders share. A Pacer requests permits ahead in
-// batches and gives them to callers in order of arrival. It is safe for concurrent use, needs no Close, and makes no
-// calls while nobody waits.
+// batches and gives them to callers in order of arrival. A Pacer is safe for concurrent use, needs no Close, and
+// makes no calls while nobody waits.
 type Pacer struct {
 	client *Client
 	cfg    PacerConfig
@@ -116,7 +116,7 @@ func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	return err
 }
 
-// WaitUpTo blocks until at least one send may start and returns how many may start, at most n. It is meant for
+// WaitUpTo blocks until at least one send may start and returns how many may start, at most n. WaitUpTo is meant for
 // senders of batches, and otherwise works like WaitN.
 func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) { return p.wait(ctx, 1, n) }
 

@@ -24,8 +24,8 @@ type AudienceQuery struct {
 	Generation string `json:"generation,omitempty"`
 }
 
-// Sample selects a fixed share of the users; see the documentation of the API. It has either Percent, or From and To,
-// which give a range on the salt's scale. Ranges that do not overlap share no user.
+// Sample selects a fixed share of the users; see the documentation of the API. A Sample has either Percent, or From
+// and To, which give a range on the salt's scale. Ranges that do not overlap share no user.
 type Sample struct {
 	Percent float64 `json:"percent,omitempty"` // above 0, at most 100; the same as the range from 0 to Percent
 	From    float64 `json:"from,omitempty"`    // in percent, from 0, below To

@@ -55,7 +55,8 @@ type ReleaseMessageRequest struct {
 	Channel string `json:"channel,omitempty"` // "": all
 }
 
-// ReleasedMessage is the answer to a release of a message. It counts the results for the sends that the audit holds.
+// ReleasedMessage is the answer to a release of a message. ReleasedMessage counts the results for the sends that the
+// audit holds.
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`

@@ -35,7 +35,7 @@ type LookupRequest struct {
 // MaxLookupSets is the maximum number of sets in a lookup.
 const MaxLookupSets = 64
 
-// LookupIDs is the answer to a lookup of user_ids. It lists each user once, in the order of the request.
+// LookupIDs is the answer to a lookup of user_ids. LookupIDs lists each user once, in the order of the request.
 type LookupIDs struct {
 	Generation string       `json:"generation"`
 	Users      []UserLookup `json:"users"`
@@ -48,8 +48,8 @@ type UserLookup struct {
 	Sets    []string `json:"sets"`    // the requested sets that contain the user
 }
 
-// LookupBitmaps is the answer to a lookup of users_bitmap or audience. It holds the requested users in each segment
-// and in each requested set. Segments without any of the users are left out.
+// LookupBitmaps is the answer to a lookup of users_bitmap or audience. LookupBitmaps holds the requested users in
+// each segment and in each requested set. Segments without any of the users are left out.
 type LookupBitmaps struct {
 	Generation string            `json:"generation"`
 	Segments   map[string]Bitmap `json:"segments"`

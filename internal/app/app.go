@@ -144,8 +144,8 @@ func (s *Service) Stop() error {
 	return s.stopErr
 }
 
-// These time limits of the steps are generous. They only ensure that no start and no stop hangs forever without an
-// error.
+// These time limits of the steps are generous. The limits only ensure that no start and no stop hangs forever without
+// an error.
 const (
 	loadTimeout     = 10 * time.Minute // for 135 MB over a slow connection
 	openTimeout     = 10 * time.Minute // for a recovery after a crash

@@ -59,8 +59,8 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	return list
 }
 
-// LookAtLists warns of suppressed sets that are empty or that may lose users. It checks only a segments source that
-// is a readable directory.
+// LookAtLists warns of suppressed sets that are empty or that may lose users. LookAtLists checks only a segments
+// source that is a readable directory.
 func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	if objects.IsURL(cfg.Segments.Source) {
 		return nil

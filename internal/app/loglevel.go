@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// level is the minimum level of logged messages, which a reload of the configuration can change. It is safe for
+// level is the minimum level of logged messages, which a reload of the configuration can change. A level is safe for
 // concurrent use, and reading it costs next to nothing.
 type level struct{ now slog.LevelVar }
 

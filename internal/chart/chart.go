@@ -69,7 +69,7 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 
 // instants returns the labels of the time axis and the number of labels to show. A week has a label each day, a day
 // each four hours, and an hour each ten minutes. The last label ends at the edge of the picture, while the others
-// begin at their time. It is left out when it would overlap with the previous label.
+// begin at their time. The last label is left out when it would overlap with the previous label.
 func (p Picture) instants() (labels []string, count int) {
 	labels, count = clean(p.Labels), min(7, len(p.Labels))
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {

@@ -14,8 +14,8 @@ import (
 	"capper/internal/trace"
 )
 
-// Config is a complete configuration. It contains every default, except those that belong to another package. Paths
-// of files and directories are absolute; a relative path in the file starts at the file's directory.
+// Config is a complete configuration. A Config contains every default, except those that belong to another package.
+// Paths of files and directories are absolute; a relative path in the file starts at the file's directory.
 type Config struct {
 	Version  string // version of all settings on which the instances of a fleet must agree; see own
 	Server   Server

@@ -125,8 +125,8 @@ const (
 	littleOpen   = 60 // minutes: quiet hours that leave a shorter time open are probably unintended
 )
 
-// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. It compares quiet
-// hours with the same clock only.
+// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. quietAllDay
+// compares quiet hours with the same clock only.
 func (r *reader) quietAllDay(at []yamltree.Value) {
 	for i := range r.Policy.Quiet {
 		open, channel := r.openMinutes(i)

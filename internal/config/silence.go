@@ -20,8 +20,8 @@ const (
 )
 
 // Silences returns a text for each group of quiet hours that together leave some users no open minute on some days.
-// It checks all time zones for a year from the given time. Each text names the channels and sets. Quiet hours that a
-// start refuses are left out.
+// Silences checks all time zones for a year from the given time. Each text names the channels and sets. Quiet hours
+// that a start refuses are left out.
 func Silences(p *capping.Policy, from time.Time) (list []string) {
 	if len(p.Quiet) == 0 {
 		return nil

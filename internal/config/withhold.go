@@ -139,8 +139,8 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	return r.someChannels(v)
 }
 
-// someChannels reads a list of channels on which sends are denied. It warns of a list with all channels, because
-// sends without a channel are still allowed.
+// someChannels reads a list of channels on which sends are denied. someChannels warns of a list with all channels,
+// because sends without a channel are still allowed.
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {

@@ -14,8 +14,8 @@ import (
 var idColumns = [...]string{"user_id", "id"}
 
 // readFile reads a file with one id on each line, with or without a header, or a CSV file whose header names the id
-// column. It never guesses a column, because any other number could be taken for a user. The returned fault describes
-// the first error and its line.
+// column. readFile never guesses a column, because any other number could be taken for a user. The returned fault
+// describes the first error and its line.
 func readFile(from io.Reader) (found *given, fault string) {
 	lines := bufio.NewReader(from)
 	rows := csv.NewReader(lines)

@@ -24,7 +24,8 @@ var files embed.FS
 const userAt = "users"
 
 // userPage returns the page about one user. The page explains for each channel why the user gets a message or not,
-// and from when on the next send is possible. It shows the recorded sends, the windows of the limits and the denials.
+// and from when on the next send is possible. The page shows the recorded sends, the windows of the limits and the
+// denials.
 func userPage() frame.Page {
 	return frame.Page{
 		Path:     userAt,

@@ -125,8 +125,8 @@ func statusesOf(method, path string) []string {
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
 		"400": api, "401": !open, "403": !open,
-		"404": strings.Contains(path, "{") || path == "/metrics", // for ids with a slash, and for calls of the admin listener
-		"405": method == http.MethodDelete || backup || accept,   // for calls of the admin listener
+		"404": strings.Contains(path, "{") || path == "/metrics", // an id with a slash; the admin listener's
+		"405": method == http.MethodDelete || backup || accept,   // the admin listener's calls
 		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members,
 		"415": method == http.MethodPost && !backup,
 		"304": bitmap, "409": messages || decisions || backup || accept, "410": generation,

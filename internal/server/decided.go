@@ -112,7 +112,7 @@ func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
 	return found
 }
 
-// count counts the users of a call. The names are those of the rules in the call's decisions.
+// count counts the users of a call. The names argument holds the names of the rules that occur in the decisions.
 func (d *decided) count(sum *wire.Summary, names []string) {
 	sum.EachSegment(names, func(outcome, segment, limit string, users int) {
 		if users > 0 {

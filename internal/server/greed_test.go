@@ -172,7 +172,7 @@ func TestNobodyStarvesBesideTheGreedy(t *testing.T) {
 	announced := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n", n) }
 	// unread answers of 11 MB
 	v.attack("127.0.0.2", 40, announced(len(many)), many)
-	v.attack("127.0.0.3", 80, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb[:len(bomb)-8]) // incomplete bodies
+	v.attack("127.0.0.3", 80, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb[:len(bomb)-8]) // incomplete
 	v.attack("127.0.0.4", 40, announced(16<<20), large)                                              // 1 MiB missing
 	v.attack("127.0.0.5", 20, "Content-Encoding: gzip\r\n"+announced(len(bomb)), bomb)
 	v.attack("127.0.0.6", 100, announced(len(many)), many)

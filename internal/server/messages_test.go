@@ -152,7 +152,7 @@ func TestMessagesOfNamespaces(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, as("growth").post("/v1/messages/promo/release?namespace=crm",
 		fields{}).status)
 
-	audit.users = bitmap.Range(400, 5000) // a release covers only the messages of one namespace, whatever the audit holds
+	audit.users = bitmap.Range(400, 5000) // a release covers one namespace's messages
 	given := as("growth").post("/v1/messages/promo/release", fields{})
 	require.Equal(t, int64(100), decodeAs[api.ReleasedMessage](t, given.body).Released)
 	require.Equal(t, capping.Message{Namespace: "growth", ID: "promo"}, *audit.asked.Load())

@@ -100,5 +100,6 @@ func (m *Metrics) CountImported(sum *api.ImportSummary) {
 	}
 }
 
-// CountDecisions counts the users of a call. The names are those of the rules in the call's decisions.
+// CountDecisions counts the users of a call. The names argument holds the names of the rules that occur in the
+// decisions.
 func (m *Metrics) CountDecisions(sum *wire.Summary, names []string) { m.decided.count(sum, names) }

@@ -43,8 +43,8 @@ type release struct {
 	left    int64 // users whom no step has reached
 }
 
-// Release removes the recorded sends of a message on a channel, or on all channels for "". It removes as many sends
-// as possible before the deadline of ctx. The function took is called after each step.
+// Release removes the recorded sends of a message on a channel, or on all channels for "". Release removes as many
+// sends as possible before the deadline of ctx. The function took is called after each step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {
 	message, err := c.Message(id)

@@ -114,8 +114,8 @@ func (s *Server) BeginStop() {
 	s.ready.Store(false)
 }
 
-// Public returns the handler of the API. It includes /metrics and the admin calls, unless those have their own
-// listener.
+// Public returns the handler of the API. The handler includes /metrics and the admin calls, unless those have their
+// own listener.
 func (s *Server) Public() http.Handler {
 	r := newRouter(s)
 	s.routeCalls(r)

@@ -9,7 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Word returns the value's text when the value is a string. Otherwise it returns false and records no fault.
+// Word returns the value's text when the value is a string. For any other value, Word returns false and records no
+// fault.
 func (v Value) Word() (string, bool) {
 	n, ok := v.node.(*ast.StringNode)
 	if !ok {

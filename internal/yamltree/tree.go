@@ -69,8 +69,8 @@ func measure(text []byte) error {
 	return checkTokens(string(text))
 }
 
-// Explain converts an error of the library to a *Fault. It leaves out the surrounding text, which the library would
-// copy once for each token. A *Fault is returned unchanged.
+// Explain converts an error of the library to a *Fault. Explain leaves out the surrounding text, which the library
+// would copy once for each token. A *Fault is returned unchanged.
 func Explain(err error) *Fault {
 	var known *Fault
 	if errors.As(err, &known) {

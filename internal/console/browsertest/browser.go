@@ -36,7 +36,7 @@ func Start(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// find returns the path of the Chromium program. The names are those of the packages of Debian, of other
+// find returns the path of the Chromium program. The function tries the program names of Debian, of other
 // distributions and of macOS.
 func find() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome",

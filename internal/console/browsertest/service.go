@@ -40,8 +40,8 @@ type Setup struct {
 	With    string    // one to put in
 }
 
-// Service is a capper that runs in the test process. It uses the embedded store, the sample configuration, the sample
-// segments and sets, and a clock that only the test moves.
+// Service is a capper that runs in the test process. The service uses the embedded store, the sample configuration,
+// the sample segments and sets, and a clock that only the test moves.
 type Service struct {
 	URL   string
 	Clock *testkit.Clock

@@ -102,7 +102,7 @@ func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(tab.t, chromedp.Do(ctx, steps...), "at "+tab.address())
 }
 
-// Open loads a path of the service, which may have a query, and waits until the page is loaded. It returns the HTTP
+// Open loads a path of the service, which may have a query, and waits until the page is loaded. Open returns the HTTP
 // status of the final page.
 func (tab *Tab) Open(path string) (status int) {
 	tab.t.Helper()

@@ -181,8 +181,8 @@ func formToken(nonce string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// returnTo returns the console page to which a visitor returns after the sign-in. It ignores addresses outside the
-// console.
+// returnTo returns the console page to which a visitor returns after the sign-in. returnTo ignores addresses outside
+// the console.
 func returnTo(asked string) string {
 	home := Path + "/"
 	at, err := url.Parse(asked)

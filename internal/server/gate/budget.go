@@ -215,8 +215,8 @@ func (h *Hold) Size() int64 { return h.n }
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
 // AllowCut sets the function that cuts the call off while the call waits for its client; nil means that the call no
-// longer waits. The function must not block. It is called at most once, and never after AllowCut(nil) or Close.
-// AllowCut returns false when the call has been cut off.
+// longer waits. The function must not block. The function is called at most once, and never after AllowCut(nil) or
+// Close. AllowCut returns false when the call has been cut off.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()

@@ -41,7 +41,7 @@ func newConnections(bound int) *connections {
 	return &connections{bound: bound, all: map[net.Conn]*connection{}, byAddress: map[string]*ofAddress{}}
 }
 
-// Watch tracks the state of a connection. It is used as the ConnState function of an http.Server.
+// Watch tracks the state of a connection. Watch is used as the ConnState function of an http.Server.
 func (c *connections) Watch(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

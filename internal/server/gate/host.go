@@ -11,9 +11,9 @@ import (
 )
 
 // Acceptable refuses a request whose header is too large. On a loopback listener, Acceptable also refuses a request
-// for a foreign host name. Otherwise a hostile web page could resolve its name to this machine and call the service
-// from a browser. The names argument lists the allowed host names, in lower case, besides localhost and loopback
-// addresses.
+// for a foreign host name. Without this check, a hostile web page could resolve its name to this machine and call the
+// service from a browser. The names argument lists the allowed host names, in lower case, besides localhost and
+// loopback addresses.
 func Acceptable(r *http.Request, names []string) error {
 	size := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {

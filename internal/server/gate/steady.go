@@ -30,8 +30,8 @@ type rateFailure struct {
 
 var _ capping.RateLimiter = (*SteadyLimiter)(nil)
 
-// These times control the fallback to the local limiter. They are the time limit of a call to the shared limiter, the
-// pause after a failure, and the time for which a failure remains visible without a further call.
+// These times control the fallback to the local limiter. The constants are the time limit of a call to the shared
+// limiter, the pause after a failure, and the time for which a failure remains visible without a further call.
 const (
 	sharedTimeout = 250 * time.Millisecond
 	sharedPause   = time.Second

@@ -145,8 +145,8 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 	return r, err
 }
 
-// DecodeReleaseMessage strictly decodes the body of a call that releases a whole message. It returns the channel, or
-// "" for all channels.
+// DecodeReleaseMessage strictly decodes the body of a call that releases a whole message. DecodeReleaseMessage
+// returns the channel, or "" for all channels.
 func DecodeReleaseMessage(body []byte) (channel string, err error) {
 	d := newDecoder(body, Bounds{})
 	err = d.document(func(name string) (err error) {

@@ -39,8 +39,8 @@ func DecodeParameters(query string, known []string) (map[string]string, error) {
 	return parameters, nil
 }
 
-// PageOf decodes the query parameters after and max of a page. It returns the first id of the page and the number of
-// ids. The default is the first id and the usual number, but never more than the maximum.
+// PageOf decodes the query parameters after and max of a page. PageOf returns the first id of the page and the number
+// of ids. The default is the first id and the usual number, but never more than the maximum.
 func PageOf(parameters map[string]string, usual, most int) (first uint64, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {

@@ -273,8 +273,8 @@ func (d *importDecoder) sentAt() (capping.Instant, error) {
 	return instant, nil
 }
 
-// looksRFC3339 checks, faster than the regular expression rfc3339, a text that the time package has accepted. It
-// requires that all numbers have all their digits and that a point comes before the fraction.
+// looksRFC3339 checks, faster than the regular expression rfc3339, a text that the time package has accepted.
+// looksRFC3339 requires that all numbers have all their digits and that a point comes before the fraction.
 func looksRFC3339(text []byte) bool {
 	const form = "2006-01-02T15:04:05"
 	if len(text) < len(form)+1 {

@@ -128,7 +128,8 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 }
 
 // EachSegment calls yield with the number of users for each outcome of each segment. Denied users are split by the
-// name of their limit, which is "" for other outcomes. The names are those of the decisions.
+// name of their limit, which is "" for other outcomes. The names argument holds the names of the rules that occur in
+// the decisions.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment
@@ -161,8 +162,8 @@ func (s *Summary) EachSet(yield func(set string, users int)) {
 	}
 }
 
-// EachShadow calls yield with the number of users that each shadow limit would have denied, by segment. The names are
-// those of the decisions.
+// EachShadow calls yield with the number of users that each shadow limit would have denied, by segment. The names
+// argument holds the names of the rules that occur in the decisions.
 func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
 	for code, rows := range s.shadows {
 		segment := api.NoSegment
@@ -262,7 +263,8 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 }
 
 // BySegment calls yield with the counts of each segment that had users in the call, in order of precedence. Users
-// without a segment come last with the name "". The names are those of the decisions.
+// without a segment come last with the name "". The names argument holds the names of the rules that occur in the
+// decisions.
 func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
 	for i := range s.byCode {
 		code, segment := (i+1)%len(s.byCode), ""
@@ -287,7 +289,8 @@ func NewSummary() *api.Summary {
 	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
 }
 
-// SummaryOf converts a summary to the API's form. The names are those of the decisions.
+// SummaryOf converts a summary to the API's form. The names argument holds the names of the rules that occur in the
+// decisions.
 func SummaryOf(s *Summary, names []string) *api.Summary {
 	told := NewSummary()
 	told.Requested, told.Allowed, told.Replayed, told.Unavailable = s.Requested, s.Allowed, s.Replayed, s.Unavailable
