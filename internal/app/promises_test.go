@@ -22,9 +22,9 @@ import (
 	"capper/internal/testcluster"
 )
 
-// The directory testdata/promises freezes the interfaces that users rely on: names and labels of metrics, whole
-// exchanges of the API, and a configuration with its version. A difference is a broken promise, or needs a line in
-// the changelog and an upgrade path. The flag -update-promises then writes new files.
+// updatePromises makes the tests write the files in testdata/promises. These files freeze the interfaces that users rely
+// on: names and labels of metrics, whole exchanges of the API, and a configuration with its version. A difference is a
+// broken promise, or needs a line in the changelog and an upgrade path.
 var updatePromises = flag.Bool("update-promises", false, "write testdata/promises")
 
 func TestMetricsKeepTheirNamesAndLabels(t *testing.T) {

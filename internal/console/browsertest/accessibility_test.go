@@ -42,7 +42,7 @@ Only mine</label>
 <footer><p>The end</p></footer>
 </body></html>`
 
-// Each fault replaces a piece of the good page and expects a text.
+// faults lists changes that replace a piece of the good page, each with the expected text.
 var faults = []struct{ name, piece, becomes, want string }{
 	{"lang", `lang="en"`, ``, "html: has no lang (3.1.1)"},
 	{"title", `<title>Good</title>`, ``, "html: has no title (2.4.2)"},
