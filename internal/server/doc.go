@@ -13,8 +13,8 @@
 //	        → Write        send the answer at the client's pace            gate
 //
 // A segment lookup follows the same path, but reads one generation of the segments instead of the policy and the
-// store. A call for permits follows the path with the pacers instead of the Capper, and costs nothing of a client's
-// rate.
+// store. A call for permits follows the path with the pacers instead of the Capper, and costs one user of the
+// client's rate.
 //
 // # Packages
 //
@@ -35,25 +35,18 @@
 //
 // # Guarantees
 //
-//   - Each user is in exactly one of allowed, denied and unavailable. Replayed
-//
-// users are a part of allowed.
-//   - A call that reached the store continues when its caller disconnects. The store
-//
-// judges and records each user atomically. A caller learns the result by repeating the call with the same message id
-// (for permits: request id).
+//   - Each user is in exactly one of allowed, denied and unavailable. Replayed users are a part of allowed.
+//   - A call that reached the store continues when its caller disconnects. The store judges and records each user
+//     atomically. A caller learns the result by repeating the call with the same message id (for permits: request id).
 //   - Permits are an error when the store did not answer, and never a grant.
-//   - Bounds limit the cost of a call before the cost arises: bytes of one body and of
-//
-// all bodies, users of one batch and of all calls, bytes of all answers, connections, users per second of a client,
-// time for the header and for the store, and the minimum rate of a body and of an answer.
-//   - Two expressions are evaluated at a time, each on all cores. Waiting clients take
-//
-// turns, and the deadline of a call ends its wait.
-//   - Clients share the budgets fairly: the client that holds most is refused first.
-//
-// Users are held until they are decided, body memory until the body is decoded, and answer memory until the answer is
-// written. A client that stops sending or reading is disconnected when another client needs the memory.
+//   - Bounds limit the cost of a call before the cost arises: bytes of one body and of all bodies, users of one batch
+//     and of all calls, bytes of all answers, connections, users per second of a client, time for the header and for
+//     the store, and the minimum rate of a body and of an answer.
+//   - Two expressions are evaluated at a time, each on all cores. Waiting clients take turns, and the deadline of a
+//     call ends its wait.
+//   - Clients share the budgets fairly: the client that holds most is refused first. Users are held until they are
+//     decided, body memory until the body is decoded, and answer memory until the answer is written. A client that
+//     stops sending or reading is disconnected when another client needs the memory.
 //
 // # Access
 //
@@ -62,7 +55,7 @@
 // listener. The console pages check the visitor's key through Inside, with its current scopes.
 //
 // A caller with a namespace sees only its own messages. A caller without a namespace sees all messages, each with its
-// namespace, and selects those of another caller by the parameter namespace. Questions about the past are answered
+// namespace, and selects another namespace by the parameter namespace. Questions about the past are answered
 // from the audit.
 //
 // # Non-goals
