@@ -13,13 +13,13 @@ import (
 
 const (
 	beatEvery  = 5 * time.Second
-	beatPause  = 50 * time.Millisecond // between beats that were asked for
-	startPause = 10 * time.Millisecond // between the attempts of a start
-	silentFor  = 6 * beatEvery         // after which an instance is no longer listed
-	leastLife  = 30 * 24 * time.Hour   // of the records: so long may all instances be away
+	beatPause  = 50 * time.Millisecond // pause between two beats that were requested
+	startPause = 10 * time.Millisecond // pause between two attempts at start
+	silentFor  = 6 * beatEvery         // an instance without a heartbeat for this long leaves the list
+	leastLife  = 30 * 24 * time.Hour   // minimum TTL of the records: all instances may be down for this long
 )
 
-// run beats until close.
+// run sends a heartbeat every few seconds until the fleet is closed.
 func (f *fleet) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel
@@ -39,7 +39,7 @@ func (f *fleet) run() {
 	})
 }
 
-// pause waits so long, or until the context ends.
+// pause waits for the duration d or until the context ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -55,7 +55,8 @@ func (f *fleet) close() {
 	f.signOff()
 }
 
-// signOff takes this instance off the list at once, if it can: else it drops off.
+// signOff removes this instance from the list of instances. When the removal fails, the instance drops off by its
+// missing heartbeats.
 func (f *fleet) signOff() {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
@@ -66,8 +67,8 @@ func (f *fleet) signOff() {
 	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
-// beat renews and looks at everything. What cannot be reached stays as it was:
-// the topology says what is wrong with it.
+// beat renews the shared records and checks every sentinel key. The state of a server that does not answer stays as
+// it was; the topology reports the server's fault.
 func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,14 +89,14 @@ func (f *fleet) beat(ctx context.Context) {
 	f.told()
 }
 
-// missed is that beats have failed, since when and why.
+// missed records that heartbeats have failed: since when, and with which error.
 type missed struct {
 	since time.Time
 	err   error
 }
 
-// tellMissed is for how long beats may fail before it is told: one or two do
-// when a node fails over.
+// tellMissed is the time for which heartbeats may fail before the store reports it. One or two heartbeats fail in
+// every failover.
 const tellMissed = 3 * beatEvery
 
 func (f *fleet) noteBeat(err error) {
@@ -114,8 +115,8 @@ func (f *fleet) noteBeat(err error) {
 	}
 }
 
-// silence is why the other instances do not hear of this one, or nil: it is not
-// known of for how long they need sends, nor whether the records are still there.
+// silence returns the reason why the other instances do not receive this instance's heartbeats, or nil. During a
+// silence this instance knows neither the retention that the others need nor whether the records still exist.
 func (f *fleet) silence() error {
 	m := f.missed.Load()
 	if m == nil || time.Since(m.since) < tellMissed {
@@ -125,7 +126,7 @@ func (f *fleet) silence() error {
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
-// renew runs beat.lua and keeps what it says.
+// renew runs beat.lua and stores its reply.
 func (f *fleet) renew(ctx context.Context, m script.Mode) error {
 	heard, err := f.runBeat(ctx, m)
 	if err != nil {
@@ -165,8 +166,7 @@ func (f *fleet) learn(heard *script.Heard) {
 	}
 }
 
-// olderFormat says that the store waits to be moved to the newest format; "" when
-// it does not.
+// olderFormat returns a warning when the store waits for its upgrade to the newest format, and "" otherwise.
 func (f *fleet) olderFormat() string {
 	found, newest := f.seen.Load().format, f.marker.Newest()
 	if found == 0 || found >= newest {
@@ -191,7 +191,7 @@ func channelError(r []string) error {
 		r[3])
 }
 
-// runBeat runs beat.lua.
+// runBeat runs beat.lua and returns its decoded reply.
 func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error) {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil {
@@ -200,7 +200,7 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	ctx, cancel := context.WithTimeout(ctx, f.top.LongestAttempt())
 	defer cancel()
 	description := maps.Clone(f.own.text)
-	description["formats"] = f.marker.Formats() // beat.lua looks for it; others are not compared by it
+	description["formats"] = f.marker.Formats() // beat.lua reads this entry; it does not compare the others
 	text, err := json.Marshal(description)
 	if err != nil {
 		return script.Heard{}, err

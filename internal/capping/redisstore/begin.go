@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// start makes or finds the records and the signs, and says what is new or lost.
+// start finds or creates the records and the sentinel keys, and logs which of them are new or lost.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,9 +38,9 @@ func (f *fleet) start(ctx context.Context) error {
 	return f.mend(ctx)
 }
 
-// makeRecords finds the records or makes them. Where it had to make them it tells
-// how many of the partitions that could be asked had a sign before: nobody makes
-// signs of a store without records, so these are what is left of an older one.
+// makeRecords finds the records or creates them. After it created them, it returns how many partitions were asked for
+// their sentinel key and how many had one. An existing sentinel key shows that an older store was there, because no
+// instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -50,8 +50,8 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	return had, asked, f.renewUntilDone(ctx, script.MakeOrMend)
 }
 
-// judgeAdopted tells what an older version left, which made no signs, from a store that has lost its record: there
-// a sign that is missing was lost, too.
+// judgeAdopted distinguishes a store of an older version, which has no sentinel keys, from a store that has lost its
+// record. In the second case a missing sentinel key means lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return
@@ -73,18 +73,18 @@ func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
 	}
 }
 
-// signLife is how long a sign lasts after somebody looked at it.
+// signLife returns the TTL that each check gives a sentinel key.
 func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()) }
 
-// warnOfLoss says what a start went on without.
+// warnOfLoss logs the loss that a start has accepted, and keeps it for Health.
 func (f *fleet) warnOfLoss(what string) {
 	warning := "store created again from the remaining data: " + what
 	f.warnings = append(f.warnings, warning)
 	f.config.Logger.Error("Redis store", "warning", warning)
 }
 
-// mend begins anew where a start finds that records are lost, which is what its
-// operator started it for, unless he said otherwise.
+// mend accepts lost records at start and creates the affected sentinel keys again. With Config.MustExist it returns
+// an error instead.
 func (f *fleet) mend(ctx context.Context) error {
 	accepted, whats := map[int]bool{}, map[string]int{}
 	for p, bar := range f.top.Lost() {
@@ -107,9 +107,8 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// lookAtSigns has the topology look at all signs. Until all signs have been made
-// once, missing ones are made. accept: what a start found and its operator takes
-// as it is.
+// lookAtSigns checks all sentinel keys through the topology. Missing keys are created until all of them have existed
+// once. accept holds the partitions whose loss the start has found and accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
@@ -120,8 +119,7 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned notes that every sign has been made: from now on a missing one is
-// one that was lost.
+// markSigned records that every sentinel key has been created. A key that is missing later was lost.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

@@ -17,77 +17,75 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// Acks is how many replicas must hold a send before it is answered Allowed.
-// The zero value is Healthy.
+// Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero value is
+// Healthy.
 type Acks = topology.Acks
 
-// Healthy asks every replica of the user's master that the cluster does not
-// flag as failed, and never fewer than one.
+// Healthy requires every replica of the user's master that the cluster does not flag as failed, and at least one.
 const Healthy = topology.Healthy
 
-// FixedAcks asks n replicas, whatever their state; 0, for servers without
-// replicas, gives up that an allowed send survives the loss of a master.
+// FixedAcks requires n replicas, whatever their state. The value 0 is for servers without replicas: an allowed send
+// may then be lost with its master.
 func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
-// ParseAcks reads "healthy" or a number from 0 to 5.
+// ParseAcks parses "healthy" or a number from 0 to 5.
 func ParseAcks(text string) (Acks, error) { return topology.ParseAcks(text) }
 
-// HintedError is why a store cannot be opened, with what an operator can do
-// about it.
+// HintedError is the error of a store that cannot be opened, with a hint for the operator.
 type HintedError = topology.HintedError
 
-// IsAuth reports whether a server refused the user or the password.
+// IsAuth reports whether a server rejected the user name or the password.
 func IsAuth(err error) bool { return fault.IsAuth(err) }
 
-// Config of a store. Addrs is required; zero values of the rest have the
-// defaults that are named.
+// Config is the configuration of a store. Addrs is required. A zero value of any other field means the default that
+// its comment names.
 type Config struct {
-	// Addrs (addrs) are host:port of some nodes of a cluster, of a standalone server
-	// (and its replicas: the master among them is used), or, with
-	// SentinelMaster, of Sentinels.
+	// Addrs (addrs) lists host:port of some nodes of a cluster, or of a standalone server and its replicas, from
+	// which the store picks the master. With SentinelMaster the list names Redis Sentinels.
 	Addrs          []string
-	SentinelMaster string      // sentinel_master: name of the master that the Sentinels watch; "": no Sentinel
+	SentinelMaster string      // sentinel_master: name of the master that Redis Sentinel watches; "": no Sentinel
 	Username       string      // username
 	Password       string      // never logged
 	TLS            *tls.Config // nil: plain TCP
-	// Authorities is asked at every new connection whose certificates are
-	// believed, for authorities that change. Nil: those of TLS.
+	// Authorities returns the trusted certificate authorities at every new connection, for authorities that change.
+	// Nil means the authorities of TLS.
 	Authorities func() (*x509.CertPool, error)
-	// Credentials is asked for user and password at every new connection, for
-	// passwords that change. Nil: Username and Password.
+	// Credentials returns the user name and the password at every new connection, for passwords that change. Nil
+	// means Username and Password.
 	Credentials func() (username, password string, err error)
 
 	ReplicaAcks Acks // replica_acks: default Healthy
-	// clock_skew: nodes whose clock differs by more refuse calls, up to MaxClockSkew; 0: no guard
+	// ClockSkew (clock_skew) is the tolerated clock difference, up to MaxClockSkew: a node whose clock differs by
+	// more rejects calls. The value 0 turns the check off.
 	ClockSkew time.Duration
 	Namespace string // prefix of every key; default "fc"
-	// WithoutAppendOnly (allow_no_append_only) takes servers whose append-only file is off. They must
-	// never be restarted empty under their old name and address: a managed
-	// service that replaces lost nodes by copies of their replicas does so.
+	// WithoutAppendOnly (allow_no_append_only) accepts servers whose append-only file is off. Such a server must
+	// never be restarted empty under its old name and address. A managed service that replaces a lost node by
+	// a copy of its replica keeps this rule.
 	WithoutAppendOnly bool
 
-	// MustExist (create: false): refuse to begin anew where nothing is recorded, or where some
-	// of what was is lost. Without it a start does, and says so.
+	// MustExist (create: false) makes Open return an error when the store has no records or lost some of them.
+	// Without it Open creates the missing records and logs a warning.
 	MustExist bool
 
-	// Timeout bounds calls whose context has no deadline; default 10 s.
+	// Timeout is the deadline of a call whose context has none; the default is 10 s.
 	Timeout time.Duration
-	// AttemptTimeout bounds one pipeline to one node, with four round trips on
-	// top: what has no reply by then is unknown and is sent again; default 1 s.
+	// AttemptTimeout is the time limit of one pipeline to one node, plus four round trips; the default is 1 s. The
+	// store retries a command without a reply by then.
 	AttemptTimeout time.Duration
 
 	Clock      func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: discard
 	Registerer prometheus.Registerer // nil: no metrics
 
-	// certificatesEvery is how often servers are asked for their certificates; 0: the topology's default.
+	// certificatesEvery is the interval between two checks of the servers' certificates; 0 means the topology's
+	// default.
 	certificatesEvery time.Duration
-	// dial replaces the dialer in tests that stand between store and server.
+	// dial replaces the dialer in tests that put a proxy between the store and a server.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// DefaultClockSkew is the tolerance of a store of which nothing else is said;
-// MaxClockSkew the largest.
+// DefaultClockSkew is the clock tolerance of a configuration without one, and MaxClockSkew is the largest tolerance.
 const (
 	DefaultClockSkew = 250 * time.Millisecond
 	MaxClockSkew     = time.Minute
@@ -131,7 +129,7 @@ func (c *Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// topology is the part of the configuration that is about servers.
+// topology returns the configuration of the topology: the part that concerns servers.
 func (c *Config) topology(partitions []topology.Partition, hashFields int, scripts []string) topology.Config {
 	return topology.Config{
 		Options: topology.Options{
@@ -147,9 +145,10 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 	}
 }
 
-// poolSize leaves room beside the lanes for questions about the cluster.
+// poolSize is the number of connections to a node: one for each lane of the dispatcher, and four for questions about
+// the cluster.
 const poolSize = dispatch.Lanes + 4
 
-// waitForAcks is how long WAIT blocks: well below the time of an attempt, which
-// is the socket's deadline for the whole pipeline.
+// waitForAcks returns the time for which WAIT blocks. It is half of AttemptTimeout, the socket's deadline for the
+// whole pipeline.
 func (c *Config) waitForAcks() time.Duration { return max(time.Millisecond, c.AttemptTimeout/2) }

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// mostRead is what a server may say on one connection: what is asked of it are some kilobytes, a hundred
-// of each node in a cluster. The client reads a line as long as it goes on.
+// mostAnswered is the maximum number of bytes that the store reads from one connection of a survey.
+// Honest replies take a few kilobytes, plus about a hundred bytes for each node of a cluster. The Redis client itself
+// has no limit on the length of a line.
 const mostAnswered = 8 << 20
 
-// dial connects to a server of which nothing is known: it may be no Redis, or somebody's who means harm.
+// dial connects to a server that is not trusted yet: the server may not be Redis, or may be hostile.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * attempt, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
 	if err != nil {
@@ -20,14 +21,14 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return &bounded{Conn: conn, addr: addr, left: mostAnswered}, nil
 }
 
-// bounded is a connection on which only so much is read.
+// bounded is a connection that returns at most a fixed number of bytes.
 type bounded struct {
 	net.Conn
 	addr string
-	left int // one goroutine reads at a time
+	left int // bytes that may still be read; one goroutine reads at a time
 }
 
-// Read reads what is left of the bound.
+// Read reads from the connection until the bound is reached.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, fmt.Errorf("server %s sent a response of %d bytes, longer than any Redis response: another "+

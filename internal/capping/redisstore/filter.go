@@ -11,26 +11,26 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// filterOperation judges and records a batch.
+// filterOperation judges the sends of a batch and records the allowed ones.
 type filterOperation struct {
 	store    *Store
 	batch    *capping.Batch
 	verdicts []capping.Verdict
 	header   script.Header
 	rules    script.Rulebook
-	counted  bool // the message is
+	counted  bool // the sends of this message are counted
 	bad      script.BadLogs
 }
 
-// Encode sets the arguments for the items of c.
+// Encode sets the script arguments for the users of the command c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules,
 		script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token})
 }
 
-// Stamp runs on a lane: it reads only what nobody changes during the run, and
-// nothing of the batch.
+// Stamp sets the time in the command's header. It runs on a sender's goroutine, so it reads only fields that stay
+// constant during the run, and never the batch.
 func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	if h.Now == 0 {
@@ -40,12 +40,12 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampFilter(h)
 }
 
-// Apply takes the results of the items of c.
+// Apply stores the verdicts of the command's users.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
-// Filter judges and records every user of the batch.
+// Filter judges every user of the batch and records the allowed sends.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return err
@@ -76,7 +76,7 @@ var (
 		"capper; find the program and move its key away")
 )
 
-// prepare encodes what is the same for every command.
+// prepare encodes the part of the arguments that all commands of the batch share.
 func (o *filterOperation) prepare(skew time.Duration) {
 	b := o.batch
 	o.header = script.Header{

@@ -19,54 +19,54 @@ import (
 	"capper/internal/zones"
 )
 
-// fleet is this instance among all that use the namespace: it renews what they
-// keep in common, every few seconds, and looks whether it is still there.
+// fleet represents this instance among all instances that use the namespace. Every few seconds it renews their shared
+// records and checks that the records still exist.
 type fleet struct {
 	config   *Config
 	top      *topology.Topology
 	keyspace script.Keyspace
 	marker   script.Marker
 	beatLua  *script.Script
-	widening time.Duration // of windows, see capping.Widening
-	told     func()        // what follows a look at the records and signs
+	widening time.Duration // extra time on windows, see capping.Widening
+	told     func()        // runs after each check of the records and sentinel keys
 
-	mismatch atomic.Pointer[capping.FormatError] // another version has taken the keyspace
-	warnings []string                            // what a start went on without
-	// milliseconds: the retention of this instance's policy; 0: none was announced
+	mismatch atomic.Pointer[capping.FormatError] // set when another version has taken the keyspace
+	warnings []string                            // losses that a start has accepted
+	// announced is the retention of this instance's policy in milliseconds; 0 means that no policy was announced yet.
 	announced atomic.Int64
 	id        string
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
 
-	longest  atomic.Int64 // milliseconds: the longest retention in force, as far as known
-	wanted   atomic.Int64 // milliseconds: of a call that was longer than announced
+	longest  atomic.Int64 // milliseconds: the longest known retention in force
+	wanted   atomic.Int64 // milliseconds: retention of a call that needed more than announced
 	seen     atomic.Pointer[sight]
-	missed   atomic.Pointer[missed] // nil: the latest beat was heard
-	loggedAt time.Time              // of the beats that failed
-	made     bool                   // at this start, with nothing recorded
+	missed   atomic.Pointer[missed] // nil: the latest heartbeat succeeded
+	loggedAt time.Time              // when failed heartbeats were logged
+	made     bool                   // this start created the store without records
 
-	mu  sync.Mutex // one beat at a time
+	mu  sync.Mutex // serializes heartbeats
 	own announcement
 }
 
-// announcement is what an instance tells the others.
+// announcement is the description of its configuration that an instance sends to the others.
 type announcement struct {
 	retention time.Duration
 	channels  map[string]capping.Channel
-	text      map[string]string // compared key by key
+	text      map[string]string // the other instances compare it key by key
 }
 
-// sight is what the latest beat found.
+// sight is the result of the latest heartbeat.
 type sight struct {
-	gone, channel error // the records are missing; a number contradicts what is stored
+	gone, channel error // gone: the records are missing; channel: a number contradicts the stored one
 	fleet         capping.Fleet
-	made          bool // the store is new since then
-	adopted       bool // its record was missing until then
-	format        int  // that the store is in; 0: not known
+	made          bool // the store was created by then
+	adopted       bool // the store's record was missing until then
+	format        int  // format version of the store; 0: not known
 }
 
-// newFleet is the fleet as one of the store's instances sees it. told follows
-// every look at the records and signs.
+// newFleet returns the fleet of the store's instance. The function told runs after every check of the records and
+// sentinel keys.
 func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -79,7 +79,7 @@ func newFleet(s *Store, told func()) *fleet {
 	return f
 }
 
-// halted is why nothing may be decided, or nil.
+// halted returns the error that stops all decisions of this instance, or nil.
 func (f *fleet) halted() error {
 	if m := f.mismatch.Load(); m != nil {
 		return m
@@ -87,7 +87,7 @@ func (f *fleet) halted() error {
 	return f.seen.Load().channel
 }
 
-// markMismatched stops the store: another version has taken the keyspace.
+// markMismatched stops all decisions, because another version has taken the keyspace.
 func (f *fleet) markMismatched(found string) {
 	err := f.marker.Refusal(found)
 	if f.mismatch.CompareAndSwap(nil, err) {
@@ -95,15 +95,14 @@ func (f *fleet) markMismatched(found string) {
 	}
 }
 
-// describe is what each instance has to have in common with the others,
-// without a policy.
+// describe returns the settings that every instance must share with the others, apart from the policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
 	}
 }
 
-// announcementOf is the one of an instance with the policy.
+// announcementOf returns the announcement of an instance with the policy p.
 func (f *fleet) announcementOf(p *capping.Policy) announcement {
 	a := announcement{retention: p.Retention(f.widening), channels: p.Channels, text: f.describe()}
 	var channels []string
@@ -115,7 +114,7 @@ func (f *fleet) announcementOf(p *capping.Policy) announcement {
 	return a
 }
 
-// announce is Store.Announce.
+// announce implements Store.Announce.
 func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +135,7 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	return nil
 }
 
-// retention is the longest that is in force, as far as known.
+// retention returns the longest known retention in force.
 func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
 }
@@ -159,8 +158,7 @@ func (f *fleet) remarks(seen *sight) (remarks []string) {
 	return remarks
 }
 
-// keptLonger says that sends are kept for a policy that was in force, or is
-// elsewhere; "" when they are not.
+// keptLonger returns a warning when sends are kept longer than this instance's policy needs, and "" otherwise.
 func (f *fleet) keptLonger() string {
 	own, longest := f.announced.Load(), f.longest.Load()
 	if own == 0 || longest <= own {
@@ -172,8 +170,8 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// extend is for how long a call keeps sends that needs them for the retention.
-// Where that is longer than what is in force, it extends that.
+// extend returns how long a call keeps its sends: at least the given retention and at least the retention in force. A
+// longer retention than the one in force becomes the retention in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {
@@ -184,10 +182,10 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 	return max(retention, time.Duration(longest)*time.Millisecond)
 }
 
-// beatSoon asks for a beat.
+// beatSoon requests a heartbeat at once.
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
-// compare counts the other instances, and by key those that differ in it.
+// compare counts the other instances and, for each key of the announcement, the instances with another value.
 func (a *announcement) compare(others map[string]string, made time.Time) capping.Fleet {
 	told := map[string]map[string]string{}
 	for id, description := range others {

@@ -15,19 +15,19 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// remembered is how long users left undecided show in Health: what the
-// topology does not show, such as a full server, shows only in calls.
+// remembered is the time for which Health reports a failed call. The topology does not show some faults, such as a
+// full server; only calls meet them.
 const remembered = 30 * time.Second
 
-// trouble is the latest call that left users undecided.
+// trouble records the latest call that left users undecided.
 type trouble struct {
 	mu  sync.Mutex
 	err error
 	at  time.Time
 }
 
-// note remembers why a call left users undecided. A deadline that passed
-// without any fault was the caller's own.
+// note records why a call left users undecided. It ignores a deadline that passed without a fault, because the caller
+// chose that deadline.
 func (t *trouble) note(f *dispatch.Faults, err error) {
 	if err == nil || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {
 		return
@@ -46,8 +46,8 @@ func (t *trouble) latest() error {
 	return fmt.Errorf("error within the last %s: %w", capping.Span(remembered), t.err)
 }
 
-// Health is what the latest refresh of the topology found, at most some
-// seconds old, and why calls of the last half minute left users undecided.
+// Health returns the result of the latest topology refresh, at most a few seconds old, and the reasons why calls of
+// the last 30 s left users undecided.
 func (s *Store) Health(context.Context) capping.Health {
 	seen := s.fleet.seen.Load()
 	h := capping.Health{
@@ -76,8 +76,8 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// lost says what of the store is not there or not to be believed. all: that is
-// so of every partition.
+// lost describes the parts of the store that are missing or not trusted. The result all is true when that concerns
+// every partition.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())
@@ -97,7 +97,7 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	return lost, barred == s.keyspace.Partitions
 }
 
-// eachBar calls it for every partition that is barred, that of the records left out.
+// eachBar calls it for every quarantined partition, except for the partition of the records.
 func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {
@@ -106,7 +106,7 @@ func (s *Store) eachBar(it func(*topology.Bar)) {
 	}
 }
 
-// barredPartitions are those that are barred, by reason, that of the records left out.
+// barredPartitions counts the quarantined partitions by reason, without the partition of the records.
 func (s *Store) barredPartitions() map[string]int {
 	counts := map[string]int{}
 	s.eachBar(func(b *topology.Bar) { counts[b.Reason]++ })

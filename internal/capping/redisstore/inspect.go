@@ -1,6 +1,3 @@
-// Package inspect asks every server of a store what it says of itself, for people who look whether
-// a store would be well there. It opens no store and writes nothing but the trials of rights of
-// package examine, which leave nothing.
 package redisstore
 
 import (
@@ -20,46 +17,47 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// Report is what the servers say.
+// Report is the result of a survey of all servers.
 type Report struct {
 	Cluster bool
 	Nodes   []*Node // masters first, then by address
-	// Silent are addresses of the configuration that gave no answer, and why.
+	// Silent holds the configured addresses that did not answer, each with its error.
 	Silent map[string]error
-	// Hint is what was found out about why nobody answers; "": nothing.
+	// Hint explains why no server answers; "" when the reason is not known.
 	Hint string
-	// State is cluster_state, Covered how many of the 16,384 slots have a master that the cluster does
-	// not take for lost, Moving how many are being moved, as the first node that answers tells. Of a
-	// cluster only.
+	// State is the cluster_state of the first node that answers. Covered is how many of the 16,384 slots have a
+	// master that the cluster does not flag as failed, and Moving is how many slots are being moved. All three
+	// concern a cluster only.
 	State           string
 	Covered, Moving int
-	// Made is whether the namespace has a store; MadeErr why that is not known.
+	// Made reports whether the namespace has a store. MadeErr is the error that left this open.
 	Made    bool
 	MadeErr error
-	// Broken are promises of servers that no operator has accepted as broken yet, as the store's record says.
+	// Broken lists the broken promises of servers that no operator has accepted yet.
 	Broken []topology.BrokenPromise
 
 	mu     sync.Mutex
-	ledger []map[string]string // copies of the record
+	ledger []map[string]string // copies of the ledger of broken promises
 }
 
-// Node is one server.
+// Node is one Redis server of a survey.
 type Node struct {
 	Addr   string
-	Master string   // address of its master; "": it is one
-	Flags  []string // as the cluster has them
-	Err    error    // why it was not asked; nothing else is known then
+	Master string   // address of its master; "": the node is a master
+	Flags  []string // the cluster's flags of the node
+	Err    error    // the survey failed on this node; all other results are empty
 
 	Facts    topology.Facts    // INFO and CLUSTER INFO
-	Settings map[string]string // those that it tells; nil: CONFIG GET is not allowed
-	Trips    []time.Duration   // round trips, in order
-	// Off is how far the server's clock is ahead of this machine's, Sure how exactly that is known.
+	Settings map[string]string // settings by name; nil: the user may not run CONFIG GET
+	Trips    []time.Duration   // round trips, in order of time
+	// Off is how far the server's clock is ahead of this machine's clock. Sure is the uncertainty of that
+	// measurement.
 	Off, Sure time.Duration
-	// Survey is what start-up would find: lacking rights, settings that break a promise (Refusals), and settings that
-	// cost memory or are hidden (Warnings).
+	// Survey holds the findings of the checks at start: missing rights, settings that break a promise (Refusals), and
+	// settings that cost memory or cannot be read (Warnings).
 	topology.Survey
-	// Certificates is the chain that it shows, Distrust why this machine does not believe it, and
-	// Away why it shows none: it takes no connections.
+	// Certificates is the server's certificate chain. Distrust is why this machine does not trust the chain. Away is
+	// why there is no chain: the server accepts no connections.
 	Certificates []*x509.Certificate
 	Distrust     error
 	Away         error
@@ -67,7 +65,7 @@ type Node struct {
 	member topology.Member
 }
 
-// Version is the engine and its version.
+// Version returns the name and the version of the server program, such as Redis or Valkey.
 func (n *Node) Version() string {
 	if v := n.Facts["valkey_version"]; v != "" {
 		return "Valkey " + v
@@ -75,18 +73,18 @@ func (n *Node) Version() string {
 	return "Redis " + n.Facts["redis_version"]
 }
 
-// survey is one survey.
+// survey holds the state of one survey.
 type survey struct {
 	config   Config
 	options  topology.Options
 	prefixes []string
 }
 
-// attempt bounds each question to a server.
+// attempt is the time limit of each question to a server.
 const attempt = 3 * time.Second
 
-// Survey asks all servers at once, within the context's time. The error is that of the
-// configuration; what a server does not answer stands in the report.
+// Survey asks all servers in parallel, within the context's deadline. It returns an error only for a wrong
+// configuration; the report holds the errors of the servers.
 func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
 		return nil, errors.New("addrs: must contain at least one host:port")
@@ -125,7 +123,7 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 	return r, nil
 }
 
-// find fills the nodes of the report: all that the addresses tell of.
+// find fills in the nodes of the report: every server that the configured addresses name.
 func (s *survey) find(ctx context.Context, r *Report) {
 	type answer struct {
 		nodes   []*Node
@@ -134,7 +132,7 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 	addrs := s.config.Addrs
 	if s.config.SentinelMaster != "" {
-		addrs = addrs[:1] // the client asks all Sentinels
+		addrs = addrs[:1] // the Redis client asks all Sentinels by itself
 	}
 	answers := make([]answer, len(addrs))
 	var asked sync.WaitGroup
@@ -161,7 +159,7 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 }
 
-// covered is how many slots have a working master, and how many are being moved.
+// covered returns how many slots have a working master and how many slots are being moved.
 func covered(nodes []*Node) (slots, moving int) {
 	for _, n := range nodes {
 		moving += n.member.Moving
@@ -175,7 +173,7 @@ func covered(nodes []*Node) (slots, moving int) {
 	return slots, moving
 }
 
-// client is a client of the address, or with Sentinels of the master.
+// client returns a client for the address, or for the Sentinels' master when the configuration names one.
 func (s *survey) client(addr string) *redis.Client {
 	if addr == s.sentinel() {
 		return s.options.Client(addr, &topology.RoundTrips{}, nil)
@@ -183,7 +181,7 @@ func (s *survey) client(addr string) *redis.Client {
 	return s.options.DirectClient(addr, &topology.RoundTrips{}, nil)
 }
 
-// sentinel is what the master behind Sentinels is called; "" without them.
+// sentinel returns the name of the master that Redis Sentinel watches; "" without Sentinel.
 func (s *survey) sentinel() string {
 	if s.config.SentinelMaster == "" {
 		return ""
@@ -191,7 +189,7 @@ func (s *survey) sentinel() string {
 	return "sentinel:" + s.config.SentinelMaster
 }
 
-// neighbours are the nodes that the one at the address tells of, itself among them.
+// neighbours returns all nodes that the server at the address knows, the server itself included.
 func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cluster topology.Facts, err error) {
 	if name := s.sentinel(); name != "" {
 		addr = name
@@ -216,7 +214,7 @@ func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cl
 	return clustered(topology.Members(list.Val(), addr)), topology.ParseInfo(state.Val()), nil
 }
 
-// besides is a server outside a cluster with the replicas that it feeds.
+// besides returns a standalone server and its replicas.
 func besides(addr string, facts topology.Facts) []*Node {
 	own := &Node{Addr: addr}
 	if facts["role"] == "slave" {
@@ -230,7 +228,7 @@ func besides(addr string, facts topology.Facts) []*Node {
 	return nodes
 }
 
-// clustered are the nodes of a cluster that take part in it.
+// clustered returns the nodes that take part in the cluster.
 func clustered(members []topology.Member) (nodes []*Node) {
 	addrs := map[string]string{}
 	for _, m := range members {
@@ -249,7 +247,7 @@ func clustered(members []topology.Member) (nodes []*Node) {
 	return nodes
 }
 
-// trial is what rights are tried with, as start-up does.
+// trial returns the key and the settings with which the survey tests a user's rights, as Open does.
 func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
 	if n.Master != "" {
@@ -264,7 +262,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	return trial
 }
 
-// rules are those of start-up.
+// rules returns the rules that Open applies to servers.
 func (s *survey) rules() *topology.Rules {
 	return &topology.Rules{
 		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: int(script.Standard.BucketSize) + 1,
@@ -273,7 +271,7 @@ func (s *survey) rules() *topology.Rules {
 	}
 }
 
-// lookAtLedger reads the copies of the record of broken promises that the node holds.
+// lookAtLedger reads the node's copies of the ledger of broken promises.
 func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	k := script.Standard
 	for _, p := range ledgerCopies(k) {
@@ -292,7 +290,7 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore asks the node that holds the records whether there is a store.
+// lookAtStore asks the node that holds the records whether a store exists.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(script.Standard.Slot(script.Standard.FormatPartition())) {
 		return

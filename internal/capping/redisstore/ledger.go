@@ -13,16 +13,16 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// ledgerCopies are the partitions that hold a copy of the ledger of broken promises, spread over the
-// slots: a server that evicts may evict its own.
+// ledgerCopies returns the partitions that hold a copy of the ledger of broken promises. They are spread over the
+// slots, because a server that evicts keys may evict its own copy.
 func ledgerCopies(l script.Keyspace) []int {
 	copies := []int{l.FormatPartition(), 0, l.Partitions / 3, 2 * l.Partitions / 3}
 	slices.Sort(copies)
 	return slices.Compact(copies)
 }
 
-// openLedger reads the ledger and compares the servers with it: keys that were evicted while no instance
-// ran show here. made: the store is new, with nothing recorded.
+// openLedger reads the ledger and compares it with the servers. The comparison finds keys that a server evicted while
+// no instance ran. made reports that the store is new and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()
@@ -41,15 +41,17 @@ func (f *fleet) openLedger(ctx context.Context, made bool) {
 	f.keepLedger(ctx)
 }
 
-// keepLedger merges the ledger with its copies. What cannot be reached is tried again with the next beat.
+// keepLedger merges the ledger with its copies. The next heartbeat retries copies on servers that do not answer.
 func (f *fleet) keepLedger(ctx context.Context) {
 	_, _ = f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
 }
 
-// longestWindow is for how long a lost send may be missed: so long an accepted breach is told.
+// longestWindow returns the time for which a lost send can matter to a limit. Health reports an accepted breach for
+// this long.
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
-// acceptedWarnings tell of breaches that an operator has accepted, as long as limits can see them.
+// acceptedWarnings returns warnings about breaches that an operator has accepted, while limits still look back that
+// far.
 func (s *Store) acceptedWarnings() (warnings []string) {
 	for _, b := range s.top.AcceptedPromises() {
 		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+
@@ -62,8 +64,8 @@ func (s *Store) acceptedWarnings() (warnings []string) {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// mendRecords makes the store's records anew where their server dropped them. Where what the
-// partition of the records holds was lost otherwise, too, they stay lost.
+// mendRecords creates the store's records again after their server dropped them. It leaves them lost when the
+// partition of the records lost data for another reason too.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {
 		return fmt.Errorf("read the records of the store: %w", err)
@@ -73,7 +75,7 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 		return nil
 	}
 	mode := script.MakeOrMend
-	if f.top.Signed() { // a sign that is missing stays one that was lost
+	if f.top.Signed() { // a missing sentinel key still means lost data
 		mode = script.Mend
 	}
 	if err := f.renew(ctx, mode); err != nil {
@@ -82,7 +84,8 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 	return nil
 }
 
-// AcceptLoss has the users decided again whom broken promises bar, on what is left of their logs.
+// AcceptLoss accepts the broken promises of servers, so that the store decides the affected users again from the
+// remaining logs.
 func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.AcceptedLoss, error) {
 	f := s.fleet
 	f.mu.Lock()

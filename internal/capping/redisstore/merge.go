@@ -12,17 +12,17 @@ import (
 	"capper/internal/messages"
 )
 
-// mergeOperation unites logs with those of a batch that were recorded elsewhere.
+// mergeOperation merges users' logs with logs that were recorded elsewhere.
 type mergeOperation struct {
 	store   *Store
 	merge   *capping.Merge
 	merged  []capping.Merged
 	header  script.Header
-	counted map[capping.Token]bool // the messages that are
+	counted map[capping.Token]bool // messages whose sends are counted
 	bad     script.BadLogs
 }
 
-// Encode sets the arguments for the items of c.
+// Encode sets the script arguments for the users of the command c.
 func (o *mergeOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	var counted []capping.Token
@@ -32,7 +32,7 @@ func (o *mergeOperation) Encode(c *dispatch.Command) {
 	c.Args.Union(s.scripts.Union, s.keyspace, s.prefixes[c.Partition], c.Items, o.merge.Logs, counted)
 }
 
-// tokens returns the counted messages whose sends the logs of the command's users have.
+// tokens returns the counted messages that occur in the logs of the command's users.
 func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	if len(o.counted) == 0 {
 		return nil
@@ -48,19 +48,20 @@ func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	return tokens
 }
 
-// Stamp runs on a lane: it reads only what nobody changes during the run.
+// Stamp sets the time in the command's header. It runs on a sender's goroutine, so it reads only fields that stay
+// constant during the run.
 func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	h.Now = at.Now
 	c.Args.StampUnion(h)
 }
 
-// Apply takes the results of the items of c.
+// Apply stores the results of the command's users.
 func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeUnited(c.Reply, c.Items, o.merged, &o.bad)
 }
 
-// Merge unites the logs of the users with those that were recorded elsewhere.
+// Merge merges the logs of the users with logs that were recorded elsewhere.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	})
 }
 
-// campaigns are those that are counted, each once.
+// campaigns returns the counted campaigns of the merge, without duplicates.
 func (o *mergeOperation) campaigns() (keys []messages.Key) {
 	owned := make(map[capping.Token]capping.Message, len(o.counted))
 	for _, message := range o.merge.Messages {
@@ -123,11 +124,11 @@ func tokensOf(owned []capping.Message) map[capping.Token]bool {
 	return tokens
 }
 
-// mergedBytes is about how much of logs a command carries: what a script reads at once, with as
-// much that is stored already.
+// mergedBytes is the approximate maximum of log bytes in one command. A script reads about twice that at once: the
+// new logs and the stored ones.
 const mergedBytes = 48_000
 
-// mergedUsers is how many users of a merge are a command.
+// mergedUsers returns how many users of a merge fit in one command.
 func mergedUsers(logs []capping.Log) int {
 	bytes := 0
 	for _, log := range logs {

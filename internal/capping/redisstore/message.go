@@ -10,8 +10,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// addMessage adds to a run that records what has to be stored beside the logs
-// of a message that is kept: its text, as long as they are kept.
+// addMessage adds the text of a remembered message to the run. The text expires with the logs.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Due(b) {
 		return
@@ -21,7 +20,7 @@ func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) 
 	r.AddAside(set, s.messagePartition(b.Token))
 }
 
-// messagePartition spreads message ids over the nodes.
+// messagePartition returns the partition of a message's text; it spreads the texts over the nodes.
 func (s *Store) messagePartition(t capping.Token) int {
 	return (int(t[0])<<8 | int(t[1])) % s.keyspace.Partitions
 }
@@ -30,7 +29,7 @@ func (s *Store) messageKey(t capping.Token) string {
 	return s.prefixes[s.messagePartition(t)] + "m:" + hex.EncodeToString(t[:])
 }
 
-// Messages finds the messages of tokens.
+// Messages returns the messages of the tokens.
 func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	found := make(map[capping.Token]capping.Message, len(tokens))
 	if len(tokens) == 0 {

@@ -12,29 +12,29 @@ import (
 	"capper/internal/messages"
 )
 
-// mostListed bounds how many campaigns a call looks at: beyond, there are others.
+// mostListed is the maximum number of campaigns that a call examines. The result says when there are more.
 const mostListed = 500_000
 
-// called is a campaign and its last call, as the index has it.
+// called is a campaign with the time of its last call, from the index.
 type called struct {
 	messages.Key
 	last capping.Instant
 }
 
-// latest orders campaigns, those called last first.
+// latestFirst orders campaigns by their last call, the latest first.
 func latestFirst(a, b called) int {
 	return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(a.Message.Text(), b.Message.Text()),
 		cmp.Compare(a.Channel, b.Channel))
 }
 
-// shelf is what was read of a partition's index.
+// shelf holds the entries that were read from one partition's index.
 type shelf struct {
-	read int             // entries
-	last capping.Instant // of the one that was read last: those that follow are no later
+	read int             // number of entries read
+	last capping.Instant // time of the entry read last: all further entries are at that time or earlier
 	done bool
 }
 
-// ListMessages returns those that match and were called at or after since; see messages.Store.
+// ListMessages returns the matching messages whose last call was at or after since; see messages.Store.
 func (c *messageCounts) ListMessages(
 	ctx context.Context,
 	since capping.Instant,
@@ -60,15 +60,15 @@ func (c *messageCounts) ListMessages(
 	}
 	var found []messages.Counts
 	for _, one := range listed {
-		if campaign, there := read[one.Key]; there { // else it expired meanwhile
+		if campaign, there := read[one.Key]; there { // otherwise it expired meanwhile
 			found = append(found, campaign)
 		}
 	}
 	return found, more, nil
 }
 
-// list is the latest campaigns that match. It reads the partitions' indexes piece by piece, each as far
-// as it may hold one of them.
+// list returns the latest matching campaigns. It reads each partition's index piece by piece, and stops where the
+// rest cannot be among the latest.
 func (c *messageCounts) list(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
 	found []called, more bool, err error) {
 	shelves := make([]shelf, len(c.config.Prefixes))
@@ -102,7 +102,7 @@ func (c *messageCounts) list(ctx context.Context, since capping.Instant, most in
 	return found, more, nil
 }
 
-// pieces reads on in every shelf that may hold one of the latest that were not found yet.
+// pieces reads the next piece of every index that may hold one of the latest campaigns still to be found.
 func (c *messageCounts) pieces(
 	shelves []shelf,
 	since capping.Instant,
@@ -125,7 +125,7 @@ func (c *messageCounts) pieces(
 	return asked, reads
 }
 
-// add adds the campaigns of a piece that match.
+// add appends the matching campaigns of a piece to found.
 func (s *shelf) add(list []string, piece int, found []called, match func(messages.Key) bool) ([]called, error) {
 	s.read += len(list) / 2
 	s.done = len(list) < 2*piece

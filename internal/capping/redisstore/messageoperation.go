@@ -7,15 +7,15 @@ import (
 	"capper/internal/messages"
 )
 
-// atLeastOperation marks the counts of a message in a partition as lower bounds.
+// atLeastOperation marks a message's counts in one partition as lower bounds.
 type atLeastOperation struct {
 	counts *messageCounts
 	token  capping.Token
-	begins bool // mark a message without counts too
+	begins bool // also mark a message without counts
 }
 
-// AtLeast returns the operations that mark the counts of the messages in a partition as lower bounds. begins marks
-// messages without counts too.
+// AtLeast returns the operations that mark the messages' counts in a partition as lower bounds. With begins they also
+// mark messages without counts.
 func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []dispatch.Operation) {
 	for _, token := range tokens {
 		marks = append(marks, &atLeastOperation{c, token, begins})
@@ -23,37 +23,37 @@ func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []d
 	return marks
 }
 
-// Encode sets the arguments.
+// Encode sets the arguments of the script.
 func (o *atLeastOperation) Encode(c *dispatch.Command) {
 	config := &o.counts.config
 	c.Args.AtLeast(config.Scripts.AtLeast, config.Prefixes[c.Partition], o.token, config.Retention(), o.begins)
 }
 
-// Stamp sets the time, which the counts' key has to outlive.
+// Stamp sets the time of the call: the key of the counts must expire later.
 func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampAtLeast(at.Now) }
 
-// Apply has nothing to take.
+// Apply ignores the reply.
 func (o *atLeastOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
 
-// addOperation adds answers.
+// addOperation adds answers to the counts of a message.
 type addOperation struct {
 	counts *messageCounts
 	delta  *messages.Delta
 	flush  [script.FlushSize]byte
-	begins bool // a message of which nothing is remembered is counted from now on
+	begins bool // a message without stored data is counted from now on
 	added  bool
 }
 
-// Encode sets the arguments.
+// Encode sets the arguments of the script.
 func (o *addOperation) Encode(c *dispatch.Command) {
 	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token()), o.delta, o.flush,
 		o.counts.keep(), o.begins)
 }
 
-// Stamp has nothing to do.
+// Stamp does nothing, because the script has no time stamp.
 func (o *addOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply takes the reply.
+// Apply decodes the reply.
 func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.Reply != "D" && c.Reply != "N" {
 		return 0, script.ErrReply
@@ -62,19 +62,19 @@ func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// readOperation reads an array of texts.
+// readOperation reads an array of strings.
 type readOperation struct {
 	args []string
 	list []string
 }
 
-// Encode sets the arguments.
+// Encode sets the command.
 func (o *readOperation) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp has nothing to do.
+// Stamp does nothing, because the command has no time stamp.
 func (o *readOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply keeps the reply.
+// Apply stores the reply.
 func (o *readOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.List == nil {
 		return 0, script.ErrReply
@@ -83,7 +83,7 @@ func (o *readOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// reading is a command that reads, and the partition of its key.
+// reading is a read command with the partition of its key.
 type reading struct {
 	readOperation
 	partition int

@@ -11,11 +11,11 @@ import (
 	"capper/internal/messages"
 )
 
-// mostRead bounds how many messages are read at once: each is a command for every partition.
+// mostMessagesRead is the maximum number of messages in one read: each message takes one command per partition.
 const mostMessagesRead = 64
 
-// MessageCounts is the message's campaigns; see messages.Store. A shard that cannot be read
-// is an error: no part is told as the whole.
+// MessageCounts returns the counts of the message's campaigns; see messages.Store. It returns an error when a shard
+// does not answer, and never a partial sum.
 func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	if message.ID == "" {
 		return nil, nil
@@ -29,7 +29,7 @@ func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Messa
 	return campaigns, nil
 }
 
-// readAll is read in parts.
+// readAll reads any number of messages, at most mostMessagesRead at a time.
 func (c *messageCounts) readAll(
 	ctx context.Context,
 	asked []capping.Message,
@@ -45,8 +45,8 @@ func (c *messageCounts) readAll(
 	return found, nil
 }
 
-// read is the campaigns of distinct messages: the answers of each, and the sum of its sends
-// over all partitions.
+// read returns the counts of distinct messages by campaign: the answers, and the sum of the sends over all
+// partitions.
 func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading
 	for _, message := range asked {
@@ -69,7 +69,8 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	return found, nil
 }
 
-// decode adds the message's campaigns: the first of reads has its answers, the others its sends.
+// decode adds the message's campaigns to found. The first element of reads has the answers, the others have the
+// sends.
 func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Counts) error {
 	answers, err := script.DecodeAnswers(reads[0].list)
 	if err != nil {
@@ -97,12 +98,12 @@ func decode(message capping.Message, reads []reading, found map[messages.Key]mes
 	return nil
 }
 
-// hash reads a whole hash.
+// hash returns a command that reads all fields of a hash.
 func hash(partition int, key string) reading {
 	return reading{readOperation{args: []string{"hgetall", key}}, partition}
 }
 
-// do reads all of it.
+// do runs all read commands.
 func (c *messageCounts) do(ctx context.Context, reads []reading) error {
 	return c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)

@@ -1,6 +1,3 @@
-// Package counts keeps what is counted by message in Redis. Sends are counted by the scripts that record
-// and remove them, in a hash of the message in each partition; answers lie in the partition of
-// the message's text, beside an index of campaigns by their last call.
 package redisstore
 
 import (
@@ -14,34 +11,34 @@ import (
 	"capper/internal/messages"
 )
 
-// Config of Counts. Everything is required.
+// messagesConfig is the configuration of messageCounts; every field is required.
 type messagesConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts
-	Prefixes   []string                   // of keys, by partition
-	Partition  func(t capping.Token) int  // of a message's text
-	TextKey    func(capping.Token) string // of it
-	Retention  func() time.Duration       // for which logs are kept
-	// Perform does the work, and turns the faults of its run into an error.
+	Prefixes   []string                   // key prefixes, by partition
+	Partition  func(t capping.Token) int  // partition of a message's text
+	TextKey    func(capping.Token) string // key of a message's text
+	Retention  func() time.Duration       // retention of the logs
+	// Perform performs the work and returns the faults of its run as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
-// Counts keeps counts by message. It is safe for concurrent use.
+// messageCounts keeps the counts of messages in Redis. It is safe for concurrent use.
 type messageCounts struct {
 	config messagesConfig
 }
 
 var _ messages.Store = (*messageCounts)(nil)
 
-// New is the counts of a store.
+// newMessages returns the message counts of a store.
 func newMessages(config messagesConfig) *messageCounts { return &messageCounts{config: config} }
 
-// keep is for how long counts are kept after the last call.
+// keep returns how long the store keeps counts after the last call.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
-// AddAnswers adds what instances have answered; see messages.Store. A lost answer of Redis
-// is asked for again and adds nothing twice. What an error names may have been added all the
-// same, where no answer came until the end: given again, that counts twice.
+// AddAnswers adds the answers that instances have given; see messages.Store. After a lost reply it retries, and adds
+// nothing twice. When no reply arrives before the deadline, the answers in the error may have been added all the
+// same; the caller's own retry would count them twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil
@@ -70,21 +67,21 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	return left
 }
 
-// newFlush is a name that no other flush has.
+// newFlush returns a random name for a flush.
 func newFlush() (flush [script.FlushSize]byte) {
 	_, _ = rand.Read(flush[:]) // never fails
 	return flush
 }
 
-// List puts into the run that the campaign was called then, by who had no answer about users: so the
-// index has it. Twice is once. Where that fails the campaign is counted and not listed.
+// List adds a call about the campaign to the index, for a call without answers about users, such as a merge. A repeated
+// List changes nothing. When List fails, the campaign is counted but not listed.
 func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Instant) {
 	delta := &messages.Delta{Key: key, Answers: messages.Answers{Last: at}}
 	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys are where the answers about the message lie.
+// answerKeys returns the keys of the answers about the message.
 func (c *messageCounts) answerKeys(t capping.Token) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),

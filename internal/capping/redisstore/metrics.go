@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// metrics are those that only this store has; calls are counted by
-// package measure. They are nil-safe: without a registerer there are none.
+// metrics holds the metrics that only the Redis store has; package measure counts the calls. A nil metrics value is
+// valid and records nothing.
 type metrics struct {
 	errors *prometheus.CounterVec
 
@@ -26,9 +26,9 @@ type metrics struct {
 	shards    *shards
 }
 
-// shards shows the masters of the newest store, as of the last refresh of its topology.
+// shards is a Prometheus collector of the newest store's masters, as of its last topology refresh.
 type shards struct {
-	store                          atomic.Pointer[Store] // nil: none yet
+	store                          atomic.Pointer[Store] // nil: no store yet
 	all, degraded, unserved, least *prometheus.Desc
 	replicas, known, certificates  *prometheus.Desc
 	broken                         *prometheus.Desc
@@ -98,7 +98,7 @@ func (s *shards) Collect(to chan<- prometheus.Metric) {
 	gauge(s.least, store.config.ReplicaAcks.NeededReplicas())
 }
 
-// showShards has the metrics of shards be those of the store's.
+// showShards makes the collector report the masters of the store s.
 func (m *metrics) showShards(s *Store) {
 	if m != nil {
 		m.shards.store.Store(s)
@@ -121,12 +121,12 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		return nil, err
 	}
 	for _, k := range fault.Kinds() {
-		m.errors.WithLabelValues("redis", string(k)) // so that alerts see the first error as a step from 0
+		m.errors.WithLabelValues("redis", string(k)) // alerts then see the first error as a step from 0
 	}
 	return m, nil
 }
 
-// registerFleet registers what beats set.
+// registerFleet registers the metrics that heartbeats set.
 func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	var faults []error
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -151,7 +151,7 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	return errors.Join(faults...)
 }
 
-// showFleet sets what the latest beat found.
+// showFleet sets the metrics from the latest heartbeat.
 func (m *metrics) showFleet(s *Store) {
 	if m == nil {
 		return
@@ -181,7 +181,7 @@ func (m *metrics) showFleet(s *Store) {
 	}
 }
 
-// register registers c, or finds the one that another store registered.
+// register registers the collector c, or returns the equal collector that another store has registered.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	var already prometheus.AlreadyRegisteredError

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// look asks one node for all that it says.
+// look asks one node every question of the survey.
 func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	client := s.client(n.Addr)
 	defer func() { _ = client.Close() }()
@@ -32,10 +32,10 @@ func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	s.lookAtLedger(bounded, r, n, client)
 }
 
-// pings is how many round trips are measured.
+// pings is the number of round trips that a survey measures.
 const pings = 7
 
-// ask takes the time, the facts and the settings.
+// ask reads the node's clock, facts and settings.
 func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*attempt)
 	defer cancel()
@@ -54,9 +54,9 @@ func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 		at, err := client.Time(ctx).Result()
 		took := s.config.Clock().Sub(began)
 		if err != nil {
-			break // the user may not ask; Lacking says so
+			break // the user lacks the right; Lacking lists it
 		}
-		// The server's time was read at some instant of the round trip.
+		// The server read its clock at some instant within the round trip.
 		if off := at.Sub(began.Add(took / 2)); i == 0 || took/2 < n.Sure {
 			n.Off, n.Sure = off, took/2
 		}
@@ -67,7 +67,7 @@ func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	return nil
 }
 
-// settings are those that are judged.
+// settings lists the server settings that the survey reads.
 var settings = []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "hash-max-*", "cluster-*",
 	"repl-backlog-size", "client-output-buffer-limit", "repl-timeout", "min-replicas-*", "auto-aof-*", "maxclients",
 	"timeout"}
@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates takes the chain that the node shows, believed or not, and then asks whether
-// this machine believes it, as a connection of the store would.
+// lookAtCertificates reads the node's certificate chain without checking it, and then checks whether this machine
+// trusts the chain, with the rules of the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -99,7 +99,7 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	}
 	defer func() { _ = conn.Close() }()
 	open := secure.Clone()
-	open.InsecureSkipVerify = true // it is looked at below; nothing is sent
+	open.InsecureSkipVerify = true // the chain is checked below; nothing is sent
 	shaking := tls.Client(conn, open)
 	if err := shaking.HandshakeContext(ctx); err != nil {
 		n.Distrust = err
@@ -109,7 +109,7 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	n.Distrust = believes(n.Certificates, secure, n.Addr, time.Now())
 }
 
-// believes is why a chain is not believed, or nil.
+// believes returns the reason why a certificate chain is not trusted, or nil.
 func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now time.Time) error {
 	name := secure.ServerName
 	if name == "" {
@@ -124,18 +124,18 @@ func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now ti
 	return err
 }
 
-// Chain asks what listens at an address for its certificates alone.
+// Chain reads only the certificates of the server at an address.
 func Chain(addr string, secure *tls.Config) *Node {
 	n := &Node{Addr: addr}
 	n.lookAtCertificates(context.Background(), secure)
 	return n
 }
 
-// Serving reports whether the node has slots of its cluster.
+// Serving reports whether the node serves slots of its cluster.
 func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
 
-// Flagged reports whether the cluster takes the node for lost.
+// Flagged reports whether the cluster flags the node as failed.
 func (n *Node) Flagged() bool { return slices.Contains(n.Flags, "fail") }
 
-// DistrustHint is what to do about Distrust; "" when nothing is known.
+// DistrustHint returns a hint about Distrust for the operator; "" when the cause is not known.
 func (n *Node) DistrustHint() string { return topology.CertificateHint(n.Distrust) }

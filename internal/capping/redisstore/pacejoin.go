@@ -9,34 +9,33 @@ import (
 	"capper/internal/pacing"
 )
 
-// joint is asks for the same targets, with the same wait, that came while one was
-// under way: they become one ask together, and share its grant in the order in which
-// they came, as if they had been one after the other. What a script call costs is
-// shared by all.
+// joint combines waiting requests for permits that have the same targets and the same maximum wait. While one such
+// request is under way, later ones wait, become one combined request, and divide its grant in order of arrival. The
+// result is the same as one request after another, and all of them share the cost of one script call.
 type joint struct{ waiting []*member }
 
-// member is an ask that waits for the one under way.
+// member is a request for permits that waits for the one under way.
 type member struct {
 	ask   *pacing.Ask
 	ctx   context.Context
-	done  chan struct{} // closed when there are grant and err
+	done  chan struct{} // closed when grant and err are set
 	grant pacing.Grant
 	err   error
 }
 
-// joints are the asks under way, by what has to be equal.
+// joints holds the requests under way, by the properties that combined requests share.
 type joints struct {
 	mu   sync.Mutex
 	open map[string]*joint
-	runs sync.WaitGroup // of asks for several
+	runs sync.WaitGroup // combined requests
 	take func(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error)
 }
 
-// joins reports whether the ask may be one with others: a request is remembered by
-// itself, and looking is free.
+// joins reports whether the request may be combined with others. A request with an id is remembered on its own, and a
+// request for no permits takes none.
 func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request == pacing.Request{} }
 
-// jointKey is what asks have in common that become one.
+// jointKey returns the properties that combined requests must share, as text.
 func jointKey(ask *pacing.Ask) string {
 	key := binary.AppendVarint(make([]byte, 0, 64), int64(ask.MaxWait))
 	for i := range ask.Targets {
@@ -49,8 +48,8 @@ func jointKey(ask *pacing.Ask) string {
 	return string(key)
 }
 
-// Take takes the permits of the ask: at once, or with others when one like it is
-// under way.
+// Take takes the permits of the request. It runs at once, or combined with others while an equal request is under
+// way.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)
 	j.mu.Lock()
@@ -61,7 +60,7 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 		select {
 		case <-m.done:
 			return m.grant, m.err
-		case <-ctx.Done(): // what it may be given is lost to the rate
+		case <-ctx.Done(): // the rate loses the permits that it may still be granted
 			return pacing.Grant{}, ctx.Err()
 		}
 	}
@@ -71,7 +70,7 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return j.take(ctx, ask)
 }
 
-// handOn lets those who came meanwhile have their turn.
+// handOn starts the next combined request, for the members that arrived meanwhile.
 func (j *joints) handOn(key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -86,7 +85,7 @@ func (j *joints) handOn(key string) {
 	})
 }
 
-// next takes those off who still wait, as many as one ask may be for.
+// next removes from the queue the members that still wait, at most as many as one request may serve.
 func (j *joint) next() (members []*member) {
 	permits := 0
 	for len(j.waiting) > 0 {
@@ -102,7 +101,7 @@ func (j *joint) next() (members []*member) {
 	return members
 }
 
-// takeFor takes the permits of all members at once, for as long as one of them waits.
+// takeFor takes the permits of all members in one call. The call lasts until the last member stops waiting.
 func (j *joints) takeFor(members []*member) {
 	ask := *members[0].ask
 	ctx, cancel := context.WithDeadline(context.Background(), latestDeadline(members))
@@ -120,7 +119,7 @@ func (j *joints) takeFor(members []*member) {
 	}
 }
 
-// latest is when the last of the members stops waiting.
+// latestDeadline returns the time at which the last member stops waiting.
 func latestDeadline(members []*member) (deadline time.Time) {
 	for _, m := range members {
 		end, ok := m.ctx.Deadline()
@@ -134,10 +133,10 @@ func latestDeadline(members []*member) (deadline time.Time) {
 	return deadline
 }
 
-// shares is what is left of a grant.
+// shares is the part of a grant that has not been distributed yet.
 type shares struct{ pacing.Grant }
 
-// share takes up to so many permits off the grant, the earliest.
+// share removes up to the given number of permits from the grant, the earliest first, and returns them.
 func (s *shares) share(permits int) pacing.Grant {
 	own := s.Grant
 	own.Runs, own.Granted = nil, min(permits, s.Granted)
@@ -153,7 +152,7 @@ func (s *shares) share(permits int) pacing.Grant {
 	return own
 }
 
-// before is the first n permits of the run.
+// before returns the first n permits of the run.
 func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	if r.Permits = n; n <= r.Burst {
 		r.Every, r.Burst = 0, 1
@@ -161,13 +160,13 @@ func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	return r
 }
 
-// after is the run without its first n permits.
+// after returns the run without its first n permits.
 func after(r pacing.WaitRun, n int) (runs []pacing.WaitRun) {
 	if n == r.Permits {
 		return nil
 	}
 	r.Wait, r.Permits = r.WaitOf(n), r.Permits-n
-	if begun := n % r.Burst; r.Every > 0 && begun > 0 { // begin with what is left at a slot
+	if begun := n % r.Burst; r.Every > 0 && begun > 0 { // start with the rest of a slot
 		here := min(r.Burst-begun, r.Permits)
 		runs = append(runs, before(r, here))
 		if r.Wait, r.Permits = r.Wait+r.Every, r.Permits-here; r.Permits == 0 {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// merge makes room in the target's log as of now, unless somebody else did. A full
-// log stays as it is until then, so that nothing is added to it meanwhile.
+// merge shortens the target's full log as of now, unless another caller did. Until the merge, pace.lua adds nothing
+// to a full log.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:
@@ -29,20 +29,20 @@ func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Targ
 	return p.do(ctx, ofPermits, &mergePacers{pacers: p, key: read.key, log: &read.log}, false, nil)
 }
 
-// readOperation reads a log.
+// readPacers reads the log of a pacer.
 type readPacers struct {
 	key     string
 	log     script.PacerLog
 	corrupt int
 }
 
-// Encode sets the arguments.
+// Encode sets the command.
 func (o *readPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp has nothing to do.
+// Stamp does nothing, because the command has no time stamp.
 func (o *readPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply takes the log.
+// Apply decodes the log.
 func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	if c.Null {
 		return 0, nil
@@ -54,22 +54,22 @@ func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// mergeOperation puts the merged log in the place of the one that was read.
+// mergePacers replaces a pacer's log by its merged form, if the log has not changed since it was read.
 type mergePacers struct {
 	pacers *pacers
 	key    string
 	log    *script.PacerLog
 }
 
-// Encode sets the arguments.
+// Encode sets the arguments of the script.
 func (o *mergePacers) Encode(c *dispatch.Command) {
 	c.Args.Merge(o.pacers.config.Scripts.Merge, o.key, o.log)
 }
 
-// Stamp has nothing to do: what is late finds another log, and leaves it.
+// Stamp does nothing: a late call finds a changed log and does not write.
 func (o *mergePacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply takes the reply.
+// Apply decodes the reply.
 func (o *mergePacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeMerged(c.Reply)
 }

@@ -7,53 +7,53 @@ import (
 	"capper/internal/pacing"
 )
 
-// takeOperation takes permits.
+// takePermits takes permits of pacers.
 type takePermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
 	paced  script.Paced
 }
 
-// Encode sets the arguments.
+// Encode sets the arguments of the script.
 func (o *takePermits) Encode(c *dispatch.Command) {
 	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.keys, o.ask)
 }
 
-// Stamp sets the time: a call that comes late must not take permits that nobody waits for.
+// Stamp sets the time of the call, so that a late call takes no permits after its caller has gone.
 func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply takes the reply.
+// Apply decodes the grant.
 func (o *takePermits) Apply(c *dispatch.Command) (n int, err error) {
 	o.paced, err = script.DecodePaced(c.Reply, o.ask)
 	return 0, err
 }
 
-// addFaults adds what the reply says of keys.
+// addFaults adds the reply's faults of keys to f.
 func (o *takePermits) addFaults(f *dispatch.Faults) {
 	f.AddUndecided(fault.WrongType, o.paced.Bad.WrongType, errPacerWrongType)
 	f.AddUndecided(fault.Corrupt, o.paced.Bad.Corrupt, errPacerCorrupt)
 }
 
-// forgetOperation forgets a pacer.
+// forgetPacer removes the grants of a pacer.
 type forgetPacer struct {
 	pacers *pacers
 	pacer  string
 	bad    script.BadLogs
 }
 
-// Encode sets the arguments.
+// Encode sets the arguments of the script.
 func (o *forgetPacer) Encode(c *dispatch.Command) {
 	c.Args.Forget(o.pacers.config.Scripts.Forget, o.pacers.keys, o.pacer)
 }
 
-// Stamp sets the time: what comes late must not forget what was given out since.
+// Stamp sets the time of the call, so that a late call does not remove newer grants.
 func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply takes the reply.
+// Apply decodes the reply.
 func (o *forgetPacer) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }

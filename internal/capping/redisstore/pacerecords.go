@@ -7,12 +7,12 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the request is remembered.
+// HasRequest reports whether the store remembers the request.
 func (p *pacers) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
 	return p.has(ctx, p.keys.Request(r))
 }
 
-// HasLog reports whether the target has a log.
+// HasLog reports whether the target has a stored log.
 func (p *pacers) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return p.has(ctx, p.keys.Log(target.Pacer, target.Message))
 }
@@ -23,19 +23,19 @@ func (p *pacers) has(ctx context.Context, key string) (bool, error) {
 	return look.found, err
 }
 
-// lookOperation looks whether a key is there.
+// lookPacers checks whether a key exists.
 type lookPacers struct {
 	key   string
 	found bool
 }
 
-// Encode sets the arguments.
+// Encode sets the command.
 func (o *lookPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp has nothing to do.
+// Stamp does nothing, because the command has no time stamp.
 func (o *lookPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply takes the reply.
+// Apply decodes the reply.
 func (o *lookPacers) Apply(c *dispatch.Command) (int, error) {
 	o.found = !c.Null
 	return 0, nil

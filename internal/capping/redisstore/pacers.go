@@ -1,4 +1,3 @@
-// Package pace takes permits of pacers in Redis: one script call, all of whose logs lie in one partition.
 package redisstore
 
 import (
@@ -12,46 +11,45 @@ import (
 	"capper/internal/pacing"
 )
 
-// Config of Pacers. Everything is required.
+// pacersConfig is the configuration of pacers; every field is required.
 type pacersConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts
 	Partition  int
-	Prefix     string        // of the partition's keys
+	Prefix     string        // key prefix of the partition
 	ClockSkew  time.Duration // see dispatch.Config
-	// Perform does the work, and turns the faults of its run into an error.
+	// Perform performs the work and returns the faults of its run as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
-// pacers keeps the logs of pacers. It is safe for concurrent use.
+// pacers keeps the logs of pacers in Redis. It is safe for concurrent use.
 type pacers struct {
 	config  pacersConfig
 	keys    script.PacerKeys
-	merging chan struct{} // has one place: who comes second finds the log merged
+	merging chan struct{} // capacity 1: the second caller finds the log merged
 	joints  joints
 }
 
-// New is the pacers of the partition.
+// newPacers returns the pacers of the partition.
 func newPacers(config pacersConfig) *pacers {
 	p := &pacers{config: config, keys: script.PacerKeys{Prefix: config.Prefix}, merging: make(chan struct{}, 1)}
 	p.joints = joints{open: map[string]*joint{}, take: p.take}
 	return p
 }
 
-// Wait waits for asks that nobody waits for any more, which end soon after the
-// topology was closed.
+// Wait waits for combined requests whose callers have gone. These requests end soon after the topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
-// ofPermits is what faults leave undecided.
+// ofPermits begins the error text of an undecided call for permits.
 const ofPermits = "the call for permits is"
 
-// mostMerges bounds how often logs are merged for one call.
+// mostMerges is the maximum number of log merges in one call.
 const mostMerges = 2 * pacing.MaxPacers
 
-// errFull is that a log was full again and again.
+// errFull reports that a pacer's log is full again after every merge.
 var errFull = errors.New("the log of a pacer is still full after merging its entries")
 
-// Take is pacing.Store's TakePermits.
+// Take implements TakePermits of pacing.Store.
 func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	if err := ask.Check(); err != nil {
 		return pacing.Grant{}, err
@@ -82,7 +80,7 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return pacing.Grant{}, errFull
 }
 
-// Forget is pacing.Store's ForgetPacer.
+// Forget implements ForgetPacer of pacing.Store.
 func (p *pacers) Forget(ctx context.Context, pacer string) error {
 	forget := &forgetPacer{pacers: p, pacer: pacer}
 	return p.do(ctx, "forgetting the pacer is", forget, true, func(f *dispatch.Faults) {
@@ -90,7 +88,7 @@ func (p *pacers) Forget(ctx context.Context, pacer string) error {
 	})
 }
 
-// do runs one command. then adds what its reply says of faults.
+// do runs one command. The function then, unless it is nil, adds the reply's faults to those of the run.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {

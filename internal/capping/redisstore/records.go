@@ -14,21 +14,21 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the request is remembered.
+// HasRequest reports whether the store remembers the request.
 func (s *Store) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, r)
 }
 
-// HasLog reports whether the target has a log.
+// HasLog reports whether the target has a stored log.
 func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return s.pacers.HasLog(ctx, target)
 }
 
-// recordsLife is how long the numbers of records outlive the last that was added: no record lasts longer.
+// recordsLife is the TTL of the record counts after the last addition: the longest lifetime of a record.
 const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
-// AddRecords adds to the numbers of records, a hash beside the logs of pacers: a field for each
-// group. One attempt: while the node is away the error says so.
+// AddRecords adds to the counts of records, which are one hash with a field for each group. It makes one attempt, and
+// returns an error while the node does not answer.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -74,18 +74,17 @@ func (s *Store) addRecords(
 	return groups, nil
 }
 
-// recordsKey is the key of the numbers of records: the colon tells it from a bucket's.
+// recordsKey returns the key of the record counts. The second colon distinguishes the key from the key of a bucket.
 func (s *Store) recordsKey() string {
 	return s.prefixes[s.keyspace.PartitionOf("pacers")] + "pn:records"
 }
 
-// recordField is the field of a group: the kind, when it expires, the client.
+// recordField returns the hash field of a group: its kind, its expiry and its client.
 func recordField(g pacing.RecordGroup) string {
 	return fmt.Sprintf("%c %d %s", g.Kind, g.Expires, g.Client)
 }
 
-// readRecords reads the numbers, and lists the fields of groups that have expired or that
-// nobody can read.
+// readRecords decodes the counts. It also returns the fields of groups that have expired or cannot be decoded.
 func readRecords(fields map[string]string, now time.Time) (groups map[pacing.RecordGroup]int, expired []string) {
 	groups = map[pacing.RecordGroup]int{}
 	for field, number := range fields {

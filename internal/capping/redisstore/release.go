@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// releaseOperation removes a message's sends on a channel, or on all.
+// releaseOperation removes a message's sends on one channel or on all channels.
 type releaseOperation struct {
 	store    *Store
 	channel  capping.Channel
@@ -18,26 +18,25 @@ type releaseOperation struct {
 	bad      script.BadLogs
 }
 
-// Encode sets the arguments for the items of c.
+// Encode sets the script arguments for the users of the command c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items,
 		script.Counts{Counted: !c.Bare, Token: o.token})
 }
 
-// Stamp sets the header: a release that comes late must not have an effect.
+// Stamp sets the time in the header, so that a late release has no effect.
 func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token)
 }
 
-// Apply takes the results of the items of c.
+// Apply stores the results of the command's users.
 func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
-// Release removes the token's sends on the channel, 0 for all, from the logs of
-// the users. Where an answer was lost and the send is gone when asked again, it
-// counts as done.
+// Release removes the token's sends on the channel from the logs of the users; channel 0 means all channels. When a
+// reply was lost and the retry does not find the send, the send counts as released.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {

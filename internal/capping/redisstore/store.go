@@ -16,17 +16,17 @@ import (
 	"capper/internal/pacing"
 )
 
-// Store keeps logs in Redis. It is safe for concurrent use.
+// Store keeps users' logs in Redis. It is safe for concurrent use.
 type Store struct {
 	config   Config
 	keyspace script.Keyspace
-	prefixes []string // of keys, by partition
+	prefixes []string // key prefixes, by partition
 	scripts  script.Scripts
 	top      *topology.Topology
 	dispatch *dispatch.Dispatcher
 	metrics  *metrics
 	memory   *capping.MessageMemory
-	warnings []string // of the start; the topology has those of now
+	warnings []string // warnings of the start; the topology has the current ones
 	marker   script.Marker
 	pacers   *pacers
 	counts   *messageCounts
@@ -45,9 +45,8 @@ var (
 	_ capping.Accepter    = (*Store)(nil)
 )
 
-// Open connects, checks what the promises rest on and returns a store. It
-// refuses servers that would break a promise; what only costs memory or could
-// not be checked becomes a warning, logged and shown by Health.
+// Open connects to Redis, checks the servers and returns a store. It rejects servers that would break a promise. A
+// setting that only costs memory or could not be checked becomes a warning, which is logged and shown by Health.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	return open(ctx, config, script.Standard, script.Known)
 }
@@ -71,7 +70,7 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	return s, nil
 }
 
-// place sets where everything is: keys, scripts, and the servers that hold them.
+// place sets up the keys, the scripts and the topology of the store.
 func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.keyspace, s.prefixes, s.scripts = l, l.Prefixes(s.config.Namespace), script.NewScripts()
 	s.marker = script.NewMarker(l, s.config.Namespace, formats)
@@ -120,10 +119,10 @@ func (s *Store) start(ctx context.Context) error {
 	return nil
 }
 
-// ClockTolerance is Config.ClockSkew.
+// ClockTolerance returns Config.ClockSkew.
 func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
 
-// Close ends the connections and every goroutine.
+// Close closes the connections and stops every goroutine of the store.
 func (s *Store) Close() error {
 	s.fleet.close()
 	err := s.top.Close()
@@ -132,8 +131,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform does work, unless the store is halted, and turns the faults of its run
-// into one error.
+// perform performs the work unless the store is halted. It returns the faults of the run as one error.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -146,47 +144,46 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// TakePermits takes permits of pacers, by the time of the server that holds them.
+// TakePermits takes permits of pacers. The clock of the Redis server decides the time of each permit.
 func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return s.pacers.Take(ctx, ask)
 }
 
-// ForgetPacer forgets what the pacer has given out.
+// ForgetPacer removes all grants of the pacer.
 func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 	return s.pacers.Forget(ctx, pacer)
 }
 
-// AddAnswers adds what instances have answered.
+// AddAnswers adds the answers that instances have given; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }
 
-// ListMessages returns those that match and were called at or after since.
+// ListMessages returns the matching messages whose last call was at or after since.
 func (s *Store) ListMessages(ctx context.Context, since capping.Instant, max int, match func(messages.Key) bool) (
 	[]messages.Counts, bool, error) {
 	return s.counts.ListMessages(ctx, since, max, match)
 }
 
-// MessageCounts is the message's campaigns, by channel.
+// MessageCounts returns the counts of the message's campaigns, by channel.
 func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	return s.counts.MessageCounts(ctx, message)
 }
 
-// halted is why the store decides nothing, or nil.
+// halted returns the reason why the store decides nothing, or nil.
 func (s *Store) halted() error { return s.fleet.halted() }
 
-// Announce tells the other instances which policy this one is about to decide
-// by: call it before the first call under the policy. From then on nothing is
-// forgotten that the policy can see. It refuses numbers of channels that
-// contradict what is stored. What cannot be told now is told as soon as it can.
+// Announce publishes the policy of this instance to the other instances. Call it before the first call under the
+// policy. From then on the store keeps every send that the policy can see. Announce rejects channel numbers that
+// contradict the stored ones. When Redis does not answer, the next heartbeat publishes the policy.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
 
-// Made reports whether the store was made by its opening, with nothing recorded.
+// Made reports whether Open created the store without any records.
 func (s *Store) Made() bool { return s.fleet.made }
 
-// Locate is the partition of the user's log, and the node that serves it.
+// Locate returns the partition of the user's log and the node that serves the partition.
 func (s *Store) Locate(user capping.UserID) capping.Location {
 	at := capping.Location{Partition: s.keyspace.Partition(user)}
 	if node := s.top.Route(at.Partition); node != nil {
@@ -195,13 +192,12 @@ func (s *Store) Locate(user capping.UserID) capping.Location {
 	return at
 }
 
-// Retention is the longest that any instance has had in force within itself:
-// so long sends are kept.
+// Retention returns how long sends are kept: the longest retention that any instance has put in force.
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }
 
-// Take takes users from the client's budget, which all instances over this
-// Redis share; see capping.RateLimiter. The algorithm is GCRA, by the node's clock.
-// One attempt: while the client's node is away the error says so.
+// Take takes users from the client's rate budget, which all instances on this Redis share; see capping.RateLimiter.
+// It runs the generic cell rate algorithm (GCRA) by the node's clock. It makes one attempt, and returns an error
+// while the client's node does not answer.
 func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
 	partition := s.keyspace.PartitionOf(client)
 	n := s.top.Route(partition)
@@ -221,7 +217,7 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	return state, nil
 }
 
-// rateKey is the key of a client's budget: the colon tells it from a bucket's.
+// rateKey returns the key of a client's rate budget. The second colon distinguishes the key from the key of a bucket.
 func (s *Store) rateKey(partition int, client string) string {
 	return s.prefixes[partition] + "rate:" + client
 }

@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// key is where the user's log is.
+// key returns the partition, the key and the hash field of the user's log.
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	partition = s.keyspace.Partition(user)
 	key = string(script.AppendKey(nil, s.prefixes[partition], s.keyspace.Bucket(user)))
@@ -26,15 +26,15 @@ type eraseOperation struct {
 	bad        script.BadLogs
 }
 
-// Encode sets the arguments.
+// Encode sets the arguments of the script.
 func (o *eraseOperation) Encode(c *dispatch.Command) { c.Args.Erase(o.script, o.key, o.field) }
 
-// Stamp sets the header: an erasure that comes late must not have an effect.
+// Stamp sets the time in the header, so that a late erasure has no effect.
 func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampErase(at.Now, o.skew)
 }
 
-// Apply takes what the reply says of the user.
+// Apply decodes the result for the user.
 func (o *eraseOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }
@@ -52,7 +52,7 @@ func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	})
 }
 
-// Log is the user's log.
+// Log returns the user's log.
 func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	var log capping.Log
 	err := s.perform(func() *dispatch.Run {
@@ -71,7 +71,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 	return log, err
 }
 
-// single is the operation of a single command that is not stamped.
+// single is the operation of one command without a time stamp.
 type single struct {
 	args  []string
 	reply string
@@ -79,13 +79,13 @@ type single struct {
 	done  bool
 }
 
-// Encode sets the arguments.
+// Encode sets the command.
 func (o *single) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp has nothing to do.
+// Stamp does nothing, because the command has no time stamp.
 func (o *single) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply keeps the reply.
+// Apply stores the reply.
 func (o *single) Apply(c *dispatch.Command) (int, error) {
 	o.reply, o.null, o.done = c.Reply, c.Null, true
 	return 0, nil
