@@ -1,6 +1,6 @@
 // Package redisstore keeps users' logs in Redis: in a Redis Cluster, or on one server, also behind Redis Sentinel.
-// Only this package and the packages below it import the Redis client. docs/design/redisstore.md has the details of loss
-// detection and the reason for an own cluster client.
+// Only this package and the packages below it import the Redis client. docs/design/redisstore.md has the details of
+// loss detection and the reason for an own cluster client.
 //
 // # The path of a batch
 //
@@ -32,8 +32,8 @@
 // # Keyspace
 //
 // A bucket is a hash of 190 neighbouring user ids. A field's name is the id's place in the bucket, in decimal, and its
-// value is the user's log (see capping.Log). A partition is every 64th bucket. All keys of a partition share a hash tag,
-// and therefore a slot. Every key has a TTL, which the next write to the key extends.
+// value is the user's log (see capping.Log). A partition is every 64th bucket. All keys of a partition share a hash
+// tag, and therefore a slot. Every key has a TTL, which the next write to the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             the id of a message whose token falls on the partition, or 0xFF, namespace, 0xFF, id
@@ -65,25 +65,28 @@
 // # Shared records
 //
 // Every five seconds each instance sends a heartbeat (beat.go, script/beat.lua). It renews the shared records, reports
-// its configuration, and reads the retention in force, the numbers of channels, and the differences to other instances.
-// The retention in force is the longest of any instance, so a policy that is gone for a moment erases nothing.
+// its configuration, and reads the retention in force, the numbers of channels, and the differences to other
+// instances. The retention in force is the longest of any instance, so a policy that is gone for a moment erases
+// nothing.
 //
 // # Counts by message
 //
-// The scripts count the sends that they record and remove, in the same step, in a hash of the message in each partition.
-// While a slot is being moved, a script reaches one key only. The run then splits a command into commands of one bucket,
-// which count nothing, and first marks the message's counts in this partition as lower bounds (script/atleast.lua).
+// The scripts count the sends that they record and remove, in the same step, in a hash of the message in each
+// partition. While a slot is being moved, a script reaches one key only. The run then splits a command into commands
+// of one bucket, which count nothing, and first marks the message's counts in this partition as lower bounds
+// (script/atleast.lua).
 //
 // # Promises
 //
-//   - The store returns Allowed or Replayed only after as many replicas as Config.ReplicaAcks requires have confirmed the
-//     send: WAIT runs on the same connection, in the same pipeline.
+//   - The store returns Allowed or Replayed only after as many replicas as Config.ReplicaAcks requires have confirmed
+//     the send: WAIT runs on the same connection, in the same pipeline.
 //   - With too few replicas a user is Unavailable and never Allowed. Nothing lowers the required number.
 //   - A command without a reply is retried. The token in the log shows that the send was already recorded.
-//   - A script checks all its arguments before it writes. A full server and a wrong clock are rejected before the first
-//     write. A call that arrives later than the clock tolerance is rejected too.
-//   - A partition that may have lost logs is quarantined: its users are Unavailable until an operator accepts the loss.
+//   - A script checks all its arguments before it writes. A full server and a wrong clock are rejected before the
+//     first write. A call that arrives later than the clock tolerance is rejected too.
+//   - A partition that may have lost logs is quarantined: its users are Unavailable until an operator accepts the
+//     loss.
 //   - A send is lost when every copy of its shard is lost. Redis syncs its append-only file every second, so a master
-//     that is killed during a slow sync and restarts before a failover may lose its newest sends.
-//     The setting "appendfsync always" closes that gap.
+//     that is killed during a slow sync and restarts before a failover may lose its newest sends. The setting
+//     "appendfsync always" closes that gap.
 package redisstore

@@ -1,7 +1,6 @@
-// Package baseline is the usual design of a sliding log, for comparisons in
-// tests and benchmarks only: one sorted set per user, one script call per
-// user, all of them through the library's cluster pipeline, no tokens, no
-// replicas asked. It understands rolling rules of all channels.
+// Package baseline is the usual sliding log on Redis, for comparisons in tests and benchmarks only. It has one sorted
+// set and one script call per user, and sends all calls through the library's cluster pipeline. It has no tokens, and
+// does not wait for replicas. It supports rolling rules over all channels.
 package baseline
 
 import (
@@ -17,33 +16,31 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is the script.
-//
+// Source is the text of the script.
 //go:embed baseline.lua
 var Source string
 
-// CountingSource is the script of those who name a member when the script runs
-// and not when it is asked for: what is sent twice is recorded twice. It costs
-// one command more, and is no part of a comparison of speed.
+// CountingSource is a script that chooses the member's name when it runs, so a send that runs twice is recorded
+// twice. It costs one more Redis command than Source, so it is not for speed comparisons.
 var CountingSource = strings.Replace(Source, "now, ARGV[2])", "now, ARGV[2] .. table.concat(redis.call('TIME')))", 1)
 
-// Client decides sends the usual way. It is safe for concurrent use.
+// Client decides sends with a usual sliding log. It is safe for concurrent use.
 type Client struct {
 	redis redis.UniversalClient
 	clock func() time.Time
 	sha   string
 }
 
-// New loads the script and returns a client over r, which the caller closes.
+// New loads the script and returns a client over r. The caller closes r.
 func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, source string) (*Client, error) {
 	sha, err := r.ScriptLoad(ctx, source).Result()
 	return &Client{r, clock, sha}, err
 }
 
-// Key is the key of a user.
+// Key returns the key of a user.
 func Key(user capping.UserID) string { return "fc:" + strconv.FormatUint(uint64(user), 10) }
 
-// Filter is capping.Store's. A user whose call failed is Unavailable.
+// Filter implements Filter of capping.Store. A user whose call failed is Unavailable.
 func (c *Client) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	now := int64(capping.InstantOf(c.clock()))
 	pipe := c.redis.Pipeline()

@@ -1,7 +1,7 @@
--- The usual sliding log: one sorted set per user, one call per user.
+-- The usual sliding log: one sorted set per user, and one call per user.
 --
 -- KEYS[1]  the user's sorted set; scores are milliseconds
--- ARGV     now, member, milliseconds to live, then for each limit: max, milliseconds of its window
+-- ARGV     now, member, TTL in milliseconds, then for each limit: max, window in milliseconds
 -- Reply    1 allowed and recorded, 0 denied
 local now = tonumber(ARGV[1])
 for i = 4, #ARGV, 2 do

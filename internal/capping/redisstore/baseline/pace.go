@@ -12,8 +12,7 @@ import (
 //go:embed pace.lua
 var paceSource string
 
-// Pacer is the usual design of a sliding log per provider. It is safe for
-// concurrent use.
+// Pacer limits the requests to each provider by a usual sliding log. It is safe for concurrent use.
 type Pacer struct {
 	redis redis.Scripter
 	sha   string
@@ -25,7 +24,7 @@ func NewPacer(ctx context.Context, r redis.Scripter) (*Pacer, error) {
 	return &Pacer{r, sha}, err
 }
 
-// Request asks whether one request may be performed now, and records it if so.
+// Request reports whether one request to the provider is allowed now, and records an allowed request.
 func (p *Pacer) Request(ctx context.Context, provider string, most int, window time.Duration) (bool, error) {
 	var member [8]byte
 	_, _ = rand.Read(member[:])
@@ -34,5 +33,5 @@ func (p *Pacer) Request(ctx context.Context, provider string, most int, window t
 		member[:]).Bool()
 }
 
-// ProviderKey is the key of a provider.
+// ProviderKey returns the key of a provider.
 func ProviderKey(provider string) string { return "pace:" + provider }

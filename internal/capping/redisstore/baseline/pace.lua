@@ -1,9 +1,8 @@
--- The usual pacer: one sorted set per provider, one call per request; only requests
--- that are performed are recorded.
+-- The usual pacer: one sorted set per provider, and one call per request. Only allowed requests are recorded.
 --
 -- KEYS[1]  the provider's sorted set; scores are microseconds
--- ARGV     max, microseconds of the window, milliseconds to live, member
--- Reply    1 performed and recorded, 0 refused
+-- ARGV     max, window in microseconds, TTL in milliseconds, member
+-- Reply    1 allowed and recorded, 0 denied
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])

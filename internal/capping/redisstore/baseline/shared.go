@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// As the store's own: see Lanes and pipelineCommands of dispatch.
+// The constants below have the values of the store's own lanes and pipeline size; see package dispatch.
 const (
 	lanes            = 2
 	pipelineCommands = 64
 )
 
-// Shared is a client whose concurrent script calls share pipelines, as those of the
-// store do. It is safe for concurrent use.
+// Shared is a Redis client whose concurrent script calls share pipelines, like the calls of the store. It is safe for
+// concurrent use.
 type Shared struct {
 	redis.UniversalClient
 	mu      sync.Mutex
@@ -29,10 +29,10 @@ type call struct {
 	done chan struct{}
 }
 
-// Share returns a client over r, which the caller closes.
+// Share returns a shared client over r. The caller closes r.
 func Share(r redis.UniversalClient) *Shared { return &Shared{UniversalClient: r} }
 
-// EvalSha is the client's, in a pipeline with what others call meanwhile.
+// EvalSha runs a loaded script, in one pipeline with the concurrent calls of others.
 func (s *Shared) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	line := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", sha, len(keys))
 	for _, key := range keys {
@@ -62,14 +62,14 @@ func (s *Shared) work() {
 		for _, c := range calls {
 			_ = pipe.Process(context.Background(), c.Cmd)
 		}
-		_, _ = pipe.Exec(context.Background()) // each has its own error
+		_, _ = pipe.Exec(context.Background()) // each call has its own error
 		for _, c := range calls {
 			close(c.done)
 		}
 	}
 }
 
-// take is the calls of the next pipeline; nil: the lane has ended.
+// take returns the calls of the next pipeline, or nil after the last one.
 func (s *Shared) take() (calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,39 +10,39 @@ import (
 	"capper/internal/messages"
 )
 
-// Kinds of fields of the answers about a message: the channel's number, the kind, and what
-// it counts, where there are several.
+// The constants answerCalls to answerConfigs are the kinds of fields in the answers about a message. The name of a
+// field is the channel's number, then the kind, then the counted name where there are several.
 const (
 	answerCalls       = 'c'
 	answerAsked       = 'q'
 	answerAllowed     = 'a'
 	answerReplayed    = 'r'
 	answerUnavailable = 'n'
-	answerDenied      = 'd' // by limit
-	answerSuppressed  = 's' // by set
-	answerShadow      = 'w' // by limit
-	segmentAsked      = 'x' // by segment
+	answerDenied      = 'd' // one field per limit
+	answerSuppressed  = 's' // one field per set
+	answerShadow      = 'w' // one field per limit
+	segmentAsked      = 'x' // one field per segment
 	segmentAllowed    = 'y'
 	segmentDenied     = 'z'
 	answerFirst       = 'f' // an instant
 	answerLast        = 'l'
-	answerConfigs     = 'v' // each with a line's end
+	answerConfigs     = 'v' // versions, one per line
 )
 
-// Bounds of the answers about a message.
+// FlushSize and the constants beside it bound the answers about a message.
 const (
-	// FlushSize is the bytes that name a flush.
+	// FlushSize is the size of a flush's name in bytes.
 	FlushSize    = 8
-	flushes      = 8    // that are known again
-	answerFields = 4096 // then none is made for another name
+	flushes      = 8    // latest flushes that the hash remembers
+	answerFields = 4096 // with this many fields, no field for another name is created
 	mostConfigs  = 100
 )
 
-// AnswerKeys are where the answers about a message lie, all in one partition.
+// AnswerKeys holds the keys of the answers about a message; all are in one partition.
 type AnswerKeys struct{ Answers, Index, Message string }
 
-// Answers sets the call of answers.lua that adds the delta: flush names it, keep is for how
-// long it is kept, begins that a message of which nothing is remembered is counted from now on.
+// Answers sets the call of answers.lua that adds the delta. flush is the name of the flush, keep is the TTL of the
+// answers, and begins counts a message without stored data from now on.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -72,7 +72,7 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(3, rest...)
 }
 
-// eachAnswer calls what for every count.
+// eachAnswer calls the function what for every count, also for zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)
@@ -92,7 +92,7 @@ func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64))
 	}
 }
 
-// DecodeAnswers reads the answers about a message, as HGETALL has them, by channel.
+// DecodeAnswers decodes the answers about a message, by channel, from the fields that HGETALL returns.
 func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, error) {
 	if len(fields)%2 != 0 {
 		return nil, ErrReply
@@ -101,7 +101,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	for ; len(fields) > 0; fields = fields[2:] {
 		digits := strings.IndexFunc(fields[0], func(r rune) bool { return r < '0' || r > '9' })
 		if digits <= 0 {
-			continue // of the message, not of a channel
+			continue // a field of the message, not of a channel
 		}
 		channel, err := strconv.ParseUint(fields[0][:digits], 10, 8)
 		if err != nil {
@@ -119,7 +119,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	return found, nil
 }
 
-// setAnswer sets what a field holds. Kinds of later versions are left out.
+// setAnswer sets the value of one field. It ignores kinds of later versions.
 func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {
 		a.Configs = slices.Collect(strings.Lines(value))

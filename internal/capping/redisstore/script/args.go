@@ -7,36 +7,36 @@ import (
 	"capper/internal/capping"
 )
 
-// Args are a command, ready to be sent, in memory that serves again.
+// Args builds one Redis command and reuses its memory for the next one. It is for one goroutine at a time.
 type Args struct {
-	argv []any  // they point into args
-	args []blob // into buf
+	argv []any  // pointers to the elements of args
+	args []blob // slices of buf
 	buf  []byte
-	ends []int // of the keys
+	ends []int // ends of the keys in buf
 
 	users []byte
-	logs  []byte // of those users, of a call that merges
+	logs  []byte // the users' logs, in a call of union.lua
 	head  [filterHeaderSize]byte
-	rules []byte // or tokens, of a call that merges
+	rules []byte // rules, or tokens in a call of union.lua
 	count [8]byte
 
 	counting bool
-	groups   int         // that the users of a filter call are in
-	numbers  [256]uint16 // of those groups within the call, from 1
+	groups   int         // number of groups of the users in a filter call
+	numbers  [256]uint16 // number of each group within the call, from 1
 }
 
-// blob is an argument. A pointer to it goes into an interface without an
-// allocation, which a slice or string does not.
+// blob is one argument of a command. A pointer to a blob becomes an interface value without an allocation, unlike a
+// slice or a string.
 type blob []byte
 
-// MarshalBinary is how go-redis reads the argument.
+// MarshalBinary returns the argument's bytes to go-redis.
 func (b *blob) MarshalBinary() ([]byte, error) { return *b, nil }
 
-// Values are the command's name and arguments, for the client library. They are
-// valid until the next command is set.
+// Values returns the command's name and arguments for the client library. The values are valid until the next command
+// is set.
 func (a *Args) Values() []any { return a.argv }
 
-// Set sets a command that is not a script over users.
+// Set sets a plain command: one that runs no script over users.
 func (a *Args) Set(args ...string) {
 	a.args, a.argv = a.args[:0], a.argv[:0]
 	for _, arg := range args {
@@ -45,15 +45,15 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter sets the call of filter.lua for the items, which are of one partition:
-// prefix is its keys'. StampFilter completes it.
+// Filter sets the call of filter.lua for the items, which are in one partition. prefix is the prefix of that
+// partition's keys. StampFilter completes the call.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8, book *Rulebook, c Counts) {
 	rules := a.chooseRules(book, items, groups)
 	keys := a.encodeUsers(s, k, prefix, items, groups)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:], rules, a.users)
 }
 
-// endCounts ends the keys with that of the counts, where the call is to reach them.
+// endCounts appends the key of the message's counts when the call counts sends, and returns the number of keys.
 func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	if a.counting = c.Counted; !c.Counted {
 		return keys
@@ -63,25 +63,25 @@ func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	return keys + 1
 }
 
-// StampFilter sets the header of a filter call.
+// StampFilter writes the header of a filter call.
 func (a *Args) StampFilter(h Header) {
 	h.groups, h.counting = a.groups, a.counting
 	h.append(a.head[:0])
 }
 
-// Release sets the call of release.lua for the items. StampRelease completes it.
+// Release sets the call of release.lua for the items. StampRelease completes the call.
 func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, c Counts) {
 	keys := a.encodeUsers(s, k, prefix, items, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
 }
 
-// StampRelease sets the header of a release: which sends go, on channel 0 those
-// of all.
+// StampRelease writes the header of a release. The release removes the token's sends on the channel; channel 0 means
+// all channels.
 func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) {
 	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
 }
 
-// Erase sets the call of erase.lua for one user. StampErase completes it.
+// Erase sets the call of erase.lua for one user. StampErase completes the call.
 func (a *Args) Erase(s *Script, key, field string) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
@@ -89,18 +89,18 @@ func (a *Args) Erase(s *Script, key, field string) {
 	a.finish(1, blob(field), a.head[:stampSize])
 }
 
-// StampErase sets the header of an erasure.
+// StampErase writes the header of an erasure.
 func (a *Args) StampErase(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 
-// begin starts the command of a script; begin, endKey for each key, finish.
+// begin starts the command of a script. Call endKey after each key, and finish at the end.
 func (a *Args) begin(s *Script) {
 	a.buf, a.ends, a.args, a.argv = a.buf[:0], a.ends[:0], a.args[:0], a.argv[:0]
 	a.args = append(a.args, blob("evalsha"), blob(s.SHA), nil)
 }
 
-// endKey ends a key that was appended to buf.
+// endKey marks the end of a key in buf.
 func (a *Args) endKey() { a.ends = append(a.ends, len(a.buf)) }
 
 func (a *Args) finish(keys int, rest ...[]byte) {
@@ -122,8 +122,7 @@ func (a *Args) setPointers() {
 	}
 }
 
-// chooseRules numbers the groups of the call's users anew and returns their
-// rules.
+// chooseRules assigns numbers to the groups of the call's users and returns the encoded rules of these groups.
 func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	if len(b.ends) == 1 {
 		a.groups, a.numbers[0] = 1, 1
@@ -141,9 +140,8 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	return a.rules
 }
 
-// encodeUsers begins the command of the script with a key for each bucket of the
-// items, and encodes the users with their groups' numbers, if they have any. It returns
-// how many keys there are.
+// encodeUsers starts the command of the script with one key for each bucket of the items. It encodes the users with
+// the numbers of their groups, if they have groups, and returns the number of keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8) (keys int) {
 	a.begin(s)
 	a.users = a.users[:0]

@@ -8,34 +8,34 @@ import (
 	"capper/internal/capping"
 )
 
-// Mode is what a beat may do.
+// Mode tells beat.lua what a heartbeat may create.
 type Mode int
 
-// The modes of a beat.
+// LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat.
 const (
-	LookOnly   Mode = iota // of an instance that runs
-	Adopt                  // of one that starts
-	MakeOrMend             // of one that starts and may begin anew
-	Mend                   // of one that runs, where an operator has accepted that records were lost: signs are not
+	LookOnly   Mode = iota // for a running instance
+	Adopt                  // for a start: takes over logs that have no other records
+	MakeOrMend             // for a start that may create the store
+	Mend                   // for a running instance whose operator accepted lost records; creates no sentinel keys
 )
 
-// Beat is what an instance tells the others.
+// Beat is the content of a heartbeat: the data that an instance sends to the others.
 type Beat struct {
 	Mode        Mode
 	Retention   int64 // milliseconds; 0: none yet
 	ID          string
 	Description string        // one line
-	Silent      time.Duration // after which an instance that is not heard of is left out
-	Life        time.Duration // of the records, at least
+	Silent      time.Duration // an instance without a heartbeat for this long is left out
+	Life        time.Duration // minimum TTL of the records
 	Channels    map[string]capping.Channel
 }
 
-// Keys are the keys of a beat.
+// Keys returns the keys of a heartbeat.
 func (m *Marker) Keys() []string {
 	return []string{m.Key, m.StoreKey(), m.Key + ":retentions", m.Key + ":channels", m.InstancesKey()}
 }
 
-// Args are the arguments of beat.lua after its keys.
+// Args returns the arguments of beat.lua that follow its keys.
 func (b *Beat) Args(m *Marker) []any {
 	args := []any{
 		m.Text, m.formats.Oldest(), m.formats.Newest(), m.space,
@@ -47,21 +47,21 @@ func (b *Beat) Args(m *Marker) []any {
 	return args
 }
 
-// Heard is the reply of beat.lua.
+// Heard is the decoded reply of beat.lua.
 type Heard struct {
 	Outcome string   // format, gone, channel; or found, adopted, made, mended
-	Marker  string   // of format: what was found
-	Channel []string // of channel: name and number here, then those that are stored
-	// Of the others:
+	Marker  string   // with format: the marker that was found
+	Channel []string // with channel: name and number of this instance, then the stored ones
+	// The fields below are set with the other outcomes.
 	Longest time.Duration // the longest retention in force
 	Born    time.Time
 	Signed  bool
-	Format  int // that the store is in now; Before: and was in until this beat
+	Format  int // format of the store now; Before is its format until this heartbeat
 	Before  int
-	Others  map[string]string // instances: what describes each
+	Others  map[string]string // instances: id to description
 }
 
-// DecodeBeat reads the reply of beat.lua.
+// DecodeBeat decodes the reply of beat.lua.
 func DecodeBeat(reply []string) (Heard, error) {
 	h := Heard{Others: map[string]string{}}
 	if len(reply) > 0 {

@@ -11,18 +11,18 @@ import (
 	"capper/internal/pacing"
 )
 
-// work is the bytes of logs after which a call ends early, and scan how many
-// times what reading a log costs it costs to look at each of its entries.
+// work is the number of log bytes after which a call ends early. scan is the cost to look at each entry of a log, in
+// multiples of the cost to read the log.
 const (
 	work = 200_000
 	scan = 4
 )
 
-// rulePlaces is how many places of a table filter.lua keeps a rule in.
+// rulePlaces is the number of table slots that filter.lua uses for one rule.
 const rulePlaces = 5
 
-// constants are what the scripts' texts name as ${NAME}. Numbers within an
-// entry count from its first byte, which is 0.
+// constants returns the values that replace ${NAME} in the texts of the scripts. Offsets within an entry count from
+// its first byte, which is 0.
 func constants() map[string]string {
 	numbers := map[string]int64{
 		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
@@ -57,7 +57,7 @@ func constants() map[string]string {
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
 		"FIELDS": fieldNames(int(Standard.BucketSize)),
-		// As many names as there are bytes between the upper three of one entry and those of the next.
+		// There are as many names as bytes between the upper three bytes of one entry and those of the next one.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}
 	for name, n := range numbers {
@@ -66,7 +66,7 @@ func constants() map[string]string {
 	return texts
 }
 
-// fieldNames are the names of so many fields, as items of a table in Lua.
+// fieldNames returns the names of n fields as the items of a Lua table.
 func fieldNames(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -77,14 +77,14 @@ func fieldNames(n int) string {
 
 var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 
-// complete is the text with its constants in place.
+// complete returns the text with its constants filled in. It panics on an unknown constant.
 func complete(source string) string {
 	known := constants()
-	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // which names some itself
+	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // this text contains further constants
 	return placeholder.ReplaceAllStringFunc(source, func(name string) string {
 		text, ok := known[name[2:len(name)-1]]
 		if !ok {
-			panic(fmt.Sprintf("script: no constant %s", name)) // a slip in a text of ours: the first test finds it
+			panic(fmt.Sprintf("script: no constant %s", name)) // a wrong name in our script: the first test finds it
 		}
 		return text
 	})

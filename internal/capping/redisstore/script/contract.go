@@ -11,18 +11,18 @@ import (
 	"capper/internal/capping"
 )
 
-// This package alone knows the order of the scripts' arguments and the bytes of their replies; the header of each script
-// explains both. This file has the headers, rules and replies of filter.lua, release.lua and erase.lua, whose arguments
-// args.go puts in order, and the arguments and reply of rate.lua. Every other script has a file of its own: union.go,
-// count.go (atleast.lua), answers.go, beat.go, and pace.go with pacerlog.go (pace.lua, merge.lua, forget.lua).
-// constants.go puts the numbers that Go and Lua share into the texts of the scripts.
+// This package alone knows the order of the scripts' arguments and the bytes of their replies; the header of each
+// script explains both. This file has the headers, rules and replies of filter.lua, release.lua and erase.lua, and
+// the arguments and reply of rate.lua; args.go arranges the arguments of the first three. Every other script has a
+// file of its own: union.go, count.go (atleast.lua), answers.go, beat.go, and pace.go with pacerlog.go (pace.lua,
+// merge.lua, forget.lua). constants.go fills the numbers that Go and Lua share into the texts of the scripts.
 
-// keyUsers is the most users of one key within a call: a bucket with more is
-// named several times. They are read at once, so that it bounds what a script
-// reads before it can tell that it has read enough.
+// keyUsers is the maximum number of users for one key in a call. A call names a bucket with more users several times.
+// A script reads the users of one key at once, so the maximum also bounds the bytes that it reads before it can stop.
 const keyUsers = 8
 
-// Bytes of what headers and rules hold, big endian.
+// The constants instantSize to shadowSize are the sizes of encoded values in bytes, except for channelBits. All
+// values are big endian.
 const (
 	instantSize  = 5
 	durationSize = 6
@@ -35,24 +35,25 @@ const (
 	filterHeaderSize  = 2*instantSize + 4*durationSize + skewSize + 3 + tokenSize
 	releaseHeaderSize = stampSize + 1 + tokenSize + 1
 	ruleSize          = maxSize + durationSize + 2*instantSize + 1
-	denialSize        = 1 + instantSize // of the reply, after its letter
-	shadowSize        = 4               // the same
+	denialSize        = 1 + instantSize // in the reply, after its letter
+	shadowSize        = 4               // in the reply, after its letter
 )
 
-// The byte of a filter's header that says whether it records, and of a release's.
+// The constants modeLook, modeRecord and modeCount are values of the mode byte in the header of a filter call or a
+// release.
 const (
 	modeLook byte = iota
 	modeRecord
 	modeCount
 )
 
-// The kind of a rule, a bit each.
+// The constants below are the bits of a rule's kind.
 const (
-	kindLimited = 1 << iota // to channels, whose bits follow
+	kindLimited = 1 << iota // limited to channels, whose bits follow
 	kindShadow
 )
 
-// The same for struct.unpack in Lua.
+// The variables below are the same layouts for struct.unpack in Lua.
 var (
 	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
 	releaseFormat = stampFormat + fmt.Sprintf("Bc%dB", tokenSize)
@@ -63,27 +64,27 @@ var (
 		"B"
 )
 
-// longestLife bounds the TTL of a key.
+// longestLife is the maximum TTL of a key.
 const longestLife = 3650 * 24 * time.Hour
 
-// Header is the part of a filter call that is the same for every user.
+// Header is the part of a filter call that all its users share.
 type Header struct {
 	Now, Since      capping.Instant
 	Retention, Skew time.Duration
-	Forget          time.Duration // at least the retention: what no policy in force can see
+	Forget          time.Duration // at least the retention: no policy in force sees older entries
 	Record          bool
 	Channel         capping.Channel
 	groups          int
-	counting        bool // count what is recorded
+	counting        bool // count the recorded sends
 	Token           capping.Token
 }
 
-// keep is for how long a key outlives its newest entry, at least: longer than
-// the entry counts by what two clocks may differ.
+// keep returns the minimum time in milliseconds for which a key outlives its newest entry. Twice the clock tolerance
+// is added, because two clocks may differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
-// Life is the TTL in milliseconds that is set when keep is not assured: the
-// slack spares most calls from setting it.
+// Life returns the TTL in milliseconds that a script sets when a key would expire too early. The TTL has slack, so
+// that most calls need not set it.
 func (h *Header) Life() int64 {
 	keep := h.keep()
 	return keep + keep/64 + 1
@@ -113,7 +114,7 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// appendStamp appends the beginning of the headers of release.lua and erase.lua.
+// appendStamp appends the start of the headers of release.lua and erase.lua: the time and the clock tolerance.
 func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
@@ -152,12 +153,11 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 	return dst
 }
 
-// ErrReply is that what came back is no reply of the script.
+// ErrReply reports that a Redis reply does not have the script's form.
 var ErrReply = errors.New("the Redis reply does not have the form that the script returns")
 
-// DecodeVerdicts reads a filter reply into the verdicts of the items and
-// returns how many it answers. Users whose log cannot be judged stay
-// Unavailable and are counted in bad.
+// DecodeVerdicts decodes a filter reply into the verdicts of the items, and returns the number of answered users. A
+// user whose log cannot be judged stays Unavailable and is counted in bad.
 func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int,
 	error) {
 	n := 0
@@ -199,7 +199,7 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 	return n, nil
 }
 
-// areShadows reports whether the mask's bits are those of shadow rules, of one at least.
+// areShadows reports whether the mask names at least one rule, and shadow rules only.
 func areShadows(mask uint32, rules []capping.Rule) bool {
 	for left := mask; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros32(left); i >= len(rules) || !rules[i].Shadow {
@@ -218,8 +218,8 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 	return v
 }
 
-// DecodeReleased is DecodeVerdicts for releases. Where an earlier attempt may
-// have removed the send, an absent one counts as done.
+// DecodeReleased decodes the reply of release.lua, and returns the number of answered users. again says that an
+// earlier attempt may have removed the send; a send that is absent then counts as released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {
 		return 0, ErrReply
@@ -238,7 +238,7 @@ func DecodeReleased(reply string, items []uint64, again bool, released []capping
 	return len(reply), nil
 }
 
-// DecodeErased reads the reply of an erasure into bad.
+// DecodeErased decodes the reply of an erasure into bad.
 func DecodeErased(reply string, bad *BadLogs) error {
 	switch {
 	case reply == "D" || reply == "N":
@@ -250,12 +250,12 @@ func DecodeErased(reply string, bad *BadLogs) error {
 	return nil
 }
 
-// RateArgs are the arguments of rate.lua after its key.
+// RateArgs returns the arguments of rate.lua that follow its key.
 func RateArgs(rate capping.Rate, users int) []any {
 	return []any{rate.UsersPerSecond, rate.Largest(), users}
 }
 
-// DecodeRate reads the reply of rate.lua.
+// DecodeRate decodes the reply of rate.lua.
 func DecodeRate(reply []int64) (capping.RateState, error) {
 	if len(reply) != 4 || reply[0] < 0 || reply[0] > 1 {
 		return capping.RateState{}, ErrReply
@@ -266,7 +266,7 @@ func DecodeRate(reply []int64) (capping.RateState, error) {
 	}, nil
 }
 
-// BadLogs counts users whose log a script left alone.
+// BadLogs counts the users whose log a script could not use and left unchanged.
 type BadLogs struct{ Corrupt, WrongType int }
 
 func (b *BadLogs) add(kind byte) bool {
@@ -281,15 +281,14 @@ func (b *BadLogs) add(kind byte) bool {
 	return true
 }
 
-// Rulebook is the rules of every group, encoded. A call gets those of the
-// groups that its users are in.
+// Rulebook holds the encoded rules of every group. A call carries only the rules of its users' groups.
 type Rulebook struct {
 	text []byte
-	ends []int // of each group
-	most int   // rules of a group
+	ends []int // end of each group in text
+	most int   // largest number of rules in one group
 }
 
-// NewRulebook encodes the rules by group, those of a batch that Batch.Check takes.
+// NewRulebook encodes the rules of each group. The rules must have passed Batch.Check.
 func NewRulebook(groups [][]capping.Rule) (b Rulebook) {
 	for _, rules := range groups {
 		b.text = append(b.text, byte(len(rules)))
@@ -310,15 +309,14 @@ func (b *Rulebook) group(g uint8) []byte {
 	return b.text[start:b.ends[g]]
 }
 
-// callRules and callJudgements bound what a call reads of rules, and how often
-// it applies one, to about a millisecond each.
+// callRules is the maximum number of rules in a call, and callJudgements is the maximum number of applied rules. Each
+// bound limits its part of the call to about a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096
 )
 
-// CallUsers is the most users of a call under these rules, where calls have at
-// most so many.
+// CallUsers returns the maximum number of users in a call under these rules, and at most the given number.
 func (b *Rulebook) CallUsers(most int) int {
 	most = min(most, callJudgements/max(b.most, 1))
 	if b.most*min(len(b.ends), most) > callRules {

@@ -11,34 +11,35 @@ import (
 
 // This file has the keys and fields of the counts of messages, and the arguments of atleast.lua.
 
-// Counts says whether a call over users counts the sends that it records or removes, in one step with the logs. A call
-// that may name one key only cannot: see Args.AtLeast.
+// Counts says whether a call counts the sends that it records or removes. The script counts them together with its
+// write to the logs. A call that may name one key only cannot count; see Args.AtLeast.
 type Counts struct {
 	Counted bool
-	Token   capping.Token // of the message
+	Token   capping.Token // token of the message
 }
 
-// A field of a message's counts, see counts.lua.
+// countBits is the number of bits that hold the count in a field of counts.lua; the bits above hold the expiry.
+// countSlack is the extra TTL in hours.
 const (
-	countBits  = 34 // 2^53 are exact in Lua: the rest are hours, until 2083
+	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, until 2083
 	countSlack = 6  // hours
 )
 
-// AppendCountsKey appends the key of a message's counts to the partition's prefix.
+// AppendCountsKey appends the key of a message's counts: the partition's prefix, and the token in hexadecimal.
 func AppendCountsKey(dst []byte, prefix string, token capping.Token) []byte {
 	return hex.AppendEncode(append(append(dst, prefix...), "c:"...), token[:])
 }
 
-// AnswersKey is the key of the answers about a message, in the partition of its text.
+// AnswersKey returns the key of the answers about a message, in the partition of the message's text.
 func AnswersKey(prefix string, token capping.Token) string {
 	return prefix + "a:" + hex.EncodeToString(token[:])
 }
 
-// IndexKey is the key of the partition's campaigns by their last call. It is no bucket's.
+// IndexKey returns the key of the partition's index: its campaigns by their last call. No bucket has such a key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// AtLeast sets the call of atleast.lua for the message in the partition of the prefix; keep is for how long logs are
-// kept. begins marks a message without counts too. StampAtLeast completes it.
+// AtLeast sets the call of atleast.lua for the message, in the partition with the prefix. keep is the retention of
+// the logs. With begins the script also marks a message without counts. StampAtLeast completes the call.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)
 	a.buf = AppendCountsKey(a.buf, prefix, token)
@@ -50,17 +51,17 @@ func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.
 	a.finish(1, nil, strconv.AppendInt(nil, keep.Milliseconds(), 10), []byte(mode))
 }
 
-// StampAtLeast sets the time of a call of atleast.lua.
+// StampAtLeast writes the time of a call of atleast.lua.
 func (a *Args) StampAtLeast(now capping.Instant) { a.args[4] = strconv.AppendInt(nil, int64(now), 10) }
 
-// releasedMark stands behind the channel in the name of the field that counts what was removed.
+// releasedMark follows the channel in the name of the field that counts released sends.
 const releasedMark = "r"
 
-// atLeastField is the field that marks a message's counts as lower bounds.
+// atLeastField is the name of the field that marks a message's counts as lower bounds.
 const atLeastField = "least"
 
-// DecodeCounts adds the fields of a message's counts, as HGETALL has them, to sends by channel. It reports whether
-// the fields are lower bounds.
+// DecodeCounts adds a message's counts, from the fields that HGETALL returns, to the sends by channel. It reports
+// whether the counts are lower bounds.
 func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {
 		return false, ErrReply
@@ -73,7 +74,7 @@ func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (at
 		}
 		channel, err := strconv.ParseUint(name, 10, 8)
 		if err != nil {
-			continue // of a later version
+			continue // a field of a later version
 		}
 		n, err := strconv.ParseInt(fields[1], 10, 64)
 		if err != nil {

@@ -1,20 +1,18 @@
-// Package script knows how the engine talks to its Lua scripts. It speaks to no
-// server but through a client that it is given.
+// Package script holds the Lua scripts of the Redis store, and encodes their arguments and decodes their replies. It
+// opens no connection: callers pass a Redis client.
 //
-//	keyspace.go   which partition, bucket and field a user has, and which key and slot
-//	plan.go       in which order the users of a batch are asked
-//	rulebook.go   the rules of a batch's groups, encoded, and how many users a command may have under them
-//	format.go     the versions of what is stored, and the marker that tells them
-//	contract.go   the arguments and replies of the scripts: the one place that knows them
-//	beat.go       the same for what instances tell each other
-//	pace.go       the same for the scripts of pacers
-//	count.go      the same for sends counted by message, answers.go for answers
-//	pacerlog.go   the logs of pacers as they are stored
-//	args.go       a command over users, in memory that serves again
-//	constants.go  what Go and Lua have to agree on, put into the texts as ${NAME}
-//	script.go     the texts, and the names that servers know them by
+//	keyspace.go   the partition, bucket, field, key and slot of a user
+//	plan.go       the order in which the users of a batch are asked
+//	format.go     the versions of the stored format, and the marker that names the version
+//	contract.go   the arguments and replies of the scripts over users, and the rules of a batch's groups
+//	beat.go       the arguments and replies of heartbeats
+//	pace.go       the arguments and replies of the pacers' scripts
+//	count.go      the keys and fields of sends counted by message; answers.go has those of answers
+//	pacerlog.go   the stored logs of pacers
+//	args.go       a command over users, in reused memory
+//	constants.go  the constants that Go and Lua share, filled into the texts as ${NAME}
+//	script.go     the texts of the scripts, and the SHA by which a server knows each one
 //
-// Redis runs the whole text of a script at each call: every function and table
-// that a text makes outside of a loop is made anew for one user as for 512. So
-// functions for what is rare take arguments and capture nothing.
+// Redis runs the whole text of a script at each call, so every function and table outside of a loop is created again.
+// Functions for rare cases therefore take arguments and capture no variables.
 package script

@@ -8,49 +8,48 @@ import (
 	"capper/internal/capping"
 )
 
-// Format is a version of what is stored. A program writes the newest that all
-// instances which use the namespace read; see beat.lua.
+// Format is one version of the stored format. A program writes the newest version that all instances of the namespace
+// read; see beat.lua.
 type Format struct {
 	Version int
-	// Least is the least version that a program has to know to read and write
-	// along: that of the latest change that others would misread.
+	// Least is the least version that a program must know to read and write this format. It is the version of the
+	// latest change that older programs would misread.
 	Least int
 }
 
-// Formats are those that a program knows, oldest first, without a gap.
+// Formats lists the versions that a program knows, the oldest first, without a gap.
 type Formats []Format
 
-// Known are the formats of this program.
+// Known lists the formats that this program reads and writes.
 //
 //	1  the marker names version, bucket size, partitions and epoch; a program
-//	   takes it only when it is its own to the letter
-//	2  the marker names the least version beside its own, so that a program goes
-//	   on beside newer ones that change nothing for it
+//	   accepts only exactly its own marker
+//	2  the marker also names the least version, so that a program can run beside
+//	   newer ones whose changes do not concern it
 var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}}
 
-// Oldest is the oldest version that is read.
+// Oldest returns the oldest version that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }
 
-// Newest is the version that is written as soon as everybody reads it.
+// Newest returns the newest version, which the program writes as soon as every instance reads it.
 func (f Formats) Newest() int { return f[len(f)-1].Version }
 
-// String is how an instance tells the others what it reads: "1-2".
+// String returns the range of versions that an instance reports in its heartbeat, such as "1-2".
 func (f Formats) String() string { return strconv.Itoa(f.Oldest()) + "-" + strconv.Itoa(f.Newest()) }
 
-// Marker is the format marker of a namespace: which version of the stored
-// format it is in. It has a TTL that outlives the logs', so that an idle
-// keyspace empties.
+// Marker is the format marker of a namespace: a key that names the version of the stored format. The key's TTL
+// outlives the logs, so an unused keyspace becomes empty.
 type Marker struct {
 	Key     string
-	Text    string // of the newest format
-	space   string // what the marker says of the keyspace
+	Text    string // marker text of the newest format
+	space   string // the marker's description of the keyspace
 	formats Formats
 }
 
-// epoch names the instant 0 of entries.
+// epoch is the date of instant 0 in log entries.
 const epoch = "2024-01-01"
 
-// NewMarker is the marker of the keyspace in the namespace.
+// NewMarker returns the marker of the keyspace in the namespace.
 func NewMarker(k Keyspace, namespace string, formats Formats) Marker {
 	m := Marker{
 		Key:     namespace + ":{" + FormatTag + "}",
@@ -65,21 +64,21 @@ func NewMarker(k Keyspace, namespace string, formats Formats) Marker {
 	return m
 }
 
-// StoreKey is the key of the store's record.
+// StoreKey returns the key of the store's record.
 func (m *Marker) StoreKey() string { return m.Key + ":store" }
 
-// InstancesKey is the key under which the instances tell of themselves.
+// InstancesKey returns the key of the hash in which the instances describe themselves.
 func (m *Marker) InstancesKey() string { return m.Key + ":instances" }
 
-// Newest is the newest format that the program of the marker knows.
+// Newest returns the newest format that this program knows.
 func (m *Marker) Newest() int { return m.formats.Newest() }
 
-// Formats is how its instances tell the others what they read.
+// Formats returns the range of versions that the instances report in their heartbeats.
 func (m *Marker) Formats() string { return m.formats.String() }
 
 var markerVersion = regexp.MustCompile(`^capper log (\d+) `)
 
-// Refusal is that this program does not take the marker that was found.
+// Refusal returns the error for a marker that this program cannot accept.
 func (m *Marker) Refusal(found string) *capping.FormatError {
 	e := &capping.FormatError{Marker: found, Oldest: m.formats.Oldest(), Newest: m.formats.Newest(), Want: m.Text}
 	if match := markerVersion.FindStringSubmatch(found); match != nil {

@@ -5,40 +5,37 @@ import (
 	"strconv"
 )
 
-// Keyspace is how users are laid out over keys. It is part of the stored format.
+// Keyspace describes how users are distributed over keys. It is part of the stored format.
 type Keyspace struct {
-	BucketSize uint32 // so many neighbouring ids share a hash, at most 256
+	BucketSize uint32 // number of neighbouring ids in one hash, at most 256
 	Partitions int    // a power of two
 }
 
-// Standard is the one in use. 190 logs of equal length, with what else a
-// bucket's listpack holds, are just below a size of the allocator's; 192 would
-// be just above and take up to a sixth more.
+// Standard is the keyspace of every store. A bucket of 190 logs of equal length is just smaller than a size class of
+// the memory allocator. A bucket of 192 would be just larger, and take up to a sixth more memory.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 
-// slotCount is how many slots a cluster has.
+// slotCount is the number of slots in a Redis Cluster.
 const slotCount = 16384
 
-// Bucket is the number of the user's bucket.
+// Bucket returns the number of the user's bucket.
 func (k Keyspace) Bucket(user uint32) uint32 { return user / k.BucketSize }
 
-// Field is the number of the user's field in the bucket's hash; its name is
-// that number in decimal.
+// Field returns the number of the user's field in the bucket's hash. The field's name is that number in decimal.
 func (k Keyspace) Field(user uint32) byte { return byte(user % k.BucketSize) }
 
-// Partition is the number of the user's partition.
+// Partition returns the number of the user's partition.
 func (k Keyspace) Partition(user uint32) int {
 	return int(k.Bucket(user) & uint32(k.Partitions-1))
 }
 
-// AppendKey appends the key of a bucket to its partition's prefix: the number
-// is in base 36, so that most keys fit 16 bytes.
+// AppendKey appends the key of a bucket: the partition's prefix and the bucket's number. The number is in base 36, so
+// that most keys fit in 16 bytes.
 func AppendKey(dst []byte, prefix string, bucket uint32) []byte {
 	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
-// tags are the hash tags of the partitions: for each one the shortest first
-// text with its slot.
+// tags returns the hash tags of the partitions: for each partition the first of the shortest texts with its slot.
 func (k Keyspace) tags() []string {
 	tags := make([]string, k.Partitions)
 	partitions := make(map[int]int, k.Partitions)
@@ -56,7 +53,7 @@ func (k Keyspace) tags() []string {
 	return tags
 }
 
-// Prefixes are the keys' beginnings by partition: "fc:{tag}:".
+// Prefixes returns the key prefix "fc:{tag}:" of each partition.
 func (k Keyspace) Prefixes(namespace string) []string {
 	prefixes := k.tags()
 	for p, tag := range prefixes {
@@ -65,17 +62,16 @@ func (k Keyspace) Prefixes(namespace string) []string {
 	return prefixes
 }
 
-// FormatPartition is the partition of the format marker: one beyond those of the logs,
-// so that every keyspace finds it under the same key.
+// FormatPartition returns the partition of the format marker. It follows the partitions of the logs, so that every
+// keyspace finds the marker under the same key.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
-// FormatTag is the hash tag of the format marker and of what stands beside it.
+// FormatTag is the hash tag of the format marker and of the shared records.
 const FormatTag = "format"
 
-// Slot is the cluster slot of a partition: the middle of one of as many equal
-// shares of all slots, so that any even distribution of slots is one of
-// partitions. A partition's share is its number with the bits reversed, so that
-// neighbouring buckets are on different masters.
+// Slot returns the cluster slot of a partition. All slots are divided into equal shares, one per partition, and the
+// slot is the middle of a share. An even distribution of slots therefore distributes the partitions evenly. A
+// partition's share is its number with the bits reversed, so that neighbouring buckets are on different masters.
 func (k Keyspace) Slot(partition int) int {
 	if partition == k.FormatPartition() {
 		return int(crc16(FormatTag)) % slotCount
@@ -85,10 +81,10 @@ func (k Keyspace) Slot(partition int) int {
 	return reversed*share + share/2
 }
 
-// PartitionOf is the partition of what is stored under a text and not under a user id, such as a caller's budget.
+// PartitionOf returns the partition of data that is stored under a text, such as a client's rate budget.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 
-// crc16 is the CRC of the Redis Cluster specification (XMODEM).
+// crc16 returns the CRC (XMODEM) that the Redis Cluster specification defines for keys.
 func crc16(s string) (crc uint16) {
 	for i := range len(s) {
 		crc ^= uint16(s[i]) << 8

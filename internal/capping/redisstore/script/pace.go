@@ -9,38 +9,39 @@ import (
 	"capper/internal/pacing"
 )
 
-// This file is to the scripts of pacers what contract.go is to those of users.
+// This file has the arguments and replies of the pacers' scripts; contract.go has those of the scripts over users.
 
-// Bytes of what pace.lua is sent.
+// The constants permitsSize to windowSize are the sizes in bytes of the values in the arguments of pace.lua.
 const (
 	permitsSize    = 3
 	waitSize       = 5
 	paceHeaderSize = stampSize + permitsSize + waitSize + 2
 
-	countSize  = 3 // Max of a limit, and what is used of it
+	countSize  = 3 // the maximum of a limit, and its use
 	windowSize = 6
 )
 
-// Bytes of a stored log's trailer, which stands behind a cursor for each limit.
+// The constants timeSize to limitCount describe the trailer of a stored log in bytes. The trailer follows the
+// cursors, one for each limit.
 const (
 	timeSize    = 7
 	totalSize   = 6
 	lengthSize  = 2
 	rewriteSize = 4
-	fixedAt     = totalSize + lengthSize // what stays as it is when permits are added
+	fixedAt     = totalSize + lengthSize // the part that stays the same when permits are added
 	untilAt     = fixedAt + totalSize + timeSize + lengthSize
 	rewrittenAt = untilAt + 2*timeSize
 	cursorsAt   = rewrittenAt + rewriteSize
 	trailerSize = cursorsAt + 2
 	logFormat   = 1
 
-	copiedRuns = 4 // of a cursor
+	copiedRuns = 4 // runs that a cursor copies
 	noCopies   = 1<<16 - 1
 	cursorSize = 2*lengthSize + copiedRuns*pacing.RunSize
 	limitCount = pacing.MaxLimits + 1
 )
 
-// The same for struct.unpack in Lua.
+// The variables below are the same layouts for struct.unpack in Lua.
 var (
 	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dBB", permitsSize, waitSize)
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
@@ -51,19 +52,19 @@ var (
 )
 
 const (
-	chunkRuns  = 24                           // of a log that are read at once
-	shortBytes = trailerSize + pacing.RunSize // of a log with few limits that are read at first, beside its cursors
-	tailBytes  = 1400                         // of a log that are read at first
-	lookRuns   = 1024                         // with which a log is looked at for those that nobody sees any more
-	keptRuns   = 512                          // that are kept though nobody sees them
+	chunkRuns  = 24                           // runs of a log in one read
+	shortBytes = trailerSize + pacing.RunSize // bytes in the first read of a log with few limits, without its cursors
+	tailBytes  = 1400                         // bytes in the first read of a log
+	lookRuns   = 1024                         // number of runs at which pace.lua looks for runs that no limit can see
+	keptRuns   = 512                          // number of runs that pace.lua keeps although no limit can see them
 	fullRuns   = pacing.MostRuns - 2
 	paceWork   = 1200 // looks at limits and logs after which a call ends early
 )
 
-// PacerKeys are where a namespace has its pacers: all of them under one prefix.
+// PacerKeys returns the keys of a namespace's pacers, which all have the same prefix.
 type PacerKeys struct{ Prefix string }
 
-// Log is the key of the target's log. Names of pacers have no colon.
+// Log returns the key of the target's log. The name of a pacer has no colon.
 func (k PacerKeys) Log(pacer, message string) string {
 	if message == "" {
 		return k.Prefix + "p:" + pacer
@@ -71,15 +72,15 @@ func (k PacerKeys) Log(pacer, message string) string {
 	return k.Prefix + "p:" + pacer + ":" + message
 }
 
-// Forgotten is the key of the note until when the pacer's logs were forgotten.
+// Forgotten returns the key of the time until which the pacer's logs were forgotten.
 func (k PacerKeys) Forgotten(pacer string) string { return k.Prefix + "pf:" + pacer }
 
-// Request is the key of what is remembered of a request.
+// Request returns the key of a remembered request.
 func (k PacerKeys) Request(r pacing.Request) string {
 	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
 }
 
-// PaceKeys are the keys of a call of pace.lua, in its order.
+// PaceKeys returns the keys of a call of pace.lua, in the script's order.
 func (k PacerKeys) PaceKeys(ask *pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {
 		keys = append(keys, k.Log(t.Pacer, t.Message))
@@ -95,10 +96,10 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// requested reports whether the ask is one to be remembered.
+// requested reports whether the store must remember the ask: it takes permits and has a request id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace sets the call of pace.lua for the ask. StampPace completes it.
+// Pace sets the call of pace.lua for the ask. StampPace completes the call.
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask)
@@ -110,12 +111,12 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask) {
 	a.finish(len(names), a.users)
 }
 
-// StampPace sets the beginning of the argument of a call for permits, or of forgetting.
+// StampPace writes the start of the argument in a call of pace.lua or forget.lua: the time and the clock tolerance.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 	appendStamp(a.users[:0], now, skew)
 }
 
-// appendAsk appends what stands in the argument after the stamp.
+// appendAsk appends the part of the argument that follows the stamp.
 func appendAsk(dst []byte, ask *pacing.Ask) []byte {
 	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
 	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
@@ -146,17 +147,17 @@ func appendTargets(dst []byte, targets []pacing.Target) []byte {
 	return dst
 }
 
-// Paced is the reply of pace.lua.
+// Paced is the decoded reply of pace.lua.
 type Paced struct {
 	Grant pacing.Grant
-	// What kept it from one:
+	// Full, Reused and Bad are the reasons for a reply without a grant.
 	Full   int // target whose log is full, as of Now; -1: none
 	Now    pacing.Time
-	Reused bool    // the request is remembered for another ask
-	Bad    BadLogs // one of its keys
+	Reused bool    // the request id is remembered for another ask
+	Bad    BadLogs // faults of the keys
 }
 
-// DecodePaced reads the reply to the ask.
+// DecodePaced decodes the reply to the ask.
 func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	p := Paced{Full: -1}
 	switch {
@@ -182,7 +183,7 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	return p, nil
 }
 
-// reader reads a reply from its beginning. bad: there was less, or something else.
+// reader decodes a reply from its start. bad reports that the reply was too short or had another form.
 type reader struct {
 	rest string
 	bad  bool
@@ -202,7 +203,7 @@ func (r *reader) uint(n int) (v uint64) {
 
 func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
 
-// index reads one of so many; 255 is -1.
+// index reads an index below n; the byte 255 becomes -1.
 func (r *reader) index(n int) int {
 	i := int(r.uint(1))
 	if i == 255 {
@@ -231,7 +232,7 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// single reads a grant of one target that is all at one slot.
+// single reads a grant of one target whose permits all have one slot.
 func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
 	limits := ask.Targets[0].Limits
@@ -255,7 +256,8 @@ func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// What stands for a limit that the next permit waits for where there is none.
+// byQueue and byNothing replace the number of the limit when the next permit waits for the newest slot, or for
+// nothing.
 const (
 	byQueue   = 254
 	byNothing = 255
@@ -275,7 +277,7 @@ func (r *reader) runs(g *pacing.Grant) {
 	total := int64(r.uint(totalSize))
 	log, err := pacing.DecodeRuns([]byte(r.rest), total)
 	if err == nil && total == 0 && len(log.Runs) == 0 && g.Replayed {
-		return // an ask that Continues was given nothing
+		return // a continued ask that was granted nothing
 	}
 	if err != nil || len(log.Runs) == 0 || log.Runs[0].First != 0 || total > pacing.MaxPermits {
 		r.bad = true
@@ -284,11 +286,11 @@ func (r *reader) runs(g *pacing.Grant) {
 	g.Granted, g.Runs = int(total), log.WaitRuns(g.At)
 }
 
-// forgottenFor is for how long logs that were made before can last: their newest slot
-// may be as far ahead as a call may wait, and they outlive it by their keep and some more.
+// forgottenFor is the time for which logs from before a Forget can last. The newest slot of a log may be as far ahead
+// as a call may wait, and the log outlives this slot by its keep and a little more.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
-// Forget sets the call of forget.lua. StampPace completes it.
+// Forget sets the call of forget.lua for the pacer. StampPace completes the call.
 func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
 	a.begin(s)
 	for _, key := range []string{keys.Log(pacer, ""), keys.Forgotten(pacer)} {

@@ -6,15 +6,15 @@ import (
 	"capper/internal/pacing"
 )
 
-// PacerLog is a stored log of a pacer.
+// PacerLog is a pacer's log as Redis stores it.
 type PacerLog struct {
-	Log     *pacing.Log // nil: there is none
+	Log     *pacing.Log // nil: there is no log
 	trailer string
 }
 
 var errPacerLog = errors.New("the stored log of a pacer is not valid")
 
-// DecodePacerLog reads a stored log.
+// DecodePacerLog decodes a stored log.
 func DecodePacerLog(stored string) (PacerLog, error) {
 	start := len(stored) - trailerSize
 	if start < 0 || stored[len(stored)-1] != logFormat {
@@ -35,10 +35,10 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	return l, nil
 }
 
-// Full reports whether pace.lua adds nothing to the log before it is merged.
+// Full reports whether the log must be merged before pace.lua adds to it.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// merged is the log to store when Log has been merged.
+// merged returns the bytes to store after Log has been merged.
 func (l *PacerLog) merged() (stored []byte) {
 	runs := l.Log.Runs
 	for _, run := range runs {
@@ -59,7 +59,7 @@ func (l *PacerLog) merged() (stored []byte) {
 	return append(stored, l.trailer[cursorsAt], logFormat)
 }
 
-// Merge sets the call of merge.lua.
+// Merge sets the call of merge.lua that replaces the log by its merged form.
 func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
@@ -67,7 +67,7 @@ func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.finish(1, blob(l.trailer), l.merged())
 }
 
-// DecodeMerged reads the reply of merge.lua.
+// DecodeMerged decodes the reply of merge.lua.
 func DecodeMerged(reply string) error {
 	if reply != "D" && reply != "N" {
 		return ErrReply

@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Plan is the users of a batch by partition and, within one, ascending: an
-// item is the user id above the index into the batch.
+// Plan holds the users of a batch by partition, in ascending order within each partition. An item has the user id in
+// its upper 32 bits and the index into the batch in its lower 32 bits.
 type Plan struct {
 	Items []uint64
 	Parts []Part
 
-	ends    []int // scratch: by partition
+	ends    []int // scratch, by partition
 	scratch []uint64
 }
 
-// Part is the items of one partition, from Start to before End.
+// Part is the range of one partition's items, from Start up to but not including End.
 type Part struct{ Partition, Start, End int }
 
-// Item is the user at the index of the batch.
+// Item returns the item of the user at the index of the batch.
 func Item(user uint32, index int) uint64 { return uint64(user)<<32 | uint64(uint32(index)) }
 
-// UserOf is the user of the item.
+// UserOf returns the user id of the item.
 func UserOf(item uint64) uint32 { return uint32(item >> 32) }
 
-// indexOf is where the item's user stands in the batch.
+// indexOf returns the index of the item's user in the batch.
 func indexOf(item uint64) int { return int(uint32(item)) }
 
-// Arrange orders users.
+// Arrange fills the plan with the users of a batch.
 func (plan *Plan) Arrange(k Keyspace, users []uint32) {
 	plan.Items = slices.Grow(plan.Items[:0], len(users))[:len(users)]
 	plan.Parts = plan.Parts[:0]
@@ -38,7 +38,7 @@ func (plan *Plan) Arrange(k Keyspace, users []uint32) {
 	plan.count(k, users)
 }
 
-// sort orders few users by comparing them.
+// sort orders the users of a small batch by comparison.
 func (plan *Plan) sort(k Keyspace, users []uint32) {
 	for i, user := range users {
 		plan.Items[i] = Item(user, i)
@@ -59,8 +59,8 @@ func (plan *Plan) sort(k Keyspace, users []uint32) {
 	}
 }
 
-// count orders many users by a counting sort over partitions, after a radix
-// sort over ids when they were not ascending.
+// count orders the users of a large batch by a counting sort over partitions. Users that are not ascending are sorted
+// by a radix sort first.
 func (plan *Plan) count(k Keyspace, users []uint32) {
 	plan.ends = slices.Grow(plan.ends[:0], k.Partitions)[:k.Partitions]
 	clear(plan.ends)
@@ -97,8 +97,8 @@ func (plan *Plan) place(k Keyspace, item uint64) {
 
 const digitBits = 11
 
-// radix is the items of the users in ascending order, in scratch memory: three
-// passes of 11, 11 and 10 bits, from scratch over items and back.
+// radix returns the users' items in ascending order, in scratch memory. It makes three passes of 11, 11 and 10 bits,
+// from scratch to items and back.
 func (plan *Plan) radix(users []uint32) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]
 	var places [3][1 << digitBits]uint32

@@ -51,19 +51,19 @@ var mergeSource string
 //go:embed forget.lua
 var forgetSource string
 
-// Script is the text of a script and the name that servers know it by.
+// Script is the text of a script, with the SHA by which a server knows the text.
 type Script struct{ Source, SHA string }
 
-// New is the script with the text.
+// New returns the script with the text.
 func New(source string) *Script {
 	sum := sha1.Sum([]byte(source))
 	return &Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Scripts are those that read and write logs, records, budgets, pacers and counts.
+// Scripts holds the scripts over logs, shared records, rate budgets, pacers and counts.
 type Scripts struct{ Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers *Script }
 
-// NewScripts puts the scripts together.
+// NewScripts builds all scripts of the store from their embedded texts.
 func NewScripts() Scripts {
 	return Scripts{
 		Filter: New(complete(preludeSource + filterSource)), Union: New(complete(preludeSource + unionSource)),
@@ -76,13 +76,13 @@ func NewScripts() Scripts {
 	}
 }
 
-// All are all of them.
+// All returns every script.
 func (s *Scripts) All() []*Script {
 	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.AtLeast,
 		s.Answers}
 }
 
-// Sources are what servers load.
+// Sources returns the texts that servers load.
 func (s *Scripts) Sources() (sources []string) {
 	for _, one := range s.All() {
 		sources = append(sources, one.Source)
@@ -90,7 +90,7 @@ func (s *Scripts) Sources() (sources []string) {
 	return sources
 }
 
-// Run runs the script by itself, and brings it along where the server lacks it.
+// Run runs the script alone, and loads its text when the server does not know it.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
 	cmd := client.EvalSha(ctx, s.SHA, keys, args...)
 	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {

@@ -12,11 +12,11 @@ import (
 
 const (
 	unionHeaderSize = instantSize + 3*durationSize + skewSize + 1
-	entriesSize     = 3 // of a user's number of entries
-	mergedSize      = 2 // of the reply, after its letter
+	entriesSize     = 3 // number of a user's entries
+	mergedSize      = 2 // in the reply, after its letter
 )
 
-// unionFormat is the header for struct.unpack in Lua.
+// unionFormat is the layout of the header for struct.unpack in Lua.
 var unionFormat = fmt.Sprintf(">I%d", instantSize) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 3) +
 	fmt.Sprintf("I%dB", skewSize)
 
@@ -29,8 +29,8 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union sets the call of union.lua for the items: logs are those of the batch. The call counts the sends of the
-// messages whose tokens are given. StampUnion completes it.
+// Union sets the call of union.lua for the items. logs holds the logs of the whole batch. The call counts the sends
+// of the messages whose tokens are in counted. StampUnion completes the call.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,
@@ -50,13 +50,13 @@ func (a *Args) Union(
 	a.finish(keys, a.head[:unionHeaderSize], a.users, a.logs, a.rules)
 }
 
-// StampUnion sets the header of a call that merges.
+// StampUnion writes the header of a call of union.lua.
 func (a *Args) StampUnion(h Header) {
 	h.counting = a.counting
 	h.appendUnion(a.head[:0])
 }
 
-// encodeLogs is encodeUsers for users with their logs.
+// encodeLogs starts the command like encodeUsers, and encodes each user with a log.
 func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, logs []capping.Log) (keys int) {
 	a.begin(s)
 	a.users, a.logs = a.users[:0], a.logs[:0]
@@ -78,10 +78,10 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 	return keys
 }
 
-// Log is that of the item, among those of its batch.
+// Log returns the log of the item from the logs of its batch.
 func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
 
-// DecodeUnited is DecodeVerdicts for logs that are merged.
+// DecodeUnited decodes the reply of union.lua into merged, and returns the number of answered users.
 func DecodeUnited(reply string, items []uint64, merged []capping.Merged, bad *BadLogs) (int, error) {
 	n := 0
 	for ; reply != ""; n++ {
