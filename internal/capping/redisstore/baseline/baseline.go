@@ -17,6 +17,7 @@ import (
 )
 
 // Source is the text of the script.
+//
 //go:embed baseline.lua
 var Source string
 

@@ -1,19 +1,18 @@
--- Adds what an instance has answered about a message on a channel.
+-- Adds the answers that an instance has given about a message on a channel.
 --
--- KEYS[1]  the answers about the message, a hash: see AppendAnswers in answers.go. In "" its latest ${FLUSHES} flushes,
---          in m its text
--- KEYS[2]  the campaigns of the partition, a sorted set: the channel (1) and the message's text, by their last call
--- KEYS[3]  the message's text, which is there where the message is remembered
--- ARGV[1]  milliseconds for which it is kept after the last call
--- ARGV[2]  ${FLUSH} bytes that name the flush: one that was added already, and is asked for again as its answer was
---          lost, adds nothing
+-- KEYS[1]  the answers about the message, a hash: see Args.Answers in answers.go. Field "" holds the latest ${FLUSHES}
+--          flushes, field m the message's text
+-- KEYS[2]  the index of the partition, a sorted set: the channel (1) and the message's text, by the last call
+-- KEYS[3]  the message's text; the key exists while the message is remembered
+-- ARGV[1]  TTL in milliseconds, from the last call
+-- ARGV[2]  ${FLUSH} bytes that name the flush: a flush that is retried after a lost reply adds nothing
 -- ARGV[3]  the message's text, [4] the channel
--- ARGV[5]  1: a message of which nothing is remembered is to be counted from now on
--- ARGV[6]  the first call or nothing, [7] the last: milliseconds since 2024
--- ARGV[8]  versions of the configuration, each with a line's end
+-- ARGV[5]  1: a message without stored data is counted from now on
+-- ARGV[6]  the first call or nothing, [7] the last call: milliseconds since 2024
+-- ARGV[8]  versions of the configuration, one per line
 -- ARGV[9]… field, number, field, number …
 --
--- Reply    D added, N left out or added before
+-- Reply    D added, N ignored or added before
 -- Errors   BADARG …: nothing was written
 -- Cost     linear in the fields.
 local call = redis.call
@@ -34,7 +33,7 @@ call('HSET', answers, '', string.sub(flushes .. flush, -${FLUSHES} * ${FLUSH}), 
 if first ~= '' and (not before[2] or tonumber(first) < tonumber(before[2])) then call('HSET', answers, channel .. 'f', first) end
 if not before[3] or last > tonumber(before[3]) then call('HSET', answers, channel .. 'l', ARGV[7]) else last = tonumber(before[3]) end
 
--- A line of its own ends each version; the first ${CONFIGS} are kept.
+-- Each version ends with a newline; the first ${CONFIGS} versions are kept.
 local versions = before[4] or ''
 local _, known = string.gsub(versions, '\n', '')
 for version in string.gmatch(ARGV[8], '[^\n]+\n') do
@@ -44,7 +43,8 @@ for version in string.gmatch(ARGV[8], '[^\n]+\n') do
 end
 if versions ~= (before[4] or '') then call('HSET', answers, channel .. 'v', versions) end
 
--- Names are those of limits, segments and sets, which come and go with configurations.
+-- The names are those of limits, segments and sets. Each new configuration may bring others, so their number is
+-- limited.
 for i = 9, #ARGV, 2 do
   if fields < ${ANSWER_FIELDS} or call('HEXISTS', answers, ARGV[i]) == 1 then call('HINCRBY', answers, ARGV[i], ARGV[i + 1]) end
 end

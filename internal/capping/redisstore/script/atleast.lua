@@ -1,11 +1,12 @@
 -- Marks the counts of a message in one partition as lower bounds. The mark comes before a script records or removes
--- sends that it cannot count: the keys of a slot that is half moved are on two nodes, and a script reaches one key.
+-- sends without counting them. While a slot is being moved, its keys are on two nodes, and a script reaches one key
+-- only.
 --
 -- KEYS[1]  the message's counts, see counts.lua
 -- ARGV[1]  now, ARGV[2] keep: milliseconds
--- ARGV[3]  1: mark a message without counts too; 0: leave it as it is, since nothing would be counted of it
+-- ARGV[3]  1: also mark a message without counts; 0: ignore such a message, because no count of it is missing
 --
--- The field ${AT_LEAST} is the mark. It counts how often it was set.
+-- The field ${AT_LEAST} is the mark; its value is the number of times it was set.
 --
 -- Reply    D
 -- Cost     constant.

@@ -1,33 +1,33 @@
--- Renews what the instances of capper keep in common, all of it in one slot.
+-- Renews the records that all instances share. All keys are in one slot.
 --
 -- KEYS[1]  the format marker, a string
--- KEYS[2]  the store's record, a hash: born (when it was made), signed (1 when every partition has its sign)
--- KEYS[3]  retentions, a hash: milliseconds -> when last renewed. One is in force for itself from then.
+-- KEYS[2]  the store's record, a hash: born (when it was created), signed (1 when every partition has its sentinel key)
+-- KEYS[3]  retentions, a hash: milliseconds -> when last renewed. A retention stays in force for its own length.
 -- KEYS[4]  channels, a hash: name -> number and when last renewed
--- KEYS[5]  instances, a hash: id -> when last heard of, and its description
+-- KEYS[5]  instances, a hash: id -> time of the last heartbeat, and the description
 -- ARGV[1]  the format marker of the newest format that this instance knows
--- ARGV[2]  the oldest format that it reads, [3] the newest, [4] what a marker says of the keyspace
--- ARGV[5]  0: an instance that runs; 1: one that starts, which also takes over logs that an older version
---          left without the other records; 2: as 1, and an empty keyspace becomes a store; 3: of a store
---          all of whose signs were made, what is missing of its records is made anew
+-- ARGV[2]  the oldest format that it reads, [3] the newest, [4] the marker's description of the keyspace
+-- ARGV[5]  0: a running instance; 1: a start, which also takes over logs that an older version left without the
+--          other records; 2: like 1, and an empty keyspace becomes a store; 3: missing records of a store are created
+--          again, if all its sentinel keys were created before
 -- ARGV[6]  the instance's retention; 0: none yet
--- ARGV[7]  the instance's id, [8] its description, [9] milliseconds after which a silent one is left out
--- ARGV[10] milliseconds for which all this lasts, at least
+-- ARGV[7]  the instance's id, [8] its description, [9] milliseconds after which a silent instance is left out
+-- ARGV[10] minimum TTL of the records in milliseconds
 -- ARGV[11]… its channels: name, number, name, number …
 --
--- The store is in the format that KEYS[1] names, and moves to a newer one when
--- every instance that is not silent tells in its description that it reads it.
+-- The store is in the format that KEYS[1] names. It moves to a newer format when the description of every instance
+-- that is not silent says that the instance reads the format.
 --
 -- Times are milliseconds since 1970 by the node's clock.
 --
 -- Reply    outcome, then for
 --            format   the marker that was found
---            gone     nothing more: records are missing that this instance may not make
---            channel  the name and number that contradict, then those that are stored
---            found, adopted (KEYS[1] alone was there), made, mended: the longest retention in force, born, signed,
---                     the format that the store was in before, and is in now,
+--            gone     nothing: records are missing that this instance may not create
+--            channel  the name and number that contradict the stored ones, then the stored ones
+--            found, adopted (only KEYS[1] existed), made, mended: the longest retention in force, born, signed,
+--                     the format of the store before, its format now,
 --                     then id and description of every other instance
--- Errors   BADARG …: nothing was written. Nothing is written with format, gone and channel either.
+-- Errors   BADARG …: nothing was written. The outcomes format, gone and channel write nothing either.
 -- Cost     linear in the entries of the three hashes, which are few.
 local call = redis.call
 local oldest, newest, own, silent, life = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6]), tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -37,7 +37,7 @@ end
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- version is the format that a marker names, when this instance can go by it.
+-- version returns the format that a marker names, if this instance can use it.
 local function version(marker)
   local named, rest = string.match(marker, '^capper log (%d+) (.*)$')
   local least, space = string.match(rest or '', '^least (%d+) (.*)$')
@@ -60,7 +60,7 @@ elseif not born then
 end
 if outcome ~= 'found' and ARGV[5] == '3' then outcome = 'mended' end
 
--- each calls what for every field and value of a hash.
+-- each calls the function for every field and value of a hash.
 local function each(key, what)
   local cursor = '0'
   repeat
@@ -80,7 +80,7 @@ each(KEYS[3], function(retention, renewed)
   end
 end)
 
--- A channel that nobody has used for twice the retention is in no log.
+-- A channel that no instance has used for twice the retention occurs in no log.
 local names, numbers, unused = {}, {}, {}
 each(KEYS[4], function(name, value)
   local number, renewed = string.match(value, '^(%d+) (%d+)$')
@@ -96,7 +96,7 @@ for i = 11, #ARGV, 2 do
   if names[number] and names[number] ~= name then return {'channel', name, number, names[number], number} end
 end
 
--- Who else is there, and whether all of them read the newest format.
+-- Collect the other instances, and check whether all of them read the newest format.
 local others, silenced, all = {}, {}, true
 each(KEYS[5], function(id, value)
   local heard, description = string.match(value, '^(%d+) (.*)$')

@@ -1,14 +1,13 @@
--- Counts new sends of a message in a field of its counts, a hash for each partition. This
--- text stands inside of others, which have set
+-- Counts new sends of a message: a field in the hash of its counts in one partition. Other scripts contain this text,
+-- and set these variables first:
 --
 -- counts   the key; field: the channel's number
--- new      how many, also 0: then the field is made where there is none
--- now      milliseconds since 2024; keep: for how long logs are kept
+-- new      how many new sends; 0 creates a missing field
+-- now      milliseconds since 2024; keep: the retention of the logs
 --
--- A field holds the count, below 2^${COUNT_BITS}, and above it until when the key lasts at least, in
--- hours since 2024: so that one command adds and tells whether the TTL has to grow, which
--- it does once in ${COUNT_SLACK} hours. What is counted is no reason to refuse what was recorded: a key of
--- another type is left as it is.
+-- The lower bits of a field, below 2^${COUNT_BITS}, hold the count. The bits above hold the earliest expiry of the key,
+-- in hours since 2024. So one command adds and returns whether the TTL must grow, which happens once in
+-- ${COUNT_SLACK} hours. A failed count must not undo recorded sends, so a key of another type is left unchanged.
 if new > 0 or try('HEXISTS', counts, field) == 0 then
   local total = try('HINCRBY', counts, field, new)
   if type(total) == 'number' then

@@ -1,10 +1,10 @@
--- Removes the log of one user, whatever it holds.
+-- Removes the log of one user, whatever the log contains.
 --
 -- KEYS[1]  bucket
 -- ARGV[1]  field
 -- ARGV[2]  header, ${ERASE_HEADER} bytes, big endian: now (5), skew (4); see filter.lua
 --
--- Reply    D it was there and is no more, N it was not there, T the key is of another type
+-- Reply    D the log was removed, N there was no log, T the key is of another type
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     constant.
 if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= ${ERASE_HEADER} then

@@ -1,44 +1,44 @@
--- Judges one send for the users of one partition and records it where allowed.
+-- Judges one send for the users of one partition, and records it for the users who are allowed to receive it.
 -- The rules are those of capping.Judge and capping.Log.Record.
 --
--- KEYS     buckets; one may come several times. Then, with record ${COUNT}, the message's counts (see counts.lua)
+-- KEYS     buckets; a bucket may come several times. With record ${COUNT}, the message's counts follow (see counts.lua)
 -- ARGV[1]  header, ${FILTER_HEADER} bytes, big endian: now (5), since (5), retention (6), forget (6), keep (6),
 --          life (6), skew (4), record (1), channel (1), last group (1), token (6)
 -- ARGV[2]  rules, group by group: count (1), then for each rule
 --          max (2), hold (6), start (5), until (5), kind (1: 1 has channels, 2 is a shadow rule, 3 both),
---          with channels their bits (32). Shadow rules, among the first ${SHADOWS}, deny nobody.
--- ARGV[3]  users, key by key: count (1), a field each (1: its number), then a group each (1)
+--          and with channels their bits (32). A shadow rule is among the first ${SHADOWS} rules, and denies nobody.
+-- ARGV[3]  users, key by key: count (1), then a field for each user (1: its number), then a group for each user (1)
 --
--- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC,
--- durations (retention, forget, keep, life, hold, skew) are milliseconds.
--- retention: entries as old as that are not looked at; forget: those as old as
--- that, no less, are removed, since no policy in force can see them.
--- An entry of the token on the channel is this send: replayed. since: one
--- recorded at or after it is this call's own, of an attempt whose answer was
--- lost. keep: a key outlives its newest entry by so much; life: the TTL that is
--- set when it would not. skew 0: no guard.
--- record: 0 no; 1 yes; ${COUNT} yes, and count what is.
+-- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC.
+-- Durations (retention, forget, keep, life, hold, skew) are milliseconds.
+-- retention: older entries, and entries of exactly this age, are ignored.
+-- forget: older entries, and entries of exactly this age, are removed. No policy in force can see them.
+-- since: the start of this call's first attempt. An entry of the token on the channel is this same send, a replay.
+-- An entry at or after since was recorded by an attempt of this call whose reply was lost.
+-- keep: a key must outlive its newest entry by this time. life: the TTL to set when the key would expire earlier.
+-- skew: the clock tolerance; 0 turns the check off.
+-- record: 0 no; 1 yes; ${COUNT} yes, and count the recorded sends.
 --
 -- Reply    a string, user by user in the order of ARGV[3]:
 --            A allowed, R replayed,
 --            S allowed, then the shadow rules that would have denied (4: 1 for the first, 2, 4, 8 …),
 --            D denied, then rule (1) and the instant of the entry that has to leave (5; all 255: never),
---            C the log is corrupt, T the key is of another type (both: nothing done)
---          It ends early when the call has used up its share of time.
+--            C the log is corrupt, T the key is of another type (both: nothing was done)
+--          The reply ends early when the call has used up its share of time.
 -- Errors   BADARG …: nothing was written. CLOCKSKEW <milliseconds>: nothing was written.
 --          Any other error of a command, such as a missing right.
 --
--- A bucket's field "" holds: instant until which the TTL is set (5), age (1):
--- what the TTL was extended by since idle users were last dropped, in units of life - keep.
+-- The field "" of a bucket holds the instant until which the TTL is set (5), and an age (1): the growth of the TTL
+-- since idle users were last dropped, in units of life - keep.
 --
--- Cost: an HMGET per key, an HSET per key with allowed users, a PEXPIRE where
--- the TTL has to grow, an HINCRBY to count; linear in the users and in the bytes of their logs.
+-- Cost: an HMGET per key, an HSET per key with allowed users, a PEXPIRE when the TTL must grow, and an HINCRBY for the
+-- count; linear in the users and in the bytes of their logs.
 local byte, char, sub, find, rep, concat = string.byte, string.char, string.sub, string.find, string.rep, table.concat
 local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.call, redis.pcall
--- Rules and logs are compared in units of 65.536 s first, the upper three bytes
--- of what is stored: that settles most questions, and costs half.
+-- Rules and logs are first compared in units of 65.536 s, which are the upper three bytes of a stored instant. This
+-- decides most cases at half the cost.
 local COARSE = 65536
--- The span of a rule that no log is too long for.
+-- UNBOUNDED is the span of a rule that every log satisfies.
 local UNBOUNDED = 1e9
 
 local header, rules, users = ARGV[1], ARGV[2], ARGV[3]
@@ -63,22 +63,24 @@ if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .
 local refusal = clockskew(now, skew)
 if refusal then return refusal end
 
--- names of fields by number: constants cost no string per user. A call of few
--- users does better without the table.
+-- names maps numbers to field names. Constants need no new string for each user. A call of few users is faster without
+-- the table.
 local names = #users > 12 and {[0] = ${FIELDS}}
 
 local horizon, oblivion = now - retention, now - forget
 local now_coarse, oblivion_coarse = (now - now % COARSE) / COARSE, (oblivion - oblivion % COARSE) / COARSE
 local entry = pack('>I${INSTANT}B', now, channel) .. token
-local recorded = record > 0 and entry -- what allowed users get
+local recorded = record > 0 and entry -- the entry for allowed users
 local no_token = token == '\0\0\0\0\0\0'
 
--- A group of rules is an array: the reply for users who received nothing, false for
--- allowed; the least coarse after of its rules; how many they are; what only few
--- groups have, or false; then ${PLACES} places for each rule: it denies at more than span
--- bytes of entries later than after; after again, coarse; hold; until. What few
--- have: by rule its channels; by the rule's negative number its bit, where it is a
--- shadow rule; by 0 the bits of those that would always deny.
+-- A group of rules is an array:
+--   [1]    the reply for users without entries, false for allowed
+--   [2]    the least coarse "after" of its rules
+--   [3]    the number of its rules
+--   [4]    the rare properties, or false: by rule its channels; by the negative number of a shadow rule its bit;
+--          by 0 the bits of the shadow rules that would always deny
+--   [${PLACES}]…   ${PLACES} places for each rule: span, after, after in coarse units, hold, until. The rule denies
+--          when the entries later than after have more than span bytes.
 local parsed = {}
 local p, whole = 1, true
 for g = 0, last_group do
@@ -103,7 +105,7 @@ for g = 0, last_group do
     if kind > 0 then
       group[4] = group[4] or {[0] = 0}
       if kind % 2 == 1 then
-        group[4][r] = {p - 1} -- where their bits begin; then what was asked, by channel
+        group[4][r] = {p - 1} -- where the channel bits begin; then known results by channel
         p = p + ${CHANNEL_BITS}
       end
       if kind >= 2 then
@@ -118,11 +120,10 @@ for g = 0, last_group do
 end
 if not whole or p ~= #rules + 1 then return redis.error_reply('BADARG rules of ' .. #rules .. ' bytes') end
 
--- What is rare stands in functions that need nothing but their arguments: each
--- call of the script makes them anew. Where they captured its variables instead,
--- a call of one user cost 15 % more.
+-- Functions for rare cases use only their arguments, because each call of the script creates them again. With captured
+-- variables a call of one user cost 15 % more.
 
--- within reports whether the channels hold the one.
+-- within reports whether the channels include the channel one.
 local function within(channels, one, rules)
   local found = channels[one + 2]
   if found == nil then
@@ -133,7 +134,7 @@ local function within(channels, one, rules)
   return found
 end
 
--- sent is where the token of the send stands in the log, at or after the hit, or nil.
+-- sent returns the position of the send's token in the log, searching from hit on, or nil.
 local function sent(log, hit, token, channel, horizon)
   while hit do
     local first = hit - ${TOKEN_AT}
@@ -145,9 +146,9 @@ local function sent(log, hit, token, channel, horizon)
   end
 end
 
--- remembered is the log without the entries at or before oblivion.
+-- remembered returns the log without the entries at or before oblivion.
 local function remembered(log, oblivion)
-  local past, live = 0, #log / ${ENTRY} -- entries known to be past, and the first known not to be
+  local past, live = 0, #log / ${ENTRY} -- entries known to be old, and the first entry known not to be
   while past < live do
     local middle = math.floor((past + live) / 2)
     if struct.unpack('>I${INSTANT}', log, middle * ${ENTRY} + 1) <= oblivion then past = middle + 1 else live = middle end
@@ -155,8 +156,7 @@ local function remembered(log, oblivion)
   return string.sub(log, past * ${ENTRY} + 1)
 end
 
--- bounded is the log without the channel's oldest entry when there are as many
--- of them as a log holds.
+-- bounded returns the log without the channel's oldest entry when the log has the maximum number of them.
 local function bounded(log, channel)
   local oldest, n = nil, 0
   for offset = 1, #log, ${ENTRY} do
@@ -169,8 +169,8 @@ local function bounded(log, channel)
   return string.sub(log, 1, oldest - 1) .. string.sub(log, oldest + ${ENTRY})
 end
 
--- sweep drops the key's logs that hold nothing later than oblivion. Where logs
--- are too many bytes, those that are seen: each sweep begins at another place.
+-- sweep removes the key's logs that have no entry later than oblivion. When the logs have too many bytes, it examines
+-- only some of them, and the next sweep starts elsewhere.
 local function sweep(key, now, oblivion)
   local call = redis.call
   local cursor, seen, turns, held = string.format('%d', math.floor(now / 1009) % 256), 0, 0, call('HLEN', key)
@@ -199,8 +199,8 @@ end
 
 local work = 0 -- bytes of logs so far
 
--- judge is the reply for a user whom a rule denies, or would if it were no shadow
--- rule, else nil; and with it what is to be recorded. newest is coarse.
+-- judge returns the reply for a user whom a rule or a shadow rule denies, otherwise nil. It also returns the entry to
+-- record. newest is in coarse units.
 local function judge(log, size, newest, group, recorded)
   if group[1] and byte(group[1]) == ${DENIED} then return group[1] end
   local rare, latest, reply = group[4], 0, nil
@@ -236,20 +236,19 @@ local function judge(log, size, newest, group, recorded)
   return shadows > 0 and 'S' .. struct.pack('>I${SHADOW}', shadows) or nil, recorded
 end
 
--- stamps are values of the field "" by age, for keys whose newest entry is of now.
-local stamps, ttl, sweeps = nil, nil, 1 -- of a call
+-- stamps holds values of the field "" by age, for keys whose newest entry is of now.
+local stamps, ttl, sweeps = nil, nil, 1 -- sweeps left in this call
 
 local out, o, allowed = {}, 0, 0
-local new, failed = 0, nil -- twice the sends that were recorded; what ended the call early
+local new, failed = 0, nil -- twice the number of recorded sends; the error that ended the call early
 local w = {'', '', '', '', '', '', '', ''}
 p = 1
--- What the loop needs of the latest user's group: most users are settled by
--- comparing with its first two rules, without a call.
+-- These variables belong to the latest user's group. The first two rules decide most users, without a function call.
 local code, group, none, fresh, low, span1, from1, span2, from2, more
--- With one group of rules there is nothing to look up.
+-- With one group of rules no lookup is needed.
 local alone = last_group == 0 and {0}
--- The log before, and what came of it: neighbours who got the same campaigns
--- have the same log. 0, which no log is: nothing to go by.
+-- same is the previous log, with its verdict and its new value. Neighbours who received the same campaigns have the
+-- same log. The value 0 equals no log.
 local same, same_verdict, same_write = 0, nil, nil
 for k = 1, buckets do
   local key, count = KEYS[k], byte(users, p)
@@ -286,7 +285,7 @@ for k = 1, buckets do
       elseif hit then
         if instant(log, hit - ${TOKEN_AT}) < since then verdict = 'R' end
       else
-        -- the coarse times of the oldest entry, of the one after it (a to f) and of the newest
+        -- Coarse times of the oldest entry, of the next one (a to f), and of the newest entry.
         local a, b, c, ${BETWEEN}, d, e, f = byte(log, 1, ${ENTRY} + 3)
         local oldest, second = (a * 256 + b) * 256 + c, d and (d * 256 + e) * 256 + f
         a, b, c = byte(log, size - (${ENTRY} - 1), size - (${ENTRY} - 3))
@@ -304,11 +303,11 @@ for k = 1, buckets do
         end
         write = recorded
         if doubt then verdict, write = judge(log, size, newest, group, recorded) end
-        if write and newest >= now_coarse and instant(log, size - (${ENTRY} - 1)) > now then -- never stamped before the newest
+        if write and newest >= now_coarse and instant(log, size - (${ENTRY} - 1)) > now then -- an entry is never earlier than the newest one
           write = sub(log, size - (${ENTRY} - 1), size - (${ENTRY} - ${CHANNEL_AT})) .. sub(entry, ${CHANNEL_AT} + 1)
           last, same = math.max(last, instant(log, size - (${ENTRY} - 1))), 0
         end
-        if write and oldest < oblivion_coarse and second and second > oblivion_coarse then -- forget the oldest alone
+        if write and oldest < oblivion_coarse and second and second > oblivion_coarse then -- only the oldest entry is too old
           log = sub(log, ${ENTRY} + 1)
         elseif write and oldest <= oblivion_coarse then
           log = remembered(log, oblivion)
@@ -336,9 +335,8 @@ for k = 1, buckets do
     end
     if work > ${WORK} then break end
   end
-  -- Write what w holds from 3 to m, and see to it that the key outlives the
-  -- instant last by keep. As a function of its own this would cost a call of one
-  -- user a tenth.
+  -- Write the items 3 to m of w, and make the key outlive the instant last by keep. A separate function would make a
+  -- call of one user a tenth slower.
   if m > 2 and not wrong then
     new = new + m - 2
     local meta, age, untl = logs[1], 0, -1
@@ -365,7 +363,7 @@ for k = 1, buckets do
       w[2] = stamp
       call('HSET', key, unpack(w, 1, m))
       local expires = try('PEXPIRE', key, expire)
-      if type(expires) == 'table' and expires.err then -- the next write shall try again
+      if type(expires) == 'table' and expires.err then -- the next write tries again
         call('HDEL', key, '')
         failed = expires.err
         break

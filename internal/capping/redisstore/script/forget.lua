@@ -1,9 +1,9 @@
--- Forgets what a pacer has given out: removes its log and notes that those it has for messages, made until now, are void.
+-- Forgets the grants of a pacer: removes its log, and notes that its messages' logs from before now are void.
 --
 -- KEYS[1]  the pacer's log
--- KEYS[2]  until when its logs were forgotten: microseconds since 1970
+-- KEYS[2]  the time until which the pacer's logs were forgotten: microseconds since 1970
 -- ARGV[1]  header, ${ERASE_HEADER} bytes, big endian: now (5), skew (4); see filter.lua
--- ARGV[2]  milliseconds for which logs can last
+-- ARGV[2]  maximum lifetime of a log in milliseconds
 --
 -- Reply    D done, T the note's key is of another type: nothing was written
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
@@ -21,8 +21,8 @@ if before and before.err then
   if wrongtype(before.err) then return 'T' end
   return redis.error_reply(before.err)
 end
--- By the clocks of servers that were masters before, logs may have been made a little later than now; those made
--- from now on are made later than what is noted here, see pace.lua.
+-- A former master's clock may have been ahead, so an existing log may carry a time a little later than now. A new log
+-- gets a time after this note; see pace.lua.
 local mark = math.max(time[1] * 1000000 + time[2] + 1000 * skew, (tonumber(before or nil) or 0) + 1)
 redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[2], string.format('%.0f', mark), 'PX', ARGV[2])

@@ -1,10 +1,10 @@
--- Puts a merged log in the place of one that was full, unless that has changed.
+-- Replaces a full log by its merged form, unless the log has changed.
 --
 -- KEYS[1]  the log, see pace.lua
 -- ARGV[1]  its trailer as it was read, ${TRAILER} bytes
 -- ARGV[2]  the merged log: runs, cursors and trailer
 --
--- Reply    D it stands there, N the log has changed: nothing was written
+-- Reply    D the log was replaced, N the log has changed: nothing was written
 -- Errors   BADARG …: nothing was written.
 -- Cost     linear in the log's bytes.
 if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] ~= ${TRAILER} or #ARGV[2] < ${TRAILER} + ${RUN} or string.byte(ARGV[2], -1) ~= ${LOG_FORMAT} then

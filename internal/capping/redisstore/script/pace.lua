@@ -1,39 +1,41 @@
--- Takes permits of pacers, all of them in one atomic step: places them into their logs where their limits
--- allow it. The rules are those of pacing.Place.
+-- Takes permits of pacers in one atomic step: places the permits into the pacers' logs where their limits allow it.
+-- The rules are those of pacing.Place.
 --
--- KEYS     the logs, one for each target; then, of an ask with a request, what is remembered of it; then, for
---          each target per message, until when the pacer's logs were forgotten
+-- KEYS     the logs, one for each target; then, for an ask with a request, the remembered grant; then, for each target
+--          per message, the time until which the pacer's logs were forgotten
 -- ARGV[1]  header, ${PACE_HEADER} bytes, big endian: now (5), skew (4), see filter.lua; permits (3), wait (5),
---          has a request (1; 2: it is remembered even when nothing is given),
+--          has a request (1; 2: it is remembered even when nothing is granted),
 --          targets (1); then target by target: is per message (1), keep (6), limits (1), for each of them max (3),
 --          window (6); then, with a request, its fingerprint (8)
 --
--- now is the caller's, in milliseconds since 2024-01-01 UTC, and skew are milliseconds. All other instants are
--- microseconds since 1970 by the node's clock, all other durations microseconds.
--- keep: a log outlives its newest slot by so much, at least.
+-- now is the caller's time in milliseconds since 2024-01-01 UTC, and skew is in milliseconds. All other instants are
+-- microseconds since 1970 by the node's clock, and all other durations are microseconds.
+-- keep: the minimum time for which a log outlives its newest slot.
 --
--- A log is a string: runs of ${RUN} bytes (pacing.AppendRun), then for each limit or for none a cursor, then a trailer, so that
--- one read gets it with the latest run, and one write appends.
---   cursor   a run (2), runs copied from (2; ${NO_COPIES}: none) on, and so many of them. The run is the last one that begins before
---            the limit's window, or not after its Max-th newest permit; a wrong one costs a search.
---   trailer  permits ever (6), runs (2); number of the first permit that is kept (6), its slot (7), runs at which to look
---            for those that nobody sees any more (2), instants until which the TTL is set (7) and when the log was made (7),
---            how often it was rewritten (4), cursors (1), format (1)
--- A log that was made before its pacer was forgotten counts as empty.
--- A remembered request is as pacing.Remembered has it.
+-- A log is a string: runs of ${RUN} bytes (pacing.AppendRun), then cursors (one per limit, or none), then a trailer.
+-- One read therefore returns the trailer with the latest run, and one write appends.
+--   cursor   a run (2), the first of the copied runs (2; ${NO_COPIES}: none), and the copies. The run is the last one
+--            that begins before the limit's window, or not after its Max-th newest permit; a wrong cursor costs a
+-- search.
+--   trailer  permits ever (6), runs (2); number of the first permit that is kept (6), its slot (7), number of runs at
+--            which to look for runs that no limit can see (2), instants until which the TTL is set (7) and of the log's
+--            creation (7), number of rewrites (4), cursors (1), format (1)
+-- A log from before its pacer was forgotten counts as empty.
+-- A remembered request has the form of pacing.Remembered.
 --
 -- Reply    a string, its first byte:
---            G granted: flags (1: 1 replayed, 2 more to be had), instants now (7) and of the next slot (7), target and
---              limit that it waits for (1 each; 255: none), for each target its newest slot (7), its next slot (7) and
---              for each limit how much is used of it (3), then runs
---            S of one target, all at one slot or nothing: instants now (7), of the newest slot (7) and of the next one (7), limit
---              that it waits for (1; 254: the newest slot, 255: none), granted (3), then for each limit what was used before (3)
+--            G granted: flags (1: 1 replayed, 2 more is available), instants now (7) and of the next slot (7), target
+--              and limit that the next slot waits for (1 each; 255: none), for each target its newest slot (7), its
+--              next slot (7) and for each limit its used permits (3), then runs
+--            S one target, and all permits at one slot or none: instants now (7), of the newest slot (7) and of the
+--              next one (7), limit that it waits for (1; 254: the newest slot, 255: none), granted (3), then for each
+--              limit its used permits before the call (3)
 --            F target (1), instant now (7): its log is full, nothing was taken
 --            U the request is remembered with another fingerprint
---            T key (1): it is of another type; C key (1): it is not what it should be
+--            T key (1): the key is of another type; C key (1): its content is corrupt
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. Any other error of a command, such as a missing right.
--- Cost     a GETRANGE and a SETRANGE per log, some more where limits look far back; linear in the slots that are not regular, of
---          which there are as many as ${PACE_WORK} looks at limits allow.
+-- Cost     a GETRANGE and a SETRANGE per log, some more where limits look far back; linear in the irregular slots,
+--          which are at most as many as ${PACE_WORK} looks at limits allow.
 local byte, char, sub, concat = string.byte, string.char, string.sub, table.concat
 local pack, scan, call, try = struct.pack, struct.unpack, redis.call, redis.pcall
 local asked = ARGV[1]
@@ -42,14 +44,15 @@ local stamp, skew, permits, wait, requested, count = scan('${PACE_FORMAT}', aske
 if permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or count < 1 or count > ${MOST_TARGETS} or requested > 2 then
   return redis.error_reply('BADARG header out of range')
 end
-local even_nothing = requested == 2 -- is remembered
+local even_nothing = requested == 2 -- it is remembered
 if even_nothing then requested = 1 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local refusal = clockskew(stamp, skew, time)
 if refusal then return refusal end
 
--- fetch is the run i of the log: slot, every, burst, first permit. What is read for it stays with s, who walks on from there.
+-- fetch returns the run i of the log: slot, every, burst, first permit. The read chunk stays with s for the next
+-- search.
 local function fetch(log, i, s)
   if i == log.last then return log.at, log.every, log.burst, log.first end
   if i >= log.base then
@@ -69,16 +72,16 @@ local function fetch(log, i, s)
   return struct.unpack('${RUN_FORMAT}', text, at + ${RUN} * (i - from))
 end
 
--- move makes the permit the source of s: the one that has to be a window old before the limit allows another.
+-- move makes the permit the source of s. A source must be a window old before the limit allows another permit.
 local function move(s, permit, fetch)
   s.permit = permit
   local log = s.log
-  if permit < log.start then return end -- it is not kept: nothing waits for it
+  if permit < log.start then return end -- no longer kept: nothing waits for it
   if permit >= s.stop then
-    if permit >= log.first then -- the last run may change: it is looked at anew each time
+    if permit >= log.first then -- the last run may change, so it is read each time
       s.run, s.at, s.every, s.burst, s.first = log.last, log.at, log.every, log.burst, log.first
     else
-      -- first(low) <= permit < first(above)
+      -- Invariant: first(low) <= permit < first(above).
       local low, above, step, guess = 0, log.last, 1, s.run
       local stop = log.first
       if guess >= above then guess = above - 1 end
@@ -115,7 +118,7 @@ local function move(s, permit, fetch)
   s.opens = at + s.window
 end
 
--- append adds permits to a log: burst at the slot at, burst at at + every and so on.
+-- append adds permits to a log: burst permits at the slot at, burst permits at at + every, and so on.
 local function append(log, at, every, burst, permits)
   local total, last = log.total, log.last
   log.total = total + permits
@@ -152,7 +155,7 @@ local function append(log, at, every, burst, permits)
   log.last, log.at, log.every, log.burst, log.first = last + 1, at, every, burst, total
 end
 
--- through is how many permits of the source's run have a slot up to t.
+-- through returns how many permits of the source's run have a slot at or before t.
 local function through(t, at, every, burst, size)
   if t < at then return 0 end
   if every == 0 then return size end
@@ -161,7 +164,7 @@ local function through(t, at, every, burst, size)
   return n
 end
 
--- room is how many permits the limit allows at t, at which it is open, as far as the source's run tells.
+-- room returns how many permits the limit allows at t, by the source's run alone. The limit must be open at t.
 local function room(s, t, through)
   local log, permit = s.log, s.permit
   if permit < log.start then return log.start - permit end
@@ -169,7 +172,8 @@ local function room(s, t, through)
   return s.first + through(t - s.window, s.at, s.every, s.burst, stop - s.first) - permit
 end
 
--- repeated is room for permits that come at t in bursts, every so often from then on. It may tell fewer than there is room for.
+-- repeated returns the room for permits that come in bursts from t on, one burst per interval. The result may be too
+-- low.
 local function repeated(s, t, every, burst, room, through)
   local log, permit = s.log, s.permit
   if permit >= log.start then
@@ -183,9 +187,9 @@ local function repeated(s, t, every, burst, room, through)
   return room(s, t, through)
 end
 
--- unseen is how many runs of the log, from its first, no limit can see as of now.
+-- unseen returns the number of runs, from the log's first run on, that no limit can see now.
 local function unseen(log, now, greatest, keep, fetch)
-  local low, above = 0, log.last -- those before low are unseen, that of above is not
+  local low, above = 0, log.last -- no limit sees the runs before low; some limit sees the run above
   while low < above do
     local middle = low + (above - low - (above - low) % 2) / 2
     local at, every, burst, first = fetch(log, middle, log)
@@ -197,7 +201,7 @@ local function unseen(log, now, greatest, keep, fetch)
   return low
 end
 
--- used is how many of the limit's newest permits are later than t; and the run with which its window begins.
+-- used returns how many of the limit's newest permits are later than t, and the run with which its window begins.
 local function used(s, t, guess, fetch, through)
   local log = s.log
   if log.newest <= t then return 0, log.last end
@@ -231,7 +235,7 @@ local function used(s, t, guess, fetch, through)
   return n, low
 end
 
--- What was asked.
+-- Decode the argument.
 local logs, sources, at, key = {}, {}, ${PACE_HEADER} + 1, count + requested
 for t = 1, count do
   local per_message, keep, limits
@@ -240,7 +244,7 @@ for t = 1, count do
     return redis.error_reply('BADARG targets of ' .. #asked .. ' bytes')
   end
   key = key + per_message
-  local log = { -- all its names at once: a table that grows by one after the other costs thrice as much
+  local log = { -- all names at once: a table that grows step by step costs three times as much
     key = KEYS[t], keep = keep, forgotten = per_message == 1 and KEYS[key], limits = limits, stored = 0, fresh = false, cut = 0,
     total = 0, start = 0, oldest = 0, look = 0, untl = 0, born = 0, rewritten = 0, last = -1, base = 0, tail = false, tail_at = 0,
     from = 0, at = 0, every = 0, burst = 0, first = 0, newest = 0, done = false, cursors = false,
@@ -273,7 +277,7 @@ if requested == 1 and permits > 0 then
   end
 end
 
--- What is recorded.
+-- Read the logs.
 local s = 0
 for t = 1, count do
   local log = logs[t]
@@ -295,7 +299,7 @@ for t = 1, count do
   if not fresh then
     if size < ${TRAILER} + ${RUN} or byte(tail, size) ~= ${LOG_FORMAT} then return 'C' .. char(t - 1) end
     total, runs, start, oldest, look, untl, born, rewritten, stored = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
-    ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
+    ends = size - ${TRAILER} - ${CURSOR} * stored -- end of the runs
     if ends < ${RUN} or runs < 1 then return 'C' .. char(t - 1) end
     if mark and born <= mark then
       fresh, total, start, oldest, runs, look, untl, born, rewritten, stored = true, 0, 0, now, 0, ${LOOK}, 0, now, 0, 0
@@ -340,7 +344,7 @@ for t = 1, count do
   s = s + log.limits
 end
 
--- Place.
+-- Place the permits.
 local grant = {total = 0, last = -1, first = 0, start = 0, newest = 0, at = 0, every = 0, burst = 0, done = false}
 local deadline, steps, most = now + wait, 0, ${PACE_WORK} / (#sources + count)
 local next, target, limit
@@ -371,8 +375,8 @@ while true do
   append(grant, next, 0, left, left)
   for i = 1, #sources do move(sources[i], sources[i].permit + left, fetch) end
 
-  -- Go on as the grant's last run does, at once for all the slots at which every limit allows just that: when
-  -- the limit that makes it wait waits for a slot of the same run.
+  -- Repeat the grant's last run for all the slots at which every limit allows exactly that. This is the case when the
+  -- limit that delays the run waits for a slot of the same run.
   left = permits - grant.total
   local every, burst, size = grant.every, grant.burst, grant.total - grant.first
   if left > 0 and every > 0 and size % burst == 0 then
@@ -400,7 +404,7 @@ while true do
   end
 end
 
--- The reply, and what is written.
+-- Build the reply, and write the logs.
 local out = {false}
 s = 0
 for t = 1, count do
@@ -423,7 +427,7 @@ for t = 1, count do
   s = s + log.limits
 end
 
--- cursors_of are the log's cursors, with copies of closed runs.
+-- cursors_of returns the log's encoded cursors, with copies of finished runs.
 local function cursors_of(log)
   local text = ''
   for _, i in ipairs(log.cursors or {}) do
@@ -437,7 +441,7 @@ local function cursors_of(log)
   return text
 end
 
--- runs_of are the log's runs from that on which was the last one before.
+-- runs_of returns the log's encoded runs, from the run on that was the last one before this call.
 local function runs_of(log)
   local done, packed = log.done or {}, {}
   for k = 1, #done, 4 do packed[#packed + 1] = struct.pack('${RUN_FORMAT}', done[k], done[k + 1], done[k + 2], done[k + 3]) end
@@ -472,7 +476,7 @@ if grant.total > 0 then
         call('SETRANGE', log.key, ${RUN} * log.base, data)
       end
       local expires = ttl and try('PEXPIRE', log.key, ttl)
-      if type(expires) == 'table' and expires.err then -- the next write shall try again
+      if type(expires) == 'table' and expires.err then -- the next write tries again
         call('SETRANGE', log.key, ${RUN} * (log.last + 1 - cut) + #cursors + ${UNTIL_AT}, '\0\0\0\0\0\0\0')
         return redis.error_reply(expires.err)
       end

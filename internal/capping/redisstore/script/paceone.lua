@@ -1,13 +1,13 @@
--- The beginning of pace.lua, which says what everything is: what is asked most, permits of one log that are all
--- given at one slot, or none, where no limit has to be searched for. It decides what the rest would, at a quarter of
--- the cost; whatever else it meets it leaves to the rest, with nothing written. Here every byte of a string that is made
--- counts, as do calls and tables.
+-- The start of pace.lua, and a shortcut for the most frequent call: permits of one log that all have one slot, or none,
+-- where no limit needs a search. The header of pace.lua explains all terms. The shortcut decides exactly like the rest,
+-- at a quarter of the cost. In every other case it leaves the call to the rest, with nothing written. New strings,
+-- function calls and tables are costly here.
 repeat
   local scan, pack, call, format, asked = struct.unpack, struct.pack, redis.call, string.format, ARGV[1]
   if #ARGV ~= 1 or #asked < ${PACE_HEADER} + 17 then break end
   local stamp, skew, permits, wait, requested, count, per_message, keep, limits, max, window = scan('${PACE_ONE_FORMAT}', asked)
   if count ~= 1 or requested > 1 or #KEYS ~= 1 + requested or permits > ${MOST_PERMITS} or wait > ${LONGEST_WAIT} or per_message ~= 0 or limits < 1 or limits > ${LIMITS} or #asked ~= ${PACE_HEADER} + 8 + 9 * limits + 8 * requested then break end
-  if permits > 1 and permits > max then break end -- they have slots of their own
+  if permits > 1 and permits > max then break end -- such permits get separate slots
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
   if skew > 0 then
@@ -35,7 +35,7 @@ repeat
   if size < ${TRAILER} + ${RUN} then break end -- an error
   local at, every, burst, first, total, runs, start, oldest, look, untl, _, _, stored, version =
     scan('${RUN_FORMAT}${TRAILER_INTS}', tail, size - ${TRAILER} - ${RUN} + 1)
-  local ends = size - ${TRAILER} - ${CURSOR} * stored -- of the runs
+  local ends = size - ${TRAILER} - ${CURSOR} * stored -- end of the runs
   if version ~= ${LOG_FORMAT} or runs >= look or ends < ${RUN} or stored > 0 and stored ~= limits then break end
   if stored > 0 then
     at, every, burst, first = scan('${RUN_FORMAT}', tail, ends - ${RUN} + 1)
@@ -44,8 +44,8 @@ repeat
   local newest, length = at, total - first
   if every > 0 then newest = at + (length - 1 - (length - 1) % burst) / burst * every end
 
-  -- next: the slot of the next permit; behind, own: that of the one after the grant, as far as limits wait for
-  -- slots that are recorded, and for the one that is granted, less that.
+  -- next is the slot of the next permit. behind and own give the slot of the permit after the grant: behind where
+  -- limits wait for recorded slots; own where they wait for the granted slot, as a distance from that slot.
   local next, why, behind, behind_why, own, own_why, used, cursors, unknown = now, 255, 0, 255, 0, 255, '', '', false
   if newest > now then next, why = newest, 254 end
   local near, only = true, 0
@@ -68,14 +68,14 @@ repeat
       if not n and not a then
         if i > last then i = last end
         for step = 1, 12 do
-          -- the run i, then the one after the cursor, and so on
+          -- Read the run i, then the runs after the cursor.
           local ra, re, rb, rf = at, every, burst, first
           if i < last then
             local text, offset = tail, ends - ${RUN} * (runs - i)
             if i < from then
               if i < copied or i >= copied + ${COPIED} then
-                copied = step > 1 and i - 1 or i -- the cursor, too
-                if copied > last - ${COPIED} then copied = last - ${COPIED} end -- of the last run there is no copy: it may change
+                copied = step > 1 and i - 1 or i -- with the cursor's own run
+                if copied > last - ${COPIED} then copied = last - ${COPIED} end -- the last run has no copy, because it may change
                 if copied < 0 then
                   near = false
                   break
@@ -107,7 +107,7 @@ repeat
         n = max
         if slot + window > next then next, why = slot + window, l - 1 end
       else
-        n = total - f -- less those up to t
+        n = total - f -- without those up to t
         if t >= a then
           local through = stop - f
           if e > 0 then through = math.min(through, ((t - a - (t - a) % e) / e + 1) * b) end
@@ -141,7 +141,7 @@ repeat
   end
   if not near then break end
   if permits == 0 or next > now + wait then
-    if requested == 1 then break end -- is it remembered?
+    if requested == 1 then break end -- the rest checks whether it is remembered
     if limits == 1 then return pack('>c1I7I7I7BI3I3', 'S', now, newest, next, why, 0, only) end
     return pack('>c1I7I7I7BI3', 'S', now, newest, next, why, 0) .. used
   end
@@ -153,7 +153,7 @@ repeat
   if behind > next then next, why = behind, behind_why end
   if slot + own > next or own > 0 and slot + own == next and own_why < why then next, why = slot + own, own_why end
 
-  -- See append in the rest: the last run goes on, or there is a new one.
+  -- The last run continues, or a new run begins; see append in the rest.
   local gap, joins = slot - newest, false
   if every == 0 then
     joins = gap == 0 or gap <= ${MOST_EVERY} and length <= ${MOST_BURST} and permits <= length
@@ -176,7 +176,7 @@ repeat
     if not kept or kept.err then break end -- it is remembered
   end
   local wrote = redis.pcall('SETRANGE', KEYS[1], format('%d', ${RUN} * last), data)
-  if type(wrote) == 'table' then -- an error: nothing was taken, so that nothing is to be remembered
+  if type(wrote) == 'table' then -- an error: nothing was taken, so nothing is remembered
     if requested == 1 then call('DEL', KEYS[2]) end
     return redis.error_reply(wrote.err)
   end

@@ -1,8 +1,7 @@
--- Stands before every script that is stamped.
+-- This text precedes every script that has a time stamp.
 
--- The error for a call that comes more than skew before or after its stamp,
--- both milliseconds; nil when it does not, or when skew is 0: no guard. time is
--- what TIME said, where the script asked already.
+-- clockskew returns the error for a call that arrives more than skew milliseconds before or after its stamp now, else
+-- nil. skew 0 turns the check off. time is the reply of TIME, if the script has it already.
 local function clockskew(now, skew, time)
   if skew == 0 then return nil end
   time = time or redis.call('TIME')
@@ -11,6 +10,6 @@ local function clockskew(now, skew, time)
   return redis.error_reply('CLOCKSKEW ' .. string.format('%d', off))
 end
 
--- Whether the error says that a key is of another type. No other error does: a
--- missing right is an error as well, and the key is good.
+-- wrongtype reports whether the error says that a key is of another type. A missing right is an error too, but the key
+-- is good.
 local function wrongtype(err) return string.sub(err, 1, 9) == 'WRONGTYPE' end

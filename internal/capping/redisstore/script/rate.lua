@@ -1,13 +1,13 @@
--- Takes users from the budget of a caller, all or nothing: the generic cell
--- rate algorithm, by the node's clock.
+-- Takes users from a client's rate budget, all of them or none. The algorithm is the generic cell rate algorithm, by
+-- the node's clock.
 --
--- KEYS[1]  the budget: the microsecond, since 1970, at which it is full again; absent: it is full
--- ARGV[1]  users a second
--- ARGV[2]  users at once after a pause
+-- KEYS[1]  the budget: the microsecond, since 1970, at which the budget is full again; a missing key means full
+-- ARGV[1]  users per second
+-- ARGV[2]  maximum number of users at once
 -- ARGV[3]  users to take
 --
--- Reply    taken (1 or 0), users that would be given at once now, milliseconds until the same
---          call would be given what it asks (0 when it was), milliseconds until the budget is full
+-- Reply    taken (1 or 0), users available now, milliseconds until the same call would succeed (0 after a success),
+--          milliseconds until the budget is full
 -- Errors   BADARG …: nothing was written.
 -- Cost     constant.
 local rate, burst, users = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -16,14 +16,14 @@ if #KEYS ~= 1 or #ARGV ~= 3 or not (rate and rate >= 1) or not (burst and burst 
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local apart = 1000000 / rate -- microseconds from one user to the next
+local apart = 1000000 / rate -- microseconds per user
 local whole = burst * apart
 local full = tonumber(redis.call('GET', KEYS[1]) or now) or now
 if full < now then full = now end
 if full > now + whole then full = now + whole end -- the clock went back, or the burst became smaller
 local after = full + users * apart
 local taken, wait = 1, 0
-if after - now > whole + 1 then -- a microsecond, for what is rounded
+if after - now > whole + 1 then -- one microsecond for rounding
   taken, wait = 0, after - now - whole
 elseif users > 0 then
   full = after

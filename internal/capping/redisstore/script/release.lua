@@ -1,16 +1,16 @@
 -- Removes the sends of one message, on one channel or on all, from the logs of the users of one partition.
 -- The rule is that of capping.Log.Release.
 --
--- KEYS     buckets; one may come several times. Then, with mode ${COUNT}, the message's counts (see counts.lua)
--- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all of them), token (6),
---          mode (1: ${COUNT} count what is removed); see filter.lua
--- ARGV[2]  users, key by key: count (1), then a field each (1: its number)
+-- KEYS     buckets; a bucket may come several times. With mode ${COUNT}, the message's counts follow (see counts.lua)
+-- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all channels), token (6),
+--          mode (1: ${COUNT} count the removed sends); see filter.lua
+-- ARGV[2]  users, key by key: count (1), then a field for each user (1: its number)
 --
--- Reply    a byte for each user in the order of ARGV[2]: D the send was there and is no more,
---          N it was not there, C the log is corrupt, T the key is of another type (both: nothing
---          done). It ends early when the call has used up its share of time.
--- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. A call that was held up must
---          not remove what was sent after its repetition was answered.
+-- Reply    a byte for each user in the order of ARGV[2]: D the send was removed, N there was no send,
+--          C the log is corrupt, T the key is of another type (both: nothing was done).
+--          The reply ends early when the call has used up its share of time.
+-- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. The clock check also protects new sends: a delayed
+--          call must not remove a send that was recorded after the call's retry was answered.
 -- Cost     an HMGET per key, an HSET and an HDEL per key with sends, an HINCRBY per channel; linear in the bytes of the logs.
 local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
 local unpack, call, try = unpack, redis.call, redis.pcall
@@ -31,9 +31,9 @@ if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .
 local refusal = clockskew(now, skew)
 if refusal then return refusal end
 
-local gone = {} -- entries, by channel
+local gone = {} -- entries by channel
 
--- without is the log without the send's entries, or nil when it has none.
+-- without returns the log without the send's entries, or nil when there are none.
 local function without(log)
   local rest, from = nil, 1
   local hit = find(log, token, 1, true)
@@ -84,7 +84,7 @@ for k = 1, buckets do
     if #keep > 0 then call('HSET', key, unpack(keep)) end
     if #drop > 0 then
       call('HDEL', key, unpack(drop))
-      -- What is left may be no user's any more.
+      -- Delete the key when no user's log is left in it.
       if call('HLEN', key) == 1 and call('HEXISTS', key, '') == 1 then call('DEL', key) end
     end
   end

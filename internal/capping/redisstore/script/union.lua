@@ -1,20 +1,21 @@
--- Unites the logs of the users of one partition with sends that were recorded elsewhere.
+-- Merges the logs of the users of one partition with sends that were recorded elsewhere.
 -- The rule is that of capping.Log.Union.
 --
--- KEYS     buckets; one may come several times. Then, with mode ${COUNT}, the counts (see counts.lua) of each message of ARGV[4]
+-- KEYS     buckets; a bucket may come several times. With mode ${COUNT}, the counts (see counts.lua) of each message of
+--          ARGV[4] follow
 -- ARGV[1]  header, ${UNION_HEADER} bytes, big endian: now (5), forget (6), keep (6), life (6), skew (4), mode (1); see filter.lua
--- ARGV[2]  users, key by key: count (1), then for each a field (1: its number) and how many entries (3)
--- ARGV[3]  the entries, user by user, those of each in time order
+-- ARGV[2]  users, key by key: count (1), then for each user a field (1: its number) and the number of entries (3)
+-- ARGV[3]  the entries, user by user, those of each user in time order
 -- ARGV[4]  tokens of the messages whose sends are counted, ${TOKEN} bytes each
 --
--- Entries as old as forget are left out, and removed where the log is written.
+-- Entries that are at least forget old are ignored, and removed where the log is written.
 --
--- Reply    a string, user by user in the order of ARGV[2]: M, then how many entries were added (2: the most it holds
---          stands for more), or C the log is corrupt, T the key is of another type (both: nothing done).
---          It ends early when the call has used up its share of time.
+-- Reply    a string, user by user in the order of ARGV[2]: M, then the number of added entries (2; the largest number
+--          also stands for more), or C the log is corrupt, T the key is of another type (both: nothing was done).
+--          The reply ends early when the call has used up its share of time.
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. Any other error of a command.
--- Cost     an HMGET per key, an HSET per key with logs that change, an HLEN where it has no TTL yet, a PEXPIRE where that
---          has to grow, an HINCRBY for each message and channel; linear in the bytes of the logs.
+-- Cost     an HMGET per key, an HSET per key with logs that change, an HLEN where a key has no TTL yet, a PEXPIRE when
+--          the TTL must grow, an HINCRBY for each message and channel; linear in the bytes of the logs.
 local byte, char, sub, find, concat = string.byte, string.char, string.sub, string.find, table.concat
 local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.call, redis.pcall
 
@@ -46,7 +47,7 @@ local function instant(log, offset)
   return (((a * 256 + b) * 256 + c) * 256 + d) * 256 + e
 end
 
--- later is the part of the log that is later than the oblivion.
+-- later returns the entries of the log that are later than the oblivion.
 local function later(log)
   local from = 1
   while from < #log and instant(log, from) <= oblivion do from = from + ${ENTRY} end
@@ -65,15 +66,15 @@ local function has(log, entry)
   return false
 end
 
--- send is what the entry at the offset has in common with another one of the same send.
+-- send returns the bytes of the entry at the offset that identify its send.
 local function send(log, offset)
   local what = sub(log, offset + ${CHANNEL_AT}, offset + ${ENTRY} - 1)
   if sub(what, 2) == no_token then return sub(log, offset, offset + ${ENTRY} - 1) end
   return what
 end
 
--- lacking is the entries of other that the log does not have, each once. For a handful it looks
--- through the log, which takes no memory; for more it makes a set of it.
+-- lacking returns the entries of other that the log does not have, without duplicates. A few entries are searched in
+-- the log, which needs no memory; more entries are searched in a set.
 local function lacking(log, other)
   local fresh, seen, few = {}, {}, #other <= 8 * ${ENTRY}
   if not few then
@@ -87,7 +88,7 @@ local function lacking(log, other)
   return concat(fresh)
 end
 
--- excess is, by channel, how many entries of both together are more than a log holds.
+-- excess returns, by channel, how many entries of both logs together exceed the maximum of a log.
 local function excess(log, fresh)
   local over = {}
   if #log + #fresh <= ${ENTRY} * ${LOG_BOUND} then return over end
@@ -100,7 +101,7 @@ local function excess(log, fresh)
   return over
 end
 
--- merge is the log with the fresh entries in their places, and those of them that stayed.
+-- merge returns the log with the fresh entries in time order, and the fresh entries that stayed.
 local function merge(log, fresh)
   local over, all, stayed, i, j = excess(log, fresh), {}, {}, 1, 1
   while i < #log or j < #fresh do
@@ -124,7 +125,7 @@ end
 
 local work = 0 -- bytes of logs so far
 
--- union is the log with what other adds, and the entries that are new in it.
+-- union returns the log with the entries of other, and the entries that are new in it.
 local function union(log, other)
   if log == '' and #other == ${ENTRY} then return other, other end
   work = work + ${SCAN} * #other
@@ -138,7 +139,7 @@ local function union(log, other)
   return merge(log, fresh)
 end
 
-local counted, new = {}, {} -- by token its place in ARGV[4], from 0; by its place and the channel what was added
+local counted, new = {}, {} -- counted: index in ARGV[4] by token; new: added entries by index and channel
 for i = 0, #tokens / ${TOKEN} - 1 do counted[sub(tokens, ${TOKEN} * i + 1, ${TOKEN} * (i + 1))] = i end
 
 local function count(added)
@@ -151,13 +152,13 @@ local function count(added)
   end
 end
 
--- write stores what w holds from 3 to m, and sees to it that the key outlives the
--- instant last by keep. It returns an error's text.
+-- write stores the items 3 to m of w, and makes the key outlive the instant last by keep. It returns an error text or
+-- nil.
 local function write(key, w, m, last, meta)
   local age, untl = 0, -1
   if meta and #meta == 6 then
     untl, age = instant(meta, 1), byte(meta, 6)
-  elseif call('HLEN', key) > 0 then -- what is there already shall live no shorter
+  elseif call('HLEN', key) > 0 then -- existing logs must not expire earlier
     last = math.max(last, now)
   end
   if untl >= last + keep then
@@ -168,7 +169,7 @@ local function write(key, w, m, last, meta)
   w[1], w[2] = '', pack('>I${INSTANT}B', math.min(last + life, ${NEVER} - 1), age)
   call('HSET', key, unpack(w, 1, m))
   local expires = try('PEXPIRE', key, string.format('%d', last + life - now))
-  if type(expires) == 'table' and expires.err then -- the next write shall try again
+  if type(expires) == 'table' and expires.err then -- the next write tries again
     call('HDEL', key, '')
     return expires.err
   end
