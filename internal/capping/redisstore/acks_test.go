@@ -22,8 +22,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// acksTrial is a master that loses its two replicas one after the other, seen
-// by a store for each count that differs then.
+// acksTrial is a master that loses its two replicas one after the other, with one store for each relevant value of
+// replica_acks.
 type acksTrial struct {
 	cluster           *testcluster.Cluster
 	master            string
@@ -54,8 +54,7 @@ func (a *acksTrial) findUsers(t *testing.T) {
 	require.NotEmpty(t, a.users)
 }
 
-// send is the outcome that the users share for a message of their own, which
-// no limit holds back.
+// send sends a new message to the users, whom no limit holds back, and returns the outcome that they share.
 func (a *acksTrial) send(t *testing.T, s *Store) (capping.Outcome, error) {
 	t.Helper()
 	return a.sendIn(background(t, a.patience), t, s)
@@ -87,7 +86,7 @@ func (a *acksTrial) lacks(t *testing.T, s *Store, why string) {
 	})
 }
 
-// knows waits until the store has counted the replicas that are left.
+// knows waits until the store has counted the remaining replicas.
 func (a *acksTrial) knows(t *testing.T, s *Store, problem string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -95,7 +94,7 @@ func (a *acksTrial) knows(t *testing.T, s *Store, problem string) {
 	}, 40*time.Second, 50*time.Millisecond, problem)
 }
 
-// replicas are the addresses of the master's replicas.
+// replicas returns the addresses of the master's replicas.
 func (a *acksTrial) replicas(t *testing.T) (addrs []string) {
 	t.Helper()
 	text, err := admin(t, a.master).Info(t.Context(), "replication").Result()
@@ -138,7 +137,7 @@ func (a *acksTrial) run(t *testing.T) {
 	a.lacks(t, a.two, "0 of the 2 replicas that replica_acks: 2 requires")
 }
 
-// Nothing is allowed that fewer replicas hold than replica_acks asks for.
+// The store allows no send that fewer replicas hold than replica_acks requires.
 func TestAcksOfAServerThatLosesItsReplicas(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
@@ -154,8 +153,8 @@ func TestAcksOfAShardThatLosesItsReplicas(t *testing.T) {
 	})).run(t)
 }
 
-// What a call finds on record may be on the master only, whoever recorded it, and
-// over whichever connection: a repeated erasure is no less.
+// A call may find entries that only the master has, whoever recorded them over whichever connection. A repeated
+// erasure must wait for replicas too.
 func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
@@ -179,7 +178,7 @@ func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 		20*time.Millisecond)
 }
 
-// uncountedTrial is a master of two replicas and a store that can be kept from counting them.
+// uncountedTrial is a master with two replicas, and a store that a test can keep from counting the replicas.
 type uncountedTrial struct {
 	acksTrial
 	counts holding
@@ -200,7 +199,7 @@ func newUncountedTrial(t *testing.T, c *testcluster.Cluster) *uncountedTrial {
 	return u
 }
 
-// counted waits until the store has counted so many replicas.
+// counted waits until the store has counted n replicas.
 func (u *uncountedTrial) counted(t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -213,8 +212,8 @@ func (u *uncountedTrial) counted(t *testing.T, n int) {
 	}, 40*time.Second, 10*time.Millisecond)
 }
 
-// fed is what the master says of the replica, the fields of INFO: ip=…,port=…,state=…,offset=…,lag=….
-// Nil: it does not know it.
+// fed returns the master's INFO fields of the replica: ip=…,port=…,state=…,offset=…,lag=…. It returns nil when the
+// master does not know the replica.
 func (u *uncountedTrial) fed(t *testing.T) []string {
 	t.Helper()
 	text, err := u.admin.Info(t.Context(), "replication").Result()
@@ -229,8 +228,8 @@ func (u *uncountedTrial) fed(t *testing.T) []string {
 	return nil
 }
 
-// A replica that comes back may be made master before it is counted again: what one replica
-// has confirmed would be lost then, although it was enough until now.
+// A replica that comes back may become master before the store counts it. A send that one other replica has confirmed
+// would then be lost, although one confirmation was enough before.
 func (u *uncountedTrial) run(t *testing.T, leave, comeBack func() error) {
 	u.counted(t, 2)
 	require.NoError(t, leave())
@@ -260,8 +259,8 @@ func (u *uncountedTrial) run(t *testing.T, leave, comeBack func() error) {
 	u.counted(t, 2)
 }
 
-// lacksTheUncounted requires that a call fails for the replica that is back. The call forgets the count then, and
-// its next attempt, which counts anew, is held up: that ends the call, however long it took.
+// lacksTheUncounted requires that a call fails because of the returned replica. The call then drops the count, and
+// the held-up recount of its next attempt ends the call.
 func (u *uncountedTrial) lacksTheUncounted(t *testing.T) {
 	ctx, cancel := context.WithCancel(background(t, testkit.Patience))
 	defer cancel()

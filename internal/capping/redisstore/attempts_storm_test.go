@@ -16,8 +16,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// An attempt that was held up on its way must not remove what was sent after
-// its repetition had been answered.
+// A delayed attempt must not remove sends that were recorded after its retry was answered.
 func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, func(c *Config) { c.ClockSkew = 250 * time.Millisecond })
@@ -42,8 +41,7 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	}
 }
 
-// While a replica copies everything anew it confirms nothing: the others are
-// enough.
+// A replica in a full resynchronization confirms nothing; the other replicas are enough.
 func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-backlog-size 16384"}})

@@ -43,8 +43,8 @@ func (b *bench) onCluster() {
 		row{"3 masters, one user a call, 64 callers", single[0], single[1], "users/s", "1, aim 1.5"})
 }
 
-// prefer asks the system to run the servers before other programs, as far as
-// it lets us: wall times are to be theirs.
+// prefer raises the servers' scheduling priority as far as the system allows, so that wall times are the servers'
+// own.
 func (b *bench) prefer(servers []*redis.Client) {
 	for _, server := range servers {
 		text, err := server.Info(b.Context(), "server").Result()
@@ -53,8 +53,7 @@ func (b *bench) prefer(servers []*redis.Client) {
 	}
 }
 
-// alternately measures both sides in many short turns and takes medians: what
-// else the machine does falls on both.
+// alternately measures both designs in many short turns and returns the medians, so that other load affects both.
 func (b *bench) alternately(usual, ours decider, rate func(decider) float64) (medians [2]float64) {
 	var rates [2][]float64
 	for range 3 * b.rounds {
@@ -89,7 +88,7 @@ func (b *bench) oneAtATime(d decider, users []capping.UserID) float64 {
 	})
 }
 
-// concurrently is the users per second of callers that each call several times.
+// concurrently returns the users per second of concurrent callers that make several calls each.
 func (b *bench) concurrently(callers, calls, users int, call func(*rand.Rand)) float64 {
 	var all sync.WaitGroup
 	began := time.Now()

@@ -13,8 +13,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// TestManyGroupsCompared measures what a batch costs whose users are in 256
-// groups, as segments times time zones make them, against one of 8 groups and of one.
+// TestManyGroupsCompared measures a batch whose users are in 256 groups, as segments in several time zones give,
+// against batches of 8 groups and of one.
 func TestManyGroupsCompared(t *testing.T) {
 	b := newBench(t)
 	c := testcluster.Single(t, testcluster.Options{Settings: benchSettings})
@@ -42,7 +42,7 @@ func TestManyGroupsCompared(t *testing.T) {
 	}
 }
 
-// inGroups filters calls of 10,000 random users who are in so many groups.
+// inGroups filters calls of 10,000 random users in the given number of groups.
 func (b *bench) inGroups(d decider, rng *rand.Rand, users []capping.UserID, groups int) (decided int) {
 	b.clock.advance(apart)
 	for range b.scaled(12, 2) {
@@ -61,8 +61,8 @@ func (b *bench) inGroups(d decider, rng *rand.Rand, users []capping.UserID, grou
 	return decided
 }
 
-// zoneRules are the rules of segments, each in up to 32 time zones: a day and a
-// week that roll and differ by segment, and a day of the calendar that differs by both.
+// zoneRules returns the rules of segments, each in up to 32 time zones: a rolling day and week that differ by
+// segment, and a calendar day that differs by segment and zone.
 func zoneRules(groups int, now capping.Instant) (rules [][]capping.Rule) {
 	for g := range groups {
 		segment, zone := g%8, g/8

@@ -24,8 +24,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// TestPacingComparedWithOthers measures designs of pacing in one run on one server,
-// in turns, and prints a table. CAPPER_BENCH_FACTOR is that of the other benchmark.
+// TestPacingComparedWithOthers measures designs of pacing in turns on one server, and prints a table.
+// CAPPER_BENCH_FACTOR scales it like the other benchmarks.
 func TestPacingComparedWithOthers(t *testing.T) {
 	b := &pacingBench{bench: newBench(t)}
 	c := testcluster.Single(t, testcluster.Options{Settings: benchSettings})
@@ -61,9 +61,8 @@ type pacingBench struct {
 	lines  []string
 }
 
-// pacedWork is how permits are asked for. There are so many pacers of the kind that
-// every side grants (nearly) all that a benchmark asks for: the more there are, the
-// rarer is each one's turn.
+// pacedWork describes how callers take permits. There are enough pacers that every design grants nearly all requested
+// permits.
 type pacedWork struct {
 	name   string
 	short  string // in the names of pacers
@@ -80,7 +79,7 @@ var paced = []pacedWork{
 		redis_rate.Limit{Rate: 250, Burst: 1, Period: time.Second}, 1_000, time.Minute},
 }
 
-// pacingSide takes permits of a pacer and answers how many it was given.
+// pacingSide takes permits of a pacer and returns how many it was granted.
 type pacingSide struct {
 	name    string
 	permits int // of a call
@@ -133,10 +132,10 @@ func (b *pacingBench) takeAs(w pacedWork, pacer string, permits int, request pac
 	return grant.Granted
 }
 
-// pacingCost is what a permit took of Redis, and a script call within it, in µs.
+// pacingCost is the Redis time of a permit and of a script call within it, in µs.
 type pacingCost struct{ permit, call float64 }
 
-// measure takes turns between the sides and adds the lines of the table.
+// measure measures the designs in turns and adds the lines of the table.
 func (b *pacingBench) measure(w pacedWork, callers int) {
 	sides := b.sides()
 	rounds := make([][]pacingCost, len(sides))
@@ -167,8 +166,7 @@ func medianOf(rounds []pacingCost, of func(pacingCost) float64) float64 {
 	return values[len(values)/2]
 }
 
-// pacingRound has callers take permits of the pacers whose names begin so, one after
-// the other.
+// pacingRound lets callers take permits of the pacers with the name prefix, one after the other.
 func (b *pacingBench) pacingRound(w pacedWork, side pacingSide, prefix string, callers int) pacingCost {
 	calls, pacers := b.scaled(20_000, 640), int64(w.pacers)
 	if side.permits > 1 {
@@ -188,8 +186,7 @@ func (b *pacingBench) pacingRound(w pacedWork, side pacingSide, prefix string, c
 	return pacingCost{used / float64(granted.Load()) * 1e6, b.scriptTime()}
 }
 
-// scriptTime is the mean of the script calls since the statistics began anew, in µs
-// within the server.
+// scriptTime returns the mean server time of the script calls since the last reset of the statistics, in µs.
 func (b *pacingBench) scriptTime() float64 {
 	text, err := b.server.Info(b.Context(), "commandstats").Result()
 	require.NoError(b, err)
@@ -201,8 +198,7 @@ func (b *pacingBench) scriptTime() float64 {
 	return µs
 }
 
-// minute is the memory of a minute's worth of permits that were taken one by one, in
-// bytes.
+// minute returns the memory in bytes of one minute of permits that were taken one by one.
 func (b *pacingBench) minute() (usual, ours int64) {
 	permits := b.scaled(600_000, 2000)
 	for _, side := range b.sides()[:3] {
@@ -220,9 +216,8 @@ func (b *pacingBench) memoryOf(key string) int64 {
 	return size
 }
 
-// bound is how long a script call takes at the bound: eight pacers with five limits
-// each, their logs full of runs that are not regular, and a hundred thousand permits
-// of which each has a slot of its own.
+// bound returns the duration of a script call at the bounds: eight pacers with five limits each, logs full of
+// irregular runs, and a hundred thousand permits in separate slots.
 func (b *pacingBench) bound() (longest float64) {
 	ask := func(permits, most int) *pacing.Ask {
 		ask := &pacing.Ask{Permits: permits, MaxWait: pacing.MaxWait}

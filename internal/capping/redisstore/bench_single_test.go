@@ -17,8 +17,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// side is one design on a server of its own. Its clock is its own too: sends
-// have to be a fixed time apart, whoever's turn it is.
+// side is one design on its own server. It has its own clock, because its sends must be a fixed time apart whichever
+// side runs.
 type side struct {
 	decider
 	server *redis.Client
@@ -49,15 +49,14 @@ func (b *bench) onSingleServer() {
 		row{"script calls, a million users at once, longest", 0, longest, "ms", "5 at most"})
 }
 
-// costs are those of both sides.
+// costs holds the costs of both sides.
 type costs [2]cost
 
 func (c costs) row(what, least string) row { return row{what, c[0].redis, c[1].redis, "µs", least} }
 
 func (c costs) clientRow(what string) row { return row{what, c[0].client, c[1].client, "µs", ""} }
 
-// compare measures both sides in turns: what else the machine does falls on
-// both.
+// compare measures both sides in turns, so that other load affects both.
 func (b *bench) compare(sides [2]side, work func(d decider) int) (medians costs) {
 	var rounds [2][]cost
 	for range b.rounds {
@@ -69,7 +68,7 @@ func (b *bench) compare(sides [2]side, work func(d decider) int) (medians costs)
 	return costs{median(rounds[0]), median(rounds[1])}
 }
 
-// blasts are the rows of a sorted audience; the result is about pasts of their own.
+// blasts adds the rows of a sorted audience, and returns the costs for users with different histories.
 func (b *bench) blasts(sides [2]side) (ownPasts costs) {
 	users := everyNth(b.scaled(400_000, 2000), 27)
 	blast := func(size int) costs {
@@ -100,8 +99,7 @@ func (b *bench) blasts(sides [2]side) (ownPasts costs) {
 	return ownPasts
 }
 
-// filled fills emptied servers and is the memory that it took, in bytes per
-// user.
+// filled fills emptied servers, and returns their memory in bytes per user.
 func (b *bench) filled(sides [2]side, users []capping.UserID, p past) (bytes [2]float64) {
 	for i, s := range sides {
 		b.clock = s.clock
@@ -113,7 +111,7 @@ func (b *bench) filled(sides [2]side, users []capping.UserID, p past) (bytes [2]
 	return bytes
 }
 
-// randoms are the rows of an audience in no order.
+// randoms adds the rows of an audience in random order.
 func (b *bench) randoms(sides [2]side) (ownPasts costs) {
 	users := everyNth(b.scaled(1_000_000, 20_000), 1)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -131,7 +129,7 @@ func (b *bench) randoms(sides [2]side) (ownPasts costs) {
 	return ownPasts
 }
 
-// random filters so many calls of 10,000 distinct users in no order.
+// random filters calls of 10,000 distinct users in random order.
 func (b *bench) random(d decider, rng *rand.Rand, users []capping.UserID, calls int) int {
 	b.clock.advance(apart)
 	for range calls {
@@ -152,9 +150,8 @@ func (b *bench) empty(s side) {
 	}
 }
 
-// scriptCalls is within which time 99 of 100 script calls end, and the longest
-// one, in milliseconds as SLOWLOG saw them, while a million users are filtered
-// at once. It is wall time: a machine that is busy otherwise shows here.
+// scriptCalls returns the 99th percentile and the maximum of script call times in ms, from SLOWLOG, while a million
+// users are filtered at once. The times are wall times, so a busy machine raises them.
 func (b *bench) scriptCalls(s side) (typical, longest float64) {
 	b.clock = s.clock
 	server := s.server
@@ -169,7 +166,7 @@ func (b *bench) scriptCalls(s side) (typical, longest float64) {
 	return b.slowest(server)
 }
 
-// slowest is of the script calls in SLOWLOG.
+// slowest returns the same two figures from the entries in SLOWLOG.
 func (b *bench) slowest(server *redis.Client) (typical, longest float64) {
 	logs, err := server.SlowLogGet(b.Context(), -1).Result()
 	require.NoError(b, err)

@@ -22,9 +22,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// TestComparedWithTheUsualDesign measures both designs in one run and prints a
-// table. CAPPER_BENCH_FACTOR scales the populations: 1 is what the documents
-// show, the default only sees to it that the benchmark works.
+// TestComparedWithTheUsualDesign measures both designs in one run and prints a table. CAPPER_BENCH_FACTOR scales the
+// populations: the documents show factor 1, and the default only checks that the benchmark works.
 func TestComparedWithTheUsualDesign(t *testing.T) {
 	b := newBench(t)
 	if b.wanted("single") {
@@ -46,7 +45,7 @@ type bench struct {
 	seq    int
 }
 
-// newBench measures at CAPPER_BENCH_FACTOR; without it everything runs once, and small.
+// newBench returns a benchmark at CAPPER_BENCH_FACTOR. Without the variable everything runs once, at a small size.
 func newBench(t *testing.T) *bench {
 	b := &bench{T: t, factor: 0.0005, rounds: 1, only: os.Getenv("CAPPER_BENCH_ONLY")}
 	if text := os.Getenv("CAPPER_BENCH_FACTOR"); text != "" {
@@ -58,7 +57,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// row is one line of the table: what, of both sides, and how the sides compare.
+// row is one line of the table: a name, the costs of both sides, and their ratio.
 type row struct {
 	what        string
 	usual, ours float64
@@ -82,14 +81,14 @@ func (b *bench) table() string {
 
 func (b *bench) wanted(what string) bool { return b.only == "" || b.only == what }
 
-// scaled is n at factor 1, and not less than least.
+// scaled returns n times the factor, and at least the given minimum.
 func (b *bench) scaled(n, least int) int { return max(least, int(float64(n)*b.factor)) }
 
-// benchSettings turn off what would be measured with the designs.
+// benchSettings turn off server features that would distort the measurement.
 var benchSettings = []string{"appendonly no", "slowlog-log-slower-than -1", "slowlog-max-len 100000"}
 
-// Sends are 34 hours apart: a week holds five, so that a log stays at five
-// entries while every send is allowed, writes, and drops an old one.
+// apart is the time between two sends. A week holds five sends, so a log stays at five entries: each allowed send
+// writes one and drops one.
 const apart = 34 * time.Hour
 
 var benchRules = []capping.Rule{rolling(2, 24*time.Hour), rolling(5, 168*time.Hour)}
@@ -103,17 +102,17 @@ func (b *bench) message() string {
 	return fmt.Sprint("bench-", b.seq)
 }
 
-// cost is what one decision took.
+// cost is the cost of one decision.
 type cost struct{ redis, client float64 } // µs of CPU
 
-// round runs work, which returns how many users it decided.
+// round measures one run of work, which returns how many users it decided.
 func (b *bench) round(server *redis.Client, work func() int) cost {
 	r0, c0 := redisCPU(b, server), clientCPU()
 	n := float64(work())
 	return cost{(redisCPU(b, server) - r0) / n * 1e6, (clientCPU() - c0) / n * 1e6}
 }
 
-// median is the median of each cost.
+// median returns the median of each cost.
 func median(rounds []cost) cost {
 	of := func(one func(cost) float64) float64 {
 		values := make([]float64, len(rounds))
@@ -126,7 +125,7 @@ func median(rounds []cost) cost {
 	return cost{of(func(c cost) float64 { return c.redis }), of(func(c cost) float64 { return c.client })}
 }
 
-// redisCPU is what the server has used of its processor, in seconds.
+// redisCPU returns the CPU seconds that the server has used.
 func redisCPU(t testing.TB, server *redis.Client) (seconds float64) {
 	t.Helper()
 	text, err := server.Info(t.Context(), "cpu").Result()
@@ -151,8 +150,8 @@ func (b *bench) memory(server *redis.Client) float64 {
 	return float64(topology.ParseInfo(text).Number("used_memory"))
 }
 
-// pass filters the users in calls of size with one new message and demands
-// the outcome of all.
+// pass filters the users in calls of the given size with one new message, and requires the same outcome for all
+// users.
 func (b *bench) pass(d decider, message string, users []capping.UserID, size int, want capping.Outcome) int {
 	verdicts := make([]capping.Verdict, size)
 	for start := 0; start < len(users); start += size {
@@ -164,7 +163,7 @@ func (b *bench) pass(d decider, message string, users []capping.UserID, size int
 	return len(users)
 }
 
-// past is what users were sent before the measurement.
+// past is the history of users' sends before the measurement.
 type past int
 
 const (
@@ -172,7 +171,7 @@ const (
 	own                // five sends at a time of each user's own: no two neighbours have the same log
 )
 
-// fill gives every user five sends, the usual design's directly.
+// fill gives every user five sends. It writes those of the usual design directly.
 func (b *bench) fill(d decider, users []capping.UserID, p past) {
 	if client, ok := d.(usual); ok {
 		b.clock.advance(5 * apart)
@@ -218,7 +217,7 @@ func (b *bench) fillUsual(client usual, users []capping.UserID, p past) {
 	}
 }
 
-// usual is the usual design over a server or cluster.
+// usual is the usual design over a server or a cluster.
 type usual struct {
 	*baseline.Client
 	redis redis.UniversalClient

@@ -15,10 +15,9 @@ import (
 	"capper/internal/capping/redisstore/baseline"
 )
 
-// The storms would find what they look for: against the usual design on the
-// library's own pipeline they do. The pipeline by itself sends a whole batch
-// again when a node is slow; where a node is gone for longer than a call waits,
-// the caller's own retry, without tokens, doubles what had been recorded.
+// The storms find faults in the usual design on the library's own pipeline, so they are able to find faults. The
+// pipeline repeats a whole batch when a node is slow. When a node stays away longer than a call waits, the caller's
+// own retry doubles the recorded sends, because there are no tokens.
 func TestStormsBiteTheUsualDesign(t *testing.T) {
 	t.Parallel()
 	f := newField(t, nil)
@@ -65,7 +64,7 @@ func TestStormsBiteTheUsualDesign(t *testing.T) {
 	}
 }
 
-// sortedSets reads the usual design's logs.
+// sortedSets reads the logs of the usual design.
 func (f *field) sortedSets(s *storm) map[capping.UserID]map[identity]int {
 	f.Helper()
 	names := s.messageNames()

@@ -19,11 +19,11 @@ import (
 	"capper/internal/testkit"
 )
 
-// writesAtOnce has servers write what they answer before they do: while a disk is slow to sync, everysec puts
-// that off, and a killed server would come back without it.
+// writesAtOnce makes servers write the append-only file before they reply. With everysec a slow disk delays the
+// write, and a killed server would come back without it.
 const writesAtOnce = "appendfsync no"
 
-// field is a cluster that is broken on purpose, and the stores on it.
+// field is a cluster that tests break on purpose, with the stores on it.
 type field struct {
 	testing.TB
 	cluster  *testcluster.Cluster
@@ -66,10 +66,10 @@ func (f *field) deciders() (deciders []decider) {
 	return deciders
 }
 
-// shard is a master and its replica, as they are now.
+// shard is the current master and the current replica of a shard.
 type shard struct{ master, replica string }
 
-// shards reads CLUSTER NODES of the first node that answers.
+// shards reads the shards from CLUSTER NODES of the first node that answers.
 func (f *field) shards() (shards []shard) {
 	for _, addr := range f.cluster.Addrs {
 		ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
@@ -101,8 +101,7 @@ func (f *field) shards() (shards []shard) {
 	return nil
 }
 
-// partitions are those whose slots the master says that it holds: a store's
-// routes may be a second behind.
+// partitions returns the partitions whose slots the master claims. A store's routes may be a second old.
 func (f *field) partitions(master string) (held []int) {
 	f.Helper()
 	parts, err := slotsOf(f.Context(), f.admins[master])
@@ -116,12 +115,12 @@ func (f *field) partitions(master string) (held []int) {
 	return held
 }
 
-// slotsOf is who serves what, as a node sees it.
+// slotsOf returns the slots with their nodes, as one node sees them.
 func slotsOf(ctx context.Context, node redis.Cmdable) ([]redis.ClusterSlot, error) {
 	return node.ClusterSlots(ctx).Result()
 }
 
-// masterOf is the address of the slot's master; "" when the slot has none.
+// masterOf returns the address of the slot's master; "" when the slot has none.
 func masterOf(parts []redis.ClusterSlot, slot int) string {
 	for _, part := range parts {
 		if part.Start <= slot && slot <= part.End {
@@ -131,7 +130,7 @@ func masterOf(parts []redis.ClusterSlot, slot int) string {
 	return ""
 }
 
-// healed reports whether every node serves, and every master feeds a replica.
+// healed reports whether every node serves and every master feeds a replica.
 func (f *field) healed() bool {
 	ctx, cancel := context.WithTimeout(f.Context(), time.Second)
 	defer cancel()
@@ -177,11 +176,11 @@ func (f *field) until(what string, condition func() bool) {
 	require.Eventually(f, condition, time.Minute, 20*time.Millisecond, what)
 }
 
-// manualFailover is above the 5 s after which a master gives a CLUSTER FAILOVER up,
-// since its replica was too slow. Nobody repeats it then.
+// manualFailover is longer than the 5 s after which a master gives up a CLUSTER FAILOVER to a slow replica. No node
+// retries the failover by itself.
 const manualFailover = 6 * time.Second
 
-// role is what the node says it is; "" when it does not answer.
+// role returns the role that the node reports; "" when the node does not answer.
 func (f *field) role(addr string) string {
 	ctx, cancel := context.WithTimeout(f.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -192,7 +191,7 @@ func (f *field) role(addr string) string {
 	return topology.ParseInfo(text)["role"]
 }
 
-// flagged reports whether the node that is asked flags the other one so.
+// flagged reports whether the asked node sees the given flag on the other node.
 func (f *field) flagged(asked, other, flag string) bool {
 	text, err := f.admins[asked].ClusterNodes(f.Context()).Result()
 	require.NoError(f, err)
@@ -205,7 +204,7 @@ func (f *field) flagged(asked, other, flag string) bool {
 	return false
 }
 
-// written waits until the node has written so many bytes more.
+// written waits until the node has written the given number of bytes more.
 func (f *field) written(addr string, bytes int64) {
 	f.Helper()
 	offset := func() int64 {
@@ -217,14 +216,14 @@ func (f *field) written(addr string, bytes int64) {
 	f.until("writes", func() bool { return offset() >= want })
 }
 
-// breakage is one way to break a cluster: inflict breaks and mends.
+// breakage is one way to break a cluster; inflict breaks and repairs the cluster.
 type breakage struct {
 	name    string
 	spares  spares
 	inflict func(f *field, s shard)
 }
 
-// spares tells whom a breakage of the shard spares.
+// spares returns which users a breakage of the shard leaves untouched.
 type spares func(f *field, s shard) spared
 
 func everybody(*field, shard) spared {
@@ -307,17 +306,16 @@ var breakages = []breakage{
 	wrongPassword,
 }
 
-// tears reports whether the breakage parts the keys of slots.
+// tears reports whether the breakage splits the keys of slots over two nodes.
 func tears(b breakage) bool { return strings.HasPrefix(b.name, "slots") }
 
-// storm has load on the stores while one master after the other breaks; it
-// returns when everybody is decided.
+// storm loads the stores while one master after another breaks. It returns when every user is decided.
 func (f *field) storm(i int, b breakage) *storm {
 	f.Helper()
 	return f.stormAt(capping.UserID(i+1)*100_000_000, i, b)
 }
 
-// stormAt is storm with users of its own, from base on.
+// stormAt is like storm, with its own users from base on.
 func (f *field) stormAt(base capping.UserID, i int, b breakage) *storm {
 	f.Helper()
 	f.heal()
@@ -375,6 +373,6 @@ func neverWrong(t *testing.T, f *field, breakages []breakage) {
 	}
 }
 
-// mostTries is how often load is repeated that spoilt users whom no fault touched: on a busy machine a
-// healthy node may be late once, and a store that spoils them does so each time.
+// mostTries is how often a load is repeated in which users were undecided without a fault. On a busy machine a
+// healthy node may be late once; a faulty store fails every time.
 const mostTries = 4

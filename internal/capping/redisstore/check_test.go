@@ -123,7 +123,7 @@ func TestManagedServersThatHideSettingsAreWarnedOf(t *testing.T) {
 	require.Contains(t, warningsOf(t, s)[1], "hides hash-max-listpack-entries")
 }
 
-// A replica that is promoted has no scripts of its master's.
+// A promoted replica does not get its master's scripts by replication.
 func TestScriptsAreOnReplicasToo(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -147,7 +147,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, 1.0, sample(t, registry, "capper_store_errors_total", "deadline"))
 }
 
-// sample is the counter or gauge that has all the label values.
+// sample returns the counter or gauge with all the label values.
 func sample(t *testing.T, registry *prometheus.Registry, name string, values ...string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -183,8 +183,8 @@ func TestParseAcks(t *testing.T) {
 	}
 }
 
-// The status speaks of the present: a setting that was repaired is no warning any more, and one that was
-// changed is a new one, without a restart.
+// The status reports the present: without a restart, a repaired setting loses its warning and a changed setting gets
+// one.
 func TestWarningsAreOfThePresent(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Masters: 3, Replicas: 1, NodeTimeout: steady,
@@ -209,7 +209,8 @@ func TestWarningsAreOfThePresent(t *testing.T) {
 	storetest.IsOK(t, s)
 }
 
-// With Redis' default one shard without a master ends all of them, otherwise its own users alone.
+// With Redis' default settings one shard without a master stops all shards; otherwise only its own users are
+// affected.
 func TestOneShardAway(t *testing.T) {
 	t.Parallel()
 	for coverage, everybody := range map[string]bool{"yes": true, "no": false} {

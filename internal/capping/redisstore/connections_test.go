@@ -27,7 +27,7 @@ import (
 
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dials counts the connections that a store dials, and those still open.
+// dials counts the connections that a store dials, and the connections that are still open.
 type dials struct{ dialed, open atomic.Int64 }
 
 func (d *dials) count(dial dialer) dialer {
@@ -52,17 +52,15 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// SyscallConn lets the pool look whether the server has closed a connection
-// that is idle, as it does with one that is not counted.
+// SyscallConn lets the pool check whether the server has closed an idle connection.
 func (c *counted) SyscallConn() (syscall.RawConn, error) { return c.Conn.(syscall.Conn).SyscallConn() }
 
-// labelled runs a test so that every goroutine that it starts can be told from
-// those of the tests beside it: they inherit its label.
+// labelled runs a test with a label on all its goroutines, which distinguishes them from those of parallel tests.
 func labelled(t *testing.T, test func()) {
 	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) { test() })
 }
 
-// goroutines counts those of a labelled test.
+// goroutines counts the goroutines of a labelled test.
 func goroutines(t *testing.T) (n int) {
 	t.Helper()
 	var profile bytes.Buffer
@@ -81,7 +79,7 @@ func goroutines(t *testing.T) (n int) {
 	return n
 }
 
-// clients is how many connections the server has, and has ever accepted.
+// clients returns how many connections the server has open, and how many it has ever accepted.
 func clients(t *testing.T, server *redis.Client) (open, accepted int64) {
 	t.Helper()
 	text, err := server.Info(t.Context(), "everything").Result()
@@ -90,15 +88,14 @@ func clients(t *testing.T, server *redis.Client) (open, accepted int64) {
 	return info.Number("connected_clients"), info.Number("total_connections_received")
 }
 
-// breaking is a way to break every connection on which a batch is sent.
+// breaking is a way to break every connection that carries a batch.
 type breaking struct {
 	attempt    time.Duration // AttemptTimeout
 	start, end func()
 	broken     func() int64 // connections; nil where each that is dialed breaks
 }
 
-// A connection that broke is closed here and there, however many do, and
-// nothing goes on waiting for it.
+// Both ends close a broken connection, however many break, and no goroutine keeps waiting for one.
 func TestBrokenConnectionsAreLeftBehindByNobody(t *testing.T) {
 	t.Parallel()
 	t.Run("cut", func(t *testing.T) {

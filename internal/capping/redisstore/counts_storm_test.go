@@ -18,8 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Whatever breaks, what is counted is what the logs hold: also where the same campaign is
-// asked for by two instances at once, asked again after its time was up, and given back.
+// The counts equal the sends in the logs under every fault, also when two instances call the same campaign at once,
+// retry it after a deadline, and release it.
 func TestCountsAreThoseOfTheLogs(t *testing.T) {
 	t.Parallel()
 	between := newProxies(t)
@@ -54,7 +54,7 @@ func TestCountsAreThoseOfTheLogs(t *testing.T) {
 	require.Equal(t, len(named)+1, met)
 }
 
-// The counts of a message say that they are lower bounds from before the first send on that could not be counted.
+// A message's counts are marked as lower bounds before the first send that cannot be counted.
 func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{NodeTimeout: 60 * time.Second})
@@ -129,7 +129,7 @@ func TestCountsAcrossAHalfMovedSlotAreLowerBounds(t *testing.T) {
 	}
 }
 
-// Counts outlive the logs, and their TTL is not set by every call.
+// Counts outlive the logs, and few calls set their TTL.
 func TestCountsOutliveTheLogs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ retention, keep time.Duration }{
@@ -162,7 +162,7 @@ func TestCountsOutliveTheLogs(t *testing.T) {
 	}
 }
 
-// A shard that is away is an error, not a count of the others.
+// When one shard is away, a read of counts returns an error and no partial sum.
 func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{NodeTimeout: 60 * time.Second})
@@ -206,7 +206,7 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	}
 }
 
-// Answers whose own answer is lost are asked for again, and added once.
+// Answers whose reply is lost are retried and added once.
 func TestAnswersAreAddedOnceWhenConnectionsBreak(t *testing.T) {
 	t.Parallel()
 	between := newProxies(t)

@@ -17,8 +17,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// blast is one campaign that two stores are asked for at once, again and again, and gives back
-// what it took: beside a storm, so that it meets the storm's fault.
+// blast sends and releases one campaign through two stores again and again, beside a storm, so that it meets the
+// storm's fault.
 type blast struct {
 	key     identity
 	users   []capping.UserID
@@ -38,7 +38,7 @@ func newBlast(base capping.UserID, stores ...*Store) *blast {
 	return b
 }
 
-// begin has each store asked by two callers, of whom one gives back now and then.
+// begin starts two callers for each store; one of them sometimes releases sends.
 func (b *blast) begin(seed uint64) {
 	for i := range 2 * len(b.stores) {
 		rng, s := rand.New(rand.NewPCG(seed, uint64(i))), b.stores[i%len(b.stores)]
@@ -71,7 +71,7 @@ func (b *blast) end() {
 	b.running.Wait()
 }
 
-// sends is what is counted, and recorded how many are in the logs.
+// sends returns the counted sends and the number of sends recorded in the logs.
 func (b *blast) sends(t testing.TB) (counted messages.Sends, recorded int64) {
 	t.Helper()
 	counted, recorded, err := b.read(t.Context())
@@ -107,7 +107,7 @@ func (b *blast) read(ctx context.Context) (counted messages.Sends, recorded int6
 	return counted, recorded, nil
 }
 
-// settle asks until everybody has the send, then gives all back: the counts have to follow.
+// settle retries until all users have the send, then releases all sends: the counts must follow.
 func (b *blast) settle(t testing.TB) {
 	t.Helper()
 	var counted messages.Sends
@@ -133,7 +133,7 @@ func (b *blast) settle(t testing.TB) {
 	b.exact(t, counted, recorded)
 }
 
-// exact requires that the counts are those of the logs, unless they say that they are lower bounds.
+// exact requires that the counts equal the logs, unless they are marked as lower bounds.
 func (b *blast) exact(t testing.TB, counted messages.Sends, recorded int64) {
 	t.Helper()
 	if !counted.AtLeast {
@@ -141,7 +141,7 @@ func (b *blast) exact(t testing.TB, counted messages.Sends, recorded int64) {
 	}
 }
 
-// What a script counts wrongly is seen by those who look.
+// The check finds counts that a script has counted wrongly.
 func TestWrongCountsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string][2]string{
@@ -173,7 +173,7 @@ func TestWrongCountsAreFound(t *testing.T) {
 	}
 }
 
-// answersOf is answers of one call about the message.
+// answersOf returns the answers of one call about the message.
 func answersOf(message capping.Message, asked int64) messages.Delta {
 	at := capping.InstantOf(time.Now())
 	return messages.Delta{
@@ -182,7 +182,7 @@ func answersOf(message capping.Message, asked int64) messages.Delta {
 	}
 }
 
-// Names come and go with configurations: what is counted of a message stays bounded.
+// Configurations bring ever new names, so the number of counted names per message is limited.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)

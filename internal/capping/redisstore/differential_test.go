@@ -15,22 +15,21 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// unit keeps the windows of the random tests longer than the tests take: keys
-// expire by the server's clock, not by the tests' one. near is some units, or a
-// millisecond beside them.
+// unit keeps the windows of the random tests longer than the tests run, because keys expire by the server's clock and
+// not by the tests' clock. near returns some units, or a time a millisecond beside them.
 const unit = 60_000
 
 func near(r *rapid.T, low, high int64, name string) int64 {
 	return rapid.Int64Range(low, high).Draw(r, name)*unit + rapid.Int64Range(-1, 1).Draw(r, name+" beside")
 }
 
-// The judge in Go and the script are two texts of one rule. TestScriptAgreesWithJudgeForLong has more rounds.
+// The judge in Go and the script implement the same rule. TestScriptAgreesWithJudgeForLong has more rounds.
 func TestScriptAgreesWithJudge(t *testing.T) {
 	t.Parallel()
 	scriptAgreesWithJudge(t, 1)
 }
 
-// scriptAgreesWithJudge compares both in rounds of 100 random cases.
+// scriptAgreesWithJudge compares judge and script in rounds of 100 random cases.
 func scriptAgreesWithJudge(t *testing.T, rounds int) {
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
@@ -105,10 +104,10 @@ func putAll(t *testing.T, s *Store, users []capping.UserID, logs []capping.Log) 
 	require.NoError(t, err)
 }
 
-// channelGen has few channels, from both ends of a byte of bits and of all.
+// channelGen generates few channels, from both ends of a byte of bits and of the whole range.
 var channelGen = rapid.SampledFrom([]capping.Channel{0, 9, 63, 255})
 
-// messageGen has few messages, some of them with one id.
+// messageGen generates few messages, some of them with the same id.
 var messageGen = rapid.Custom(func(r *rapid.T) capping.Message {
 	return capping.Message{
 		Namespace: rapid.SampledFrom([]string{"", "", "growth"}).Draw(r, "namespace"),

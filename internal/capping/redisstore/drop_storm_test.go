@@ -15,7 +15,7 @@ import (
 	"capper/internal/testcluster"
 )
 
-// operated are lines by which the servers of a field go on while their user default may do nothing.
+// operated are the ACL lines that let a field's servers run while their user default has no rights.
 var operated = []string{
 	"user " + operator + " on >" + leastUser + " ~* &* +@all", "masteruser " + operator, "masterauth " + leastUser,
 }
@@ -26,9 +26,9 @@ var endings = []struct {
 	end  func(*testcluster.Cluster, string) error
 }{{"kill -9", (*testcluster.Cluster).Kill}, {"SIGTERM", (*testcluster.Cluster).Shut}}
 
-// droppingShards restart both copies of a shard under "user default off": Redis drops what scripts wrote while it
-// loads its append-only file. The shard's partitions are barred, and nobody is granted more than the limit. Then the
-// line is repaired, which brings nothing back, and a restart of the stores begins anew with what is left.
+// droppingShards restart both copies of a shard under "user default off". Redis then drops the scripts' writes while
+// it loads its append-only file. The shard's partitions are quarantined, and no user exceeds the limit. The line is
+// then repaired, which restores nothing, and a restart of the stores continues with the remaining data.
 var droppingShards = restartedShards("all of one shard drops records",
 	func(testing.TB) string { return "user default off" },
 	func(f *field, s shard) {
@@ -45,7 +45,7 @@ var droppingShards = restartedShards("all of one shard drops records",
 		f.beginAnew()
 	})
 
-// documentedShards restart both copies of a shard under the documented line, which loses nothing.
+// documentedShards restart both copies of a shard under the documented ACL line, which loses nothing.
 var documentedShards = restartedShards("all of one shard restarts under the documented rights", documentedDefault,
 	func(*field, shard) {},
 	func(f *field, s shard) {
@@ -53,7 +53,7 @@ var documentedShards = restartedShards("all of one shard restarts under the docu
 		grantDefault(f, s.replica, "nopass")
 	})
 
-// documentedDefault is the documented line of the user default.
+// documentedDefault returns the documented ACL line of the user default.
 func documentedDefault(t testing.TB) string {
 	text, err := os.ReadFile("../../../deploy/redis.acl")
 	require.NoError(t, err)
@@ -66,8 +66,8 @@ func documentedDefault(t testing.TB) string {
 	return ""
 }
 
-// restartedShards end both copies of a shard, each in its way, and start them again with the line in their file;
-// after puts right what the line has done.
+// restartedShards end both copies of a shard in different ways, and start them again with the line in their file. The
+// function after repairs the effects of the line.
 func restartedShards(name string, line func(testing.TB) string, before, after func(*field, shard)) (kinds []breakage) {
 	for _, ending := range endings {
 		kinds = append(kinds, breakage{name + ", " + ending.name, otherShards, func(f *field, s shard) {
@@ -85,7 +85,7 @@ func restartedShards(name string, line func(testing.TB) string, before, after fu
 	return kinds
 }
 
-// restartWith starts a server that ended with one more line in its file.
+// restartWith starts an ended server with one more line in its file.
 func (f *field) restartWith(addr, line string) {
 	f.Helper()
 	path := filepath.Join(f.cluster.Data(addr), "redis.conf")
@@ -96,7 +96,7 @@ func (f *field) restartWith(addr, line string) {
 	require.NoError(f, os.WriteFile(path, conf, 0o600))
 }
 
-// barred waits until every store says that a server dropped records, and nothing else bars partitions.
+// barred waits until every store reports that a server dropped records, and has no other reason for a quarantine.
 func (f *field) barred() {
 	f.Helper()
 	for _, store := range f.stores {
@@ -107,7 +107,7 @@ func (f *field) barred() {
 	}
 }
 
-// beginAnew has all stores go on with what is left, as restarts of capper do.
+// beginAnew makes all stores continue with the remaining data, like a restart of capper.
 func (f *field) beginAnew() {
 	f.Helper()
 	for _, store := range f.stores {

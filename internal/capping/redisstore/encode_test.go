@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// What a batch costs beside the store: the plan of its users and the
-// encoding of its calls.
+// BenchmarkEncode measures the cost of a batch outside of the store: the plan of its users and the encoding of its
+// calls.
 func BenchmarkEncode(b *testing.B) {
 	for name, users := range map[string][]capping.UserID{
 		"ascending, one id in 27": everyNth(65_536, 27),

@@ -12,9 +12,9 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// evictingServer has a master evict under load until its users are unavailable, puts it right, and has an
-// operator accept the loss. Until then nobody was granted more than the limit. Signs that were evicted begin anew
-// with the acceptance, unless all of them are gone on a server that was flushed before, as in the torture.
+// evictingServer makes a master evict keys under load until its users are unavailable, then repairs the setting and
+// accepts the loss. Before that no user exceeds the limit. Acceptance creates evicted sentinel keys again, unless all
+// of them are gone on a server that was flushed earlier, which the torture test may do.
 var evictingServer = breakage{"an evicting policy, accepted", otherShards, func(f *field, s shard) {
 	number := func(name string) int64 {
 		text, err := f.admins[s.master].Info(f.Context()).Result()
@@ -47,17 +47,17 @@ var evictingServer = breakage{"an evicting policy, accepted", otherShards, func(
 	}
 }}
 
-// loses notes that logs of other users than these may vanish, which an operator accepts.
+// loses notes that logs of all users except the spared ones may vanish, because an operator accepts that loss.
 func (s *storm) loses(kept spared) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept = kept
 }
 
-// lost reports whether the user's log may have vanished, which was accepted.
+// lost reports whether the user's log may have vanished in an accepted loss.
 func (s *storm) lost(user capping.UserID) bool { return s.kept != nil && !s.kept(nil, user) }
 
-// overGranted are the users who have been granted more than the limit, by the answers so far.
+// overGranted returns the users who were allowed more than the limit, by the answers so far.
 func (s *storm) overGranted() (over []capping.UserID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,11 +83,11 @@ func (s *storm) overGranted() (over []capping.UserID) {
 	return over
 }
 
-// losingShards lose logs, which an operator accepts.
+// losingShards are the breakages that lose logs; an operator accepts each loss.
 var losingShards = append([]breakage{evictingServer}, droppingShards...)
 
-// Storms over servers that evict, or drop records while they load: nobody is granted too much before the loss is
-// accepted, no log of another server vanishes, and everybody is decided afterwards.
+// Storms over servers that evict keys or drop records during loading: no user exceeds the limit before the
+// acceptance, no log on another server vanishes, and every user is decided afterwards.
 func TestNeverWrongWhenServersLoseLogs(t *testing.T) {
 	t.Parallel()
 	f := newField(t, nil)

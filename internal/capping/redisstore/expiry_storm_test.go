@@ -13,8 +13,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// Where a bucket is too long to be swept at once, its sweeps begin at different
-// places: nobody idle stays, after as many sweeps as it takes to come by everywhere.
+// Sweeps of a bucket that is too long for one sweep start at different places, so that repeated sweeps remove all
+// idle users.
 func TestIdleUsersOfLongBucketsArePruned(t *testing.T) {
 	t.Parallel()
 	c := newClock()

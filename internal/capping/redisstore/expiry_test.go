@@ -40,8 +40,8 @@ func TestIdleKeyspaceEmpties(t *testing.T) {
 	}
 }
 
-// A key's TTL outlives its newest entry by the retention, whatever the
-// sequence of sends, and also when the retention has grown.
+// A key's TTL outlives its newest entry by the retention, whatever the order of sends, and also after the retention
+// grew.
 func TestTTLOutlivesNewestEntry(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -87,7 +87,7 @@ func TestRepeatedSendsDoNotTouchTheTTL(t *testing.T) {
 	require.True(t, extended("c"))
 }
 
-// A bucket in use drops the logs of its idle users, in passing.
+// Sends to a busy bucket also remove the logs of its idle users.
 func TestIdleUsersOfBusyBucketsArePruned(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -109,8 +109,7 @@ func TestIdleUsersOfBusyBucketsArePruned(t *testing.T) {
 	require.LessOrEqual(t, log.Len(), 7, "and a busy user's own old sends")
 }
 
-// What the field "" holds is only an aid: damaged, it costs nobody anything and
-// is written anew.
+// The field "" only saves work: damage to the field affects no user, and the next send writes it again.
 func TestDamagedTTLFieldIsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -127,8 +126,8 @@ func TestDamagedTTLFieldIsWrittenAnew(t *testing.T) {
 	}
 }
 
-// A send that is stamped later than now, as the log's newest is, makes its key
-// last longer, also where a neighbour had the same log.
+// A send that is stamped later than now, like the log's newest entry, extends its key's TTL, also when a neighbour
+// has the same log.
 func TestTTLOutlivesStampsAheadOfTheClock(t *testing.T) {
 	t.Parallel()
 	c := newClock()

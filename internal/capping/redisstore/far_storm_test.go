@@ -16,7 +16,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// With round trips of 600 ms an attempt of a second would not even log in.
+// With round trips of 600 ms an attempt of one second could not even log in.
 func TestFarServersGetMoreTime(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})

@@ -16,8 +16,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// distance lies between a store and its servers: every byte takes half a round
-// trip each way, and a connection a whole one.
+// distance is the delay between a store and its servers: every byte takes half a round trip each way, and a new
+// connection takes a whole one.
 type distance struct {
 	roundTrip time.Duration
 	open      sync.WaitGroup
@@ -39,7 +39,7 @@ func (d *distance) dial(ctx context.Context, network, addr string) (net.Conn, er
 	return near, nil
 }
 
-// carry moves bytes in order, each half a round trip after it was sent.
+// carry forwards bytes in order, each half a round trip after it was sent.
 func (d *distance) carry(to, from net.Conn) {
 	type parcel struct {
 		bytes []byte
@@ -66,7 +66,7 @@ func (d *distance) carry(to, from net.Conn) {
 	}
 }
 
-// A call that was late says so: setting clocks would not help.
+// The error of a late call says so, because a corrected clock would not help.
 func TestLateCallsAreToldFromWrongClocks(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})

@@ -17,7 +17,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// policyOf is a policy with one rolling window.
+// policyOf returns a policy with one rolling window.
 func policyOf(version string, window time.Duration, channels map[string]capping.Channel) *capping.Policy {
 	return &capping.Policy{Version: version, Channels: channels,
 		Default: []capping.Limit{{Name: "a", Max: 2, Window: window}}}
@@ -28,20 +28,20 @@ const (
 	week = 7 * day
 )
 
-// weekly is a send under two a week, by a store that has announced so.
+// weekly returns a send under a limit of two a week, for a store that has announced that limit.
 func weekly(message string, users []capping.UserID) *capping.Batch {
 	return batchOf(message, users, rolling(2, week))
 }
 
-// daily is a send under five a day: its policy sees no more than a day.
+// daily returns a send under a limit of five a day, whose policy sees no more than a day.
 func daily(message string, users []capping.UserID) *capping.Batch {
 	b := batchOf(message, users, rolling(5, day))
 	b.Retention = day
 	return b
 }
 
-// A limit that disappears for a moment, by a mistaken reload or in an instance
-// with another file, erases nothing of what it counts.
+// A limit that disappears briefly, by a mistaken reload or in an instance with another file, erases none of its
+// sends.
 func TestALimitThatDisappearsForAMomentErasesNothing(t *testing.T) {
 	t.Parallel()
 	users := spread(3000)
@@ -90,7 +90,7 @@ func TestALimitThatDisappearsForAMomentErasesNothing(t *testing.T) {
 	}
 }
 
-// A retention falls when it has passed since it was last renewed, and not before.
+// A retention falls only after its own length has passed since it was last renewed.
 func TestARetentionStaysInForceWithinItself(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -215,7 +215,7 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 		5*time.Millisecond)
 }
 
-// Everything that happens at the beginning happens to many instances at once.
+// Many instances can run every step of a start at the same time.
 func TestManyInstancesStartAtOnce(t *testing.T) {
 	t.Parallel()
 	ns := namespace()
@@ -243,7 +243,7 @@ func TestManyInstancesStartAtOnce(t *testing.T) {
 	starts.Wait()
 }
 
-// A beat brings its scripts along where a node has lost them.
+// A heartbeat loads its scripts again after a node has lost them.
 func TestBeatsGoOnWithoutScripts(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})

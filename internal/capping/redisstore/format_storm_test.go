@@ -18,8 +18,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// A keyspace that the last program of format 1 left moves to the newest format while new instances serve,
-// after the last instance of format 1 left.
+// A keyspace that the last program of format 1 wrote moves to the newest format under load, after the last instance
+// of format 1 has left.
 func TestFormat1IsUpgradedWhileServing(t *testing.T) {
 	t.Parallel()
 	locator := openShared(t, nil)
@@ -78,7 +78,7 @@ func TestFormat1IsUpgradedWhileServing(t *testing.T) {
 	require.Len(t, messages, 2)
 }
 
-// logsOfDump are the logs in a dump.
+// logsOfDump returns the logs in a dump.
 func logsOfDump(t *testing.T, dump string) map[capping.UserID]capping.Log {
 	text, err := os.ReadFile(dump)
 	require.NoError(t, err)

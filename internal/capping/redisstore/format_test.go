@@ -39,8 +39,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	})
 }
 
-// A store that ran before another version took the keyspace notices when it
-// renews the marker.
+// A running store notices at its next renewal of the marker that another version has taken the keyspace.
 func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -55,7 +54,7 @@ func TestFormatThatChangesMeanwhileStopsTheStore(t *testing.T) {
 	require.Equal(t, "down", s.Health(t.Context()).State)
 }
 
-// openFormats is a store of a program that knows other formats.
+// openFormats returns a store of a program that knows the given formats.
 func openFormats(t *testing.T, config Config, formats script.Formats) *Store {
 	t.Helper()
 	var s *Store
@@ -67,12 +66,12 @@ func openFormats(t *testing.T, config Config, formats script.Formats) *Store {
 	return s
 }
 
-// records is a client for the server that holds the store's records.
+// records returns a client for the server that holds the store's records.
 func records(t *testing.T, s *Store) *redis.Client {
 	return admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 }
 
-// beat lets the store beat now.
+// beat runs a heartbeat of the store now.
 func beat(t *testing.T, s *Store) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
@@ -83,8 +82,8 @@ func beat(t *testing.T, s *Store) {
 
 const space = "bucket 190 partitions 64 epoch 2024-01-01"
 
-// The store moves on when the last instance that would not understand is gone,
-// not before, and is refused to older programs from then on.
+// The store moves to the newest format only after the last instance that cannot read it has left. From then on older
+// programs are rejected.
 func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
 	t.Parallel()
 	config := openShared(t, nil).config
@@ -116,8 +115,8 @@ func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
 	require.Equal(t, 2, readLogs(t, newer)[1].Len())
 }
 
-// Programs from before formats were told say nothing of them: they hold the
-// store in format 1 until they have been silent for long.
+// Programs from before the reports of formats report none: they hold the store in format 1 until they have been
+// silent for a while.
 func TestFormatWaitsForInstancesThatTellNone(t *testing.T) {
 	t.Parallel()
 	config := openShared(t, nil).config
@@ -139,7 +138,7 @@ func TestFormatWaitsForInstancesThatTellNone(t *testing.T) {
 	require.Equal(t, "capper log 2 least 2 "+space, client.Get(t.Context(), key).Val())
 }
 
-// A newer program's marker is left as it is where it says that this one may go on.
+// A newer program's marker stays unchanged when it allows this program to run.
 func TestMarkersOfNewerFormats(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)

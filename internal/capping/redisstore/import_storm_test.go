@@ -15,8 +15,8 @@ import (
 	"capper/internal/capping"
 )
 
-// importStorm is callers who import sends beside a storm: to users whom its calls ask for too,
-// and to others. Its oracle knows of the log only what importers are promised.
+// importStorm is a set of callers that import sends beside a storm, to users of the storm's calls and to others. Its
+// oracle knows only the promises to importers.
 type importStorm struct {
 	*storm
 	stores  []*Store
@@ -26,24 +26,24 @@ type importStorm struct {
 	calls []importCall
 }
 
-// importCall is one message that was sent elsewhere, and what an import of it answered.
+// importCall is an import of one message that was sent elsewhere, with its result.
 type importCall struct {
 	merge        *capping.Merge
 	merged       []capping.Merged
 	began, ended time.Time
 }
 
-// message is the one of all its sends.
+// message returns the message of all the import's sends.
 func (c *importCall) message() capping.Message { return c.merge.Messages[0] }
 
-// importedUsers are those that calls ask for too.
+// importedUsers is the number of imported users whom calls ask for too.
 const importedUsers = 200
 
 func (s *storm) importedUser(i int) capping.UserID {
 	return s.base + 10_000_000 + capping.UserID(i*37)
 }
 
-// beginImports begins with two callers; they end with the storm.
+// beginImports starts two importing callers, which end with the storm.
 func (f *field) beginImports(seed uint64) *importStorm {
 	p := &importStorm{storm: f.storming, stores: f.stores}
 	for caller := range 2 {
@@ -65,8 +65,7 @@ func (f *field) beginImports(seed uint64) *importStorm {
 	return p
 }
 
-// next is a message that goes out for the first time, or one of before: importers repeat what they
-// are not sure of.
+// next returns a new message or an earlier one: importers retry imports with an unknown result.
 func (p *importStorm) next(rng *rand.Rand, id string) *capping.Merge {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +90,7 @@ func (p *importStorm) next(rng *rand.Rand, id string) *capping.Merge {
 	return m
 }
 
-// ask imports and keeps the answer.
+// ask runs an import and stores its result.
 func (p *importStorm) ask(s *Store, m *capping.Merge) importCall {
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
@@ -112,7 +111,7 @@ func (p *importStorm) ask(s *Store, m *capping.Merge) importCall {
 	return c
 }
 
-// settle repeats all imports until they are answered, and once more.
+// settle retries all imports until they succeed, and then once more.
 func (p *importStorm) settle(t testing.TB) {
 	t.Helper()
 	p.running.Wait()
@@ -135,7 +134,7 @@ func undone(merged []capping.Merged) bool {
 	return false
 }
 
-// merges are the different ones.
+// merges returns the distinct imports.
 func (p *importStorm) merges() (merges []*capping.Merge) {
 	known := map[*capping.Merge]bool{}
 	for _, c := range p.calls {
@@ -147,7 +146,7 @@ func (p *importStorm) merges() (merges []*capping.Merge) {
 	return merges
 }
 
-// tellStorm has the storm know which sends its users got elsewhere.
+// tellStorm reports the imported sends of its users to the storm.
 func (p *importStorm) tellStorm() {
 	p.before = map[capping.UserID]capping.Log{}
 	for _, m := range p.merges() {
@@ -157,14 +156,14 @@ func (p *importStorm) tellStorm() {
 	}
 }
 
-// faults are what must never be.
+// faults returns all broken promises.
 func (p *importStorm) faults(t testing.TB, store *Store) []string {
 	t.Helper()
 	p.tellStorm()
 	return append(append(p.logFaults(readLogs(t, store)), p.answerFaults()...), p.countFaults(t, store)...)
 }
 
-// logFaults: what was answered is in the log once, at its own time.
+// logFaults checks that each imported send is in the log once, at its own time.
 func (p *importStorm) logFaults(logs map[capping.UserID]capping.Log) (faults []string) {
 	for _, m := range p.merges() {
 		for i, user := range m.Users {
@@ -186,8 +185,8 @@ func (p *importStorm) logFaults(logs map[capping.UserID]capping.Log) (faults []s
 	return faults
 }
 
-// answerFaults: what was there is not added again, and nobody is allowed beyond a limit that counts
-// what had been imported before the call.
+// answerFaults checks that an existing send is not added again, and that no user exceeds a limit that counts sends
+// imported before the call.
 func (p *importStorm) answerFaults() (faults []string) {
 	type send struct {
 		user capping.UserID
@@ -216,7 +215,7 @@ func (p *importStorm) answerFaults() (faults []string) {
 	return faults
 }
 
-// had is how many sends the user is known to have got before the answer's call began.
+// had returns how many sends the user is known to have received before the call began.
 func (p *importStorm) had(imported []time.Time, user capping.UserID, a *answer) (n int) {
 	for _, at := range imported {
 		if at.Before(a.began) {
@@ -229,7 +228,7 @@ func (p *importStorm) had(imported []time.Time, user capping.UserID, a *answer) 
 	return n + len(p.grants(user, a))
 }
 
-// grants are the other sends to the user that were answered by then.
+// grants returns the user's other allowed sends that were answered by then.
 func (p *importStorm) grants(user capping.UserID, by *answer) map[identity]bool {
 	granted := map[identity]bool{}
 	for _, a := range p.answers {
@@ -245,7 +244,7 @@ func (p *importStorm) grants(user capping.UserID, by *answer) map[identity]bool 
 	return granted
 }
 
-// countFaults: an imported message counts as many sends as there are.
+// countFaults checks that an imported message is counted as often as it has sends.
 func (p *importStorm) countFaults(t testing.TB, store *Store) (faults []string) {
 	t.Helper()
 	for _, m := range p.merges() {

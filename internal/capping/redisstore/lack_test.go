@@ -16,8 +16,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// lackTrial is a store whose calls have no end of their own: one that waits for a shard that lacks
-// something does not come back.
+// lackTrial is a store whose calls have no deadline: a call that waits for a failing shard never returns.
 type lackTrial struct {
 	*field
 	store  *Store
@@ -42,7 +41,7 @@ func newLackTrial(t *testing.T, acks Acks, nodeTimeout time.Duration) *lackTrial
 	return l
 }
 
-// ask is a call for users of all shards, with what became of those of the shard and of the others.
+// ask calls for users of all shards, and returns the verdicts of the shard's users and of the others.
 func (l *lackTrial) ask(record bool) (own, others []capping.Verdict, err error) {
 	l.Helper()
 	l.sent++
@@ -62,7 +61,7 @@ func (l *lackTrial) ask(record bool) (own, others []capping.Verdict, err error) 
 	return own, others, err
 }
 
-// decidesAll waits until everybody is decided.
+// decidesAll waits until every user is decided.
 func (l *lackTrial) decidesAll() {
 	l.Helper()
 	l.until("everybody is decided", func() bool {
@@ -71,7 +70,7 @@ func (l *lackTrial) decidesAll() {
 	})
 }
 
-// failsFast waits until status tells of the lack and calls come back, and has many of them then.
+// failsFast waits until the status reports the fault and calls return at once, and then runs many calls.
 func (l *lackTrial) failsFast(status string) {
 	l.Helper()
 	l.until("status says "+status, func() bool { return strings.Contains(l.store.Health(l.Context()).Error, status) })
@@ -87,8 +86,8 @@ func (l *lackTrial) failsFast(status string) {
 	}
 }
 
-// A shard that cannot confirm answers for its users at once, the other shards decide theirs, and what needs
-// no confirmation goes on.
+// A shard that cannot confirm sends answers at once. The other shards decide their users, and calls that need no
+// confirmation succeed.
 func TestAShardThatCannotConfirmFailsFast(t *testing.T) {
 	t.Parallel()
 	for name, acks := range map[string]Acks{"healthy": Healthy, "1": FixedAcks(1)} {
@@ -113,8 +112,8 @@ func TestAShardThatCannotConfirmFailsFast(t *testing.T) {
 	}
 }
 
-// The cluster gives a replica up after its node time-out, which may be long. A store that hears nothing
-// from it for longer than a call takes does not wait for that.
+// The cluster flags a silent replica only after its node timeout, which may be long. The store does not wait for
+// that: it fails fast when the replica is silent for longer than a call takes.
 func TestASilentReplicaThatIsNotGivenUpFailsFast(t *testing.T) {
 	t.Parallel()
 	for name, acks := range map[string]Acks{"healthy": Healthy, "1": FixedAcks(1)} {
@@ -130,7 +129,7 @@ func TestASilentReplicaThatIsNotGivenUpFailsFast(t *testing.T) {
 	}
 }
 
-// A shard none of whose servers runs fails fast too, and the others do not wait for it.
+// A shard without any running server fails fast too, and the other shards do not wait for it.
 func TestAShardThatIsAwayFailsFast(t *testing.T) {
 	t.Parallel()
 	l := newLackTrial(t, Healthy, 2500*time.Millisecond)

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// laggingReplica loses whatever a store answers Allowed before a replica holds
-// it. The stop alone would not: what the master has sent waits in the socket
-// for the replica, so its link has to go too.
+// laggingReplica loses every send that a store allows before a replica holds it. The test also cuts the replica's
+// link, because sent data would otherwise wait in the replica's socket.
 var laggingReplica = breakage{"kill -9 of a master whose replica lags", otherShards, func(f *field, s shard) {
 	require.NoError(f, f.cluster.Pause(s.replica))
 	require.NoError(f, f.admins[s.master].Do(f.Context(), "client", "kill", "type", "replica").Err())
@@ -22,9 +21,8 @@ var laggingReplica = breakage{"kill -9 of a master whose replica lags", otherSha
 	require.NoError(f, f.cluster.Restart(s.master))
 }}
 
-// The storms would find a store that does not wait for replicas: the same one
-// that is told to ask none loses sends, or lets users over their limit, and gives
-// permits twice.
+// The storms find a store that does not wait for replicas: it loses sends, or exceeds limits, and grants permits
+// twice.
 func TestStormsBiteAMissingWait(t *testing.T) {
 	t.Parallel()
 	f := newField(t, func(c *Config) { c.ReplicaAcks = FixedAcks(0) })

@@ -34,13 +34,13 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// namespace is one that no other test of a shared cluster uses.
+// namespace returns a namespace that no other test on a shared cluster uses.
 func namespace() string { return testkit.Namespace() }
 
 // leastUser is the user of deploy/redis.acl, whom every test server knows.
 const leastUser = "capper"
 
-// openShared is a store of its own namespace on the shared cluster.
+// openShared opens a store with its own namespace on the shared cluster.
 func openShared(t testing.TB, change func(*Config)) *Store {
 	t.Helper()
 	config := Config{Addrs: testcluster.Shared(t), Namespace: namespace()}
@@ -50,7 +50,7 @@ func openShared(t testing.TB, change func(*Config)) *Store {
 	return openTest(t, config)
 }
 
-// openTest is a store whose user has the least rights, where the config names none.
+// openTest opens a store; its user has the least rights unless the configuration names a user.
 func openTest(t testing.TB, config Config) *Store {
 	t.Helper()
 	if config.Username == "" && config.Password == "" {
@@ -62,8 +62,8 @@ func openTest(t testing.TB, config Config) *Store {
 	return s
 }
 
-// openPatiently opens a store as soon as that is possible: a server that was started again has no replica at
-// first, and a busy one may be late for short attempts.
+// openPatiently opens a store as soon as possible: a restarted server has no replica at first, and a busy server may
+// be late for short attempts.
 func openPatiently(t testing.TB, config Config) (s *Store) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
@@ -75,8 +75,8 @@ func openPatiently(t testing.TB, config Config) (s *Store) {
 	return s
 }
 
-// allDenied requires that the users come off as denied once a server that was started again has its replicas
-// back, and that nobody is allowed until then.
+// allDenied requires that the users are denied after a restarted server has its replicas back, and that no user is
+// allowed before.
 func allDenied(t testing.TB, s *Store, message string, users []capping.UserID) {
 	t.Helper()
 	allowed, verdicts := 0, make([]capping.Verdict, len(users))
@@ -89,7 +89,7 @@ func allDenied(t testing.TB, s *Store, message string, users []capping.UserID) {
 	require.Zero(t, allowed)
 }
 
-// openInTime opens a store: the first look at the servers is a short one.
+// openInTime opens a store with a short first check of the servers.
 func openInTime(t testing.TB, config Config) (s *Store, err error) {
 	t.Helper()
 	err = testkit.InTime(func() (err error) {
@@ -99,14 +99,14 @@ func openInTime(t testing.TB, config Config) (s *Store, err error) {
 	return s, err
 }
 
-// unhurried leaves servers the time that a busy machine takes: a start goes on without what it could
-// not check.
+// unhurried gives servers the time that they need on a busy machine. Without it a start would go on with unchecked
+// settings.
 func unhurried(config Config) Config {
 	config.AttemptTimeout, config.Timeout = 10*time.Second, testkit.Patience
 	return config
 }
 
-// warningsOf are those of Health, but for the one that a new store has.
+// warningsOf returns the warnings of Health, without the warning of a new store.
 func warningsOf(t *testing.T, s *Store) []string {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(s.Health(t.Context()).Warnings), func(warning string) bool {
@@ -114,7 +114,7 @@ func warningsOf(t *testing.T, s *Store) []string {
 	})
 }
 
-// clock is a clock that tests set, also by instants of the logs.
+// clock is a clock that tests set, also by the instants of logs.
 type clock struct{ *testkit.Clock }
 
 func newClock() *clock { return &clock{testkit.NewClock()} }
@@ -131,7 +131,7 @@ func rolling(max int, d time.Duration) capping.Rule {
 	return capping.Rule{Max: max, Hold: d.Milliseconds()}
 }
 
-// batchOf is a recording batch of one group.
+// batchOf returns a recording batch of one group.
 func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *capping.Batch {
 	return &capping.Batch{
 		Message: capping.Message{ID: message}, Token: capping.Message{ID: message}.Token(), Users: users,
@@ -147,10 +147,10 @@ func filter(t testing.TB, s *Store, b *capping.Batch) []capping.Verdict {
 	return verdicts
 }
 
-// steady is the node time-out of a cluster that has nothing to fail over for, however busy the machine is.
+// steady is the node timeout of a cluster that must not fail over, however busy the machine is.
 const steady = 15 * time.Second
 
-// admin is a client for what a store does not do.
+// admin returns a client for operations that a store never runs.
 func admin(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{
@@ -162,14 +162,14 @@ func admin(t testing.TB, addr string) *redis.Client {
 	return client
 }
 
-// owner is an admin client of the master that holds the user.
+// owner returns an admin client of the master that holds the user.
 func owner(t testing.TB, s *Store, user capping.UserID) *redis.Client {
 	t.Helper()
 	partition, _, _ := s.key(user)
 	return admin(t, s.top.Route(partition).Addr())
 }
 
-// beginAnew makes emptied servers usable again, as a restart of capper does.
+// beginAnew makes emptied servers usable again, like a restart of capper.
 func beginAnew(t testing.TB, stores ...*Store) {
 	t.Helper()
 	for _, s := range stores {
@@ -193,20 +193,20 @@ func count(verdicts []capping.Verdict, o capping.Outcome) (n int) {
 	return n
 }
 
-// identity is which send a call is about.
+// identity identifies the send of a call.
 type identity struct {
 	message capping.Message
 	channel capping.Channel
 }
 
-// batch is a recording batch of the send.
+// batch returns a recording batch of the send.
 func (i identity) batch(users []capping.UserID, rules ...capping.Rule) *capping.Batch {
 	b := batchOf(i.message.ID, users, rules...)
 	b.Message, b.Token, b.Channel = i.message, i.message.Token(), i.channel
 	return b
 }
 
-// readLogs is every log of the store's namespace.
+// readLogs returns every log in the store's namespace.
 func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 	t.Helper()
 	logs := map[capping.UserID]capping.Log{}
@@ -243,13 +243,13 @@ func everyNth(n, nth int) []capping.UserID {
 	return users
 }
 
-// looked waits until a look at the signs has begun and ended.
+// looked waits until a check of the sentinel keys has begun and ended.
 func looked(t testing.TB, s *Store) {
 	t.Helper()
 	s.fleet.beat(t.Context())
 }
 
-// keysOfLogs are those of the namespace's buckets on the node.
+// keysOfLogs returns the keys of the namespace's buckets on the node.
 func keysOfLogs(t testing.TB, node *redis.Client, namespace string) (keys []string) {
 	t.Helper()
 	scan := node.Scan(t.Context(), 0, namespace+":*", 1000).Iterator()
@@ -264,7 +264,7 @@ func keysOfLogs(t testing.TB, node *redis.Client, namespace string) (keys []stri
 	return keys
 }
 
-// bucketOf is the bucket whose key it is; -1 when it is none's.
+// bucketOf returns the number of the bucket with the key; -1 when the key is not a bucket's.
 func bucketOf(key string) int64 {
 	n, err := strconv.ParseUint(key[strings.LastIndexByte(key, ':')+1:], 36, 32)
 	if err != nil {
@@ -273,7 +273,7 @@ func bucketOf(key string) int64 {
 	return int64(n)
 }
 
-// addLogs adds those of a bucket, whose first user is named; the others are its fields.
+// addLogs adds the logs of a bucket. first is the bucket's first user; the fields are the offsets from that user.
 func addLogs(logs map[capping.UserID]capping.Log, first capping.UserID, fields map[string]string) {
 	for field, log := range fields {
 		if n, err := strconv.Atoi(field); err == nil {

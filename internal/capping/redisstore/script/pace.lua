@@ -16,7 +16,7 @@
 -- One read therefore returns the trailer with the latest run, and one write appends.
 --   cursor   a run (2), the first of the copied runs (2; ${NO_COPIES}: none), and the copies. The run is the last one
 --            that begins before the limit's window, or not after its Max-th newest permit; a wrong cursor costs a
--- search.
+--            search.
 --   trailer  permits ever (6), runs (2); number of the first permit that is kept (6), its slot (7), number of runs at
 --            which to look for runs that no limit can see (2), instants until which the TTL is set (7) and of the log's
 --            creation (7), number of rewrites (4), cursors (1), format (1)
@@ -52,7 +52,7 @@ local refusal = clockskew(stamp, skew, time)
 if refusal then return refusal end
 
 -- fetch returns the run i of the log: slot, every, burst, first permit. The read chunk stays with s for the next
--- search.
+--            search.
 local function fetch(log, i, s)
   if i == log.last then return log.at, log.every, log.burst, log.first end
   if i >= log.base then
