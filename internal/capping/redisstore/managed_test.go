@@ -23,8 +23,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// Clusters behind one endpoint know no host of their nodes, and those whose
-// names are not announced say "?".
+// A cluster behind one endpoint may report no host for its nodes, or "?" when names are not announced.
 func TestNodesWithoutAHostAreFound(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
@@ -76,7 +75,7 @@ func TestServersWithoutAppendOnlyFileNeedAWord(t *testing.T) {
 	require.NoError(t, c.Resume(c.Addrs[1]))
 }
 
-// A password that changes is read anew at every connection.
+// The store reads a changing password again for every connection.
 func TestCredentialsAreReadAnew(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -111,7 +110,7 @@ func TestCredentialsAreReadAnew(t *testing.T) {
 		"no token today")
 }
 
-// What listens where no Redis answers is told at start.
+// A start reports which other service listens at the address of a Redis server.
 func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
@@ -158,7 +157,7 @@ func TestOpenHintsAtWhatIsWrongWithTheAddress(t *testing.T) {
 	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
 }
 
-// A server that is out of service is not taken for a cluster without masters.
+// A server that is out of service is not reported as a cluster without masters.
 func TestOpenHintsAtABusyServer(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
@@ -167,8 +166,8 @@ func TestOpenHintsAtABusyServer(t *testing.T) {
 		"the node is starting, failing over or out of service")
 }
 
-// hints repeats a start, which must fail each time, until it says so: on a busy machine another server
-// than the one that is silent may be late.
+// hints repeats a failing start until its error has the hint. On a busy machine another server than the silent one
+// may be late.
 func hints(t *testing.T, config Config, hint string) {
 	t.Helper()
 	testkit.FailsWith(t, hint, func() error {
@@ -180,7 +179,7 @@ func hints(t *testing.T, config Config, hint string) {
 	})
 }
 
-// keepBusy has the server run a script until the end of the test.
+// keepBusy makes the server run a script until the end of the test.
 func keepBusy(t *testing.T, client *redis.Client) {
 	t.Helper()
 	require.NoError(t, client.ConfigSet(t.Context(), "busy-reply-threshold", "10").Err())

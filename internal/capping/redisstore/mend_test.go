@@ -17,7 +17,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// own are partitions that the node holds, that of the records left out.
+// own returns partitions that the node holds, without the partition of the records.
 func (f *promiseTrial) own() (partitions []int) {
 	s := f.stores[0]
 	for p := range s.keyspace.Partitions {
@@ -28,7 +28,7 @@ func (f *promiseTrial) own() (partitions []int) {
 	return partitions
 }
 
-// drop deletes keys of the node, as evictions do.
+// drop deletes keys of the node, like evictions.
 func (f *promiseTrial) drop(keys ...string) {
 	f.Helper()
 	for _, key := range keys {
@@ -50,7 +50,7 @@ func (f *promiseTrial) marks(partitions []int) (keys []string) {
 	return keys
 }
 
-// acceptLoss has the last store accept what was lost, and all look.
+// acceptLoss lets the last store accept the loss, and makes all stores check their servers.
 func (f *promiseTrial) acceptLoss() {
 	f.Helper()
 	losses, err := f.stores[len(f.stores)-1].AcceptLoss(f.Context(), "it was looked at")
@@ -63,7 +63,7 @@ func (f *promiseTrial) acceptLoss() {
 	}
 }
 
-// stays requires that these partitions are barred in all stores, and no others.
+// stays requires that all stores quarantine exactly these partitions.
 func (f *promiseTrial) stays(reason string, partitions ...int) {
 	f.Helper()
 	for _, s := range f.stores {
@@ -80,7 +80,7 @@ func (f *promiseTrial) stays(reason string, partitions ...int) {
 	}
 }
 
-// beganAnew has capper restarted with create: true, and everybody decided.
+// beganAnew restarts capper with create: true, and requires that every user is decided.
 func (f *promiseTrial) beganAnew() {
 	f.Helper()
 	again, err := openInTime(f, f.config)
@@ -92,7 +92,7 @@ func (f *promiseTrial) beganAnew() {
 	}
 }
 
-// An accepted loss brings back the partitions whose own signs, marks and records were among the keys that were evicted.
+// An accepted loss releases the partitions whose sentinel keys, marks and records were among the evicted keys.
 func TestAcceptanceBeginsAnewWhereSignsWereEvicted(t *testing.T) {
 	t.Parallel()
 	f := newPromiseTrial(t)
@@ -130,7 +130,7 @@ func TestAcceptanceBeginsAnewWhereSignsWereEvicted(t *testing.T) {
 	}
 }
 
-// Acceptance of a loss leaves barred what was lost otherwise: on the same server, and on another one.
+// The acceptance of one loss keeps partitions with other losses quarantined, on the same server and on another one.
 func TestAcceptanceLeavesOtherLossesBarred(t *testing.T) {
 	t.Parallel()
 	f := newPromiseTrial(t)
@@ -193,8 +193,8 @@ func TestAcceptanceLeavesOtherLossesBarred(t *testing.T) {
 	f.beganAnew()
 }
 
-// A server whose append-only file was off comes back empty: acceptance begins it anew. One that evicted little and
-// comes back empty was emptied.
+// A server without an append-only file comes back empty, and acceptance makes it usable again. A server that evicted
+// few keys and comes back empty counts as emptied.
 func TestAcceptanceOfServersThatComeBackEmpty(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -246,7 +246,7 @@ func TestAcceptanceOfServersThatComeBackEmpty(t *testing.T) {
 	}
 }
 
-// mustAsk is a blast that everybody is decided in.
+// mustAsk runs a blast, and requires that every user is decided.
 func (f *promiseTrial) mustAsk(s *Store) []capping.Verdict {
 	f.Helper()
 	verdicts, err := f.ask(s, f.users)
@@ -269,7 +269,8 @@ func (f *promiseTrial) restartEmpty() {
 	}
 }
 
-// A store that has lost its record is none of an older version: no sign is made anew without a word.
+// A store that has lost its record is not taken for a store of an older version: no sentinel key is created again
+// without an operator's word.
 func TestALostRecordMakesNoSigns(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)

@@ -13,8 +13,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// At the bound of what a user's log holds, and of what an import brings for one user, no call holds
-// the server's thread for 5 ms of its processor's time, the least of some.
+// With a full log, and an import of the maximum size for one user, no call uses 5 ms of the server's CPU time. The
+// minimum of several calls counts.
 func TestUnionScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	const bearable = 5 * time.Millisecond

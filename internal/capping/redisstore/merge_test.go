@@ -13,13 +13,13 @@ import (
 	"capper/internal/messages"
 )
 
-// The union in Go and the script are two texts of one rule. TestScriptAgreesWithUnionForLong has more rounds.
+// The union in Go and the script implement the same rule. TestScriptAgreesWithUnionForLong has more rounds.
 func TestScriptAgreesWithUnion(t *testing.T) {
 	t.Parallel()
 	scriptAgreesWithUnion(t, 1)
 }
 
-// scriptAgreesWithUnion compares both in rounds of 100 random cases.
+// scriptAgreesWithUnion compares union and script in rounds of 100 random cases.
 func scriptAgreesWithUnion(t *testing.T, rounds int) {
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
@@ -66,7 +66,7 @@ func scriptAgreesWithUnion(t *testing.T, rounds int) {
 	}
 }
 
-// fullLog has as many entries of one channel as a log holds, a millisecond each, up to the check's now.
+// fullLog returns a log with the maximum number of entries of one channel, one per millisecond up to the check's now.
 func fullLog() (log capping.Log) {
 	for i := range capping.LogBound {
 		at := capping.Instant(100_000_000_000 - capping.LogBound + i)
@@ -75,7 +75,7 @@ func fullLog() (log capping.Log) {
 	return log
 }
 
-// A key lives as long as its newest entry is kept, and no longer than a call lets it that records.
+// A merged key lives as long as its newest entry is kept, and no longer than a recording call allows.
 func TestMergedKeysExpire(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -118,7 +118,7 @@ func TestMergedKeysExpire(t *testing.T) {
 	require.InDelta(t, life, ttl(), float64(time.Minute))
 }
 
-// Sends that are merged are counted once, for the messages that are named.
+// Merged sends are counted once, for the named messages.
 func TestMergedSendsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)

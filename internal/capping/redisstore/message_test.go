@@ -14,8 +14,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// A call that waits for a failover stores the text of its message with its sends: it was
-// given up at the first failure, and the logs showed sends of nobody knows which message.
+// A call that waits for a failover stores its message's text together with its sends. The text used to be given up at
+// the first failure, so logs showed sends of unknown messages.
 func TestTextsOfMessagesOutliveAFailover(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})

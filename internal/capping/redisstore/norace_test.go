@@ -2,7 +2,7 @@
 
 package redisstore
 
-// How many random histories scripts are compared with the domain on.
+// These constants are the numbers of random histories in the comparisons of scripts and domain.
 const (
 	longHistories  = 48
 	placeHistories = 600

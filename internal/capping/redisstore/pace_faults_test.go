@@ -107,8 +107,7 @@ func TestAFullServerGivesNoPermits(t *testing.T) {
 	require.Equal(t, 10, take(t, s, askOf("b", 20, 0, hourly)).Granted)
 }
 
-// A server that was emptied gives nothing until capper is started anew; one that
-// lost its scripts gets them again.
+// An emptied server grants no permits until capper restarts; a server that lost its scripts gets them again.
 func TestPermitsOfAnEmptiedServer(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
@@ -127,7 +126,7 @@ func TestPermitsOfAnEmptiedServer(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// Only what replicas hold is granted, what is remembered too.
+// The store grants only permits that replicas hold, and remembers requests the same way.
 func TestPermitsAreGrantedWhenReplicasHoldThem(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
@@ -148,7 +147,7 @@ func TestPermitsAreGrantedWhenReplicasHoldThem(t *testing.T) {
 	require.Equal(t, 7, take(t, s, askOf("a", 10, 0, hourly)).Granted)
 }
 
-// A request whose answers are lost is taken once, by whatever is cut.
+// A request is taken once, wherever its replies are cut.
 func TestPermitsWhoseAnswersAreCut(t *testing.T) {
 	t.Parallel()
 	between := newProxies(t)
@@ -179,7 +178,7 @@ func TestAsksThatAreNoneAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// What the scripts of pacers cannot have been sent is refused before anything is written.
+// The pacers' scripts reject impossible arguments before they write.
 func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -222,7 +221,7 @@ func TestPaceScriptsCheckTheirArguments(t *testing.T) {
 	require.EqualValues(t, 2, client.Exists(t.Context(), names...).Val())
 }
 
-// A TTL that could not be set is set later.
+// A later call sets a TTL that could not be set.
 func TestTTLsOfPacersAreSetLater(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})

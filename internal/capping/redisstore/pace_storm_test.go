@@ -15,8 +15,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// What is asked most has a way of its own, which walks along a log from call to call:
-// long histories of one pacer, one permit or a few at a time.
+// The shortcut for the most frequent call walks along a log from call to call. This test runs long histories of one
+// pacer, with one permit or a few at a time.
 func TestPaceScriptAgreesWithPlaceForLong(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -45,8 +45,8 @@ func TestPaceScriptAgreesWithPlaceForLong(t *testing.T) {
 	}
 }
 
-// At the bounds, eight pacers of five limits whose logs are full of runs that are not
-// regular, no call holds the server's thread for long.
+// At the bounds, which are eight pacers of five limits with full irregular logs, no call holds the server's thread
+// for long.
 func TestPaceScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
@@ -86,7 +86,7 @@ func TestPaceScriptStaysShort(t *testing.T) {
 	t.Logf("%d calls at the bounds: median %v, longest %v", len(took), took[len(took)/2], took[len(took)-1])
 }
 
-// storedLogOrNone is the pacer's log, empty where there is none.
+// storedLogOrNone returns the pacer's log, or an empty log.
 func storedLogOrNone(t testing.TB, s *Store, pacer string) *pacing.Log {
 	t.Helper()
 	keys, client := pacerKeys(t, s)

@@ -16,7 +16,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// slotsOfGrant are the slots of a grant, one by one.
+// slotsOfGrant returns the slots of a grant, one per permit.
 func slotsOfGrant(g *pacing.Grant) (slots []pacing.Time) {
 	for _, run := range g.Runs {
 		for k := range run.Permits {
@@ -26,7 +26,7 @@ func slotsOfGrant(g *pacing.Grant) (slots []pacing.Time) {
 	return slots
 }
 
-// referee is Place beside the store: what it says of the same asks at the same times.
+// referee runs Place beside the store, for the same asks at the same times.
 type referee struct {
 	logs     map[string]*pacing.Log
 	requests map[pacing.Request][]pacing.Time
@@ -36,7 +36,7 @@ func newReferee() *referee {
 	return &referee{map[string]*pacing.Log{}, map[pacing.Request][]pacing.Time{}}
 }
 
-// check compares the grant with what Place gives.
+// check compares the grant with the grant of Place.
 func (r *referee) check(t require.TestingT, ask *pacing.Ask, g *pacing.Grant) {
 	var logs []*pacing.Log
 	for _, target := range ask.Targets {
@@ -93,13 +93,14 @@ func randomLimits(r *rand.Rand) (limits []pacing.Limit) {
 	return limits
 }
 
-// The script and Place are two texts of one rule. TestPaceScriptAgreesWithPlaceOften has more histories.
+// The script and Place implement the same rule. TestPaceScriptAgreesWithPlaceOften has more histories.
 func TestPaceScriptAgreesWithPlace(t *testing.T) {
 	t.Parallel()
 	paceScriptAgreesWithPlace(t, 0, placeHistories/5)
 }
 
-// paceScriptAgreesWithPlace compares both on random histories with seeds from from to before to.
+// paceScriptAgreesWithPlace compares script and Place on random histories, with the seeds from up to but not
+// including to.
 func paceScriptAgreesWithPlace(t *testing.T, from, to uint64) {
 	s := openShared(t, nil)
 	for seed := from; seed < to; seed++ {
@@ -132,7 +133,7 @@ func paceScriptAgreesWithPlace(t *testing.T, from, to uint64) {
 	}
 }
 
-// irregular are limits under which permits that are taken one by one fill a log.
+// irregular are limits under which single permits fill a log.
 var irregular = []pacing.Limit{{Max: 100_000, Window: time.Hour}, {Max: 50_000, Window: 10 * time.Minute}}
 
 func askOf(pacer string, permits int, wait time.Duration, limits ...pacing.Limit) *pacing.Ask {
@@ -146,13 +147,13 @@ func take(t testing.TB, s *Store, ask *pacing.Ask) pacing.Grant {
 	return grant
 }
 
-// pacerKeys are those that the store has for pacers, and a client of their server.
+// pacerKeys returns the store's keys of pacers, and a client of their server.
 func pacerKeys(t testing.TB, s *Store) (script.PacerKeys, *redis.Client) {
 	p := s.keyspace.PartitionOf("pacers")
 	return script.PacerKeys{Prefix: s.prefixes[p]}, admin(t, s.top.Route(p).Addr())
 }
 
-// storedLog is the pacer's log.
+// storedLog returns the pacer's log.
 func storedLog(t testing.TB, s *Store, pacer string) *pacing.Log {
 	t.Helper()
 	keys, client := pacerKeys(t, s)
@@ -161,8 +162,7 @@ func storedLog(t testing.TB, s *Store, pacer string) *pacing.Log {
 	return log.Log
 }
 
-// A log that is full is merged, by one of those who find it so, and what limits see
-// of it stays.
+// One of the callers that find a full log merges it, and the limits' view of the log stays the same.
 func TestFullLogsAreMerged(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -194,7 +194,7 @@ func TestFullLogsAreMerged(t *testing.T) {
 	require.Greater(t, client.PTTL(t.Context(), keys.Log("p", "")).Val(), pacing.KeepFor(irregular))
 }
 
-// Runs that no limit sees any more are dropped without a merge.
+// Runs that no limit can see are dropped without a merge.
 func TestRunsThatNobodySeesAreDropped(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -285,7 +285,7 @@ func TestForgottenPacersBeginAnew(t *testing.T) {
 	require.Greater(t, client.PTTL(t.Context(), keys.Forgotten("a")).Val(), pacing.MaxWindow+pacing.MaxWait)
 }
 
-// A log outlives its newest slot, and most calls need not see to it.
+// A log outlives its newest slot, and most calls need not set its TTL.
 func TestPacerLogsExpire(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)

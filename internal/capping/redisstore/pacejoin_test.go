@@ -14,7 +14,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// waitsOf are the waits of all permits, one by one.
+// waitsOf returns the waits of all permits, one by one.
 func waitsOf(runs []pacing.WaitRun) (waits []time.Duration) {
 	for i := range runs {
 		for k := range runs[i].Permits {
@@ -24,7 +24,7 @@ func waitsOf(runs []pacing.WaitRun) (waits []time.Duration) {
 	return waits
 }
 
-// However a grant is shared, all shares together are the grant, the first come first.
+// However a grant is divided, its shares together equal the grant, in order of arrival.
 func TestSharesAreTheGrant(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
@@ -58,7 +58,7 @@ func TestSharesAreTheGrant(t *testing.T) {
 	}
 }
 
-// held is a store whose first call waits.
+// heldCalls is a store whose first call waits.
 type heldCalls struct {
 	mu    sync.Mutex
 	asked []int // permits of each call
@@ -133,7 +133,7 @@ func TestAsksThatWaitBecomeOne(t *testing.T) {
 	}
 }
 
-// Only asks that differ in nothing but how many permits they are for become one.
+// Only asks that differ in nothing but their number of permits are combined.
 func TestWhatDoesNotJoin(t *testing.T) {
 	t.Parallel()
 	make1 := func(change func(*pacing.Ask)) *pacing.Ask {

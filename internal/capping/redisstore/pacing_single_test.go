@@ -18,7 +18,7 @@ func TestPacingOnSingleServer(t *testing.T) {
 	})
 }
 
-// Two instances over one cluster share what pacers give.
+// Two instances on one server share the permits of pacers.
 func TestPermitsOfASingleServerAreGreedilyTaken(t *testing.T) {
 	t.Parallel()
 	shared := namespace()

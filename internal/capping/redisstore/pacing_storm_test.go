@@ -14,20 +14,19 @@ import (
 	"capper/internal/testkit"
 )
 
-// pacingStorm is load on pacers from clients of all stores. Every other call is a
-// request that is repeated until it is answered; of the others, answers are lost. What
-// was given is always ahead of what is due: a store that lost a part of it would give
-// what follows for now.
+// pacingStorm is load on pacers from clients of all stores. Every second call is a request that is retried until it
+// is answered; replies of other calls get lost. The granted slots are always ahead of the clock, so a store that lost
+// a part of them would grant slots of now.
 type pacingStorm struct{ loads []pacingLoad }
 
-// pacingLoad is of pacers that nobody else has, with a ledger of all that is given.
+// pacingLoad is load on its own pacers, with a ledger of all grants.
 type pacingLoad struct {
 	*pacingtest.Greedy
 	ledger pacing.Target
 }
 
-// pace begins load on pacers, of 16 clients: 100 a second, spaced; and so irregular
-// that logs are full again and again.
+// pace starts load on pacers from 16 clients: 100 evenly spaced permits a second, and irregular permits that fill
+// logs again and again.
 func (f *field) pace(seed uint64) {
 	f.Helper()
 	regular := f.pacingLoad(
@@ -72,7 +71,7 @@ func (p *pacingStorm) end() {
 	}
 }
 
-// settle ends the load, and asks again for what was requested.
+// settle ends the load, and repeats the requests.
 func (p *pacingStorm) settle(t testing.TB) {
 	t.Helper()
 	p.end()
@@ -81,7 +80,7 @@ func (p *pacingStorm) settle(t testing.TB) {
 	}
 }
 
-// faults are what must never be.
+// faults returns all broken promises.
 func (p *pacingStorm) faults(t testing.TB) (faults []string) {
 	t.Helper()
 	for _, load := range p.loads {
@@ -102,11 +101,11 @@ func (p *pacingStorm) String() string {
 	return y.String()
 }
 
-// pacersPartition has the logs of all pacers.
+// pacersPartition returns the partition with the logs of all pacers.
 func (f *field) pacersPartition() int { return f.stores[0].keyspace.PartitionOf("pacers") }
 
-// victim is a shard of those that there are: with every other number the one with the
-// logs of pacers, which are on one alone.
+// victim returns a shard. Every second number gives the shard with the logs of pacers, because only one shard has
+// them.
 func (f *field) victim(n int) shard {
 	f.Helper()
 	shards := f.shards()
@@ -116,8 +115,8 @@ func (f *field) victim(n int) shard {
 	return shards[n%3]
 }
 
-// A request is taken once, however often its answer is lost and whoever repeats it:
-// the ledger has what was granted, to the permit.
+// A request is taken once, however often its reply is lost and whoever retries it. The ledger contains exactly the
+// granted permits.
 func TestPacingRequestsAreTakenOnceWhenAnswersAreCut(t *testing.T) {
 	t.Parallel()
 	between, shared := newProxies(t), namespace()

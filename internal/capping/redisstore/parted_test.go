@@ -20,10 +20,9 @@ import (
 	"capper/internal/testcluster"
 )
 
-// A master that fails while one of its slots is being moved is followed by one
-// that knows nothing of the keys that have gone: their users are unavailable
-// until the slot is mended, and not allowed once more. The slot may be the
-// first of its new node.
+// A master that fails while one of its slots is being moved gets a successor that does not know the moved keys. Their
+// users stay unavailable until the slot is repaired, and are not allowed a second time. The slot may be the first one
+// of its new node.
 func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 	t.Parallel()
 	for name, firstSlot := range map[string]bool{"to a master": false, "to a new master without slots": true} {
@@ -102,7 +101,7 @@ func TestAFailoverInTheMiddleOfAMoveAllowsNobody(t *testing.T) {
 	}
 }
 
-// inSlot are users of forty buckets whose keys are in the slot.
+// inSlot returns users of forty buckets whose keys are in the slot.
 func inSlot(s *Store, slot int) (users []capping.UserID) {
 	p := slotPartition(s.keyspace, slot)
 	for i := range 40 {
@@ -111,7 +110,7 @@ func inSlot(s *Store, slot int) (users []capping.UserID) {
 	return users
 }
 
-// slotPartition is the partition that the slot is of.
+// slotPartition returns the partition with the slot.
 func slotPartition(l script.Keyspace, slot int) int {
 	for p := range l.Partitions {
 		if l.Slot(p) == slot {

@@ -20,8 +20,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// promiseTrial is a cluster whose users have all had what their limit lets them have, so that nobody may
-// be allowed again, and two stores on it.
+// promiseTrial is a cluster with two stores. All its users have reached their limit, so no user may be allowed again.
 type promiseTrial struct {
 	testing.TB
 	cluster *testcluster.Cluster
@@ -50,7 +49,7 @@ func newPromiseTrial(t *testing.T) *promiseTrial {
 	return f
 }
 
-// ask is a blast of a message of its own, to users who may get one message in all.
+// ask sends a new message to users who may get one message in total.
 func (f *promiseTrial) ask(s *Store, users []capping.UserID) ([]capping.Verdict, error) {
 	verdicts := make([]capping.Verdict, len(users))
 	b := batchOf("blast-"+strconv.FormatInt(f.sent.Add(1), 10), users, rolling(1, 24*time.Hour))
@@ -58,7 +57,7 @@ func (f *promiseTrial) ask(s *Store, users []capping.UserID) ([]capping.Verdict,
 	return verdicts, err
 }
 
-// split are the verdicts of the node's users, and of the others.
+// split returns the verdicts of the node's users, and those of the others.
 func (f *promiseTrial) split(s *Store, verdicts []capping.Verdict) (own, others []capping.Verdict) {
 	for i, v := range verdicts {
 		if s.top.Route(s.keyspace.Partition(f.users[i])).Addr() == f.addr {
@@ -70,7 +69,7 @@ func (f *promiseTrial) split(s *Store, verdicts []capping.Verdict) (own, others 
 	return own, others
 }
 
-// barred requires that the store decides everybody but the users of the node.
+// barred requires that the store decides every user except the users of the node.
 func (f *promiseTrial) barred(s *Store, why string) {
 	f.Helper()
 	require.Eventually(f, func() bool {
@@ -86,7 +85,7 @@ func (f *promiseTrial) barred(s *Store, why string) {
 	require.Contains(f, s.Health(f.Context()).Error, why)
 }
 
-// decided waits until the store decides everybody, and is how many it allows.
+// decided waits until the store decides every user, and returns how many users it allows.
 func (f *promiseTrial) decided(s *Store) (allowed int) {
 	f.Helper()
 	require.Eventually(f, func() bool {
@@ -108,7 +107,7 @@ func (f *promiseTrial) info(name string) int64 {
 	return topology.ParseInfo(text).Number(name)
 }
 
-// evict has the node drop keys by the policy until so many are gone, and puts the settings back.
+// evict makes the node evict the given number of keys under the policy, and then restores the settings.
 func (f *promiseTrial) evict(policy string, keys int64) {
 	f.Helper()
 	before := f.info("evicted_keys")
@@ -122,7 +121,7 @@ func (f *promiseTrial) evict(policy string, keys int64) {
 	f.set("maxmemory-policy", "noeviction")
 }
 
-// accept has the first store accept what was lost, and everybody decided by all.
+// accept lets the first store accept the loss, and requires that all stores decide every user.
 func (f *promiseTrial) accept(lost bool) {
 	f.Helper()
 	losses, err := f.stores[0].AcceptLoss(f.Context(), "the logs were compared with the audit")
@@ -143,8 +142,8 @@ func (f *promiseTrial) accept(lost bool) {
 	require.Empty(f, losses)
 }
 
-// A server that evicts under blasts costs nobody a limit: its users are unavailable from the first key
-// that is gone, in every instance, whoever starts anew, until an operator has accepted it.
+// A server that evicts keys during blasts breaks no limit. From the first evicted key on, its users are unavailable
+// in every instance, also after a restart, until an operator accepts the loss.
 func TestEvictionUnderBlastsBarsItsUsers(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"allkeys-lru", "allkeys-random", "volatile-ttl"} {
@@ -193,8 +192,8 @@ func TestEvictionUnderBlastsBarsItsUsers(t *testing.T) {
 	}
 }
 
-// An eviction while no instance runs shows when one starts, and outlives the server's restart, after which
-// it counts from 0.
+// A start detects evictions from a time without instances. They stay detected after the server restarts and counts
+// from 0.
 func TestEvictionWhileNobodyRuns(t *testing.T) {
 	t.Parallel()
 	f := newPromiseTrial(t)
@@ -218,7 +217,7 @@ func TestEvictionWhileNobodyRuns(t *testing.T) {
 	f.accept(true)
 }
 
-// Instances bring back what the store loses of its record.
+// Instances restore the ledger of broken promises when the store loses copies.
 func TestTheRecordOfBrokenPromisesIsBroughtBack(t *testing.T) {
 	t.Parallel()
 	f := newPromiseTrial(t)
@@ -259,8 +258,8 @@ func values(fields map[string]string) (texts []string) {
 	return texts
 }
 
-// A master without its append-only file forgets everything with its next start: its users wait for an operator,
-// also when the file is on again.
+// A master without an append-only file forgets everything at its next start. Its users wait for an operator, even
+// after the file is switched on again.
 func TestAnAppendOnlyFileThatIsSwitchedOffBarsItsUsers(t *testing.T) {
 	t.Parallel()
 	f := newPromiseTrial(t)
@@ -277,8 +276,8 @@ func TestAnAppendOnlyFileThatIsSwitchedOffBarsItsUsers(t *testing.T) {
 	f.accept(false)
 }
 
-// Where sends need no replicas, a server without an append-only file is configured so. One whose file was on and is
-// switched off is not: its users wait for an operator, in instances that start afterwards too.
+// Where sends need no replicas, a server without an append-only file is configured that way. When a server's file is
+// switched off later, its users wait for an operator, also in instances that start afterwards.
 func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -319,7 +318,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	require.Empty(t, plain.top.BrokenPromises(), "it is configured so")
 }
 
-// refreshed leaves the error as it is, and one for a call without any.
+// refreshed returns the given error; for a call without an error it returns one.
 func refreshed(err error) error {
 	if err == nil {
 		return errors.New("decided")
@@ -327,7 +326,7 @@ func refreshed(err error) error {
 	return err
 }
 
-// Evicted keys are told of beside the policy that evicted them, whichever was seen first.
+// Evicted keys are reported together with the policy that evicted them, whichever is seen first.
 func TestEvictionsAndPoliciesAreToldOfTogether(t *testing.T) {
 	t.Parallel()
 	f := newPromiseTrial(t)
@@ -361,7 +360,7 @@ func TestEvictionsAndPoliciesAreToldOfTogether(t *testing.T) {
 	require.Contains(t, strings.Join(warningsOf(t, s), "\n"), want)
 }
 
-// What servers had evicted before the store began is none of its keys.
+// Evictions from before the store began do not concern its keys.
 func TestEvictionsBeforeTheStoreBarNobody(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})
@@ -387,7 +386,7 @@ func TestEvictionsBeforeTheStoreBarNobody(t *testing.T) {
 	}
 }
 
-// A replica that evicts is master some day: it is asked before it is sent anything.
+// A replica that evicts may become master, so the store checks it before it sends commands to it.
 func TestAReplicaThatEvictsIsNotDecidedOn(t *testing.T) {
 	t.Parallel()
 	f := newPromiseTrial(t)
@@ -407,7 +406,7 @@ func TestAReplicaThatEvictsIsNotDecidedOn(t *testing.T) {
 	})
 }
 
-// replica is the one of the node.
+// replica returns the node's replica.
 func (f *promiseTrial) replica() string {
 	f.Helper()
 	text, err := f.node.ClusterNodes(f.Context()).Result()

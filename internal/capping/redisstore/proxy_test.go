@@ -19,8 +19,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// proxy stands between a store and a node. It understands the protocol well
-// enough to cut a connection after so many answers of a pipeline.
+// proxy sits between a store and a node. It understands the protocol well enough to cut a connection after a number
+// of replies in a pipeline.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -35,13 +35,13 @@ type proxy struct {
 	hold atomic.Pointer[held] // nil: no answer is held back
 }
 
-// held are answers to script calls that are held back.
+// held are replies to script calls that the proxy holds back.
 type held struct {
 	some    chan struct{} // one is, and can be taken
 	release chan struct{}
 }
 
-// holdBack holds answers to script calls back that come from now on, on connections that wait for one.
+// holdBack holds back all further replies to script calls.
 func (x *proxy) holdBack() *held {
 	h := &held{some: make(chan struct{}, 1), release: make(chan struct{})}
 	x.hold.Store(h)
@@ -54,7 +54,7 @@ const (
 	cutAfterWait = -3
 )
 
-// proxies dials every node through a proxy of its own.
+// proxies dials every node through its own proxy.
 type proxies struct {
 	mu     sync.Mutex
 	byAddr map[string]*proxy
@@ -95,7 +95,7 @@ func (p *proxies) each(do func(*proxy)) {
 	}
 }
 
-// cuts is how many connections were cut.
+// cuts returns how many connections were cut.
 func (p *proxies) cuts() (n int64) {
 	p.each(func(x *proxy) { n += x.cuts.Load() })
 	return n
@@ -118,7 +118,7 @@ func (x *proxy) accept() {
 	}
 }
 
-// forward passes requests on and notes the name of each command.
+// forward forwards requests and sends the name of each command to the channel.
 func (x *proxy) forward(client, server net.Conn, requests chan<- string) {
 	defer func() { _, _ = client.Close(), server.Close() }()
 	defer close(requests)
@@ -135,7 +135,7 @@ func (x *proxy) forward(client, server net.Conn, requests chan<- string) {
 	}
 }
 
-// answer passes answers back and counts those to script calls.
+// answer forwards replies and counts the replies to script calls.
 func (x *proxy) answer(server, client net.Conn, requests <-chan string) {
 	defer func() { _, _ = client.Close(), server.Close() }()
 	r, answered := bufio.NewReaderSize(server, 1<<16), int64(0)
@@ -175,7 +175,7 @@ func (x *proxy) answer(server, client net.Conn, requests <-chan string) {
 	}
 }
 
-// readFrame reads one value; name is its first bulk string.
+// readFrame reads one value of the protocol; name is its first bulk string.
 func readFrame(r *bufio.Reader) (frame []byte, name string, err error) {
 	line, err := r.ReadBytes('\n')
 	if err != nil {
@@ -210,8 +210,8 @@ func readFrame(r *bufio.Reader) (frame []byte, name string, err error) {
 	return nil, "", errors.New("not a value of the protocol")
 }
 
-// A retry within one call finds what the call itself recorded: that is an
-// allowed send, not one that an earlier call had recorded.
+// A retry within one call finds the call's own entry. The result is Allowed, because no earlier call recorded the
+// send.
 func TestOwnRetryIsNoReplay(t *testing.T) {
 	t.Parallel()
 	between := newProxies(t)

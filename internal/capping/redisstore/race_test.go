@@ -2,7 +2,7 @@
 
 package redisstore
 
-// How many random histories scripts are compared with the domain on, where the race detector makes everything slow.
+// These constants are the numbers of random histories under the race detector, which makes everything slow.
 const (
 	longHistories  = 16
 	placeHistories = 150

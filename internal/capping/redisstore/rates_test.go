@@ -15,7 +15,7 @@ import (
 	"capper/internal/testcluster"
 )
 
-// Two stores over one cluster share a caller's budget; callers do not.
+// Two stores on one cluster share a client's budget; different clients have different budgets.
 func TestBudgetIsShared(t *testing.T) {
 	t.Parallel()
 	var stores []*Store
@@ -52,7 +52,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// Budgets live in the store's namespace: who may use that needs no other right.
+// Budgets are in the store's namespace, so they need no right beyond those for the namespace.
 func TestBudgetsNeedNoRightBeyondTheNamespace(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})

@@ -10,7 +10,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Instances add to the same numbers, and the next one drops those that have expired.
+// Instances add to shared counts, and the next instance drops expired ones.
 func TestNumbersOfRecordsAreShared(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_900_000_000, 0)
@@ -44,14 +44,14 @@ func TestNumbersOfRecordsAreShared(t *testing.T) {
 	require.Positive(t, life)
 }
 
-// The key is that of no bucket.
+// No bucket has the key of the record counts.
 func TestNumbersOfRecordsLieBesideBuckets(t *testing.T) {
 	t.Parallel()
 	key := (&Store{keyspace: script.Standard, prefixes: script.Standard.Prefixes("fc")}).recordsKey()
 	require.Contains(t, key, "}:pn:records")
 }
 
-// Fields that nobody can read are dropped, and every other one is what it was made of.
+// Unreadable fields are dropped, and every other field decodes to the group that it was made from.
 func FuzzRecordFields(f *testing.F) {
 	for _, field := range []string{"r 1900000000 crm", "m 1 ", "x 1 crm", "r one crm", "r 1", "", "rr 1 crm", "r +1 a",
 		"r -5 a b"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refused waits until a store noted that users were left undecided for the
-// reason, so that a storm is known to have met the fault.
+// refused waits until a store reports users left undecided for the reason, which shows that a storm has met the
+// fault.
 func (f *field) refused(reason string) {
 	f.Helper()
 	f.until("a refusal: "+reason, func() bool {
@@ -34,7 +34,7 @@ var fullServer = breakage{"a full Redis", otherShards, func(f *field, s shard) {
 	require.NoError(f, master.ConfigSet(f.Context(), "maxmemory", "0").Err())
 }}
 
-// wrongTypes puts strings where buckets are, and the buckets back.
+// wrongTypes replaces buckets by strings, and restores the buckets.
 var wrongTypes = breakage{"a wrong type at keys", otherShards, func(f *field, s shard) {
 	master := f.admins[s.master]
 	buckets := f.someBuckets(s.master, 10)
@@ -53,8 +53,7 @@ var wrongTypes = breakage{"a wrong type at keys", otherShards, func(f *field, s 
 	}
 }}
 
-// someBuckets are the keys of up to n buckets that the master holds and the
-// storm's load asks for again and again.
+// someBuckets returns the keys of up to n buckets on the master that the storm's load uses often.
 func (f *field) someBuckets(master string, n int) (keys []string) {
 	f.Helper()
 	held := f.partitions(master)
@@ -80,8 +79,8 @@ var skewedClock = breakage{"a clock beyond the tolerance", otherStores, func(f *
 	f.ahead.Store(0)
 }}
 
-// wrongPassword changes a master's password without telling the stores, whose
-// connections are cut so that they have to log in.
+// wrongPassword changes a master's password without the stores' knowledge, and cuts their connections, so that they
+// must log in again.
 var wrongPassword = breakage{"a wrong password", otherShards, func(f *field, s shard) {
 	ctx := context.WithoutCancel(f.Context())
 	conn := f.admins[s.master].Conn()

@@ -19,10 +19,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// operator is who changes the rights of others in these tests.
+// operator is the user who changes the rights of others in these tests.
 const operator = "operator"
 
-// documented is the ACL file of deploy, with the operator's line behind it.
+// documented returns the ACL file of deploy, with the operator's line added.
 func documented(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/redis.acl")
@@ -37,7 +37,7 @@ func documentedOptions(t testing.TB) testcluster.Options {
 		Settings: []string{"appendfsync always"}}
 }
 
-// operate is the operator's client of a server.
+// operate returns the operator's client of a server.
 func operate(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr, Username: operator, Password: leastUser, Protocol: 2,
@@ -46,20 +46,20 @@ func operate(t testing.TB, addr string) *redis.Client {
 	return client
 }
 
-// setDefault gives the user default other rights, now and after a restart.
+// setDefault sets the rights of the user default, now and after a restart.
 func setDefault(t testing.TB, addr string, rules ...any) {
 	t.Helper()
 	grantDefault(t, addr, rules...)
 	require.NoError(t, operate(t, addr).Do(t.Context(), "acl", "save").Err())
 }
 
-// grantDefault gives the user default other rights until the server restarts.
+// grantDefault sets the rights of the user default until the server restarts.
 func grantDefault(t testing.TB, addr string, rules ...any) {
 	t.Helper()
 	require.NoError(t, operate(t, addr).Do(t.Context(), append([]any{"acl", "setuser", "default"}, rules...)...).Err())
 }
 
-// shardOf are the addresses of a master of the store and of its replica.
+// shardOf returns the addresses of a master of the store and of its replica.
 func shardOf(t testing.TB, s *Store, partition int) (master, replica string) {
 	t.Helper()
 	master = s.top.Route(partition).Addr()
@@ -69,7 +69,7 @@ func shardOf(t testing.TB, s *Store, partition int) (master, replica string) {
 	return master, first[0].(string) + ":" + first[1].(string)
 }
 
-// oracle knows whom a store has allowed, and asks for them again: nobody may have another message.
+// oracle knows which users a store has allowed, and calls for them again: no user may get a second message.
 type oracle struct {
 	store   *Store
 	own     []capping.UserID // of the server that restarts
@@ -77,7 +77,7 @@ type oracle struct {
 	allowed []capping.UserID
 }
 
-// newOracle has all users get the one message that they may have.
+// newOracle sends to each user the one message that the limit allows.
 func newOracle(t testing.TB, s *Store, victim *topology.Node) *oracle {
 	t.Helper()
 	o := &oracle{store: s}
@@ -92,15 +92,15 @@ func newOracle(t testing.TB, s *Store, victim *topology.Node) *oracle {
 	return o
 }
 
-// send gives users, who have got nothing yet, the message.
+// send sends the message to users who have received none yet.
 func (o *oracle) send(t testing.TB, message string, users []capping.UserID) {
 	t.Helper()
 	require.Equal(t, len(users), count(filter(t, o.store, batchOf(message, users, rolling(1, week))), capping.Allowed))
 	o.allowed = append(o.allowed, users...)
 }
 
-// restarted ends servers and starts them again while users are asked for, and says how these
-// came off when they are decided again, or their partitions are barred.
+// restarted restarts servers during calls, and returns the users' outcomes after they are decided again or their
+// partitions are quarantined.
 func (o *oracle) restarted(
 	t *testing.T, end func(addr string) error, c *testcluster.Cluster, addrs ...string,
 ) (reasons map[string]int) {
@@ -126,7 +126,7 @@ func (o *oracle) restarted(
 	return reasons
 }
 
-// A restart of both copies of a shard loses nothing under the documented ACL file.
+// Under the documented ACL file a restart of both copies of a shard loses nothing.
 func TestRestartsUnderTheDocumentedRights(t *testing.T) {
 	t.Parallel()
 	options := documentedOptions(t)
@@ -144,7 +144,7 @@ func TestRestartsUnderTheDocumentedRights(t *testing.T) {
 	allDenied(t, s, "last", o.allowed)
 }
 
-// Servers that drop records while they load them make their users unavailable.
+// Servers that drop records during loading make their users unavailable.
 func TestRestartsThatDropRecords(t *testing.T) {
 	t.Parallel()
 	options := documentedOptions(t)
@@ -171,8 +171,8 @@ func TestRestartsThatDropRecords(t *testing.T) {
 	require.Empty(t, o.restarted(t, c.Kill, c, replica, master), "from then on all is well")
 }
 
-// barred is that the users of the server are unavailable, status says why, another start is refused, and
-// nobody else is touched.
+// barred requires that the server's users are unavailable, that the status says why, that another start returns an
+// error, and that no other user is affected.
 func (o *oracle) barred(t *testing.T, why string) {
 	t.Helper()
 	looked(t, o.store)
@@ -186,8 +186,8 @@ func (o *oracle) barred(t *testing.T, why string) {
 	}
 }
 
-// What was sent since the append-only file was rewritten is all that such a server lacks, be there a look at
-// the signs between the two or not.
+// Such a server lacks only the sends since the last rewrite of the append-only file, with or without a check of the
+// sentinel keys in between.
 func TestRestartsThatDropRecordsSinceARewrite(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, documentedOptions(t))
@@ -222,7 +222,7 @@ func TestRestartsThatDropRecordsSinceARewrite(t *testing.T) {
 	}
 }
 
-// lost are those whose sends are lost.
+// lost returns the users whose sends are lost.
 func (o *oracle) lost(t *testing.T) (lost []capping.UserID) {
 	t.Helper()
 	for i, verdict := range filter(t, o.store, &capping.Batch{
@@ -238,7 +238,7 @@ func (o *oracle) lost(t *testing.T) (lost []capping.UserID) {
 	return lost
 }
 
-// single restarts a server that is alone.
+// single restarts a standalone server.
 func (o *oracle) single(t *testing.T, c *testcluster.Cluster) (reasons map[string]int) {
 	t.Helper()
 	p := press(o.store, o.allowed)
@@ -260,7 +260,7 @@ func (o *oracle) single(t *testing.T, c *testcluster.Cluster) (reasons map[strin
 	return reasons
 }
 
-// A server whose user default lacks rights is refused before it drops anything.
+// Open rejects a server whose user default lacks rights, before the server drops anything.
 func TestOpenRefusesServersThatWouldDropRecords(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, documentedOptions(t))
@@ -305,7 +305,7 @@ func TestOpenRefusesServersThatWouldDropRecords(t *testing.T) {
 	require.Contains(t, warnings, "add +acl|dryrun to the user's rights (deploy/redis.acl)")
 }
 
-// settled waits until what all partitions hold by now is known to have been there.
+// settled waits until the current state of all partitions is recorded as a point.
 func settled(t *testing.T, s *Store) {
 	t.Helper()
 	now := time.Now()
@@ -320,15 +320,15 @@ func settled(t *testing.T, s *Store) {
 	})
 }
 
-// files replaces the append-only files of a server by those of another directory.
+// files replaces a server's append-only files by those of another directory.
 func files(t *testing.T, from, to string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(filepath.Join(to, "appendonlydir")))
 	require.NoError(t, os.CopyFS(filepath.Join(to, "appendonlydir"), os.DirFS(filepath.Join(from, "appendonlydir"))))
 }
 
-// A server that comes back with files of an earlier time lacks what was recorded since, though all that it holds
-// agrees. Instances remember how far it had come, and marks on other servers do when all instances restart.
+// A server with files of an earlier time lacks the newer sends, although its data is consistent. Instances remember
+// how far the server had come; marks on other servers remember it when all instances restart.
 func TestAServerWithAnOlderStateIsBarred(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{NodeTimeout: steady, Settings: []string{"appendfsync always"}})
@@ -379,7 +379,7 @@ func TestAServerWithAnOlderStateIsBarred(t *testing.T) {
 		capping.Denied))
 }
 
-// olderTrial is two stores on servers of which one comes back with files of an earlier time.
+// olderTrial is two stores on servers, one of which comes back with files of an earlier time.
 type olderTrial struct {
 	*testing.T
 	cluster *testcluster.Cluster
@@ -407,7 +407,7 @@ func newOlderTrial(t *testing.T, c *testcluster.Cluster, acks Acks) *olderTrial 
 	return o
 }
 
-// ask is how many users come off like that when they are asked for.
+// ask calls for the users, and returns how many of them have the outcome.
 func (o *olderTrial) ask(message string, s *Store, outcome capping.Outcome) int {
 	o.Helper()
 	verdicts := make([]capping.Verdict, len(o.users))
@@ -415,7 +415,7 @@ func (o *olderTrial) ask(message string, s *Store, outcome capping.Outcome) int 
 	return count(verdicts, outcome)
 }
 
-// comesBack ends the victim and starts it with the files of the directory, for its replica as well.
+// comesBack ends the victim and starts it with the files of the directory; its replica gets them too.
 func (o *olderTrial) comesBack(from string) {
 	o.Helper()
 	require.NoError(o, o.cluster.Kill(o.victim))
@@ -434,7 +434,7 @@ func (o *olderTrial) comesBack(from string) {
 	})
 }
 
-// barred requires that all stores bar the victim's partitions, and allow nobody.
+// barred requires that all stores quarantine the victim's partitions and allow no user.
 func (o *olderTrial) barred(stores ...*Store) {
 	o.Helper()
 	for _, s := range stores {
@@ -453,7 +453,7 @@ func (o *olderTrial) barred(stores ...*Store) {
 	}
 }
 
-// refused requires that an instance that must not begin anew is refused.
+// refused requires an error from an instance that must not create the store again.
 func (o *olderTrial) refused() {
 	o.Helper()
 	// else its replica is not back yet
@@ -468,7 +468,7 @@ func (o *olderTrial) refused() {
 		})
 }
 
-// close ends all instances.
+// close closes all instances.
 func (o *olderTrial) close() {
 	for _, s := range o.stores {
 		require.NoError(o, s.Close())
@@ -476,8 +476,8 @@ func (o *olderTrial) close() {
 	o.stores = nil
 }
 
-// An older state that one instance has seen stays one: for an instance that starts beside it, after it or without
-// it. It is over when the newest files are back, or when an operator has one instance begin anew.
+// An older state that one instance has seen remains known to instances that start beside it, after it or without it.
+// It ends when the newest files are back, or when an operator accepts the loss in one instance.
 func TestAnOlderStateStaysOne(t *testing.T) {
 	t.Parallel()
 	always := []string{"appendfsync always"}

@@ -17,8 +17,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// leastRights are the rules of deploy/redis.acl, without the user and the
-// password.
+// leastRights returns the rules of deploy/redis.acl, without the user and the password.
 func leastRights(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/redis.acl")
@@ -28,8 +27,7 @@ func leastRights(t *testing.T) []string {
 	return strings.Fields(line)
 }
 
-// without takes rights from the least user of the server, which keeps its
-// password.
+// without removes rights from the server's least user, who keeps the password.
 func without(t *testing.T, client *redis.Client, rules ...string) {
 	t.Helper()
 	args := []any{"acl", "setuser", leastUser}
@@ -39,7 +37,7 @@ func without(t *testing.T, client *redis.Client, rules ...string) {
 	require.NoError(t, client.Do(t.Context(), args...).Err())
 }
 
-// The commands that the trial script runs are those of the other scripts.
+// The trial script runs the same commands as the other scripts.
 func TestTrialsAreTheCommandsOfTheScripts(t *testing.T) {
 	t.Parallel()
 	calls := regexp.MustCompile(`\b(?:call|try|pcall)\('([A-Z]+)'`)
@@ -111,7 +109,7 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 	}
 }
 
-// An upgrade comes before the right that it brings: the store goes on with the number of replicas.
+// An upgrade may come before its new right: without the right the store uses the number of replicas alone.
 func TestTheRightToAskForReplicasMayLack(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
@@ -138,8 +136,8 @@ func TestTheRightToAskForReplicasMayLack(t *testing.T) {
 	require.Contains(t, strings.Join(openTest(t, config).warnings, "\n"), "replica "+c.Addrs[1]+what)
 }
 
-// A right that is taken away while the store runs makes users unavailable, is
-// told by its name, and is no reason to destroy anything.
+// A right that is removed from a running store makes users unavailable. The error names the right, and nothing is
+// deleted.
 func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -172,7 +170,7 @@ func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 	require.Equal(t, 20, count(filter(t, s, batchOf("c", users, daily)), capping.Denied), "nothing is lost")
 }
 
-// A right that was given back is of the past within seconds: the status says so, and is ok where no call failed.
+// A restored right disappears from the status within seconds, and the status is ok where no call failed.
 func TestARepairedRightIsPast(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]int{"of a master": 0, "of a replica": 1} {
@@ -204,8 +202,7 @@ func TestARepairedRightIsPast(t *testing.T) {
 	}
 }
 
-// What tells that a server was emptied has to be readable: without the right to
-// read it nobody is allowed, and the right is named.
+// Without the right to read sentinel keys the store allows no user, and the error names the right.
 func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -226,7 +223,7 @@ func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 		20*time.Millisecond, "it was emptied")
 }
 
-// A key whose TTL could not be set gets it with the next write.
+// The next write sets a key's TTL that could not be set before.
 func TestTTLsThatCouldNotBeSetAreSetLater(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -244,7 +241,7 @@ func TestTTLsThatCouldNotBeSetAreSetLater(t *testing.T) {
 	}
 }
 
-// Without what instances share, nobody knows for how long sends are needed.
+// Without the shared records no instance knows how long sends are needed.
 func TestBeatsThatFailAreTold(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})

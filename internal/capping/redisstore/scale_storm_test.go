@@ -16,9 +16,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// At the bounds of what a call carries of rules, shadow rules that all would have
-// denied, no call takes 5 ms of the server's thread: of its processor, as the thread may be
-// interrupted by what else the machine does, and the least of some.
+// At the bounds of a call's rules, with shadow rules that all would have denied, no call uses 5 ms of the server's
+// CPU time. CPU time counts because other programs may interrupt the thread, and the minimum of several calls counts.
 func TestFilterScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	const bearable = 5 * time.Millisecond
@@ -59,7 +58,7 @@ func TestFilterScriptStaysShort(t *testing.T) {
 	}
 }
 
-// usedByCalls is the processor's time of the server that each of work's calls of the script took.
+// usedByCalls returns the server's CPU time per call of the script during work.
 func usedByCalls(t *testing.T, of *script.Script, client *redis.Client, work func()) time.Duration {
 	t.Helper()
 	require.NoError(t, client.SlowLogReset(t.Context()).Err())

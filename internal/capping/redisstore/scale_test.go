@@ -14,8 +14,7 @@ import (
 	"capper/internal/testcluster"
 )
 
-// A million users at once take memory for their order, not for their commands:
-// those are bounded by what may be in flight.
+// A million users at once need memory for their order only; commands in flight are limited.
 func TestMillionUsersAtOnce(t *testing.T) {
 	s := openShared(t, nil)
 	for name, users := range map[string][]capping.UserID{
@@ -37,8 +36,7 @@ func TestMillionUsersAtOnce(t *testing.T) {
 	}
 }
 
-// Long logs make a script stop early: the rest is another call's, and everybody
-// is decided.
+// A script stops early at long logs, another call continues, and every user is decided.
 func TestLongLogsAreSpreadOverCalls(t *testing.T) {
 	t.Parallel()
 	for channels, leastCalls := range map[int]int{1: 50, 3: 150} {
@@ -49,8 +47,7 @@ func TestLongLogsAreSpreadOverCalls(t *testing.T) {
 	}
 }
 
-// longLogs judges the users of one bucket, all of whose logs are full in every
-// one of so many channels.
+// longLogs judges the users of one bucket whose logs are full in each of the channels.
 func longLogs(t *testing.T, channels, leastCalls int) {
 	server := testcluster.Single(t, testcluster.Options{Settings: []string{"slowlog-log-slower-than 0",
 		"slowlog-max-len 10000"}})
@@ -93,7 +90,7 @@ func longLogs(t *testing.T, channels, leastCalls int) {
 	require.GreaterOrEqual(t, scriptCalls(t, client), len(users)*len(log)/400_000)
 }
 
-// scriptCalls is how many script calls the slow log holds; it tells the longest.
+// scriptCalls returns the number of script calls in the slow log, and logs the longest.
 func scriptCalls(t *testing.T, client *redis.Client) (calls int) {
 	logs, err := client.SlowLogGet(t.Context(), -1).Result()
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// Sentinel promotes by what it last knew of the replicas, so each that works
-// has to hold a send: with replica_acks: 1 the other one may be promoted.
+// Redis Sentinel promotes a replica by its latest information, so each working replica must hold a send. With
+// replica_acks: 1 the other replica may be promoted.
 func TestStoreBehindSentinelsFollowsTheMaster(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2})

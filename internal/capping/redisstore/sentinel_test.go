@@ -15,7 +15,7 @@ import (
 	"capper/internal/testcluster"
 )
 
-// sentinel watches a master and returns its address.
+// sentinel starts a Redis Sentinel that watches a master, and returns its address.
 func sentinel(t *testing.T, master string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(master)
@@ -44,7 +44,7 @@ func sentinel(t *testing.T, master string) string {
 	return addr
 }
 
-// Several addresses of servers that are no cluster: the master among them is used.
+// With several addresses of standalone servers, the store uses the master among them.
 func TestStoreFindsTheMasterAmongServers(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})

@@ -14,8 +14,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// A FLUSHALL while capper runs lets nobody have more than allowed: everybody is
-// unavailable until capper is started anew, which says so.
+// A FLUSHALL while capper runs lets no user exceed a limit. All users are unavailable until capper restarts and
+// reports the loss.
 func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})

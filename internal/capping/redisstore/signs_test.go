@@ -18,8 +18,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// pressure asks for users who have had all that they may, in calls of every
-// size, and counts how many are allowed all the same.
+// pressure calls for users at their limit, in calls of every size, and counts the users who are allowed nevertheless.
 type pressure struct {
 	allowed, denied, unavailable atomic.Int64
 	stop                         context.CancelFunc
@@ -57,7 +56,7 @@ func (p *pressure) pressed(t *testing.T, of *atomic.Int64, n int64) {
 	require.Eventually(t, func() bool { return of.Load() >= want }, time.Minute, 5*time.Millisecond)
 }
 
-// A master that comes back empty, or is emptied, costs its own users alone.
+// A master that comes back empty, or is emptied, affects only its own users.
 func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 	t.Parallel()
 	flush := func(t *testing.T, c *testcluster.Cluster, addr string) {
@@ -120,10 +119,10 @@ func TestAnEmptiedShardCostsItsOwnUsers(t *testing.T) {
 	}
 }
 
-// signKey is the key of the partition's sign.
+// signKey returns the partition's sentinel key.
 func (s *Store) signKey(partition int) string { return s.prefixes[partition] + "-sign" }
 
-// A server whose clock was ahead has let logs expire before their time.
+// A server whose clock was ahead has let logs expire too early.
 func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, func(c *Config) { c.ClockSkew = 250 * time.Millisecond })
@@ -173,8 +172,7 @@ func TestAClockThatWasAheadMakesUsersUnavailable(t *testing.T) {
 		5*time.Millisecond)
 }
 
-// What a version without these records left is taken over, also by an instance
-// that must not begin anew.
+// A start takes over the logs of a version without these records, also in an instance that must not create a store.
 func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
@@ -196,8 +194,8 @@ func TestLogsOfAnOlderVersionAreTakenOver(t *testing.T) {
 	require.True(t, again.top.Signed())
 }
 
-// Answers of a partition that is barred while they are on their way are not believed: its server may have
-// started anew before it gave them, and have been looked at since.
+// Replies that are under way when their partition is quarantined are not trusted. The server may have restarted
+// before it replied, and have been checked since.
 func TestAnswersOnTheirWayAreNotBelievedWhenTheirPartitionIsBarred(t *testing.T) {
 	t.Parallel()
 	c, between := testcluster.Single(t, testcluster.Options{NodeTimeout: steady}), newProxies(t)

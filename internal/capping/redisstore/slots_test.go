@@ -12,15 +12,15 @@ import (
 	"capper/internal/testkit"
 )
 
-// slotMove moves a slot as redis-cli --cluster reshard does.
+// slotMove moves a slot like redis-cli --cluster reshard.
 type slotMove struct {
 	*field
 	slot     int
 	from, to *redis.Client
 }
 
-// movesTo are moves of some of the shard's slots to another. They are those of
-// partitions, as any others hold nothing.
+// movesTo returns moves of some of the shard's slots to another shard. The slots are those of partitions, because all
+// others are empty.
 func (f *field) movesTo(to, from shard) (moves []slotMove) {
 	f.Helper()
 	held := f.partitions(from.master)
@@ -44,8 +44,7 @@ func (f *field) other(s shard) shard {
 	return shard{}
 }
 
-// moveSlots moves some there and back, so that faults that follow each other
-// leave no master without slots.
+// moveSlots moves some slots to another shard and back, so that consecutive faults leave no master without slots.
 func moveSlots(f *field, s shard) {
 	moves := f.movesTo(f.other(s), s)
 	for _, m := range moves {
@@ -58,8 +57,8 @@ func moveSlots(f *field, s shard) {
 	}
 }
 
-// holdSlotsHalfMoved leaves each slot's keys on two nodes until every caller has had answers to
-// a second's worth of calls: a call that waited for the end of the move would be left undecided.
+// holdSlotsHalfMoved keeps each slot's keys on two nodes for longer than any call waits, so that no user is decided
+// by waiting for the end of the move.
 func holdSlotsHalfMoved(f *field, s shard) {
 	moves := f.movesTo(f.other(s), s)
 	for _, m := range moves {
@@ -89,8 +88,8 @@ func (m slotMove) end() {
 	m.until("every node knows where the slot is", m.known)
 }
 
-// known reports whether all nodes see the slot where it was moved: a node that
-// takes it over before might not outbid an epoch that it has not heard of.
+// known reports whether all nodes know the slot's new owner. A node that takes the slot over earlier might not exceed
+// an epoch that it has not heard of.
 func (m slotMove) known() bool {
 	return !slices.ContainsFunc(m.cluster.Addrs, func(addr string) bool {
 		parts, err := slotsOf(m.Context(), m.admins[addr])
@@ -129,7 +128,7 @@ func (m slotMove) keys() int64 {
 	return n
 }
 
-// set tells the node the state of the slot with regard to another node.
+// set sets the node's state of the slot in relation to another node.
 func (m slotMove) set(at *redis.Client, state string, other *redis.Client) {
 	id, err := other.Do(m.Context(), "cluster", "myid").Text()
 	require.NoError(m, err)

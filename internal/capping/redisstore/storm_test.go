@@ -19,13 +19,13 @@ import (
 	"capper/internal/messages"
 )
 
-// decider is what a storm is directed at.
+// decider is the store that a storm loads.
 type decider interface {
 	Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error
 }
 
-// storm is load from several deciders at once, and the oracle over it: it
-// sees only questions and answers, and reads all logs back at the end.
+// storm is load from several deciders at once, with an oracle. The oracle sees only calls and their results, and
+// reads all logs at the end.
 type storm struct {
 	deciders []decider
 	limit    capping.Rule
@@ -53,11 +53,10 @@ type storm struct {
 	tally    tally
 }
 
-// spared reports whether no fault touches the user when asked about by the
-// decider: those must be decided all the time.
+// spared reports whether no fault touches the user in calls to the decider. Such users must always be decided.
 type spared func(d decider, user capping.UserID) bool
 
-// answer is what one call said.
+// answer is the result of one call.
 type answer struct {
 	send         identity
 	users        []capping.UserID
@@ -65,7 +64,7 @@ type answer struct {
 	began, ended time.Time
 }
 
-// tally is what a storm reports.
+// tally holds the figures that a storm reports.
 type tally struct {
 	calls, decisions, grants, denials, unavailable, spoilt int
 	slowest, overdue                                       time.Duration
@@ -84,8 +83,8 @@ func newStorm(base capping.UserID, deciders ...decider) *storm {
 	}
 }
 
-// begin starts the load; end stops it and waits. It may be called again, so
-// that a test can defer it: load must not outlive a test that failed.
+// begin starts the load. end stops the load and waits; it may be called again, so that a test can defer it and no
+// load outlives a failed test.
 func (s *storm) begin(seed uint64) {
 	for i := range s.rounds {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -112,7 +111,7 @@ func (s *storm) end() {
 	s.running.Wait()
 }
 
-// answered waits until the storm has had answers to so many more calls.
+// answered waits until the storm has results of the given number of further calls.
 func (s *storm) answered(t testing.TB, calls int) {
 	t.Helper()
 	s.await(t, calls, "answers", func(y *tally) int { return y.calls })
@@ -142,7 +141,7 @@ func (s *storm) leavesOpen(t testing.TB) {
 	s.await(t, 1, "users left unavailable", func(y *tally) int { return y.unavailable })
 }
 
-// await waits until the figure of the tally has grown by so much.
+// await waits until the figure of the tally has grown by more.
 func (s *storm) await(t testing.TB, more int, what string, figure func(*tally) int) {
 	t.Helper()
 	now := func() int {
@@ -154,7 +153,7 @@ func (s *storm) await(t testing.TB, more int, what string, figure func(*tally) i
 	require.Eventually(t, func() bool { return now() >= want }, 2*time.Minute, 2*time.Millisecond, what)
 }
 
-// send is the next one: an id of its own for all kinds.
+// send returns the next send, with its own message id.
 func (s *storm) send() identity {
 	n := s.messages.Add(1)
 	next := s.kinds[int(n)%len(s.kinds)]
@@ -163,8 +162,7 @@ func (s *storm) send() identity {
 	return next
 }
 
-// audience is some users that reach their limit and some that are new: enough for the
-// message to be counted.
+// audience returns users that reach their limit and new users, enough of them that the message is counted.
 func (s *storm) audience(rng *rand.Rand) []capping.UserID {
 	var users []capping.UserID
 	hot := s.hotUsers()
@@ -182,7 +180,7 @@ func (s *storm) audience(rng *rand.Rand) []capping.UserID {
 	return users
 }
 
-// hotUsers are those that everybody sends to.
+// hotUsers returns the users in everybody's sends.
 func (s *storm) hotUsers() []capping.UserID {
 	users := make([]capping.UserID, s.hot)
 	for i := range users {
@@ -191,7 +189,7 @@ func (s *storm) hotUsers() []capping.UserID {
 	return users
 }
 
-// ask filters and keeps the answer.
+// ask runs a filter call and stores its result.
 func (s *storm) ask(d decider, which identity, users []capping.UserID) (open []capping.UserID) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
@@ -227,8 +225,7 @@ func (s *storm) ask(d decider, which identity, users []capping.UserID) (open []c
 	return open
 }
 
-// settle asks again, with the same message id, for everybody who was left
-// unavailable, until all are decided.
+// settle retries with the same message id for all unavailable users until every user is decided.
 func (s *storm) settle(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -255,8 +252,8 @@ func (s *storm) settle(t testing.TB) {
 	}
 }
 
-// untilHealed asks until that is done. Each question has a time of its own: how many there are
-// says nothing of the cluster.
+// untilHealed repeats the call until it succeeds. Each call has its own deadline, because the number of calls says
+// nothing about the cluster.
 func untilHealed(t testing.TB, what string, ask func() (done bool, last error)) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -269,14 +266,14 @@ func untilHealed(t testing.TB, what string, ask func() (done bool, last error)) 
 	}
 }
 
-// violations are what must never be.
+// violations counts the broken promises by kind.
 type violations struct{ over, doubled, missing, deniedButRecorded, misjudged, miscounted int }
 
 func (v violations) total() int {
 	return v.over + v.doubled + v.missing + v.deniedButRecorded + v.misjudged + v.miscounted
 }
 
-// verify is judge over the logs of the store, and whether it counts what they hold.
+// verify judges the logs of the store, and compares its counts with them.
 func (s *storm) verify(t testing.TB, store *Store) violations {
 	t.Helper()
 	logs := s.logsOf(t, store)
@@ -287,8 +284,8 @@ func (s *storm) verify(t testing.TB, store *Store) violations {
 	return v
 }
 
-// miscounted is how many sends have another count than there are in the logs: none was
-// released, so that it is how often they were recorded, ever.
+// miscounted returns how many messages have another count than sends in the logs. No send was released, so the count
+// is the number of recorded sends.
 func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]map[identity]int) (n int) {
 	t.Helper()
 	recorded := map[identity]int64{}
@@ -319,8 +316,7 @@ func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]m
 	return n
 }
 
-// judge compares all answers with the logs: how often each send stands in each
-// user's log.
+// judge compares all results with the logs, which hold the number of entries of each send for each user.
 func (s *storm) judge(logs map[capping.UserID]map[identity]int) (v violations) {
 	type send struct {
 		user  capping.UserID
@@ -367,8 +363,8 @@ func (s *storm) judge(logs map[capping.UserID]map[identity]int) (v violations) {
 	return v
 }
 
-// misjudged is how many users the answer says the shadow rule would have denied who
-// were denied, or who have got nothing but this send, before the storm neither.
+// misjudged returns how many users the result wrongly names for the shadow rule: they were denied, or had received no
+// other send, also before the storm.
 func (s *storm) misjudged(a answer, logs map[capping.UserID]map[identity]int) (n int) {
 	for i, verdict := range a.verdicts {
 		if verdict.Shadow != 0 && !s.lost(a.users[i]) &&

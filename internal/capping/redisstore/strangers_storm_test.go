@@ -18,14 +18,13 @@ import (
 	"capper/internal/testkit"
 )
 
-// promote makes the replica a master that nobody follows.
+// promote makes the replica a master without replicas.
 func promote(t *testing.T, replica string) {
 	t.Helper()
 	require.NoError(t, admin(t, replica).ReplicaOf(t.Context(), "no", "one").Err())
 }
 
-// replicated waits until one replica has what the server was sent before: it
-// sends a write of its own after it.
+// replicated waits until one replica has all earlier writes of the server. It sends a write of its own after them.
 func replicated(t *testing.T, master string) {
 	t.Helper()
 	conn := admin(t, master).Conn()
@@ -42,9 +41,8 @@ func follows(t *testing.T, s *Store, addr string) {
 	require.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, 30*time.Second, 20*time.Millisecond)
 }
 
-// restart starts the server again and waits until the store reaches it: a server that
-// was away for many dials the library asks once a second only, and repeats the last
-// error meanwhile, so that refreshes pass without it.
+// restart starts the server again and waits until the store reaches it. After many failed dials the Redis library
+// dials once a second only and repeats its last error meanwhile, so some refreshes miss the server.
 func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 	t.Helper()
 	require.NoError(t, c.Restart(addr))
@@ -56,8 +54,7 @@ func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 	}
 }
 
-// A master that was never a replica lacks what is recorded: its users would be
-// allowed again.
+// A master that was never a replica lacks the recorded sends: it would allow users again.
 func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	t.Parallel()
 	ours, stranger := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}}),
@@ -117,8 +114,7 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	require.Equal(t, 40, count(filter(t, s, batchOf("e", more, daily)), capping.Denied))
 }
 
-// A replica that is detached while its master goes on lacks what is recorded
-// from then on, until the master follows it.
+// A replica that is detached from a running master lacks all later sends, until the master becomes its replica.
 func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1, Settings: []string{writesAtOnce}})
@@ -146,8 +142,7 @@ func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	follows(t, s, replica)
 }
 
-// A server that is silent and holds its connections open must not keep the
-// store from finding the new master.
+// A silent server with open connections must not keep the store from finding the new master.
 func TestSilentServersHoldUpNoFailover(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
@@ -191,8 +186,8 @@ func TestNodesOfAnotherClusterAreIgnored(t *testing.T) {
 	filter(t, s, batchOf("a", spread(200)))
 }
 
-// A node that was taken out of the cluster on purpose is no alarm, whether the
-// configuration still names it or not.
+// A node that was removed from the cluster on purpose raises no alarm, whether the configuration still names it or
+// not.
 func TestNodesThatWereTakenOutAreNoAlarm(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: steady})

@@ -62,7 +62,7 @@ func TestAddressesThatDoNotAnswerAreWarnedOf(t *testing.T) {
 	require.Contains(t, s.warnings[0], "redis 127.0.0.1:1: dial tcp")
 }
 
-// Somebody may change a master's settings while the store runs.
+// A master's settings may change while the store runs.
 func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -87,7 +87,7 @@ func TestSettingsThatBreakAPromiseShowInHealth(t *testing.T) {
 	require.Contains(t, openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)}).warnings[1], "appendfsync is no")
 }
 
-// A replica that is set to evict is seen before it is a master.
+// The store detects a replica that is set to evict before it becomes master.
 func TestReplicasThatEvictAreSeen(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})

@@ -63,7 +63,7 @@ func promotionIsLogged(t *testing.T, c *testcluster.Cluster, config Config, who 
 	}
 }
 
-// journal is a log that may be read while it is written.
+// journal is a log buffer that tests may read during writes.
 type journal struct {
 	mu      sync.Mutex
 	written strings.Builder
@@ -81,8 +81,8 @@ func (j *journal) text() string {
 	return j.written.String()
 }
 
-// A master that answered a refresh before it died, and a replica that answered the same
-// one after its promotion, were not masters beside each other.
+// A master may answer a refresh before it dies, and its replica may answer the same refresh after its promotion. The
+// store must not take them for two simultaneous masters.
 func TestPromotionsWithinARefreshAreFollowed(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})

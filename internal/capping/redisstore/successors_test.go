@@ -16,10 +16,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// inGroup says where settings are that a managed server does not let be set.
+// inGroup is the hint where managed services keep the settings that a server does not let clients change.
 const inGroup = " (of a managed service: in the node's parameter group)"
 
-// A replica is the master after the next failover: its settings count too.
+// A replica is master after the next failover, so its settings count too.
 func TestOpenRefusesReplicasThatWouldLoseLogs(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) (Config, string){
@@ -74,7 +74,7 @@ func TestReplicaThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	})
 }
 
-// What only costs memory, or every call, is seen on replicas too.
+// Settings that only cost memory, or every call, are checked on replicas too.
 func TestOpenExaminesReplicasAsMasters(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
@@ -91,7 +91,7 @@ func TestOpenExaminesReplicasAsMasters(t *testing.T) {
 	}
 }
 
-// A start has more time than a refresh: it asks a server again that did not answer the first one.
+// A start has more time than a refresh: it retries a server that did not answer at first.
 func TestAStartAsksLateServersAgain(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -108,7 +108,7 @@ func TestAStartAsksLateServersAgain(t *testing.T) {
 	require.Equal(t, 20, count(filter(t, s, batchOf("a", spread(20))), capping.Allowed))
 }
 
-// lossyConn loses the first that is sent with the word in it, over any connection.
+// lossyConn loses the first write that contains the word, over any connection.
 type lossyConn struct {
 	net.Conn
 	word  string
@@ -126,8 +126,7 @@ func (c *lossyConn) Write(bytes []byte) (int, error) {
 	return c.Conn.Write(bytes)
 }
 
-// holding holds up what is sent to the one server until the other one has answered
-// and somebody releases it.
+// holding delays requests to one server until the other server has answered and the test releases them.
 type holding struct {
 	on              atomic.Bool
 	asked, answered chan struct{} // told once each, while it is on

@@ -15,7 +15,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// secure gives the server a TLS port beside its plain one, for anybody.
+// secure gives the server a TLS port that accepts any client, beside its plain port.
 func secure(t *testing.T, a *testkit.Authority, server *testcluster.Cluster) (addr string) {
 	t.Helper()
 	a.Leaf(t, "server")
@@ -35,8 +35,8 @@ func secure(t *testing.T, a *testkit.Authority, server *testcluster.Cluster) (ad
 	return addr
 }
 
-// A certificate that a server got while connections stand shows before they break: its end as a metric by
-// node, and that new connections refuse it as a warning.
+// The store reports a server's new certificate before open connections break: a metric by node has its expiry, and a
+// warning says that new connections would reject it.
 func TestCertificatesAreWatchedWhileConnectionsStand(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
@@ -85,7 +85,7 @@ func TestCertificatesAreWatchedWhileConnectionsStand(t *testing.T) {
 	}
 }
 
-// certificateEnd is what the metric says of the node; 0: nothing.
+// certificateEnd returns the metric's value for the node; 0 means no value.
 func certificateEnd(t *testing.T, registry *prometheus.Registry, addr string) int64 {
 	t.Helper()
 	families, err := registry.Gather()

@@ -18,9 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// TestTorture breaks a cluster at random under load, round by round, and has
-// the oracle read everything back after each round. CAPPER_TORTURE_MINUTES and
-// CAPPER_TORTURE_SEED set its length (0.25) and its course.
+// TestTorture breaks a cluster at random under load, and the oracle reads everything after each round.
+// CAPPER_TORTURE_MINUTES (0.25) sets its length and CAPPER_TORTURE_SEED its course.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	rng, rounds := testkit.Torture(t, 0.25)
@@ -52,7 +51,7 @@ type torture struct {
 	storms  int
 }
 
-// wireBreakages are done to connections.
+// wireBreakages returns the faults of connections.
 func wireBreakages(between *proxies) []breakage {
 	cut := func(f *field, after int64) {
 		for range 10 {
@@ -76,7 +75,7 @@ func wireBreakages(between *proxies) []breakage {
 	return wire
 }
 
-// round is a storm with the faults that were drawn, repeated where it spoilt users whom no fault touched.
+// round runs a storm with the drawn faults. It repeats the storm when users were undecided without a fault.
 func (r *torture) round(n int) {
 	drawn, shard := r.draw(), r.rng.IntN(6)
 	r.note(n, drawn)
@@ -91,7 +90,7 @@ func (r *torture) round(n int) {
 	require.NoError(r, last, "%s: users that no fault touched became unavailable each time", r.latest)
 }
 
-// storm is one storm, how many users whom no fault touched it left unavailable, and why.
+// storm runs one storm, and returns how many users were undecided without a fault, and why.
 func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	r.heal()
 	r.storms++
@@ -135,7 +134,7 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	return s.tally.spoilt, s.tally.lastError
 }
 
-// draw is one fault of any kind; connections may be cut beside it.
+// draw returns a random fault of any kind; cut connections may be added.
 func (r *torture) draw() []breakage {
 	first, second := r.kinds[r.rng.IntN(len(r.kinds))], r.wires[r.rng.IntN(len(r.wires))]
 	if cuts(second) && !cuts(first) && r.rng.IntN(2) == 0 {
@@ -146,7 +145,7 @@ func (r *torture) draw() []breakage {
 
 func cuts(b breakage) bool { return strings.HasPrefix(b.name, "connections") }
 
-// note counts the faults before they are inflicted: one may end the test.
+// note counts the faults before they begin, because one of them may end the test.
 func (r *torture) note(n int, drawn []breakage) {
 	r.latest = fmt.Sprintf("round %d", n)
 	for _, b := range drawn {
@@ -155,7 +154,7 @@ func (r *torture) note(n int, drawn []breakage) {
 	}
 }
 
-// spared is whom all of the faults spare.
+// spared returns the users whom all of the faults leave untouched.
 func (r *torture) spared(drawn []breakage, victim shard) spared {
 	var each []spared
 	for _, b := range drawn {
@@ -210,7 +209,7 @@ func (r *torture) report() string {
 	return b.String()
 }
 
-// views is how each node sees the cluster, for what an error reply cannot tell.
+// views returns each node's view of the cluster, for faults that an error reply does not explain.
 func (r *torture) views() string {
 	var b strings.Builder
 	for _, addr := range r.cluster.Addrs {

@@ -19,7 +19,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// spread is n users over all partitions.
+// spread returns n users over all partitions.
 func spread(n int) []capping.UserID {
 	users := make([]capping.UserID, n)
 	for i := range users {
@@ -106,8 +106,8 @@ func TestSkewedClockIsRefusedAndRecordsNothing(t *testing.T) {
 	require.Equal(t, 500, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
 }
 
-// A denial and a replay are answers about what is stored; only what replicas
-// hold may be answered as allowed, a replay too.
+// A denial and a replay only report stored data. A replay, like an allowed send, is answered only when replicas hold
+// the entry.
 func TestReplayIsOnlyAnsweredWhenReplicasHoldIt(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1})
@@ -157,7 +157,7 @@ func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 	filter(t, s, batchOf("a", users))
 }
 
-// userOn is a user whom the node holds.
+// userOn returns a user whom the node holds.
 func userOn(s *Store, addr string) capping.UserID {
 	for p := range s.keyspace.Partitions {
 		if s.top.Route(p).Addr() == addr {
@@ -186,7 +186,7 @@ func TestBadBatchesAreRefusedWhole(t *testing.T) {
 	require.Empty(t, readLogs(t, s))
 }
 
-// What a script cannot have been sent is refused before anything is written.
+// The scripts reject impossible arguments before they write.
 func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)

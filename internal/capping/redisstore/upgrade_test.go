@@ -20,8 +20,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// A keyspace as the last program without namespaces left it: buckets, messages
-// and the format marker.
+// The test reads a keyspace of the last program without namespaces: buckets, messages and the format marker.
 func TestAKeyspaceFromBeforeNamespaces(t *testing.T) {
 	t.Parallel()
 	storetest.RunUpgrade(t, func(t *testing.T, clock func() time.Time) capping.Store {
@@ -31,8 +30,8 @@ func TestAKeyspaceFromBeforeNamespaces(t *testing.T) {
 	})
 }
 
-// restore writes the keys of a dump, one value a line, into a namespace of the
-// servers that the store knows. Times of servers in it become now.
+// restore writes the keys of a dump, one value per line, into a namespace of the store's servers. Server times in the
+// dump become now.
 func restore(t *testing.T, s *Store, namespace, dump string) {
 	text, err := os.ReadFile(dump)
 	require.NoError(t, err)
@@ -68,11 +67,11 @@ func restore(t *testing.T, s *Store, namespace, dump string) {
 	}
 }
 
-// serverTime is a time that a server has shown: milliseconds since 1970.
+// serverTime matches a time that a server has shown: milliseconds since 1970.
 var serverTime = regexp.MustCompile(`\b\d{13}\b`)
 
-// What stands in Redis is what doc.go says: plain ids as they were, and the
-// namespace before the id where there is one.
+// The stored messages have the form that doc.go describes: plain ids, and the namespace before the id where there is
+// one.
 func TestStoredMessages(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)

@@ -56,7 +56,7 @@ func TestReplyOfABeat(t *testing.T) {
 	}
 }
 
-// A reply of a beat is read whole or not at all.
+// DecodeBeat decodes a whole reply or returns an error.
 func FuzzBeat(f *testing.F) {
 	f.Add("found,1000,5,1,1,2,a1,{}")
 	f.Add("channel,push,1,push,2")

@@ -33,7 +33,7 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 	require.Panics(t, func() { complete("${NOTHING}") })
 }
 
-// What the texts say of lengths is what the encoder makes.
+// The lengths in the texts equal the lengths that the encoder produces.
 func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	t.Parallel()
 	number := func(name string) int {
@@ -75,7 +75,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	a.StampRelease(0, time.Second, 0, token)
 }
 
-// bytesOf is how many bytes a format of struct.unpack reads.
+// bytesOf returns how many bytes a format of struct.unpack reads.
 func bytesOf(t *testing.T, format string) (n int) {
 	rest := format
 	for _, match := range regexp.MustCompile(`([>IBc])(\d*)`).FindAllStringSubmatch(format, -1) {

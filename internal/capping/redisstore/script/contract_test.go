@@ -47,7 +47,7 @@ func TestCommandOfAFilterCall(t *testing.T) {
 		"\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(a.rules))
 }
 
-// A call carries the rules of its users' groups alone, and not too many.
+// A call carries only the rules of its users' groups, and a limited number of them.
 func TestUsersOfACallUnderManyRules(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ groups, rules, want int }{
@@ -86,7 +86,7 @@ func TestVerdictsOfAReply(t *testing.T) {
 	}
 }
 
-// Bits of a reply that are not those of shadow rules are no reply of the script.
+// A reply with bits of other rules than shadow rules is rejected.
 func TestShadowsOfAReply(t *testing.T) {
 	t.Parallel()
 	rules := make([]capping.Rule, 33)
@@ -227,7 +227,7 @@ func rolling(max int, d time.Duration) capping.Rule {
 	return capping.Rule{Max: max, Hold: d.Milliseconds()}
 }
 
-// batchOf is a recording batch of one group.
+// batchOf returns a recording batch of one group.
 func batchOf(message string, users []capping.UserID, rules ...capping.Rule) *capping.Batch {
 	return &capping.Batch{
 		Message: capping.Message{ID: message}, Token: capping.Message{ID: message}.Token(), Users: users,

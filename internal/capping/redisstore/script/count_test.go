@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// A call that counts names the counts as its last key, and says so in its header.
+// A counting call names the key of the counts last, and says so in its header.
 func TestCallsThatCount(t *testing.T) {
 	t.Parallel()
 	var plan Plan
@@ -75,7 +75,7 @@ func TestCommandThatMarksCounts(t *testing.T) {
 	}
 }
 
-// What is stored of answers is what was added.
+// Stored answers equal the added answers.
 func TestStoredAnswers(t *testing.T) {
 	t.Parallel()
 	delta := messages.Delta{

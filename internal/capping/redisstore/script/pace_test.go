@@ -57,7 +57,7 @@ func TestCommandOfACallForPermits(t *testing.T) {
 		"the longest life of a log, see pace.lua")
 }
 
-// number is v in so many bytes.
+// number encodes v in n bytes.
 func number(v int64, n int) string { return string(appendUint(nil, uint64(v), n)) }
 
 func TestGrantOfAReply(t *testing.T) {
@@ -108,8 +108,7 @@ func TestGrantOfAReply(t *testing.T) {
 	require.ErrorIs(t, err, ErrReply)
 }
 
-// A reply is a grant of no more than was asked for, whatever its bytes, and of as
-// many permits as its runs have.
+// A decoded grant has at most the requested permits, whatever the reply's bytes, and as many as its runs have.
 func FuzzPaced(f *testing.F) {
 	const now = 1_795_000_000_000_000
 	f.Add("S"+number(now, 7)+number(now+7, 7)+number(now+9, 7)+"\xfe"+number(5, 3)+number(1, 3)+number(320, 3), true)
@@ -140,7 +139,7 @@ func FuzzPaced(f *testing.F) {
 	})
 }
 
-// storedLog is a log as pace.lua stores it.
+// storedLog returns a log in the form that pace.lua stores.
 func storedLog(log *pacing.Log, cursors int) string {
 	l := PacerLog{Log: log, trailer: strings.Repeat("\x07", cursorsAt) + string(rune(cursors)) + "\x01"}
 	return string(l.merged())
@@ -174,8 +173,7 @@ func TestPacerLogsAreReadAndWritten(t *testing.T) {
 	}
 }
 
-// What is read as a log is one, whatever the bytes, and is written as it was but for
-// what merging changes.
+// A decoded log is valid, whatever the bytes, and encodes to the same bytes except for the changes by merging.
 func FuzzPacerLog(f *testing.F) {
 	log := &pacing.Log{}
 	log.Append(100, 0, 5, 5)
