@@ -318,7 +318,7 @@ func TestAnAppendOnlyFileThatIsSwitchedOffWithoutReplicas(t *testing.T) {
 	require.Empty(t, plain.top.BrokenPromises(), "it is configured so")
 }
 
-// refreshed returns the given error; for a call without an error it returns one.
+// refreshed returns the error err, or an error of its own when err is nil.
 func refreshed(err error) error {
 	if err == nil {
 		return errors.New("decided")
