@@ -10,10 +10,10 @@ import (
 	"capper/internal/segments"
 )
 
-// UnknownError is a name that a generation does not have.
+// UnknownError reports a name in an expression that is no segment and no set of the generation.
 type UnknownError struct {
 	Name       string
-	Column     int    // in the caller's expression; 0: it is in one of the configuration
+	Column     int    // in the caller's expression; 0: the name is in an expression of the configuration
 	Within     string // the expression of the configuration that has the name; "": the caller's own
 	Generation string
 	Nearest    string   // the name that was probably meant; "": none is near
@@ -32,13 +32,13 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// AmbiguousError is a name that stands for two things.
+// AmbiguousError reports a name that has two meanings in the generation.
 type AmbiguousError struct {
 	Name       string
-	Column     int    // in the caller's expression; 0: it is in one of the configuration
-	Within     string // which one, where that is known
+	Column     int    // in the caller's expression; 0: the name is in an expression of the configuration
+	Within     string // name of that expression of the configuration, if known
 	Generation string
-	Also       string // what the name is beside a segment or a set of the generation
+	Also       string // the second meaning of the name, beside a segment or a set of the generation
 }
 
 func (e *AmbiguousError) Error() string {
@@ -46,7 +46,7 @@ func (e *AmbiguousError) Error() string {
 		e.Name, e.Also, e.Generation)
 }
 
-// place is how errors begin.
+// place returns the beginning of an error message: the position of the name in the expression.
 func place(column int, within string) string {
 	if within != "" {
 		return fmt.Sprintf("in %s of the configuration: ", within)
@@ -57,10 +57,10 @@ func place(column int, within string) string {
 	return fmt.Sprintf("column %d: ", column)
 }
 
-// names is what the names of expressions are in one generation.
+// names maps the names in expressions to the segments and sets of one generation.
 type names struct {
 	*segments.Snapshot
-	codes map[string]uint8 // of segments
+	codes map[string]uint8 // code of each segment
 	named map[string]*Expression
 }
 
@@ -72,10 +72,11 @@ func namesOf(s *segments.Snapshot, named map[string]*Expression) *names {
 	return n
 }
 
-// has reports whether there is a segment or a set of the name.
+// has reports whether the generation has a segment or a set with this name.
 func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name) != nil }
 
-// bind checks that the expression's names have one meaning, and makes the plan of it.
+// bind checks that each name of the expression has exactly one meaning and returns the evaluation
+// plan.
 func (n *names) bind(e *Expression) (*plan, error) {
 	for _, name := range slices.Sorted(maps.Keys(e.used)) {
 		if n.has(name) {
@@ -101,7 +102,7 @@ func (n *names) plan(of *node) (*plan, error) {
 	return &plan{operator: of.operator, left: left, right: right, words: max(left.words, right.words+1)}, nil
 }
 
-// leaf is the plan of a name.
+// leaf returns the evaluation plan of a single name.
 func (n *names) leaf(of *node) (*plan, error) {
 	leaf := &plan{words: 1}
 	switch {
@@ -122,7 +123,8 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// everybody loads those in no segment, and with segmented also those in one.
+// everybody returns a function that loads the users of one block who are in a set but in no segment.
+// If segmented is true, the function also loads the users who are in a segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
 		return func(key int, w *bitmap.Words) bitmap.Extent { return n.Unsegmented().Load(key, w) }
@@ -142,7 +144,8 @@ func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.
 	}
 }
 
-// ownColumn is the column of a name in the caller's expression, 0 where it is in one of the configuration.
+// ownColumn returns the column of a name in the caller's expression, or 0 if the name comes from an
+// expression of the configuration.
 func (n *node) ownColumn() int {
 	if n.within != "" {
 		return 0
@@ -159,9 +162,10 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// apart divides a name at its "-" into names that there are; nil where that cannot be.
+// apart splits a name at its "-" characters into names that the generation has. It returns nil if no
+// split works.
 func (n *names) apart(name string) []string {
-	ways := map[int][]string{} // by where a name would begin
+	ways := map[int][]string{} // by the position at which a name would begin
 	for from := len(name) - 1; from >= 0; from-- {
 		if from > 0 && name[from-1] != '-' {
 			continue
@@ -179,13 +183,13 @@ func (n *names) apart(name string) []string {
 	return ways[0]
 }
 
-// means reports whether an expression may have the name.
+// means reports whether an expression may use this name.
 func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default
 }
 
-// all is every name that an expression may have: those of the configuration, then in
-// the order of the manifest.
+// all returns every name that an expression may use: first the names of the configuration, then the
+// names of the generation in the order of its manifest.
 func (n *names) all() []string {
 	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)
 	list = append(list, n.Names()...)

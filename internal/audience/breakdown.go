@@ -7,14 +7,15 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Breakdown is how many users a query means, and where they are. What has none of them is left out.
+// Breakdown holds the number of users that a query selects, in total and by segment and set. Segments
+// and sets without such users are left out.
 type Breakdown struct {
 	Users    uint64
-	Segments map[string]uint64 // Default: in none
+	Segments map[string]uint64 // Default: users in no segment
 	Sets     map[string]uint64
 }
 
-// Breakdown counts the users that a query means by segment and by set.
+// Breakdown counts the users that a query selects, by segment and by set.
 func (a *Audience) Breakdown(ctx context.Context, q Query) (*Breakdown, error) {
 	names, sets := a.snapshot.Names(), a.snapshot.Sets()
 	bySegment, bySet := make([]atomic.Uint64, len(names)+1), make([]atomic.Uint64, len(sets))
@@ -54,7 +55,7 @@ func (a *Audience) Breakdown(ctx context.Context, q Query) (*Breakdown, error) {
 	return b, nil
 }
 
-// note puts a count that is not 0 into counts.
+// note stores a count in counts unless the count is 0.
 func note(counts map[string]uint64, name string, n uint64) {
 	if n > 0 {
 		counts[name] = n

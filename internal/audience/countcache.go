@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// countKey names an audience.
+// countKey identifies an audience by its generation and its expression.
 type countKey struct{ generation, expression string }
 
-// countCache keeps the counts of the audiences asked for last, up to so many bytes. Who asks
-// for what somebody else is counting waits for it.
+// countCache caches the user counts of recently used audiences, up to a limit in bytes. Concurrent
+// callers that ask for the same audience wait for one count.
 type countCache struct {
 	mu      sync.Mutex
 	left    int // bytes
@@ -24,12 +24,12 @@ type counted struct {
 	counts []uint32
 }
 
-// sizeBytes is what an entry takes, with what leads to it.
+// sizeBytes returns the memory of a cache entry, including its index.
 func (c *counted) sizeBytes() int {
 	return 4*len(c.counts) + len(c.key.generation) + len(c.key.expression) + 256
 }
 
-// counting is a count that is under way.
+// counting represents a count that is in progress.
 type counting struct {
 	done   chan struct{}
 	counts []uint32
@@ -41,8 +41,8 @@ func newCountCache(sizeBytes int) *countCache {
 		running: map[countKey]*counting{}}
 }
 
-// get is the counts of an audience, from count where they are not there. A count that
-// failed, as its caller has gone, is tried again by who waits for it.
+// get returns the user counts of an audience from the cache, or calls count if the cache does not have
+// them. If a count failed because its caller was cancelled, one of the waiting callers counts again.
 func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint32, error)) ([]uint32, error) {
 	for {
 		counts, other := c.begin(key)
@@ -63,7 +63,8 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// begin is the counts that are there, or who is counting them; neither: the caller is to, with run.
+// begin returns the cached counts, or the count in progress. If it returns neither, the caller must
+// count by calling run.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +93,8 @@ func (c *countCache) run(key countKey, count func() ([]uint32, error)) ([]uint32
 	return counts, err
 }
 
-// keep makes room for an entry, which is not there, and puts it in, where it fits at all.
+// keep evicts old entries until the new entry fits and then adds the new entry. An entry that is
+// larger than the whole cache is not added.
 func (c *countCache) keep(entry *counted) {
 	c.entries[entry.key] = c.recent.PushFront(entry)
 	c.left -= entry.sizeBytes()

@@ -10,22 +10,23 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Cursor is where a page ended.
+// Cursor marks the position at which a page of users ended.
 type Cursor struct {
-	Generation string // whose users the pages are of
+	Generation string // generation of the users
 	after      uint32 // the last user of the page
-	query      uint64 // hash of what else was asked
+	query      uint64 // hash of the expression, the sample and the part
 }
 
-// ErrOtherQuery: a cursor is of another expression, sample, part or generation.
+// ErrOtherQuery reports that a cursor belongs to another expression, sample, part or generation.
 var ErrOtherQuery = errors.New("the cursor belongs to another query: expression, sample, part and generation must " +
 	"be the same in every call")
 
-// errNoCursor says no more, as what it is about has no parts for who sent it.
+// errNoCursor reports text that is not a valid cursor. The message gives no details because a cursor
+// is opaque to its caller.
 var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
-// The bytes of a cursor: version, query, last user, generation, and a hash of all that
-// against damage, in base64 for URLs.
+// Layout of a cursor: version, query hash, last user, generation, and a hash of all of these that
+// detects damage. The bytes are encoded in base64 for URLs.
 const (
 	cursorVersion = 1
 	cursorHead    = 1 + 8 + 4
@@ -33,7 +34,7 @@ const (
 	maxCursor     = 256 // characters
 )
 
-// ParseCursor reads a cursor.
+// ParseCursor decodes the text of a cursor.
 func ParseCursor(text string) (*Cursor, error) {
 	if len(text) > maxCursor {
 		return nil, errNoCursor
@@ -46,13 +47,13 @@ func ParseCursor(text string) (*Cursor, error) {
 		query: binary.BigEndian.Uint64(raw[1:]), after: binary.BigEndian.Uint32(raw[9:]),
 		Generation: string(raw[cursorHead : len(raw)-cursorSum]),
 	}
-	if c.String() != text { // so the hash holds, and there is no other way to write it
+	if c.String() != text { // this check covers the hash and rejects any other spelling of the same cursor
 		return nil, errNoCursor
 	}
 	return c, nil
 }
 
-// String is the cursor as callers hold it.
+// String returns the cursor in the text form that callers send back.
 func (c *Cursor) String() string {
 	raw := make([]byte, 0, cursorHead+len(c.Generation)+cursorSum)
 	raw = append(raw, cursorVersion)
@@ -63,12 +64,13 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// queryHash tells one query from another: everything but where a page begins and how long it is.
+// queryHash returns a hash of a query's expression, sample and part. The start and the length of the
+// page are not included.
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {
 		text += fmt.Sprintf(" sample %x %q", math.Float64bits(q.Sample.To()), q.Sample.Salt())
-		if from := q.Sample.From(); from > 0 { // cursors of shares that begin at 0 are older than cells
+		if from := q.Sample.From(); from > 0 { // older cursors lack a sample's start of 0
 			text += fmt.Sprintf(" from %x", math.Float64bits(from))
 		}
 	}

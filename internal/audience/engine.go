@@ -9,18 +9,19 @@ import (
 	"capper/internal/segments"
 )
 
-// Engine works out audiences. It keeps how many users of an audience are in each block,
-// for those asked for last. It is safe for concurrent use.
+// Engine evaluates audiences. For recently used audiences, an Engine caches the number of users in
+// each block. An Engine is safe for concurrent use.
 type Engine struct {
 	workshop workshop
 	counts   *countCache
 }
 
-// DefaultCacheBytes is what an Engine keeps unless told otherwise: the counts of
-// about a thousand audiences of 270 million users.
+// DefaultCacheBytes is the default size of an Engine's cache: enough for the counts of about a
+// thousand audiences of 270 million users.
 const DefaultCacheBytes = 16 << 20
 
-// NewEngine is an engine that keeps up to so many bytes of counts; 0: DefaultCacheBytes.
+// NewEngine returns an engine whose cache of counts holds at most cacheBytes bytes; 0 means
+// DefaultCacheBytes.
 func NewEngine(cacheBytes int) *Engine {
 	if cacheBytes <= 0 {
 		cacheBytes = DefaultCacheBytes
@@ -28,17 +29,18 @@ func NewEngine(cacheBytes int) *Engine {
 	return &Engine{counts: newCountCache(cacheBytes)}
 }
 
-// Audience is the users of an expression in one generation, which it keeps in memory.
+// Audience represents the users that an expression selects in one generation. An Audience keeps its
+// generation in memory.
 type Audience struct {
 	engine     *Engine
 	snapshot   *segments.Snapshot
-	expression string // in one way of writing it
+	expression string // in canonical form
 	plan       *plan
 	blocks     int
 }
 
-// Bind finds the names of an expression in a generation. The error is an
-// *UnknownError or an *AmbiguousError.
+// Bind resolves the names of an expression in a generation. The error is an *UnknownError or an
+// *AmbiguousError.
 func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 	p, err := namesOf(s, e.named).bind(e)
 	if err != nil {
@@ -51,13 +53,14 @@ func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 	return a, nil
 }
 
-// Generation names the generation.
+// Generation returns the name of the audience's generation.
 func (a *Audience) Generation() string { return a.snapshot.Generation() }
 
-// Snapshot is the generation.
+// Snapshot returns the audience's generation.
 func (a *Audience) Snapshot() *segments.Snapshot { return a.snapshot }
 
-// inBlocks is how many users of the audience are in each block. It is not the caller's to change.
+// inBlocks returns the number of the audience's users in each block. The caller must not change the
+// returned slice.
 func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	return a.engine.counts.get(ctx, countKey{a.Generation(), a.expression}, func() ([]uint32, error) {
 		counts := make([]uint32, a.blocks)
@@ -72,11 +75,11 @@ func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	})
 }
 
-// stretch is how many blocks a goroutine works out between two looks at the context.
+// stretch is the number of blocks that a goroutine evaluates between two checks of its context.
 const stretch = 16
 
-// each calls use for each block from … to-1 with a user of the audience, on all cores
-// and in no order. It ends early when ctx does.
+// each calls use for each block from … to-1 that has a user of the audience. The calls run on all
+// cores and in any order. The function returns early when ctx ends.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {

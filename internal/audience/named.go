@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// MaxExpanded is how many names an expression may have once names that stand for
-// expressions are replaced.
+// MaxExpanded is the maximum number of names in an expression after named expressions have been
+// replaced by their definitions.
 const MaxExpanded = 1024
 
-// Named is expressions of the configuration by name, such as engaged: active | opened.
-// They may be made from each other. The zero value has none.
+// Named holds the named expressions of the configuration, such as engaged: active | opened. Named
+// expressions may refer to each other. The zero value holds no expression.
 type Named struct{ expanded map[string]*Expression }
 
-// NewNamed reads and checks expressions by name. The error joins one for each name
-// that has a fault, in the order of the names; each is a *NamedError.
+// NewNamed parses and checks named expressions. The returned error joins one *NamedError for each
+// faulty expression, in the order of the names.
 func NewNamed(texts map[string]string) (*Named, error) {
 	x := &expander{parsed: map[string]*Expression{}, done: map[string]*Expression{}, failed: map[string]bool{}}
 	names := slices.Sorted(maps.Keys(texts))
@@ -48,7 +48,7 @@ func joined(faults []*NamedError) error {
 	return errors.Join(list...)
 }
 
-// NamedError is the fault of one expression of the configuration.
+// NamedError reports a fault in one named expression of the configuration.
 type NamedError struct {
 	Name string
 	Err  error
@@ -57,7 +57,7 @@ type NamedError struct {
 func (e *NamedError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
 func (e *NamedError) Unwrap() error { return e.Err }
 
-// checkNamed says why a name cannot be that of an expression.
+// checkNamed returns an error if a name is not allowed for an expression.
 func checkNamed(name string) error {
 	t, err := (&scanner{rest: name, column: 1}).next()
 	switch {
@@ -70,10 +70,10 @@ func checkNamed(name string) error {
 	return nil
 }
 
-// Names lists the names in ascending order. The slice is the caller's.
+// Names returns the names in ascending order. The caller owns the slice.
 func (n *Named) Names() []string { return slices.Sorted(maps.Keys(n.of())) }
 
-// Text is the expression of a name as it was given, "" where there is none.
+// Text returns the configured text of a named expression, or "" if there is no such name.
 func (n *Named) Text(name string) string {
 	if e := n.of()[name]; e != nil {
 		return e.text
@@ -88,8 +88,8 @@ func (n *Named) of() map[string]*Expression {
 	return n.expanded
 }
 
-// With replaces the names that stand for expressions. The error says that it has too many
-// names then, or too many levels.
+// With returns the expression with its named expressions replaced by their definitions. The error
+// reports an expanded expression with too many names or too many levels.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -107,8 +107,9 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	return out, nil
 }
 
-// measure counts the names and levels that a node has once it is expanded, before anything
-// is, and notes in used what it is made from. Counts stop to grow beyond the bounds.
+// measure counts the names and levels that a node will have after expansion, without expanding the
+// node. It records in used which named expressions the node refers to. Counts stop growing beyond the
+// limits.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
 		e := expanded[n.name]
@@ -128,7 +129,8 @@ func (n *node) measure(expanded map[string]*Expression, used map[string]int) (na
 	return min(leftNames+rightNames, MaxExpanded+1), max(leftNesting, rightNesting, n.nesting)
 }
 
-// replace is the node with what its names stand for, which is shared with others: nodes do not change.
+// replace returns the node with named expressions replaced by their definitions. Nodes are immutable,
+// so the result shares definitions with other expressions.
 func (n *node) replace(expanded map[string]*Expression) *node {
 	if n.operator == 0 {
 		if e := expanded[n.name]; e != nil {
@@ -143,7 +145,7 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// in notes that names are those of an expression of the configuration, where it is not known yet.
+// in records the named expression from which the node's names come, unless it is already recorded.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {
@@ -154,13 +156,13 @@ func (n *node) in(name string) *node {
 	return &out
 }
 
-// expander expands the expressions of a configuration, each once.
+// expander expands each named expression of a configuration once.
 type expander struct {
 	parsed map[string]*Expression
 	done   map[string]*Expression
-	failed map[string]bool // what has a fault, or is made from what has one
+	failed map[string]bool // names with a fault, or that refer to a name with a fault
 	faults []*NamedError
-	way    []string // the names that are being expanded, each for the one before
+	way    []string // the names being expanded; each one refers to the next
 }
 
 func (x *expander) fail(name string, err error) {
@@ -168,7 +170,7 @@ func (x *expander) fail(name string, err error) {
 	x.faults = append(x.faults, &NamedError{Name: name, Err: err})
 }
 
-// expand expands one expression, after those that it is made from.
+// expand expands one named expression after the named expressions to which it refers.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return
@@ -198,7 +200,7 @@ func (x *expander) expand(name string) {
 	x.done[name] = e
 }
 
-// leaves appends the names of a node.
+// leaves appends the names in a node to names.
 func (n *node) leaves(names []string) []string {
 	if n.operator == 0 {
 		return append(names, n.name)

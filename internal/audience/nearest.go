@@ -1,10 +1,10 @@
 package audience
 
-// maxDistance is how many letters may be missing, too many or others in what was meant.
+// maxDistance is the maximum edit distance, in bytes, between a mistyped name and a suggestion.
 const maxDistance = 3
 
-// Nearest is the first of the names that differs least from name, "" when all are
-// further than maxDistance away or share less than half of it.
+// Nearest returns the first of the names with the smallest edit distance to name. It returns "" if
+// every name is further than maxDistance away or shares less than half of its letters with name.
 func Nearest(name string, names []string) (found string) {
 	least := min(maxDistance, len(name)/2) + 1
 	for _, candidate := range names {
@@ -15,8 +15,8 @@ func Nearest(name string, names []string) (found string) {
 	return found
 }
 
-// distance is how many bytes have to be put in, left out or replaced to make b of a
-// (https://en.wikipedia.org/wiki/Levenshtein_distance), or limit where it is at least that.
+// distance returns the Levenshtein distance between a and b in bytes
+// (https://en.wikipedia.org/wiki/Levenshtein_distance), or limit if the distance is at least limit.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit
@@ -26,7 +26,7 @@ func distance(a, b string, limit int) int {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0] // of the row above, one to the left
+		before := row[0] // the value of the row above, one column to the left
 		row[0] = i + 1
 		for j := range len(b) {
 			replaced := before

@@ -5,43 +5,44 @@ import (
 	"strings"
 )
 
-// The bounds of an expression.
+// The limits of an expression.
 const (
 	MaxText    = 4 << 10 // bytes
-	MaxNames   = 256     // names in it
-	MaxNesting = 64      // parentheses within each other
+	MaxNames   = 256     // names in an expression
+	MaxNesting = 64      // levels of nested parentheses
 	MaxName    = 128     // characters of a name
 )
 
-// Names that every generation has.
+// The names that every generation has.
 const (
-	All     = "all"     // everybody in any segment or set
-	Default = "default" // everybody in a set who is in no segment
+	All     = "all"     // every user in any segment or set
+	Default = "default" // every user who is in a set and in no segment
 )
 
 // Expression is a parsed expression. It is immutable.
 type Expression struct {
 	text string
 	root *node
-	// used is the expressions of the configuration that it is made from, and the column
-	// of each; 0: another of them is made from it.
+	// used maps each named expression of the configuration that this expression refers to, to its
+	// column; column 0 marks an indirect reference.
 	used map[string]int
-	// named is all expressions of the configuration, which could have been meant.
+	// named holds all named expressions of the configuration, for suggestions in errors.
 	named map[string]*Expression
 }
 
-// node is a name, or an operator between two nodes.
+// node represents a name, or an operator with two operands.
 type node struct {
 	operator    byte // '&', '|', '-'; 0: a name
 	left, right *node
 	name        string
 	column      int    // of the name
 	within      string // the expression of the configuration that the name is in; "": the caller's own
-	names       int    // in it
-	nesting     int    // of parentheses, or of names that stand for expressions
+	names       int    // names in this node
+	nesting     int    // levels of parentheses, or of named expressions
 }
 
-// Parse reads an expression. The error is a *SyntaxError or a *BoundError, or says that the text is too long.
+// Parse parses the text of an expression. The error is a *SyntaxError or a *BoundError, or reports
+// that the text is too long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("an expression must have at most %d bytes, got %d", MaxText, len(text))
@@ -60,19 +61,20 @@ func Parse(text string) (*Expression, error) {
 	return &Expression{text: text, root: root}, nil
 }
 
-// Text is the expression as it was given.
+// Text returns the expression as the caller wrote it.
 func (e *Expression) Text() string { return e.text }
 
-// String is the expression in one way of writing it, without names that stand for others:
-// the same string is the same users.
+// String returns the expression in canonical form, with named expressions expanded: equal strings
+// select the same users.
 func (e *Expression) String() string {
 	var b strings.Builder
 	e.root.write(&b)
 	return b.String()
 }
 
-// Plain is the expression without names that stand for others, as a call may ask for it again whatever becomes of
-// those names. "" where it has none of them, or would be too long for a call.
+// Plain returns the expression with named expressions expanded. A call can repeat this text even after
+// the configuration's names have changed. The result is "" if the expression uses no named expression
+// or if the text would be too long for a call.
 func (e *Expression) Plain() string {
 	if len(e.used) == 0 {
 		return ""
@@ -94,7 +96,8 @@ func (n *node) write(b *strings.Builder) {
 	n.right.writeOperand(b, n.operator == '&' || n.right.operator != '&')
 }
 
-// writeOperand writes a node, in parentheses where its operator would otherwise bind to another operand.
+// writeOperand writes a node to b. It adds parentheses where the node's operator would otherwise bind
+// to another operand.
 func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	if !parentheses || n.operator == 0 {
 		n.write(b)
@@ -105,7 +108,7 @@ func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	b.WriteByte(')')
 }
 
-// parser reads tokens with one of them in advance.
+// parser parses tokens with a lookahead of one token.
 type parser struct {
 	scanner
 	token  token
@@ -123,7 +126,8 @@ func (p *parser) expected(what string) error {
 	return &SyntaxError{Column: p.token.column, Expected: what, Got: p.token.String()}
 }
 
-// expectedOperator is for what stands behind an operand, where also the end of something may be.
+// expectedOperator returns a syntax error for a token after an operand, where an operator or the given
+// end may follow.
 func (p *parser) expectedOperator(end string) error {
 	if p.token.kind == nameToken && strings.HasSuffix(p.before.text, "-") {
 		end += `; the name before it ends in "-"`
@@ -131,14 +135,15 @@ func (p *parser) expectedOperator(end string) error {
 	return p.expected(anyOperator + end)
 }
 
-// expression reads terms and what is between them, within so many parentheses.
+// expression parses terms and the operators between them. depth is the number of open parentheses.
 func (p *parser) expression(depth int) (*node, error) {
 	return p.chain("|-", func() (*node, error) {
 		return p.chain("&", func() (*node, error) { return p.factor(depth) })
 	})
 }
 
-// chain reads operands between any of the operators, which go from left to right.
+// chain parses operands that are separated by any of the operators. The operators bind from left to
+// right.
 func (p *parser) chain(operators string, operand func() (*node, error)) (*node, error) {
 	left, err := operand()
 	for err == nil && strings.IndexByte(operators, p.token.kind) >= 0 {
@@ -159,7 +164,7 @@ func join(operator byte, left, right *node) *node {
 		nesting: max(left.nesting, right.nesting)}
 }
 
-// factor reads a name or an expression in parentheses.
+// factor parses a name or an expression in parentheses.
 func (p *parser) factor(depth int) (*node, error) {
 	switch p.token.kind {
 	case nameToken:

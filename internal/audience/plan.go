@@ -7,16 +7,16 @@ import (
 	"capper/internal/share"
 )
 
-// plan is an expression whose names have been found in a generation.
+// plan represents an expression whose names have been resolved in a generation.
 type plan struct {
-	operator    byte // as of node
+	operator    byte // the operator of the node
 	left, right *plan
-	load        func(key int, w *bitmap.Words) bitmap.Extent // of a name
-	words       int                                          // blocks of words that working it out takes
+	load        func(key int, w *bitmap.Words) bitmap.Extent // loads the block of a name
+	words       int                                          // buffers, of one block each, that the evaluation needs
 }
 
-// eval works out the block of a key into the first of the words, of which there are
-// enough; only where the answer is Some they are written.
+// eval evaluates one block into the first buffer of w. It writes to the buffer only if it returns
+// Some. The caller provides as many buffers as the plan needs.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -82,14 +82,14 @@ func (p *plan) without(left bitmap.Extent, key int, w []bitmap.Words) bitmap.Ext
 	return w[0].Without(&w[1])
 }
 
-// desk is what a goroutine works out blocks on.
+// desk holds the buffers with which one goroutine evaluates blocks.
 type desk struct {
-	words []bitmap.Words // of the block; the first are the result
-	ids   []uint32       // of the block, where they are looked at one by one
+	words []bitmap.Words // one buffer per block; the first holds the result
+	ids   []uint32       // the ids of the block, where they are checked one by one
 	marks []uint8
 }
 
-// keep leaves the users of a sample in the first words.
+// keep removes from the first buffer all users who are not in the sample.
 func (d *desk) keep(key int, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
@@ -97,10 +97,10 @@ func (d *desk) keep(key int, sample *share.Share) {
 	d.words[0].SetMarked(d.ids, d.marks)
 }
 
-// workshop keeps desks that nobody works at.
+// workshop pools desks that are not in use.
 type workshop struct{ desks sync.Pool }
 
-// take is a desk with room for a plan.
+// take returns a desk with enough buffers for a plan.
 func (s *workshop) take(p *plan) *desk {
 	d, _ := s.desks.Get().(*desk)
 	if d == nil {

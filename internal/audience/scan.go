@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError says where an expression is not one, and what could stand there.
+// SyntaxError reports the position of a syntax error in an expression and the tokens that are allowed
+// there.
 type SyntaxError struct {
 	Column   int    // in characters, from 1
 	Expected string // such as `a name or "("`
@@ -17,7 +18,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("column %d: expected %s, got %s", e.Column, e.Expected, e.Got)
 }
 
-// BoundError says where an expression crosses a bound.
+// BoundError reports the position at which an expression exceeds a limit.
 type BoundError struct {
 	Column int    // in characters, from 1
 	Most   string // such as "256 names"
@@ -27,13 +28,13 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("column %d: an expression must have at most %s", e.Column, e.Most)
 }
 
-// The kinds of tokens; an operator or a parenthesis is its own kind.
+// The kinds of tokens. The kind of an operator or of a parenthesis is its own character.
 const (
 	endToken  = 0
 	nameToken = 'n'
 )
 
-// What could stand in a place.
+// The descriptions of what may stand at a position, for syntax errors.
 const (
 	anyToken    = `a name, an operator ("&", "|", "-") or a parenthesis`
 	anyOperand  = `a name or "("`
@@ -53,13 +54,13 @@ func (t *token) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// scanner divides an expression into tokens.
+// scanner splits an expression into tokens.
 type scanner struct {
 	rest   string
 	column int // of the first character of rest
 }
 
-// next is the token that follows.
+// next returns the next token.
 func (s *scanner) next() (token, error) {
 	for s.rest != "" && strings.IndexByte(" \t\r\n", s.rest[0]) >= 0 {
 		s.take(1)
@@ -79,7 +80,7 @@ func (s *scanner) next() (token, error) {
 	}
 }
 
-// name is the name at the beginning of the rest.
+// name reads the name at the beginning of the remaining text.
 func (s *scanner) name() (token, error) {
 	n := 1
 	for n < len(s.rest) && isOfName(s.rest[n]) {
@@ -92,7 +93,7 @@ func (s *scanner) name() (token, error) {
 	return s.take(n).as(nameToken), nil
 }
 
-// take takes n bytes, all of them ASCII, from the rest.
+// take consumes n bytes, all of them ASCII, of the remaining text.
 func (s *scanner) take(n int) *token {
 	t := &token{text: s.rest[:n], column: s.column}
 	s.rest, s.column = s.rest[n:], s.column+n

@@ -10,23 +10,23 @@ import (
 	"capper/internal/share"
 )
 
-// MaxParts is the most parts of an audience.
+// MaxParts is the maximum number of parts of an audience.
 const MaxParts = 10_000
 
-// Query says which users of an audience are meant. The zero value: all of them.
+// Query selects users of an audience. The zero value selects all users.
 type Query struct {
-	Sample *share.Share // only those in it; nil: no sample
+	Sample *share.Share // only users in the sample; nil: all users
 	Part   Part
-	Cursor *Cursor // only those who follow it; nil: from the beginning
+	Cursor *Cursor // only users after the cursor; nil: from the first user
 }
 
-// Part is one of several parts of an audience. The zero value is the whole.
+// Part identifies one of several equal parts of an audience. The zero value is the whole audience.
 type Part struct {
 	Of    int // 1 to MaxParts
 	Index int // from 0
 }
 
-// Check says what is wrong with a part, nil when nothing is.
+// Check returns an error if the part is not valid.
 func (p Part) Check() error {
 	switch {
 	case p == Part{}:
@@ -39,7 +39,7 @@ func (p Part) Check() error {
 	return nil
 }
 
-// next is the part that follows, nil when there is none.
+// next returns the part after this one, or nil if this part is the last.
 func (p Part) next() *Part {
 	if p.Index+1 >= p.Of {
 		return nil
@@ -47,14 +47,15 @@ func (p Part) next() *Part {
 	return &Part{Of: p.Of, Index: p.Index + 1}
 }
 
-// slice is the users of an audience between two ids who are in the sample.
+// slice represents the users of an audience who are in the sample and whose ids lie between two
+// bounds.
 type slice struct {
 	first, last uint32
 	empty       bool
 	sample      *share.Share
 }
 
-// blocks are the keys of the slice's first block and of the one after its last.
+// blocks returns the key of the slice's first block and the key after its last block.
 func (s *slice) blocks(a *Audience) (from, to int) {
 	if s.empty {
 		return 0, 0
@@ -62,7 +63,7 @@ func (s *slice) blocks(a *Audience) (from, to int) {
 	return int(s.first >> 16), min(a.blocks, int(s.last>>16)+1)
 }
 
-// slice is what a query means in the audience.
+// slice returns the slice of the audience that a query selects.
 func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	s := &slice{last: math.MaxUint32, sample: q.Sample}
 	if err := q.Part.Check(); err != nil {
@@ -84,7 +85,7 @@ func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	return s, nil
 }
 
-// part narrows a slice to a part, see doc.go.
+// part narrows a slice to a part of the audience, by the rule in doc.go.
 func (a *Audience) part(ctx context.Context, p Part, s *slice) error {
 	counts, err := a.inBlocks(ctx)
 	if err != nil {
@@ -108,7 +109,8 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// rank is the user of the audience who has n users of it below, of whom there are more than n.
+// rank returns the user of the audience with exactly n lower ids in the audience. The audience must
+// have more than n users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0
 	for ; n >= uint64(counts[key]); key++ {
@@ -122,7 +124,7 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// narrow leaves the users of the slice in the first words.
+// narrow removes from the first buffer all users who are not in the slice.
 func (s *slice) narrow(key int, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {
@@ -143,7 +145,7 @@ func (s *slice) narrow(key int, d *desk, extent bitmap.Extent) {
 	}
 }
 
-// Count is how many users a query means.
+// Count returns the number of users that a query selects.
 func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 	if q == (Query{}) {
 		counts, err := a.inBlocks(ctx)
@@ -154,7 +156,8 @@ func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 	return users.Load(), err
 }
 
-// eachOf calls use with the users of a query in each block, on all cores and in no order.
+// eachOf calls use for each block with users that a query selects. The calls run on all cores and in
+// any order.
 func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
 	s, err := a.slice(ctx, q)
 	if err != nil {
@@ -167,7 +170,7 @@ func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bi
 	})
 }
 
-// Bitmap is all users that a query means.
+// Bitmap returns all users that a query selects.
 func (a *Audience) Bitmap(ctx context.Context, q Query) (*bitmap.Bitmap, error) {
 	blocks := make([]bitmap.Encoded, a.blocks)
 	if err := a.eachOf(ctx, &q, func(key int, w *bitmap.Words) { blocks[key] = w.Encode(key) }); err != nil {
@@ -176,15 +179,16 @@ func (a *Audience) Bitmap(ctx context.Context, q Query) (*bitmap.Bitmap, error) 
 	return bitmap.Join(blocks), nil
 }
 
-// Page is users of an audience, in ascending order. The slice is the caller's.
+// Page holds users of an audience in ascending order. The caller owns the slice.
 type Page struct {
 	Users []uint32
-	Next  *Cursor // leads to those that follow; nil: these were the last
-	// NextPart is the part after this one, where these were its last users; nil: there is none.
+	Next  *Cursor // position of the next page; nil: this page is the last
+	// NextPart is the next part of the audience, set on the last page of a part; nil if no part
+	// follows.
 	NextPart *Part
 }
 
-// TooManyError: more users than a call takes.
+// TooManyError reports that a query selects more users than one call may return.
 type TooManyError struct{ Most int }
 
 func (e *TooManyError) Error() string {
@@ -192,7 +196,7 @@ func (e *TooManyError) Error() string {
 		e.Most)
 }
 
-// Users is all users that a query means; a *TooManyError where they are more than most.
+// Users returns all users that a query selects, or a *TooManyError if they are more than most.
 func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) {
 	p, err := a.Page(ctx, q, most)
 	if err == nil && p.Next != nil {
@@ -201,14 +205,14 @@ func (a *Audience) Users(ctx context.Context, q Query, most int) (*Page, error) 
 	return p, err
 }
 
-// Page is the first users that a query means, at most n, which is above 0.
+// Page returns the first n users that a query selects, or fewer if there are fewer. n must be above 0.
 func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 	s, err := a.slice(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
-	n = min(n, math.MaxUint32+1)         // there are no more
-	users, err := a.collect(ctx, s, n+1) // one more tells whether there are more
+	n = min(n, math.MaxUint32+1)         // the number of 32-bit ids
+	users, err := a.collect(ctx, s, n+1) // one extra user shows whether another page follows
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +226,7 @@ func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 	return p, nil
 }
 
-// collect lists the first n users of a slice.
+// collect returns the first n users of a slice.
 func (a *Audience) collect(ctx context.Context, s *slice, n int) ([]uint32, error) {
 	d := a.engine.workshop.take(a.plan)
 	defer a.engine.workshop.giveBack(d)

@@ -5,13 +5,14 @@ import (
 	"math/bits"
 )
 
-// Encoded is the ids of one block as they are stored; the zero value is none.
+// Encoded holds the ids of one block in their stored form. The zero value holds no id.
 type Encoded struct{ of container }
 
-// Encode is the words as the block of a key.
+// Encode returns the ids in w in their stored form, for the block with this key.
 func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
 
-// Join is the bitmap of blocks in the order of their keys; those without ids are left out.
+// Join returns the bitmap that consists of the blocks, which must be in the order of their keys.
+// Blocks without ids are left out.
 func Join(blocks []Encoded) *Bitmap {
 	list := make([]container, 0, len(blocks))
 	for _, b := range blocks {
@@ -22,10 +23,10 @@ func Join(blocks []Encoded) *Bitmap {
 	return assemble(list)
 }
 
-// Blocks is one more than the key of the last block with an id.
+// Blocks returns the key of the last block with an id, plus 1.
 func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
 
-// Load makes w the ids of the block of a key: see Extent.
+// Load sets w to the ids of the block with this key, under the rules of Extent.
 func (b *Bitmap) Load(key int, w *Words) Extent {
 	c := b.container(uint16(key))
 	if c == nil {
@@ -38,14 +39,14 @@ func (b *Bitmap) Load(key int, w *Words) Extent {
 	return extent
 }
 
-// Add puts the ids of the block of a key into w.
+// Add adds the ids of the block with this key to w.
 func (b *Bitmap) Add(key int, w *Words) {
 	if c := b.container(uint16(key)); c != nil {
 		c.addTo(&w.bits)
 	}
 }
 
-// loadInto makes w the container's ids.
+// loadInto sets w to the container's ids.
 func (c *container) loadInto(w *words) {
 	if c.kind != bitmapKind {
 		clear(w[:])
@@ -58,7 +59,7 @@ func (c *container) loadInto(w *words) {
 	}
 }
 
-// CountIn is how many ids of w, which are of the block of a key, the bitmap holds.
+// CountIn counts the ids in w that the bitmap holds. The ids in w belong to the block with this key.
 func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	c := b.container(uint16(key))
 	switch {
@@ -86,17 +87,17 @@ func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	return n
 }
 
-// Blocks is one more than the key of the last block with an id.
+// Blocks returns the key of the last block with an id, plus 1.
 func (m *CodeMap) Blocks() int { return len(m.blocks) }
 
-// Code is the code of one id.
+// Code returns the code of one id.
 func (m *CodeMap) Code(id uint32) uint8 {
 	var codes [1]uint8
 	m.Lookup([]uint32{id}, codes[:])
 	return codes[0]
 }
 
-// block of a key; that of a key beyond the last is empty.
+// block returns the block with this key. A block after the last one is empty.
 func (m *CodeMap) block(key int) block {
 	if key < len(m.blocks) {
 		return m.blocks[key]
@@ -104,7 +105,8 @@ func (m *CodeMap) block(key int) block {
 	return block{kind: uniformBlock}
 }
 
-// Load makes w the ids of the block of a key that have a code, which is not 0: see Extent.
+// Load sets w to the ids that have this code in the block with this key, under the rules of Extent.
+// The code must not be 0.
 func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	b := m.block(key)
 	switch b.kind {
@@ -128,7 +130,7 @@ func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	}
 }
 
-// LoadAny makes w the ids of the block of a key that have any code: see Extent.
+// LoadAny sets w to the ids that have any code in the block with this key, under the rules of Extent.
 func (m *CodeMap) LoadAny(key int, w *Words) Extent {
 	b := m.block(key)
 	switch {
@@ -149,9 +151,9 @@ func (m *CodeMap) planesOf(b block) []uint64 {
 	return m.planes[b.at : int(b.at)+containerWords*m.width]
 }
 
-// match makes w the ids whose bits in the planes are those of the code.
+// match sets w to the ids whose bits in the planes are the bits of the code.
 func (w *Words) match(planes []uint64, width int, code uint8) Extent {
-	var flip [8]uint64 // what turns a plane into the ids that agree with the code
+	var flip [8]uint64 // masks that turn each plane into the ids whose bit agrees with the code
 	for p := range width {
 		flip[p] = uint64(code>>p&1) - 1
 	}
@@ -174,7 +176,7 @@ func (w *Words) match(planes []uint64, width int, code uint8) Extent {
 	return extentOfWords(any, all)
 }
 
-// anyOf makes w the ids that have a bit in one of the planes.
+// anyOf sets w to the ids with a bit in at least one plane.
 func (w *Words) anyOf(planes []uint64, width int) Extent {
 	any, all := uint64(0), ^uint64(0)
 	for i := range w.bits {
@@ -187,7 +189,8 @@ func (w *Words) anyOf(planes []uint64, width int) Extent {
 	return extentOfWords(any, all)
 }
 
-// extentOfWords is the extent of words whose union and intersection are these.
+// extentOfWords returns the extent of a block, computed from the union and the intersection of its
+// words.
 func extentOfWords(union, intersection uint64) Extent {
 	switch {
 	case union == 0:
@@ -210,8 +213,9 @@ func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	}
 }
 
-// CountCodes adds to counts[c] how many ids of w, which are of the block of a key,
-// have the code c; counts has room for every code, and 0 is none.
+// CountCodes counts the ids in w by code and adds the results to counts, which must have an element
+// for every code. Element 0 counts the ids without a code. The ids in w belong to the block with this
+// key.
 func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	b := m.block(key)
 	switch b.kind {
@@ -230,7 +234,8 @@ func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	}
 }
 
-// countPlanes takes, word by word, all ids at once that have the code of the lowest one left.
+// countPlanes counts the ids of a block by code. For each word it takes the lowest remaining id,
+// counts all ids with the same code at once, and repeats.
 func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	for i, left := range w.bits {
 		group := planes[i*width : (i+1)*width]
@@ -248,11 +253,11 @@ func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	}
 }
 
-// Filled is how many blocks have an id.
+// Filled returns the number of blocks that have an id.
 func (b *Bitmap) Filled() int { return len(b.containers) }
 
-// KeyAt is the key of the i-th block that has an id; keys ascend.
+// KeyAt returns the key of the i-th block that has an id. Keys ascend.
 func (b *Bitmap) KeyAt(i int) int { return int(b.containers[i].key) }
 
-// AppendAt appends the ids of the i-th block that has one, ascending.
+// AppendAt appends the ids of the i-th block that has an id, in ascending order.
 func (b *Bitmap) AppendAt(ids []uint32, i int) []uint32 { return b.containers[i].appendTo(ids) }

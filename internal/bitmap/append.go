@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// AppendSorted appends the bitmap of the ids, which must ascend strictly, to dst:
-// the bytes that a Set of them gives, for a few nanoseconds an id, as nothing is
-// sorted, searched or built in between.
+// AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The bytes
+// are the same as those of a Set with these ids. An id costs a few nanoseconds, because AppendSorted
+// builds no intermediate set.
 func AppendSorted(dst []byte, ids []uint32) []byte {
 	forms := formsOf(ids)
 	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
@@ -28,9 +28,9 @@ func AppendSorted(dst []byte, ids []uint32) []byte {
 	return dst
 }
 
-// formsOf divides the ids among containers.
+// formsOf assigns the ids to containers and returns the form of each container.
 func formsOf(ids []uint32) (forms []form) {
-	if n := len(ids); n > 0 { // as many containers as there can be, at once
+	if n := len(ids); n > 0 { // allocates the maximum number of containers at once
 		forms = make([]form, 0, min(n, int(ids[n-1]>>16-ids[0]>>16)+1))
 	}
 	for len(ids) > 0 {
@@ -43,17 +43,17 @@ func formsOf(ids []uint32) (forms []form) {
 	return forms
 }
 
-// sizeOf is about the bytes of a bitmap of the forms, and never less.
+// sizeOf returns an upper bound of the encoded size of a bitmap with these containers, in bytes.
 func sizeOf(forms []form) int {
-	size := 8 + len(forms)*(1+4+offsetBytes) // with flags of runs and offsets, whether they are written or not
+	size := 8 + len(forms)*(1+4+offsetBytes) // counts run flags and offsets even if they will not be written
 	for i := range forms {
 		size += forms[i].size()
 	}
 	return size
 }
 
-// runsOf counts the runs among the ids of one container. It goes without a branch
-// for each id, which could not be predicted.
+// runsOf counts the runs among the ids of one container. The loop avoids a branch for each id, because
+// the branch could not be predicted.
 func runsOf(ids []uint32) int {
 	runs := 1
 	for i := 1; i < len(ids); i++ {

@@ -11,8 +11,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Bitmap is a checked, immutable set of user ids in the portable roaring
-// format. It aliases the bytes it was read from.
+// Bitmap is a checked, immutable set of user ids in the portable roaring format. A Bitmap shares the
+// bytes from which it was read.
 type Bitmap struct {
 	raw        []byte
 	containers []container
@@ -20,7 +20,7 @@ type Bitmap struct {
 	card       uint64
 }
 
-// newBitmap is the bitmap of these containers, whose data is the end of raw.
+// newBitmap returns the bitmap with these containers, whose data is at the end of raw.
 func newBitmap(raw []byte, list []container) *Bitmap {
 	b := &Bitmap{raw: raw, containers: list}
 	at := len(raw)
@@ -33,18 +33,18 @@ func newBitmap(raw []byte, list []container) *Bitmap {
 	return b
 }
 
-// Bytes is the serialized bitmap. The caller must not change it.
+// Bytes returns the encoded bitmap. The caller must not change the bytes.
 func (b *Bitmap) Bytes() []byte { return b.raw }
 
-// SizeBytes is the memory that the bitmap takes: its bytes, and where each container is.
+// SizeBytes returns the memory of the bitmap: its bytes and the index of its containers.
 func (b *Bitmap) SizeBytes() int64 {
 	return int64(len(b.raw) + containerSize*len(b.containers) + placeSize*len(b.table))
 }
 
-// Cardinality is the number of ids.
+// Cardinality returns the number of ids.
 func (b *Bitmap) Cardinality() uint64 { return b.card }
 
-// Bounds returns the lowest and highest id; ok is false when there is none.
+// Bounds returns the lowest and the highest id; ok is false for an empty bitmap.
 func (b *Bitmap) Bounds() (lowest, highest uint32, ok bool) {
 	if len(b.containers) == 0 {
 		return 0, 0, false
@@ -52,13 +52,13 @@ func (b *Bitmap) Bounds() (lowest, highest uint32, ok bool) {
 	return b.containers[0].lowest(), b.containers[len(b.containers)-1].highest(), true
 }
 
-// SHA256 is the hash of the serialized bitmap, in lower-case hex.
+// SHA256 returns the SHA-256 of the encoded bitmap in lower-case hex.
 func (b *Bitmap) SHA256() string {
 	sum := sha256.Sum256(b.raw)
 	return hex.EncodeToString(sum[:])
 }
 
-// Containers counts the containers by kind: "array", "bitmap", "run".
+// Containers returns the number of containers by kind: "array", "bitmap" or "run".
 func (b *Bitmap) Containers() map[string]int {
 	kinds := map[string]int{}
 	for i := range b.containers {
@@ -74,7 +74,7 @@ func (b *Bitmap) All() iter.Seq[uint32] {
 	}
 }
 
-// IDs lists the ids in ascending order. The slice is the caller's.
+// IDs returns the ids in ascending order. The caller owns the slice.
 func (b *Bitmap) IDs() []uint32 {
 	ids := make([]uint32, 0, b.card)
 	for i := range b.containers {
@@ -83,22 +83,23 @@ func (b *Bitmap) IDs() []uint32 {
 	return ids
 }
 
-// Roaring is the set as the library's bitmap, for set arithmetic. It aliases
+// Roaring returns the set as a bitmap of the roaring library, for set arithmetic. The result shares
 // the bytes of b and must not be changed.
 func (b *Bitmap) Roaring() *roaring.Bitmap {
 	r := roaring.New()
-	if b.card == 0 { // the library points past the end of the bytes of an empty set
+	if b.card == 0 { // the library would read past the end of the bytes of an empty set
 		return r
 	}
 	if _, err := r.FromBuffer(b.raw); err != nil {
-		// Every container has been checked, and a fuzz test holds that what passes is valid for the library.
+		// Read has checked every container, and a fuzz test proves that the library accepts every
+		// checked bitmap.
 		panic(fmt.Sprintf("checked bitmap refused by roaring: %v", err))
 	}
 	return r
 }
 
-// Sample returns n of the ids, ascending; all of them when there are fewer. The
-// same seed gives the same sample.
+// Sample returns n of the ids in ascending order, or all ids if the bitmap has fewer. The same seed
+// returns the same sample.
 func (b *Bitmap) Sample(n int, seed uint64) []uint32 {
 	set := b.Roaring()
 	if uint64(n) >= b.card {
@@ -113,7 +114,7 @@ func (b *Bitmap) Sample(n int, seed uint64) []uint32 {
 	for rank := range ranks {
 		id, err := set.Select(rank)
 		if err != nil {
-			panic(fmt.Sprintf("select rank %d of %d: %v", rank, b.card, err)) // ranks are below the cardinality
+			panic(fmt.Sprintf("select rank %d of %d: %v", rank, b.card, err)) // ranks are always below the cardinality
 		}
 		list = append(list, id)
 	}

@@ -6,9 +6,9 @@ import (
 	"capper/internal/parallel"
 )
 
-// CodeMap says of every id which of up to 255 bitmaps is the first that holds it.
-// It is immutable, aliases none of them, and is safe for concurrent use. doc.go
-// says how it is laid out and what it costs.
+// CodeMap maps every id to the first of up to 255 bitmaps that holds the id. A CodeMap is immutable,
+// shares no memory with the bitmaps, and is safe for concurrent use. doc.go describes its layout and
+// its costs.
 type CodeMap struct {
 	blocks []block // by id>>16, up to the highest block that holds an id
 	planes []uint64
@@ -16,9 +16,9 @@ type CodeMap struct {
 	width  int // planes per block
 }
 
-// block is 65,536 neighbouring ids of a CodeMap.
+// block represents 65,536 neighbouring ids of a CodeMap.
 type block struct {
-	at   uint32 // plane block: index of its first word in planes; sparse block: of its first byte in sparse
+	at   uint32 // plane block: index of its first word in planes; sparse block: index of its first byte in sparse
 	kind blockKind
 	code uint8 // uniform block: the code of all its ids
 }
@@ -28,24 +28,25 @@ const blockSize = 8
 type blockKind uint8
 
 const (
-	// uniformBlock: all ids have one code; an empty block is uniform with code 0.
+	// uniformBlock is a block in which all ids have the same code; an empty block has code 0.
 	uniformBlock blockKind = iota
-	// planeBlock: a code has `width` bits, bit p of the code of id i is bit i of
-	// plane p; the planes are interleaved by words of 64 ids.
+	// planeBlock is a block that stores `width` bits per code: bit p of the code of id i is bit i of
+	// plane p. The planes are interleaved by words of 64 ids.
 	planeBlock
-	// sparseBlock: 257 16-bit numbers, where each page of 256 ids starts and the
-	// last ends, in users; then per user, ascending, the low byte of the id and the code.
+	// sparseBlock is a block that begins with 257 16-bit offsets, counted in users: the start of each
+	// page of 256 ids, and the end of the last page. For each user in ascending order, the low byte of
+	// the id and the code follow.
 	sparseBlock
 )
 
 const (
 	sparseHeader = 257 * 2
-	// sparseMax keeps pages short: 32 users on average, which is one cache line.
+	// sparseMax keeps pages short: 32 users on average, which fit in one cache line.
 	sparseMax = 8192
 )
 
-// NewCodeMap lays up to 255 bitmaps over each other: the code of an id is the index
-// of the first bitmap that holds it, plus 1. It uses at most that many goroutines.
+// NewCodeMap returns a map of up to 255 bitmaps: the code of an id is the index of the first bitmap
+// that holds the id, plus 1. goroutines limits the number of goroutines that build the map.
 func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
@@ -61,14 +62,14 @@ func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	return m
 }
 
-// SizeBytes is the memory that the map takes.
+// SizeBytes returns the memory of the map.
 func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
 
-// Lookup sets codes[i] to the code of ids[i], 0 where no bitmap holds it. Any order
-// of ids is right, ascending is fastest. codes must be at least as long as ids. It
-// does not allocate.
+// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The ids may be in any
+// order; ascending ids are fastest. codes must be at least as long as ids. Lookup does not allocate
+// memory.
 func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	codes = codes[:len(ids)]
 	blocks, planes, width := m.blocks, m.planes, m.width
@@ -98,8 +99,8 @@ func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	}
 }
 
-// pick gathers one bit of each plane. The planes' words of the same 64 ids
-// stand side by side, so this touches one cache line, seldom two.
+// pick collects the bit of one id from each plane. The words of the planes for the same 64 ids are
+// adjacent, so pick reads one cache line and rarely two.
 func pick(w []uint64, bit uint32) uint8 {
 	var code uint64
 	for p, x := range w {
@@ -108,14 +109,15 @@ func pick(w []uint64, bit uint32) uint8 {
 	return uint8(code)
 }
 
-// pick3 is pick for 3 planes, which 4 to 7 segments take: written out, the
-// compiler inlines it, which halves the time of a lookup. Twice it is for 32 to 63, as
-// many as there are time zones.
+// pick3 is the version of pick for 3 planes, which hold 4 to 7 segments. The loop is unrolled so that
+// the compiler inlines the function, which halves the time of a lookup. Calling pick3 twice serves 32
+// to 63 segments, a range that covers the number of time zones.
 func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }
 
-// lookupSparse searches the page of the id, its 256 neighbours: see sparseBlock.
+// lookupSparse searches the page of 256 neighbouring ids that contains the id. The comment at
+// sparseBlock describes the layout.
 func (m *CodeMap) lookupSparse(at int, id uint32) uint8 {
 	page := at + 2*int(id>>8&0xff)
 	from, to := m.starts(page), m.starts(page+2)

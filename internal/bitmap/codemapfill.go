@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// layOut decides each block's kind from the cardinalities alone and reserves its memory.
+// layOut chooses the kind of each block from the cardinalities alone and allocates its memory.
 func (m *CodeMap) layOut(bitmaps []*Bitmap) {
-	counts := make([]int, maxContainers) // ids per block, counted twice where bitmaps overlap
-	full := make([]uint8, maxContainers) // the code when the first bitmap of a block has every id
+	counts := make([]int, maxContainers) // ids per block; ids in several bitmaps count several times
+	full := make([]uint8, maxContainers) // the code of the block, if its first bitmap holds every id
 	highest := -1
 	for i, b := range bitmaps {
 		for _, c := range b.containers {
@@ -38,13 +38,13 @@ func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	m.planes, m.sparse = make([]uint64, planes), make([]byte, sparse)
 }
 
-// coded is the ids of one bitmap in one block, and their code.
+// coded holds the ids of one bitmap in one block, and the code of the bitmap.
 type coded struct {
 	code uint8
 	data *container
 }
 
-// gather finds the containers of one key, in the order of their bitmaps.
+// gather returns the containers with this key, in the order of their bitmaps.
 func gather(bitmaps []*Bitmap, key int) []coded {
 	var found []coded
 	for i, b := range bitmaps {
@@ -98,8 +98,8 @@ func (m *CodeMap) fillSparse(out []byte, found []coded) {
 	binary.LittleEndian.PutUint16(out[2*256:], uint16(n))
 }
 
-// takeArray gives the code to the ids of an array that nobody has taken yet. It
-// goes without the bitset that takeWords makes: arrays are what sparse blocks are made of.
+// takeArray assigns the code to those ids of an array that have no code yet. Unlike takeWords,
+// takeArray builds no bitset, because most containers of a sparse block are arrays.
 func takeArray(data []byte, code uint8, taken *words, codes *[containerIDs]uint8) {
 	for i := 0; i+1 < len(data); i += 2 {
 		id := binary.LittleEndian.Uint16(data[i:])

@@ -6,22 +6,22 @@ import (
 	"math/bits"
 )
 
-// The portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
+// The constants of the portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
 const (
 	cookieNoRun     = 12346 // "no run container" cookie: a 32-bit container count follows
 	cookieRun       = 12347 // low 16 bits of the cookie; the high 16 are containers - 1, a run flag bitset follows
-	noOffsetBelow   = 4     // with run containers and fewer containers than this, there is no offset header
+	noOffsetBelow   = 4     // a bitmap with run containers and fewer containers than this has no offset header
 	maxContainers   = 1 << 16
 	containerIDs    = 1 << 16
 	containerWords  = containerIDs / 64
-	arrayMax        = 4096 // containers of up to this many ids are arrays, of more are bitmaps
+	arrayMax        = 4096 // containers with up to this many ids are arrays; larger ones are bitmaps
 	bitmapBytes     = containerIDs / 8
 	descriptorBytes = 4
 	offsetBytes     = 4
 )
 
-// MaxBytes is the size of the largest bitmap of 32-bit ids that a writer
-// can produce: every container a bitmap, with its descriptor and offset.
+// MaxBytes is the size of the largest possible encoded bitmap of 32-bit ids, in bytes: every container
+// is a bitmap with its descriptor and offset.
 const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8
@@ -36,16 +36,16 @@ func (k containerKind) String() string {
 	return [...]string{"array", "bitmap", "run"}[k]
 }
 
-// form is how a container is stored.
+// form describes the stored form of a container.
 type form struct {
-	key  uint16 // the upper half of its ids
+	key  uint16 // the upper half of the ids
 	kind containerKind
 	card int
-	runs int // of a run container
+	runs int // in a run container
 }
 
-// smallest is the form in which a container takes the fewest bytes: runs when they
-// are smaller than both others, else an array up to 4,096 ids, else a bitmap.
+// smallest returns the form in which a container takes the fewest bytes: runs if they are smaller than
+// both other forms, else an array for up to 4,096 ids, else a bitmap.
 func smallest(key uint16, card, runs int) form {
 	switch {
 	case 2+4*runs < min(2*card, bitmapBytes):
@@ -57,7 +57,7 @@ func smallest(key uint16, card, runs int) form {
 	}
 }
 
-// size is the number of bytes of the container's data.
+// size returns the size of the container's data in bytes.
 func (f *form) size() int {
 	switch f.kind {
 	case runKind:
@@ -69,18 +69,18 @@ func (f *form) size() int {
 	}
 }
 
-// container is one container of a serialized bitmap: the ids key<<16 … key<<16 + 65535.
-// data aliases the serialized bytes.
+// container represents one container of an encoded bitmap: the ids key<<16 … key<<16 + 65535. Its data
+// shares memory with the encoded bytes.
 type container struct {
 	form
-	at   uint32 // where data is in them
+	at   uint32 // offset of data in the encoded bytes
 	data []byte
 }
 
-// containerSize is the memory of a container without its data.
+// containerSize is the memory of a container without its data, in bytes.
 const containerSize = 56
 
-// check verifies order, bounds and cardinality of the container's data.
+// check verifies the order, the bounds and the cardinality of the container's data.
 func (c *container) check() error {
 	switch c.kind {
 	case arrayKind:
@@ -131,7 +131,7 @@ func (c *container) checkCardinality(n int) error {
 	return nil
 }
 
-// runAt decodes the run at data[i:]; end is its last id, inclusive.
+// runAt decodes the run at data[i:]; end is the last id of the run, inclusive.
 func runAt(data []byte, i int) (start, end int) {
 	start = int(binary.LittleEndian.Uint16(data[i:]))
 	return start, start + int(binary.LittleEndian.Uint16(data[i+2:]))
@@ -158,7 +158,7 @@ func (c *container) addTo(w *words) {
 	}
 }
 
-// appendTo appends the container's ids in ascending order.
+// appendTo appends the container's ids to ids in ascending order.
 func (c *container) appendTo(ids []uint32) []uint32 {
 	base := uint32(c.key) << 16
 	switch c.kind {
@@ -182,7 +182,7 @@ func (c *container) appendTo(ids []uint32) []uint32 {
 	return ids
 }
 
-// lowest and highest are the container's first and last id.
+// lowest returns the container's first id.
 func (c *container) lowest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(true)) }
 
 func (c *container) highest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(false)) }

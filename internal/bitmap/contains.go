@@ -5,15 +5,15 @@ import (
 	"sort"
 )
 
-// Contains reports whether id is in the set. It does not allocate.
+// Contains reports whether the id is in the set. It does not allocate memory.
 func (b *Bitmap) Contains(id uint32) bool {
 	p := b.place(id >> 16)
 	return p.has(b.raw, uint16(id)) == 1
 }
 
-// Mark sets marks[i] to mark where ids[i] is in the set and marks[i] is 0. Any order
-// of ids is right, ascending is fastest. marks must be at least as long as ids. It does
-// not allocate.
+// Mark sets marks[i] to mark where the set holds ids[i] and marks[i] is 0. The ids may be in any
+// order; ascending ids are fastest. marks must be at least as long as ids. Mark does not allocate
+// memory.
 func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 	marks = marks[:len(ids)]
 	var p place
@@ -22,8 +22,8 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 		if next := id >> 16; next != key {
 			p, key = b.place(next), next
 		}
-		// No branch hangs on the answer: it would be predicted wrongly, and the reads for
-		// the ids that follow would wait for it.
+		// This loop has no branch that depends on the result. The processor would often predict such a
+		// branch wrongly and delay the reads for the next ids.
 		m := marks[i]
 		marks[i] = m | mark&-(p.has(b.raw, uint16(id))&isZero(m))
 	}
@@ -31,15 +31,15 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 
 func isZero(m uint8) uint8 { return uint8((uint32(m) - 1) >> 31) }
 
-// place is where a container is in the bytes of its bitmap, in 8 bytes, so that those of
-// all containers stay in a cache. The zero value is that of a key without one.
+// place locates a container within the bytes of its bitmap. It takes 8 bytes, so that the places of
+// all containers fit in the processor's cache. The zero value means that no container has the key.
 type place struct {
 	at   uint32
-	n    uint16 // ids of an array, runs of runs
+	n    uint16 // ids of an array, or runs of a run container
 	kind placeKind
 }
 
-// placeSize is the memory of a place.
+// placeSize is the memory of a place in bytes.
 const placeSize = 8
 
 type placeKind uint8
@@ -51,11 +51,12 @@ const (
 	runPlace
 )
 
-// denseSpan is how many keys of the table there may be for each container.
+// denseSpan is the maximum number of table entries per container. Bitmaps with a sparser range of keys
+// have no table.
 const denseSpan = 8
 
-// tableOf are the places by key, from the lowest key on; nil where the keys are so far
-// apart that they are searched instead.
+// tableOf returns a table of places by key, starting at the lowest key. It returns nil if the keys are
+// so far apart that a search is better than a table.
 func tableOf(list []container) []place {
 	if len(list) == 0 {
 		return nil
@@ -84,7 +85,7 @@ func (c *container) place() place {
 	return p
 }
 
-// place finds the container of a key.
+// place returns the place of the container with this key.
 func (b *Bitmap) place(key uint32) place {
 	if len(b.table) > 0 {
 		if at := key - uint32(b.containers[0].key); at < uint32(len(b.table)) {
@@ -98,7 +99,7 @@ func (b *Bitmap) place(key uint32) place {
 	return place{}
 }
 
-// container finds the container of a key, nil when there is none.
+// container returns the container with this key, or nil if there is none.
 func (b *Bitmap) container(key uint16) *container {
 	i := sort.Search(len(b.containers), func(i int) bool { return b.containers[i].key >= key })
 	if i == len(b.containers) || b.containers[i].key != key {
@@ -107,7 +108,7 @@ func (b *Bitmap) container(key uint16) *container {
 	return &b.containers[i]
 }
 
-// has is 1 where the container holds the id with this lower half, else 0.
+// has returns 1 if the container holds the id with this lower half, else 0.
 func (p place) has(raw []byte, low uint16) uint8 {
 	switch p.kind {
 	case bitmapPlace:
@@ -120,13 +121,13 @@ func (p place) has(raw []byte, low uint16) uint8 {
 	return 0
 }
 
-// window is how many neighbours of an array are compared at once, in words of four.
+// window is the number of neighbouring array elements that are compared at once, in words of four.
 const window = 32
 
-// arrayHas searches an array. Ids that are spread evenly are where their share of the
-// container says, give or take the square root of their number; and a second guess, from
-// what is at the first, hits a window of 32. Elsewhere the window shows that it is
-// the wrong one, and a search by halves follows.
+// arrayHas searches an array container. If ids are spread evenly, the position of an id can be guessed
+// from its value, up to an error of the square root of the number of ids. A second guess, which uses
+// the element found by the first, hits the right window of 32 elements. For other arrays the window
+// turns out to be wrong, and a binary search follows.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {
@@ -142,11 +143,11 @@ func arrayHas(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(part), low)
 }
 
-// at is the i-th lower half of an array.
+// at returns the i-th lower half in an array.
 func at(data []byte, i int) uint16 { return binary.LittleEndian.Uint16(data[2*i:]) }
 
-// scanWindow looks for a lower half in a window, four at a time: in what differs of two
-// words, a lane of 16 bits is 0 where they are equal. Written out it takes half of the time.
+// scanWindow searches a window for a lower half, four elements at a time: the XOR of two words has a
+// 16-bit lane of 0 where the elements are equal. Unrolling the loop halves the time.
 func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	all := uint64(low) * ones
 	w0, w1 := binary.LittleEndian.Uint64(data[0:])^all, binary.LittleEndian.Uint64(data[8:])^all
@@ -159,13 +160,13 @@ func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// The lowest and the highest bit of each lane of 16 bits.
+// Masks for the lowest and the highest bit of each 16-bit lane.
 const (
 	ones  = 0x0001_0001_0001_0001
 	highs = 0x8000_8000_8000_8000
 )
 
-// scan looks for a lower half in a short array.
+// scan searches a short array for a lower half.
 func scan(data []byte, low uint16) uint8 {
 	all, zero := uint64(low)*ones, uint64(0)
 	for ; len(data) >= 8; data = data[8:] {
@@ -180,7 +181,7 @@ func scan(data []byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// halves searches an array by halving it, down to a window.
+// halves searches an array by binary search until one window remains.
 func halves(data []byte, low uint16) uint8 {
 	from, n := 0, len(data)/2
 	for n > window {
@@ -192,7 +193,7 @@ func halves(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(data[2*from:]), low)
 }
 
-// runsHave searches runs for the last that begins at low or before.
+// runsHave searches for the last run that begins at or below low.
 func runsHave(runs []byte, low uint16) uint8 {
 	from := 0
 	for n := len(runs) / 4; n > 1; {
@@ -204,5 +205,5 @@ func runsHave(runs []byte, low uint16) uint8 {
 	return uint8(atMost(start, low)&1) & uint8(atMost(low-start, length)&1)
 }
 
-// atMost is all ones where a <= b, else 0, without a branch.
+// atMost returns all ones if a <= b, else 0, without a branch.
 func atMost(a, b uint16) int { return (int(a) - int(b) - 1) >> 63 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// encodeContainer stores the ids in w in their smallest form. A card of 0 means
-// that w is empty.
+// encodeContainer encodes the ids in w in the form that takes the fewest bytes. It returns a container
+// with card 0 if w is empty.
 func encodeContainer(key uint16, w *words) container {
 	c := container{form: smallest(key, w.count(), w.runs())}
 	if c.card == 0 {
@@ -39,7 +39,7 @@ func (w *words) appendArray(data []byte) []byte {
 func (w *words) appendRuns(data []byte, runs int) []byte {
 	data = binary.LittleEndian.AppendUint16(data, uint16(runs))
 	for at := w.next(0, 0); at < containerIDs; {
-		end := w.next(at, ^uint64(0)) // first id that is not in the set
+		end := w.next(at, ^uint64(0)) // first id after the run
 		data = binary.LittleEndian.AppendUint16(data, uint16(at))
 		data = binary.LittleEndian.AppendUint16(data, uint16(end-1-at))
 		at = w.next(end, 0)
@@ -47,8 +47,8 @@ func (w *words) appendRuns(data []byte, runs int) []byte {
 	return data
 }
 
-// assemble serializes the containers, which must be in order of their keys,
-// and returns the bitmap that aliases the new bytes.
+// assemble encodes the containers, which must be in the order of their keys, and returns a bitmap that
+// shares the new bytes.
 func assemble(list []container) *Bitmap {
 	forms := make([]form, len(list))
 	size := 0
@@ -65,8 +65,8 @@ func assemble(list []container) *Bitmap {
 	return newBitmap(raw, list)
 }
 
-// appendHeader appends cookie, run flags, descriptors and offsets, which count
-// from where the header begins.
+// appendHeader appends the cookie, the run flags, the descriptors and the offsets. The offsets count
+// from the beginning of the header.
 func appendHeader(dst []byte, list []form) []byte {
 	start := len(dst)
 	hasRuns := slices.ContainsFunc(list, func(f form) bool { return f.kind == runKind })

@@ -7,8 +7,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Disjoint reports whether no id is in two of the bitmaps. Its cost is that of
-// reading them once, not that of comparing every pair. It uses all cores.
+// Disjoint reports whether no id is in two of the bitmaps. It reads each bitmap once instead of
+// comparing every pair, and uses all cores.
 func Disjoint(bitmaps []*Bitmap) bool {
 	var sum uint64
 	for _, b := range bitmaps {
@@ -23,14 +23,14 @@ func Disjoint(bitmaps []*Bitmap) bool {
 	return union.Load() == sum
 }
 
-// addAll sets in w the bits of what any of the bitmaps has in the container of a key.
+// addAll adds to w the ids that any of the bitmaps holds in the container with this key.
 func addAll(w *words, bitmaps []*Bitmap, key int) {
 	for _, f := range gather(bitmaps, key) {
 		f.data.addTo(w)
 	}
 }
 
-// keys is one more than the highest key of the bitmaps' containers.
+// keys returns the highest container key of the bitmaps, plus 1.
 func keys(bitmaps []*Bitmap) (n int) {
 	for _, b := range bitmaps {
 		if len(b.containers) > 0 {
@@ -40,7 +40,8 @@ func keys(bitmaps []*Bitmap) (n int) {
 	return n
 }
 
-// Common counts the ids that are in both, and returns the lowest of them, up to samples.
+// Common counts the ids that are in both bitmaps. It also returns the lowest of these ids, at most
+// samples of them.
 func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
 		x, y := &a.containers[i], &b.containers[j]
@@ -67,8 +68,8 @@ func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	return ids, lowest
 }
 
-// Unions counts the ids that any of a holds, that any of b holds, and that both
-// hold. The cost is that of reading all bitmaps once. It uses all cores.
+// Unions counts the ids in any bitmap of a, the ids in any bitmap of b, and the ids in both unions. It
+// reads each bitmap once and uses all cores.
 func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	var counts [3]atomic.Uint64
 	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
@@ -86,15 +87,15 @@ func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	return counts[0].Load(), counts[1].Load(), counts[2].Load()
 }
 
-// manyPairs is from how many pairs of bitmaps on it is faster to look at every
-// id once than at every pair.
+// manyPairs is the number of pairs of bitmaps from which reading every id once is faster than
+// comparing every pair.
 const manyPairs = 64
 
-// maxCodes is how many bitmaps a code of one byte can tell apart; 0 is none of them.
+// maxCodes is the number of bitmaps that a one-byte code can distinguish; code 0 means no bitmap.
 const maxCodes = 255
 
-// Shared counts the ids that a[i] and b[j] have in common, at i*len(b)+j. b has
-// at most 255 bitmaps. It uses all cores.
+// Shared counts the ids that a[i] and b[j] have in common and returns the count at index i*len(b)+j. b
+// may have at most 255 bitmaps. Shared uses all cores.
 func Shared(a, b []*Bitmap) []uint64 {
 	shared := make([]uint64, len(a)*len(b))
 	if len(shared) > manyPairs && Disjoint(b) {
@@ -105,7 +106,8 @@ func Shared(a, b []*Bitmap) []uint64 {
 	return shared
 }
 
-// addShared adds the counts of one key, where no id is in two of b.
+// addShared adds the counts of the containers with one key to shared. It requires that no id of these
+// containers is in two bitmaps of b.
 func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	in := gather(b, key)
 	if len(in) == 0 {
@@ -118,7 +120,7 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 	for _, f := range gather(a, key) {
 		var w words
-		var counts [maxCodes + 1]uint64 // by code in b; 0: in none
+		var counts [maxCodes + 1]uint64 // by code in b; 0: in no bitmap of b
 		f.data.addTo(&w)
 		for i, x := range w {
 			for ; x != 0; x &= x - 1 {
@@ -134,7 +136,7 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 }
 
-// LowestWithout returns the lowest ids that other does not have, up to n; nil has none.
+// LowestWithout returns the n lowest ids of b that other does not hold. A nil other holds no id.
 func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	for i := range b.containers {
 		mine := &b.containers[i]
@@ -158,8 +160,8 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	return lowest
 }
 
-// Outside counts, for each of a, the ids that none of b holds. It reads every bitmap
-// once, with at most that many goroutines.
+// Outside counts, for each bitmap of a, the ids that no bitmap of b holds. It reads each bitmap once.
+// goroutines limits the number of goroutines.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

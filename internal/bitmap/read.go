@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Read checks raw and returns the set it holds. The bitmap aliases raw,
-// which must not change any more. Errors say what is wrong with the bytes.
+// Read checks an encoded bitmap and returns it. The bitmap shares the memory of raw, which the caller
+// must not change afterwards. Errors describe the fault in the bytes.
 func Read(raw []byte) (*Bitmap, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes and must have at most %d", len(raw), MaxBytes)
@@ -21,9 +21,9 @@ func Read(raw []byte) (*Bitmap, error) {
 
 var errTruncated = errors.New("truncated")
 
-// parseContainers reads a whole serialized bitmap, and believes nothing of it:
-// every container is checked for order, bounds and cardinality, and not one
-// byte may be left over. The containers alias raw. Linear in the size of raw.
+// parseContainers parses and checks an encoded bitmap: every container is checked for order, bounds
+// and cardinality, and no byte may follow the last container. The containers share the memory of raw.
+// The time is linear in the size of raw.
 func parseContainers(raw []byte) ([]container, error) {
 	list, isRun, rest, err := parseHeader(raw)
 	if err != nil {
@@ -51,8 +51,8 @@ func parseContainers(raw []byte) ([]container, error) {
 	return list, nil
 }
 
-// parseHeader reads the cookie, the run flags and the descriptors. isRun is
-// nil when the bitmap has no run containers.
+// parseHeader parses the cookie, the run flags and the descriptors. isRun is nil if the bitmap has no
+// run containers.
 func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 	if len(raw) < 8 {
 		return nil, nil, nil, errTruncated
@@ -107,9 +107,8 @@ func kindOf(isRun []byte, i, card int) containerKind {
 	}
 }
 
-// checkOffsets requires every stored offset to be the place where a sequential
-// reader finds the container: readers that seek and readers that stream must
-// see the same set.
+// checkOffsets verifies that every stored offset is the position at which a sequential reader finds
+// the container. Readers that seek and readers that stream must see the same set.
 func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, error) {
 	if len(rest) < 4*len(list) {
 		return nil, errTruncated
@@ -129,7 +128,7 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	return rest, nil
 }
 
-// measure settles the size of the container at the start of rest.
+// measure determines the size of the container at the start of rest.
 func (c *container) measure(rest []byte) (int, error) {
 	if c.kind == runKind {
 		if len(rest) < 2 {

@@ -8,28 +8,27 @@ import (
 	"capper/internal/parallel"
 )
 
-// Set collects user ids. The zero value is an empty set. It takes 2 MiB, and
-// per container of 65,536 ids a list of 2 bytes per id, or 8 KiB once that is
-// shorter: at most 514 MiB for ids over the whole space. Memory is bounded by the
-// id space, not by the input.
+// Set collects user ids. The zero value is an empty set. A Set takes 2 MiB, plus memory for each
+// container of 65,536 ids: a list of 2 bytes per id, or 8 KiB once that is smaller. The maximum is 514
+// MiB, for ids over the whole id space. The id space limits the memory, however large the input is.
 //
-// Writers and AddBitmap may be used by several goroutines at once; everything
-// else needs exclusive use.
+// Writers and AddBitmap may be used by several goroutines at once; every other method needs exclusive
+// use.
 type Set struct {
 	containers [maxContainers]setContainer
-	// Container k is guarded by shards[k % shardCount]: writers that sort their ids
-	// into shards first touch little memory at a time and rarely wait.
+	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard, so
+	// that they touch little memory at a time and rarely wait for a lock.
 	shards [shardCount]sync.Mutex
 }
 
-// setContainer is the ids of one container: a bitset, or while there are few a list, in
-// any order and with repetitions.
+// setContainer holds the ids of one container: a list while there are few ids, later a bitset. The
+// list is unordered and may repeat ids.
 type setContainer struct {
 	bits *words
 	list []uint16
 }
 
-// listMax is how many ids a list may hold.
+// listMax is the maximum number of ids in a list.
 const listMax = 2048
 
 func (c *setContainer) add(low uint16) {
@@ -43,7 +42,7 @@ func (c *setContainer) add(low uint16) {
 	c.bits[low>>6] |= 1 << (low & 63)
 }
 
-// widen makes a bitset of the list.
+// widen converts the list to a bitset.
 func (c *setContainer) widen() {
 	if c.bits == nil {
 		c.bits = new(words)
@@ -64,7 +63,7 @@ func (c *setContainer) addTo(w *words) {
 	}
 }
 
-// set makes w, which it copies, the container's ids.
+// set replaces the container's ids with a copy of w.
 func (c *setContainer) set(w *words) {
 	*c = setContainer{}
 	if n := w.count(); n > listMax/2 {
@@ -81,7 +80,7 @@ func (c *setContainer) empty() bool {
 	return len(c.list) == 0 && (c.bits == nil || *c.bits == words{})
 }
 
-// SetOf returns the set of the given ids, in any order and with repetitions.
+// SetOf returns a set of the given ids, which may be unordered and may repeat.
 func SetOf(ids ...uint32) *Set {
 	s := new(Set)
 	for _, id := range ids {
@@ -90,15 +89,15 @@ func SetOf(ids ...uint32) *Set {
 	return s
 }
 
-// Of is the bitmap of the given ids, in any order and with repetitions. It is
-// made without a Set, which takes longer to lay out than a few ids to sort.
+// Of returns a bitmap of the given ids, which may be unordered and may repeat. For a few ids, sorting
+// them is faster than allocating a Set.
 func Of(ids ...uint32) *Bitmap {
 	sorted := slices.Clone(ids)
 	slices.Sort(sorted)
 	return OfSorted(slices.Compact(sorted))
 }
 
-// OfSorted is the bitmap of ids that ascend strictly, without a Set in between.
+// OfSorted returns the bitmap of strictly ascending ids, without building a Set.
 func OfSorted(ids []uint32) *Bitmap {
 	b, err := Read(AppendSorted(nil, ids))
 	if err != nil {
@@ -107,7 +106,7 @@ func OfSorted(ids []uint32) *Bitmap {
 	return b
 }
 
-// Range is the bitmap of the ids from … to-1.
+// Range returns the bitmap of the ids from … to-1.
 func Range(from, to uint32) *Bitmap {
 	var ids []uint32
 	for id := from; id < to; id++ {
@@ -118,13 +117,13 @@ func Range(from, to uint32) *Bitmap {
 
 const shardCount = 64
 
-// shardOf names the shard of an id.
+// shardOf returns the index of the shard that holds an id.
 func shardOf(id uint32) int { return int(id >> 16 % shardCount) }
 
-// Add puts one id into the set.
+// Add adds one id to the set.
 func (s *Set) Add(id uint32) { s.containers[id>>16].add(uint16(id)) }
 
-// addShard adds ids that all belong to one shard.
+// addShard adds ids that all belong to the same shard.
 func (s *Set) addShard(shard int, ids []uint32) {
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
@@ -133,7 +132,7 @@ func (s *Set) addShard(shard int, ids []uint32) {
 	}
 }
 
-// AddBitmap adds every id of b.
+// AddBitmap adds every id of b to the set.
 func (s *Set) AddBitmap(b *Bitmap) {
 	for i := range b.containers {
 		c := &b.containers[i]
@@ -155,7 +154,7 @@ func (c *setContainer) addContainer(from *container) {
 	from.addTo(c.bits)
 }
 
-// Union adds every id of other.
+// Union adds every id of other to the set.
 func (s *Set) Union(other *Set) {
 	for key := range other.containers {
 		c, o := &s.containers[key], &other.containers[key]
@@ -208,7 +207,7 @@ func (s *Set) Subtract(b *Bitmap) {
 	}
 }
 
-// Empty reports whether the set has no id.
+// Empty reports whether the set holds no id.
 func (s *Set) Empty() bool {
 	for key := range s.containers {
 		if !s.containers[key].empty() {
@@ -218,8 +217,8 @@ func (s *Set) Empty() bool {
 	return true
 }
 
-// Bitmap encodes the set: the smallest kind of container wherever it has ids, so the same
-// ids give the same bytes, however they came in. It works on all cores.
+// Bitmap encodes the set. Each container is stored in its smallest form, so the same ids always
+// produce the same bytes. Bitmap uses all cores.
 func (s *Set) Bitmap() *Bitmap {
 	var keys []uint16
 	for key := range s.containers {

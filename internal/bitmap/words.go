@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// words is the ids of one container as a bitset.
+// words holds the ids of one container as a bitset.
 type words [containerWords]uint64
 
 func (w *words) count() int {
@@ -15,7 +15,7 @@ func (w *words) count() int {
 	return n
 }
 
-// runs counts the runs: the bits that are set while the one below is not.
+// runs counts the runs: the bits that are set and whose lower neighbour is not set.
 func (w *words) runs() int {
 	n, carry := 0, uint64(0)
 	for _, x := range w {
@@ -25,8 +25,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// next is the first position from at whose bit, after flipping by flip, is
-// set; containerIDs when there is none.
+// next returns the first position at or after at whose bit is set after an XOR with flip, or
+// containerIDs if there is none.
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -57,28 +57,28 @@ func (w *words) addRange(start, end int) {
 	w[last] |= tail
 }
 
-// BlockIDs is how many neighbouring ids one block holds: those with the same upper half.
+// BlockIDs is the number of ids in one block. All ids of a block have the same upper half.
 const BlockIDs = containerIDs
 
-// MaxBlocks is how many blocks there are.
+// MaxBlocks is the number of blocks in the whole id space.
 const MaxBlocks = maxContainers
 
-// Words is the ids of one block as a bitset, for set arithmetic block by block. The
-// zero value is empty.
+// Words holds the ids of one block as a bitset, for set arithmetic block by block. The zero value is
+// empty.
 type Words struct{ bits words }
 
-// Extent says how much of a block a set holds. What loads Words leaves them as they
-// were where the answer is Nothing or Everything, which saves the work for most blocks.
+// Extent says whether a set holds no id of a block, all ids, or some. Functions that load Words change
+// the words only if they return Some, which saves the work for most blocks.
 type Extent uint8
 
-// The extents.
+// The values of Extent.
 const (
 	Nothing Extent = iota
 	Some
 	Everything
 )
 
-// extentOf is the extent of a set of n ids of a block.
+// extentOf returns the extent of a set that holds n ids of a block.
 func extentOf(n int) Extent {
 	switch n {
 	case 0:
@@ -90,19 +90,20 @@ func extentOf(n int) Extent {
 	}
 }
 
-// Fill puts every id in.
+// Fill adds every id of the block.
 func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 
-// Clear takes every id out.
+// Clear removes every id.
 func (w *Words) Clear() { clear(w.bits[:]) }
 
-// Extent is how much of the block it is; of Everything, the words have every id.
+// Extent returns the extent of the ids in the block. If the result is Everything, all bits of the
+// words are set.
 func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 
-// Count is the number of ids.
+// Count returns the number of ids.
 func (w *Words) Count() int { return w.bits.count() }
 
-// And keeps the ids that are also in v.
+// And removes the ids that are not in v.
 func (w *Words) And(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -113,7 +114,7 @@ func (w *Words) And(v *Words) Extent {
 	return someOf(any)
 }
 
-// Without takes the ids of v out.
+// Without removes the ids that are in v.
 func (w *Words) Without(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -124,7 +125,7 @@ func (w *Words) Without(v *Words) Extent {
 	return someOf(any)
 }
 
-// Invert makes w the ids that are not in v, of which there are some.
+// Invert sets w to the ids that are not in v, which must hold some ids.
 func (w *Words) Invert(v *Words) Extent {
 	for i, x := range v.bits {
 		w.bits[i] = ^x
@@ -132,7 +133,7 @@ func (w *Words) Invert(v *Words) Extent {
 	return Some
 }
 
-// Or puts the ids of v in. w was not empty before.
+// Or adds the ids of v to w, which must not be empty.
 func (w *Words) Or(v *Words) Extent {
 	all := ^uint64(0)
 	for i, x := range v.bits {
@@ -153,7 +154,7 @@ func someOf(any uint64) Extent {
 	return Some
 }
 
-// Keep takes out what is below first and above last, both of the block.
+// Keep removes the ids below first and above last. Both bounds belong to the block.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))
@@ -162,7 +163,8 @@ func (w *Words) Keep(first, last uint16) {
 	}
 }
 
-// SetMarked makes w those of the ids, all of its block, whose mark is 1, and not 0.
+// SetMarked sets w to the ids whose mark is 1; every mark must be 0 or 1. All ids must belong to the
+// same block.
 func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	w.Clear()
 	for i, id := range ids {
@@ -170,7 +172,7 @@ func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	}
 }
 
-// Rank is the id of the block, from 0, that has n lower ids; there are more than n.
+// Rank returns the id of the block that has exactly n lower ids in w. w must hold more than n ids.
 func (w *Words) Rank(n int) uint16 {
 	for i, x := range w.bits {
 		ids := bits.OnesCount64(x)
@@ -186,7 +188,8 @@ func (w *Words) Rank(n int) uint16 {
 	return containerIDs - 1
 }
 
-// AppendIDs appends the ids of the block of a key, ascending, up to limit of them.
+// AppendIDs appends at most limit ids of w to ids, in ascending order. The ids in w belong to the
+// block with this key.
 func (w *Words) AppendIDs(ids []uint32, key, limit int) []uint32 {
 	base := uint32(key) << 16
 	for i, x := range w.bits {

@@ -1,20 +1,20 @@
 package bitmap
 
-// A Writer adds ids to a Set; several writers may fill one set at once. Flush
-// when done. A Writer itself is for one goroutine.
+// Writer adds ids to a Set through a buffer. Several writers may fill one set at once, but each Writer
+// serves one goroutine. Call Flush after the last Add.
 type Writer struct {
 	set    *Set
 	buffer [shardCount][]uint32
 }
 
-// writerBuffer is how many ids a Writer collects per shard before it takes the
-// shard's lock: 4 KiB each, so that the buffers of one Writer stay in the L2 cache.
+// writerBuffer is the number of ids that a Writer buffers per shard before it takes the shard's lock:
+// 4 KiB per shard, so that all buffers of one Writer fit in the L2 cache.
 const writerBuffer = 1024
 
 // NewWriter returns a writer to the set.
 func (s *Set) NewWriter() *Writer { return &Writer{set: s} }
 
-// Add puts ids into the set, at the latest with Flush.
+// Add adds ids to the set. The ids may stay in the buffer until Flush.
 func (w *Writer) Add(ids []uint32) {
 	for _, id := range ids {
 		shard := shardOf(id)
@@ -31,7 +31,7 @@ func (w *Writer) Add(ids []uint32) {
 	}
 }
 
-// Flush puts everything that was added into the set.
+// Flush adds all buffered ids to the set.
 func (w *Writer) Flush() {
 	for shard, b := range w.buffer {
 		if len(b) > 0 {
