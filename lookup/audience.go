@@ -10,16 +10,17 @@ import (
 	"capper/internal/share"
 )
 
-// Audience is the users of an expression in one generation. It is immutable, and safe
-// for concurrent use.
+// Audience represents the users that an expression selects in one generation. An Audience is immutable
+// and safe for concurrent use.
 type Audience struct {
 	of    *audience.Audience
 	query audience.Query
 }
 
-// Audience finds the users of an expression: names of segments and sets, & (both), |
-// (either), - (the first without the second, with a blank before it) and parentheses, such as
-// active - vip - country/my; docs/audiences.md has the language. The error is an *ExpressionError.
+// Audience parses an expression and returns its users. An expression combines names of segments and
+// sets with & (in both), | (in either), - (in the first but not in the second, with a blank before the
+// sign) and parentheses, such as active - vip - country/my. docs/audiences.md describes the language.
+// The error is an *ExpressionError.
 func (g *Generation) Audience(expression string) (*Audience, error) {
 	e, err := audience.Parse(expression)
 	if err == nil {
@@ -35,10 +36,10 @@ func (g *Generation) Audience(expression string) (*Audience, error) {
 	return &Audience{of: a}, nil
 }
 
-// ExpressionError says what is wrong with an expression.
+// ExpressionError reports a fault in an expression.
 type ExpressionError struct {
 	Expression string
-	Column     int    // where, in characters from 1; 0: in general
+	Column     int    // position in characters, from 1; 0: the whole expression
 	Nearest    string // a name that there is, where one was unknown; "": none is near
 	err        error
 }
@@ -66,11 +67,12 @@ func newExpressionError(expression string, err error) *ExpressionError {
 	return e
 }
 
-// Generation names the generation that it is of.
+// Generation returns the name of the audience's generation.
 func (a *Audience) Generation() string { return a.of.Generation() }
 
-// Sample is a share of the audience, of a percentage above 0 up to 100: always the same
-// users for a salt, on every machine and in every generation. Another salt is another sample.
+// Sample returns a random share of the audience; percent is above 0 and at most 100. A salt always
+// selects the same users, on every machine and in every generation. Another salt selects another
+// sample.
 func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	sample, err := share.New(share.Sample, percent, salt)
 	if err != nil {
@@ -81,9 +83,9 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Cell is a sample that begins elsewhere on the scale of its salt: the users between two percentages,
-// of 0 up to 100. Cells of one salt that do not overlap share no user, and those that cover 0 to 100
-// are the whole audience. Sample(p, salt) is Cell(0, p, salt).
+// Cell returns the users between two percentages, from 0 to 100, on the scale of a salt. Cells of the
+// same salt that do not overlap share no user, and cells that cover 0 to 100 contain the whole
+// audience. Sample(p, salt) equals Cell(0, p, salt).
 func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	sample, err := share.NewCell(share.Sample, from, to, salt)
 	if err != nil {
@@ -94,8 +96,9 @@ func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Part is one of several parts, from 0, of about the same size. They share nobody, and
-// together are the audience. A part is taken before a sample, in whatever order they are asked for.
+// Part returns one of several parts of about the same size; index starts at 0. Parts share no user and
+// together contain the whole audience. A sample always applies after the part, in whichever order the
+// caller requests them.
 func (a *Audience) Part(index, of int) (*Audience, error) {
 	switch {
 	case of < 1 || of > audience.MaxParts:
@@ -109,11 +112,11 @@ func (a *Audience) Part(index, of int) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Count is how many users there are. The error is that of ctx.
+// Count returns the number of users. The error is the error of ctx.
 func (a *Audience) Count(ctx context.Context) (uint64, error) { return a.of.Count(ctx, a.query) }
 
-// Users yields the users in ascending order, up to n of them at a time, n being above 0.
-// The slices are the caller's. An error, which is that of ctx, is the last that is yielded.
+// Users yields the users in ascending order, in slices of at most n users. n must be above 0. The
+// caller owns the slices. If ctx ends, Users yields the error of ctx and stops.
 func (a *Audience) Users(ctx context.Context, n int) iter.Seq2[[]uint32, error] {
 	return func(yield func([]uint32, error) bool) {
 		query := a.query
@@ -131,8 +134,8 @@ func (a *Audience) Users(ctx context.Context, n int) iter.Seq2[[]uint32, error] 
 	}
 }
 
-// Bitmap is the users as a serialized roaring bitmap in its portable format: what the
-// service takes as users_bitmap, in base64. The error is that of ctx.
+// Bitmap returns the users as a bitmap in the portable roaring format, which the service accepts in
+// base64 as users_bitmap. The error is the error of ctx.
 func (a *Audience) Bitmap(ctx context.Context) ([]byte, error) {
 	b, err := a.of.Bitmap(ctx, a.query)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package lookup follows the segments and sets that data teams publish, as the service
-// capper does, and answers in the process itself: which segment is a user in, is the
-// user in a set, and who is in an audience by expression.
+// Package lookup follows the published segments and sets and answers queries inside the caller's
+// process: which segment a user is in, whether a user is in a set, and which users an expression
+// selects.
 //
 //	follower, err := wire.Follow(ctx, wire.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
 //	…
@@ -11,25 +11,27 @@
 //
 // # Vocabulary
 //
-// A segment is a named set of users; a user is in one at most. A set is a named set of
-// users too, and may overlap with others. A generation is one published version of all of
-// them. An audience is the users of an expression such as active - vip - country/my.
-// Users are unsigned 32-bit integers.
+// A segment is a named set of users; each user is in at most one segment. A set is also a named set of
+// users, but sets may overlap. A generation is one published version of all segments and sets. An
+// audience is the users that an expression such as active - vip - country/my selects. Users are
+// unsigned 32-bit integers.
 //
 // # Guarantees
 //
-// A Generation never changes: answers that belong together are taken from one, which
-// Current returns. Follow and the refresh in the background believe no byte of the source:
-// what is damaged, half there, or lacks a set of Config.Require, or which too many users of
-// such a set left (Config.MayLose), is not used, the last good
-// generation stays, and Status says why. With a cache directory, which processes may
-// share, Follow also succeeds while the source is away.
+// A Generation never changes. Current returns the generation in use; take answers that belong together
+// from one Generation.
 //
-// A look-up takes no lock and no memory, and 4 to 30 ns where what it reads is in the
-// processor's caches; docs/lookup.md has figures. Everything is safe for concurrent use.
+// Follow and the background refresh check everything that they read. They reject a generation that is
+// damaged or incomplete, that lacks a name in Config.Require, or in which more users left a required set
+// than Config.MayLose allows. The last good generation then stays in use, and Status reports the reason.
+// With a cache directory, which several processes may share, Follow also succeeds while the source is
+// down.
+//
+// A look-up takes no lock, allocates no memory, and takes 4 to 30 ns if its data is in the processor's
+// caches; docs/lookup.md lists measurements. All functions and types are safe for concurrent use.
 //
 // # Not here
 //
-// Whether a user may be sent to: that is for the service, which knows the limits and what
-// has been sent. Package client asks it.
+// The decision whether a message may be sent to a user: the service makes it, because it knows the
+// limits and the earlier messages. Package client calls the service.
 package lookup

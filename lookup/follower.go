@@ -14,11 +14,12 @@ import (
 	"capper/internal/segments"
 )
 
-// ErrNothingPublished: nothing has ever been published to the source. Compare with errors.Is.
+// ErrNothingPublished reports that nothing has ever been published to the source. Compare with
+// errors.Is.
 var ErrNothingPublished = errors.New("no segments have been published at this location")
 
-// Follower keeps the live generation of a source in memory until Close. It is safe
-// for concurrent use.
+// Follower keeps the live generation of a source in memory until Close. A Follower is safe for
+// concurrent use.
 type Follower struct {
 	refresher *segments.Refresher
 	engine    *audience.Engine
@@ -28,8 +29,8 @@ type Follower struct {
 	running   sync.WaitGroup
 }
 
-// Follow loads the live generation, from the source, or when that fails from the cache,
-// and goes on following the source until Close. ctx bounds the loading alone.
+// Follow loads the live generation from the source, or from the cache if the source fails. It then
+// checks the source for new generations in the background until Close. ctx limits only the first load.
 func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	f, err := open(ctx, &cfg)
 	if err == nil {
@@ -44,7 +45,7 @@ func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	return f, nil
 }
 
-// open is a follower that has not read anything.
+// open returns a follower that has not loaded a generation yet.
 func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	named, err := audience.NewNamed(cfg.Expressions)
 	if err != nil {
@@ -66,7 +67,7 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	required := slices.Clone(cfg.Require)
 	f.refresher = segments.NewRefresher(segments.RefresherConfig{
 		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Interval, Timeout: cfg.Timeout, Logger: cfg.Logger,
-		Keep:    -1, // who has a Generation keeps it
+		Keep:    -1, // a caller keeps a generation by holding its Generation
 		Require: func(m *segments.Manifest) error { return lacks(required, m) },
 		Guarded: func() segments.Guarded { return guarded },
 		OnSwap:  func(s *segments.Snapshot) { f.current.Store(newGeneration(s, f.engine, f.named)) },
@@ -74,7 +75,7 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	return f, nil
 }
 
-// guardedBy says how many users may leave the required sets.
+// guardedBy returns how many users may leave each required set.
 func guardedBy(cfg *Config) (segments.Guarded, error) {
 	g := segments.Guarded{MayLose: map[string]float64{}}
 	for _, name := range cfg.Require {
@@ -92,7 +93,7 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	return g, nil
 }
 
-// load brings a generation into memory that lacks nothing.
+// load brings a generation into memory that has every required name.
 func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	err := f.refresher.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -101,7 +102,7 @@ func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range cfg.Require { // the refresher takes what lacks it when there is nothing else
+	for _, name := range cfg.Require { // the refresher may accept an incomplete generation if it has no other
 		if g := f.Current(); g.byName[name] == nil {
 			return fmt.Errorf("generation %s: %w", g.Name(), lacksError(name))
 		}
@@ -109,7 +110,7 @@ func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// lacks says which of the required names a generation has not.
+// lacks returns an error that lists the required names that a generation lacks.
 func lacks(required []string, m *segments.Manifest) error {
 	has := map[string]bool{}
 	for i := range m.Segments {
@@ -130,31 +131,32 @@ func lacksError(name string) error {
 	return fmt.Errorf("required segment or set %q does not exist", name)
 }
 
-// Current is the generation in use. Look-ups that belong together go to one: the next
-// call may return a later one.
+// Current returns the generation in use. Use one Generation for look-ups that belong together, because
+// the next call may return a newer generation.
 func (f *Follower) Current() *Generation { return f.current.Load() }
 
-// Close ends the following and waits for a look that is under way to end. Generations go on
-// to answer. A second call does nothing.
+// Close stops the background checks and waits for a running check to end. Existing Generations remain
+// usable. A second call does nothing.
 func (f *Follower) Close() {
 	f.stop()
 	f.running.Wait()
 }
 
-// Status describes the generation in use and the last look at the source.
+// Status describes the generation in use and the last check of the source.
 type Status struct {
 	Generation string
-	CreatedAt  time.Time // of the generation, by who published it
+	CreatedAt  time.Time // creation time of the generation, by its publisher's clock
 	LoadedAt   time.Time
-	FromCache  bool      // the source has not confirmed it yet
-	CheckedAt  time.Time // the last look, whatever came of it
-	BuiltAt    time.Time // when a build last ran to its end, changed or not; zero: the source does not say
-	// Error is why the last look did not succeed, empty when it did. ErrorAt is when this began.
+	FromCache  bool      // true until the source confirms the cached generation
+	CheckedAt  time.Time // time of the last check, successful or not
+	BuiltAt    time.Time // time of the last complete build, with or without changes; zero: unknown
+	// Error is the reason why the last check failed, or empty if it succeeded. ErrorAt is when the
+	// checks began to fail.
 	Error   string
 	ErrorAt time.Time
 }
 
-// Status describes the generation in use and the last look at the source.
+// Status returns the state of the generation in use and of the last check of the source.
 func (f *Follower) Status() Status {
 	s := f.refresher.Status()
 	return Status{

@@ -9,15 +9,15 @@ import (
 	"capper/internal/segments"
 )
 
-// NoSegment is what users in no segment are in.
+// NoSegment is the segment name that is returned for users in no segment.
 const NoSegment = "default"
 
-// Generation is one published version of all segments and sets. It never changes,
-// and is safe for concurrent use.
+// Generation is one published version of all segments and sets. A Generation never changes and is safe
+// for concurrent use.
 type Generation struct {
 	snapshot *segments.Snapshot
 	codes    *bitmap.CodeMap
-	names    [256]string // of segments by code; NoSegment of 0
+	names    [256]string // of segments by code; code 0 is NoSegment
 	segments []string
 	byName   map[string]*Set
 	engine   *audience.Engine
@@ -39,28 +39,29 @@ func newGeneration(s *segments.Snapshot, engine *audience.Engine, named *audienc
 	return g
 }
 
-// Name is the generation's name: it begins with its time.
+// Name returns the generation's name, which begins with its creation time.
 func (g *Generation) Name() string { return g.snapshot.Generation() }
 
-// CreatedAt is when it was built.
+// CreatedAt returns when the generation was built.
 func (g *Generation) CreatedAt() time.Time { return g.snapshot.CreatedAt() }
 
-// SizeBytes is the memory that it takes.
+// SizeBytes returns the memory that the generation takes.
 func (g *Generation) SizeBytes() int64 { return g.snapshot.SizeBytes() }
 
-// Segment names the segment that a user is in, NoSegment for none. It does not allocate.
+// Segment returns the name of the user's segment, or NoSegment. It does not allocate memory.
 func (g *Generation) Segment(user uint32) string { return g.names[g.codes.Code(user)] }
 
-// Segments lists the segments in order of precedence. The caller must not change it.
+// Segments returns the names of the segments in the order of precedence. The caller must not change
+// the slice.
 func (g *Generation) Segments() []string { return g.segments }
 
-// SegmentCodes sets codes[i] to 0 where users[i] is in no segment, else to the segment's
-// index in Segments plus 1. Any order of users is right, ascending is fastest. codes must
-// be at least as long as users. It does not allocate.
+// SegmentCodes sets codes[i] to the segment of users[i]: its index in Segments plus 1, or 0 for no
+// segment. The users may be in any order; ascending users are fastest. codes must be at least as long
+// as users. SegmentCodes does not allocate memory.
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
-// Contains reports whether a user is in a set or a segment. The error is an
-// *UnknownError. It does not allocate otherwise.
+// Contains reports whether a user is in a set or a segment. The error is an *UnknownError. Contains
+// allocates memory only for an error.
 func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	s, ok := g.byName[name]
 	if !ok {
@@ -69,7 +70,7 @@ func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	return s.Contains(user), nil
 }
 
-// Set is a set or a segment by its name, for many look-ups. The error is an *UnknownError.
+// Set returns a set or a segment by name, for repeated look-ups. The error is an *UnknownError.
 func (g *Generation) Set(name string) (Set, error) {
 	s, ok := g.byName[name]
 	if !ok {
@@ -78,7 +79,8 @@ func (g *Generation) Set(name string) (Set, error) {
 	return *s, nil
 }
 
-// Sets lists the names of the sets in the order of the generation, without segments. The slice is the caller's.
+// Sets returns the names of the sets in the order of the generation, without the segments. The caller
+// owns the slice.
 func (g *Generation) Sets() []string {
 	sets := g.snapshot.Sets()
 	names := make([]string, len(sets))
@@ -88,29 +90,31 @@ func (g *Generation) Sets() []string {
 	return names
 }
 
-// UnknownError is a name that a generation has neither as a set nor as a segment.
+// UnknownError reports a name that is neither a set nor a segment of the generation.
 type UnknownError struct{ Name, Generation string }
 
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("lookup: generation %s has no segment or set %q", e.Generation, e.Name)
 }
 
-// Set is a set or a segment of one generation. The zero value has nobody.
+// Set is a set or a segment of one generation. The zero value holds no user.
 type Set struct {
 	name   string
 	users  uint64
-	bitmap *bitmap.Bitmap  // of a set
-	code   uint8           // of a segment; 1: of a set, 0: of the zero value
-	codes  *bitmap.CodeMap // of a segment
+	bitmap *bitmap.Bitmap  // for a set
+	code   uint8           // for a segment: its code; 1 for a set, 0 for the zero value
+	codes  *bitmap.CodeMap // for a segment
 }
 
-// Name is its name.
+// Name returns the name of the set or segment.
 func (s Set) Name() string { return s.name }
 
-// Users is how many users were published: of a segment also those who are in an earlier one.
+// Users returns the published number of users. For a segment, the number includes users who belong to
+// an earlier segment.
 func (s Set) Users() uint64 { return s.users }
 
-// Contains reports whether a user is in it: in a segment, by precedence. It does not allocate.
+// Contains reports whether the set holds the user. For a segment, precedence applies. Contains does
+// not allocate memory.
 func (s Set) Contains(user uint32) bool {
 	if s.bitmap != nil {
 		return s.bitmap.Contains(user)
@@ -118,8 +122,8 @@ func (s Set) Contains(user uint32) bool {
 	return s.codes != nil && s.codes.Code(user) == s.code
 }
 
-// Mark sets in[i] to whether users[i] is in it. Any order of users is right, ascending is
-// fastest. in must be at least as long as users. It does not allocate.
+// Mark sets in[i] to whether the set holds users[i]. The users may be in any order; ascending users
+// are fastest. in must be at least as long as users. Mark does not allocate memory.
 func (s Set) Mark(users []uint32, in []bool) {
 	in = in[:len(users)]
 	var marks [256]uint8
@@ -132,7 +136,7 @@ func (s Set) Mark(users []uint32, in []bool) {
 	}
 }
 
-// mark sets marks[i] to the code of the set exactly where users[i] is in it.
+// mark sets marks[i] to the code of the set if users[i] is in the set, and to another value if not.
 func (s Set) mark(users []uint32, marks []uint8) {
 	clear(marks)
 	switch {

@@ -1,14 +1,14 @@
-// Package audience is the language in which calls say whom they are about, and its
-// evaluation over a generation: active - vip - country/my.
+// Package audience parses expressions that select users, such as active - vip - country/my, and
+// evaluates them over a generation of segments and sets.
 //
 // # Vocabulary
 //
-// An expression is names, operators and parentheses; a name stands for a segment, for
-// a set, for another expression of the configuration, or is all or default. An audience
-// is the users of an expression in one generation. A block is 65,536 neighbouring ids. A
-// sample is a deterministic share of all users, a part one of several slices of an audience
-// that share nobody, a page the users of a slice up to a number of them, and a cursor
-// the text that leads to the page that follows.
+// An expression consists of names, operators and parentheses. A name stands for a segment, a set, or
+// a named expression of the configuration; all and default are built in. An audience is the users
+// that an expression selects in one generation. A block is 65,536 neighbouring ids. A sample is a
+// deterministic share of all users. A part is one of several slices of an audience that share no
+// user. A page is a limited number of users of a slice, in ascending order. A cursor is the text
+// with which a caller requests the next page.
 //
 // # The language
 //
@@ -17,36 +17,36 @@
 //	factor     = name | "(" expression ")"
 //	name       = letter or digit { letter | digit | "." | "_" | "-" | "/" | "+" }
 //
-// & binds first, | and - go from left to right. Names may hold a -, so that it is the
-// operator only where no name is going on: a -b, a - b and (a)-b are differences, a-b is a
-// name. all is everybody in any segment or set, default all of them in no segment. A
-// segment's users are those by precedence: nobody is in two segments.
+// The operator & binds most tightly; | and - are evaluated from left to right. A name may contain
+// "-", so a "-" directly after a name belongs to the name: a -b, a - b and (a)-b are differences,
+// but a-b is one name. The name all selects every user in any segment or set. The name default
+// selects the users in a set who are in no segment. A user in the bitmaps of several segments
+// belongs only to the first of them.
 //
 // # Evaluation
 //
-// An audience is worked out block by block, in words of 64 users, on all cores, from what a
-// snapshot has: the codes of its segments and the containers of its sets. What does not
-// count is not touched: nothing is taken away from nobody, and nothing is added to
-// everybody. Nothing is kept but the number of users in each block, 4 bytes for
-// it, in an Engine for the expressions asked for last, so that the parts of an audience
-// are found without counting again.
+// An audience is evaluated block by block, in words of 64 users, on all cores. The inputs are the
+// codes of the snapshot's segments and the containers of its sets. An operand that cannot change the
+// result is not read. An Engine caches only the number of users in each block, 4 bytes per block,
+// for recently used expressions. With these counts a part of an audience is found without counting
+// again.
 //
 // # Slices
 //
-// Part i of n of an audience of u users are those with the ranks i·u/n to (i+1)·u/n,
-// in the order of their ids, before the sample is taken: parts share nobody, are the
-// whole together, and are the same whatever the sample. A page goes on after the last
-// id of the page before. A cursor names the generation and holds a hash of the expression,
-// the sample and the part: with another query, or after the names of the configuration
-// have changed what the expression means, it is refused.
+// Part i of n of an audience of u users contains the users with the ranks i·u/n to (i+1)·u/n, in the
+// order of their ids. Parts are cut before the sample is taken. Parts therefore share no user,
+// together contain the whole audience, and do not depend on the sample. A page continues after the
+// last id of the previous page. A cursor contains the generation and a hash of the expression, the
+// sample and the part. A cursor is rejected if the query differs, or if the configuration has changed
+// the meaning of a name in the expression.
 //
 // # Files
 //
-// scan and parse read expressions, named expands those of the configuration; bind finds the
-// names in a generation, nearest the names that were meant; plan works out a block, engine
-// counts, slice and cursor cut, breakdown counts by segment and set.
+// scan and parse read expressions; named expands the named expressions of the configuration; bind
+// resolves names in a generation; nearest finds suggestions for unknown names; plan evaluates a
+// block; engine and countcache count; slice and cursor cut; breakdown counts by segment and set.
 //
 // # Not here
 //
-// Which generations are kept, HTTP, and what may be sent to the users.
+// Retention of generations, HTTP, and the decision whether a message may be sent to a user.
 package audience

@@ -1,36 +1,35 @@
-// Package objects is the places where objects lie: Location, which generations of
-// segments are published to and read from, and Files, which segmentbuild reads its
-// inputs from. Both are a directory or an S3 bucket. It knows nothing of segments,
-// and no other package knows the AWS SDK.
+// Package objects reads and writes objects in a directory or in an S3 bucket. A Location stores the
+// published generations of segments; Files reads the input files of segmentbuild. The package knows
+// nothing about segments, and no other package uses the AWS SDK.
 //
 // # Location
 //
-// Objects are whole: a reader sees all of one or nothing. Most never change after
-// Put; a document, at most MaxDocumentBytes, is replaced: by Replace, which compares
-// and swaps its tag, or by Overwrite. Source is the half that reads. One acceptance
-// suite (TestLocation) holds a directory and a real S3 server to the same contract.
+// Objects are written as a whole: a reader sees a complete object or none. Most objects never change
+// after Put. A document, at most MaxDocumentBytes long, can be replaced: Replace compares and swaps the
+// document's tag, and Overwrite replaces unconditionally. Source is the reading half of a Location.
+// One acceptance test (TestLocation) checks the same contract for a directory and for a real S3
+// server.
 //
-// In a directory an object is written beside its place and renamed; Replace works
-// under a file lock, which the system frees when the process dies. What a crash
-// leaves has a name that begins with TempPrefix. A file system that does not answer
-// holds nobody up beyond the end of his context: the call is left behind, at most
-// one per path (hung).
+// A directory receives an object under a temporary name, which begins with TempPrefix, and then renames
+// it. A crash may leave the temporary file behind. Replace holds a file lock, which the operating
+// system releases when the process dies. If the file system hangs, callers return when their contexts
+// end; at most one hung call per path stays behind.
 //
-// In S3 Replace is a conditional PUT (If-Match, If-None-Match). A server that
-// ignores conditions is found out by a probe before the first of them, and refused.
-// The server verifies the SHA-256 of what it receives. Objects above 8 MiB go in
-// parallel parts. A request that stands still is given up and tried again: a few
-// times, or where S3Config says Patient until its context ends.
+// In S3, Replace is a conditional PUT (If-Match, If-None-Match). Before the first conditional PUT, a
+// probe checks that the server honours conditions; a server that ignores them is rejected. The server
+// verifies the SHA-256 of the bytes that it receives. Objects above 8 MiB are transferred in parallel
+// parts. A stalled request is cancelled and retried: a few times, or until its context ends if
+// S3Config.Patient is set.
 //
 // # Files
 //
-// A pattern means the same in a directory and in a bucket; ** stands for any number
-// of directories. An input in S3 whose body breaks off is read on from there, if it
-// is still the same version.
+// A pattern matches the same names in a directory and in a bucket; ** matches any number of
+// directories. If the connection breaks while an S3 object is read, reading resumes at the same byte,
+// provided that the object still has the same version.
 //
 // # Errors
 //
-// ErrNotFound, ErrNotModified, ErrLostRace and ErrNoConditions are told by
-// errors.Is. A StorageError is a fault of the place or of the way to it, and says
-// nothing about what is stored.
+// ErrNotFound, ErrNotModified, ErrLostRace and ErrNoConditions are recognised with errors.Is. A
+// StorageError reports a fault of the storage or of the connection, and says nothing about the stored
+// objects.
 package objects

@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// Files is where input files are read from; the names of Glob are those that
-// Open understands.
+// Files opens input files. Open accepts the names that Glob returns.
 type Files interface {
-	// Glob returns what matches the pattern; nothing is no error. A name without
-	// wildcards is returned as it is.
+	// Glob returns the files that match the pattern; no match is not an error. A name without
+	// wildcards is returned unchanged.
 	Glob(ctx context.Context, pattern string) (Matches, error)
-	// Open opens a file for reading. The size is -1 when it is not known. ChangedAt
-	// says of the body when the file was written.
+	// Open opens a file for reading. The size is -1 if it is unknown. ChangedAt returns when the
+	// opened file was last written.
 	Open(ctx context.Context, name string) (body io.ReadCloser, sizeBytes int64, err error)
 }
 
-// Dated is a body that knows when its content was written.
+// Dated is a body that knows when its content was last written.
 type Dated interface {
 	ChangedAt() time.Time
 }
 
-// ChangedAt is when the file behind the body of a Files.Open was last written;
-// ok is false for what has no such time, such as a pipe.
+// ChangedAt returns when the file behind a body from Files.Open was last written. ok is false if the
+// body has no such time, like a pipe.
 func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	switch b := body.(type) {
 	case Dated:
@@ -37,10 +36,10 @@ func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	return at, !at.IsZero()
 }
 
-// Matches are the files that a pattern names.
+// Matches holds the files that match a pattern.
 type Matches struct {
-	Names []string // ascending; those that Open understands
-	// LeftOut match as well but are no data: hidden files and the marks that
-	// jobs leave beside it (_SUCCESS, .part-0.crc, _temporary/…).
+	Names []string // in ascending order; Open accepts these names
+	// LeftOut holds files that match but contain no data: hidden files, and files that jobs write
+	// beside their data (_SUCCESS, .part-0.crc, _temporary/…).
 	LeftOut []string
 }

@@ -8,17 +8,16 @@ import (
 	"syscall"
 )
 
-// hung runs file operations that a file system may never end, such as a network
-// mount whose server is gone, and whose callers must not wait for it. The zero
-// value is ready.
+// hung runs file operations that may never return, for example on a network mount whose server is
+// gone. Its callers do not wait beyond their contexts. The zero value is ready to use.
 type hung struct {
 	mu   sync.Mutex
 	busy map[string]chan struct{} // by path; closed when the operation ends
 }
 
-// do runs work, and returns without it when ctx is done. While work goes on,
-// another one of the same path waits: at most one is left behind per path. What
-// work writes may be read only when the error is not that of ctx.
+// do runs work, but returns early with an error when ctx ends. A later operation on the same path
+// waits until work ends, so at most one abandoned operation per path exists. The caller may read the
+// results of work only if the error is not the error of ctx.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	ended := make(chan struct{})
 	if err := h.enter(ctx, path, ended); err != nil {
@@ -40,7 +39,7 @@ func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	}
 }
 
-// enter waits until nothing is at work on the path.
+// enter waits until no operation runs on the path.
 func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -66,8 +65,8 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 	}
 }
 
-// readRegular reads a file of up to limit bytes. What is no file, such as a
-// pipe, which would block, is refused before it is opened, and again after.
+// readRegular reads a regular file of at most limit bytes. It rejects other kinds of files, such as
+// pipes, which would block, both before and after opening the path.
 func readRegular(path string, limit int64) ([]byte, error) {
 	stat, err := os.Stat(path)
 	if err == nil && !stat.Mode().IsRegular() {

@@ -18,9 +18,10 @@ type LocalFiles struct{}
 
 var _ Files = LocalFiles{}
 
-// Glob implements Files. Links to directories are entered, by "**" as by "*/". What exists by a name with "[" is
-// that file, as a shell gives it for *.csv: as a pattern the name would not match itself. A name with * or ? does,
-// and stays a pattern: a file that is called *.csv by accident stands for no other.
+// Glob implements Files. Both "**" and "*/" follow links to directories. An existing file whose name
+// contains "[" is returned for that name, because a shell expands *.csv to such names and the name
+// does not match itself as a pattern. A name with * or ? always remains a pattern, so that a file
+// called *.csv by accident does not hide other files.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
@@ -51,7 +52,7 @@ func existsLiterally(name string) bool {
 	return err == nil
 }
 
-// Literal is a path as a pattern that matches it alone.
+// Literal returns a pattern that matches only this path.
 func Literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
@@ -78,14 +79,14 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 	return f, stat.Size(), nil
 }
 
-// localWalk collects all files below a folder. Links to folders are entered, as
-// a pattern's "*/" enters them, but for one that leads back to where the walk is.
+// localWalk collects all files below a folder. It follows links to folders like the pattern "*/",
+// except links that lead back to a folder of the current path.
 type localWalk struct {
 	ctx   context.Context
 	names []string
 }
 
-// walkLocal returns the names of the files below root, none where there is no such folder.
+// walkLocal returns the names of all files below root, or nothing if the folder does not exist.
 func walkLocal(ctx context.Context, root string) ([]string, error) {
 	stat, err := os.Stat(root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
@@ -99,7 +100,7 @@ func walkLocal(ctx context.Context, root string) ([]string, error) {
 	return w.names, err
 }
 
-// enter walks one folder; above are the resolved paths of those that it was reached through.
+// enter walks one folder; above holds the resolved paths of its parent folders.
 func (w *localWalk) enter(folder string, above []string) error {
 	place, err := resolved(folder)
 	if err != nil || slices.Contains(above, place) {
@@ -138,8 +139,8 @@ func resolved(folder string) (string, error) {
 	return filepath.Abs(place)
 }
 
-// isFolder looks through a link. One that leads nowhere is a name like any
-// other: if the pattern takes it, opening it says what is wrong.
+// isFolder reports whether an entry is a folder or a link to a folder. A dangling link is treated as a
+// file: if the pattern matches it, opening it returns a clear error.
 func isFolder(path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir(), nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pattern is a path whose parts may hold * ? [ ], none of which matches a
-// slash. The part "**" stands for any number of directories, none included.
+// pattern is a parsed path pattern. The wildcards * ? [ ] do not match a slash. The part "**" matches
+// any number of directories, including none.
 type pattern struct {
 	text  string
 	parts []string
@@ -28,12 +28,12 @@ func parsePattern(text string) (*pattern, error) {
 	return p, nil
 }
 
-// prefix is what stands before the first wildcard.
+// prefix returns the text before the first wildcard.
 func (p *pattern) prefix() string { return p.text[:strings.IndexAny(p.text, "*?[")] }
 
 func (p *pattern) anyDepth() bool { return slices.Contains(p.parts, "**") }
 
-// sort takes the names that match, apart from those that are no data.
+// sort separates the matching names into data files and other files.
 func (p *pattern) sort(names []string) Matches {
 	var m Matches
 	slices.Sort(names)
@@ -48,7 +48,7 @@ func (p *pattern) sort(names []string) Matches {
 	return m
 }
 
-// match reports whether a name matches, and whether it then is data.
+// match reports whether a name matches the pattern, and whether the matching file contains data.
 func match(parts, name []string) (ok, data bool) {
 	if len(parts) == 0 || len(name) == 0 {
 		ok = len(parts) == 0 && len(name) == 0
@@ -60,7 +60,7 @@ func match(parts, name []string) (ok, data bool) {
 			deeper, deeperData := match(parts, name[1:])
 			ok, data = ok || deeper, deeperData && !hidden("**", name[0])
 		}
-		if len(parts) == 1 && len(name) == 1 { // at the end: all files below
+		if len(parts) == 1 && len(name) == 1 { // "**" at the end matches all files below
 			return true, !hidden("**", name[0])
 		}
 		return ok, data
@@ -72,8 +72,8 @@ func match(parts, name []string) (ok, data bool) {
 	return ok, data && !hidden(parts[0], name[0])
 }
 
-// hidden reports whether a part of a name is no data's unless the pattern spells it out. A partition such as
-// _date=2026-01-01 is data.
+// hidden reports whether one part of a name marks a file without data, unless the pattern spells the
+// part out. A partition such as _date=2026-01-01 contains data.
 func hidden(part, name string) bool {
 	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
 		return true

@@ -16,39 +16,41 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Objects above one part are read and written in parallel parts.
+// Limits for large objects, which are read and written in parallel parts.
 const (
 	s3PartBytes = 8 << 20
-	s3Parallel  = 4 // parts of one object at a time; segments are read in parallel as well
+	s3Parallel  = 4 // parts of one object that are transferred at a time; segments are also read in parallel
 )
 
-// S3Config says how to reach S3. The zero value is AWS, as the SDK's usual
-// chain (environment, shared files, instance role) configures it.
+// S3Config configures the connection to S3. The zero value means AWS, configured by the SDK's default
+// chain: environment, shared files, instance role.
 type S3Config struct {
 	Endpoint string // URL of another server; empty: AWS_ENDPOINT_URL_S3, else AWS
-	Region   string // empty: from the SDK's chain, else us-east-1
-	// Patient requests are tried again until their context ends, for a command
-	// that nobody starts again. Otherwise a few times, for who comes again.
+	Region   string // empty: from the SDK's default chain, else us-east-1
+	// Patient makes requests retry until their context ends, for commands that are not restarted
+	// automatically. Other requests retry a few times, because their callers try again later.
 	Patient bool
-	// Retrying is called with the error of each attempt that is followed by
-	// another, from several goroutines. Nil: nothing. Only of patient requests.
+	// Retrying is called with the error of each failed attempt before the next attempt, from several
+	// goroutines. Only patient requests call it. Nil disables the call.
 	Retrying func(error)
-	// MaxPause is the longest between two attempts. 0: 5 seconds.
+	// MaxPause is the maximum pause between two attempts. 0 means 5 seconds.
 	MaxPause time.Duration
-	// Stall is how long a request may stand still before it is tried again. 0: a minute.
+	// Stall is how long a request may transfer no byte before it is cancelled and retried. 0 means one
+	// minute.
 	Stall time.Duration
-	// PathStyle addresses buckets as path segments. Nil: true when an endpoint is set.
+	// PathStyle addresses buckets as path segments. Nil means true if Endpoint is set.
 	PathStyle *bool
 }
 
-// S3Flags are the flags of a command line that reach an S3 server. Credentials come from the SDK's usual chain.
+// S3Flags holds the command-line flags that configure an S3 server. Credentials come from the SDK's
+// default chain.
 type S3Flags struct {
 	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS (also AWS_ENDPOINT_URL_S3)."`
 	S3Region    string `name:"s3-region" placeholder:"NAME" help:"S3 region (also AWS_REGION)."`
 	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Address S3 buckets by path instead of host name. Default: yes if an S3 endpoint is set."`
 }
 
-// Over is the configuration with the flags that were given in place of its own values.
+// Over returns the configuration with the values of the given flags in place of its own values.
 func (f *S3Flags) Over(cfg S3Config) S3Config {
 	cfg.Endpoint, cfg.Region = cmp.Or(f.S3Endpoint, cfg.Endpoint), cmp.Or(f.S3Region, cfg.Region)
 	if f.S3PathStyle != nil {
@@ -57,8 +59,8 @@ func (f *S3Flags) Over(cfg S3Config) S3Config {
 	return cfg
 }
 
-// bucket is a location in an S3 bucket below a prefix. Deadlines come from the
-// contexts; the SDK retries what is worth retrying, see setRetries.
+// bucket is a location below a prefix of an S3 bucket. Deadlines come from contexts. The SDK retries
+// requests under the rules of setRetries.
 type bucket struct {
 	location string
 	name     string
@@ -67,7 +69,7 @@ type bucket struct {
 	transfer *transfermanager.Client
 
 	probing sync.Mutex
-	probed  bool // the server is known to heed conditions
+	probed  bool // true once the server is known to honour conditional writes
 }
 
 var _ Location = (*bucket)(nil)
@@ -115,7 +117,7 @@ func newS3Client(ctx context.Context, cfg S3Config) (*s3.Client, error) {
 		}
 		setRetries(o, cfg)
 		o.APIOptions = append(o.APIOptions, tracing)
-		o.DisableLogOutputChecksumValidationSkipped = true // ranges cannot be checked; every bitmap has a SHA-256
+		o.DisableLogOutputChecksumValidationSkipped = true // ranges cannot be checked, but every bitmap has a SHA-256
 	}), nil
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// failed names the object in the error, translates the SDK's errors into this
-// package's, and leaves out what only the SDK's authors want to know. All but
-// what does not exist is a StorageError.
+// failed wraps an error of the SDK with the action and the object, translates it into this package's
+// errors, and drops details that only the SDK's authors need. Every error other than ErrNotFound
+// becomes a StorageError.
 func (b *bucket) failed(action, key string, err error) error {
 	var response *awshttp.ResponseError
 	var api smithy.APIError
@@ -27,7 +27,7 @@ func (b *bucket) failed(action, key string, err error) error {
 		err = ErrNotFound
 	case response != nil && api != nil:
 		err = &StorageError{given(err, &refusal{status: response.HTTPStatusCode(), api: api})}
-	case strings.Contains(err.Error(), "get credentials"): // the SDK has no type for it
+	case strings.Contains(err.Error(), "get credentials"): // the SDK has no type for this error
 		err = &StorageError{fmt.Errorf("S3 credentials are missing: set AWS_ACCESS_KEY_ID and "+
 			"AWS_SECRET_ACCESS_KEY, or use a shared profile or the role of an instance (%w)", err)}
 	default:
@@ -36,7 +36,8 @@ func (b *bucket) failed(action, key string, err error) error {
 	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
 }
 
-// given is a refusal, together with the end of the context if that is why no more attempts followed it.
+// given returns a refusal, combined with the context's error if the end of the context prevented
+// further attempts.
 func given(err error, last *refusal) error {
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, ended) {
@@ -46,17 +47,19 @@ func given(err error, last *refusal) error {
 	return last
 }
 
-// refusal is an answer of the server other than success.
+// refusal is an error response of the server.
 type refusal struct {
 	status int
 	api    smithy.APIError
 }
 
-// notRights are refusals of who asks, or of when, whatever rights there are.
+// notRights holds the error codes of 403 responses that are not caused by missing permissions, but by
+// the credentials or the clock.
 var notRights = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
 	"RequestTimeTooSkewed"}
 
-// IsDenied reports whether a server knows who asks and denies it: rights are missing.
+// IsDenied reports whether the server recognised the caller but denied the request because of missing
+// permissions.
 func IsDenied(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.status == http.StatusForbidden && !slices.Contains(notRights, r.api.ErrorCode())

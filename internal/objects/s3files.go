@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// S3Files reads input files from s3://bucket/key names, all with one client. A file has
-// the length that the listing said, or the server when it was asked for nothing else: a
-// proxy that cuts a text behind a line, and says how much it sends, shows in nothing else.
+// S3Files reads input files from s3://bucket/key names with one client. Every file must have the
+// length that the listing or a separate request reported. This check detects a proxy that truncates a
+// text after a line and adjusts the announced length.
 type S3Files struct {
 	cfg  S3Config
 	once sync.Once
@@ -21,12 +21,12 @@ type S3Files struct {
 	err  error
 
 	mu    sync.Mutex
-	sizes map[string]int64 // of what was listed, by name
+	sizes map[string]int64 // in bytes, by name, from listings
 }
 
 var _ Files = (*S3Files)(nil)
 
-// NewS3Files returns files that are reached by cfg. It connects with the first use.
+// NewS3Files returns files that are read with cfg. The connection is made on first use.
 func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg, sizes: map[string]int64{}} }
 
 // Glob implements Files.
@@ -50,7 +50,7 @@ func (f *S3Files) Glob(ctx context.Context, text string) (Matches, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, o := range objects {
-		if !strings.HasSuffix(o.Key, "/") { // the mark of a folder
+		if !strings.HasSuffix(o.Key, "/") { // a folder marker
 			name := s3Scheme + b.name + "/" + o.Key
 			names, f.sizes[name] = append(names, name), o.SizeBytes
 		}
@@ -70,7 +70,7 @@ func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error
 	return &bucket{location: name, name: bucketName, api: f.api}, key, nil
 }
 
-// Open implements Files. A body that breaks off is read on from where it ended.
+// Open implements Files. If the connection breaks, the body resumes where it stopped.
 func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	b, key, err := f.open(ctx, name)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	return object, object.size, nil
 }
 
-// size is the length that an object must have, and where that is known from.
+// size returns the length that an object must have, and the source of that length for error messages.
 func (f *S3Files) size(ctx context.Context, b *bucket, key, name string) (size int64, from string, err error) {
 	f.mu.Lock()
 	size, listed := f.sizes[name]

@@ -12,31 +12,31 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// A body that breaks off is asked for again so often, as long as no more of it
-// arrives than patientBytes in between; each time after a longer pause.
+// A broken body is requested again up to this many times while fewer than patientBytes arrive in
+// between. The pause grows with each attempt.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond
 	patientBytes = s3PartBytes
 )
 
-// s3Object reads one object from its first byte to its last. Only as many bytes
-// as the server announced, all of one version of the object, are its end.
+// s3Object reads one object from its first to its last byte. The end is reached only when the
+// announced number of bytes has arrived, all from the same version of the object.
 type s3Object struct {
 	ctx    context.Context
 	bucket *bucket
 	key    string
 
 	body   io.ReadCloser // nil between two requests
-	tag    string        // of the version that is read; empty where the server says none
+	tag    string        // tag of the version that is read; empty if the server returns none
 	size   int64
-	at     int64 // bytes read so far
+	at     int64 // number of bytes read so far
 	dated  time.Time
-	breaks int   // since patientBytes have arrived
-	since  int64 // at, at the last break
+	breaks int   // number of broken bodies since patientBytes have arrived
+	since  int64 // value of at when the last body broke
 }
 
-// start sends the first request, which settles version and size.
+// start sends the first request, which determines the version and the size.
 func (o *s3Object) start() error {
 	out, err := o.bucket.api.GetObject(o.ctx, &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key})
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *s3Object) Read(p []byte) (int, error) {
 		switch {
 		case err == nil, err == io.EOF && o.at == o.size:
 			return n, err
-		case o.at == o.size || o.ctx.Err() != nil: // all is there but not right, such as a wrong checksum
+		case o.at == o.size || o.ctx.Err() != nil: // all bytes arrived, but are faulty, for example a wrong checksum
 			return n, o.bucket.failed("read", o.key, err)
 		}
 		if err := o.noteBreak(err); err != nil || n > 0 {
@@ -77,13 +77,13 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	}
 }
 
-// noteBreak gives up the body that ended early, and the object after too many of them.
+// noteBreak drops a body that ended early, and returns an error after too many such bodies.
 func (o *s3Object) noteBreak(err error) error {
 	if o.at-o.since >= patientBytes {
 		o.breaks = 0
 	}
 	o.breaks, o.since = o.breaks+1, o.at
-	_ = o.Close() // of what is broken already
+	_ = o.Close() // the body is already broken
 	if o.breaks <= s3Breaks {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (o *s3Object) noteBreak(err error) error {
 		o.breaks, err))
 }
 
-// Why an object is not read on.
+// Reasons for which reading an object is not resumed.
 var (
 	errReplaced  = errors.New("the object was replaced while it was read")
 	errNoVersion = errors.New("the download was interrupted, and without ETag and Last-Modified it cannot be " +
@@ -100,7 +100,7 @@ var (
 	errOtherRange = errors.New("the S3 server sent another range than requested")
 )
 
-// resume asks for the rest of the same version.
+// resume requests the rest of the same version.
 func (o *s3Object) resume() error {
 	select {
 	case <-o.ctx.Done():
@@ -126,7 +126,7 @@ func (o *s3Object) resume() error {
 	return nil
 }
 
-// notResumed says what the server's refusal to read on means.
+// notResumed translates the server's refusal to resume into an error.
 func (o *s3Object) notResumed(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) && refused.status == http.StatusPreconditionFailed {
@@ -135,8 +135,8 @@ func (o *s3Object) notResumed(err error) error {
 	return err
 }
 
-// sameVersion checks that an answer holds the rest of the version that was begun. The condition
-// of the request is not enough: there are servers and proxies that do not know it.
+// sameVersion checks that a response holds the rest of the same version. The condition in the request
+// is not enough, because some servers and proxies ignore it.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
 		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)
@@ -154,10 +154,10 @@ func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	return nil
 }
 
-// ChangedAt is the object's Last-Modified.
+// ChangedAt returns the Last-Modified time of the object.
 func (o *s3Object) ChangedAt() time.Time { return o.dated }
 
-// Close ends the request that is under way.
+// Close ends the current request.
 func (o *s3Object) Close() error {
 	if o.body == nil {
 		return nil

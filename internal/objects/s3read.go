@@ -17,7 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// ReadTagged implements Source; the tag is the object's ETag.
+// ReadTagged implements Source. The tag is the ETag of the object.
 func (b *bucket) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	input := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)}
 	if tag != "" {
@@ -42,8 +42,8 @@ func contentLength(n *int64) int64 {
 	return *n
 }
 
-// Read implements Source. Where the object has more than one part's size the
-// first response is only used for its length.
+// Read implements Source. If the object is larger than one part, Read uses only the length from the
+// first response.
 func (b *bucket) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
 	get, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -81,7 +81,7 @@ func (b *bucket) readParts(ctx context.Context, key string, size int64, tag *str
 	return body, nil
 }
 
-// buffer is memory of a fixed size that parts are written to in any order.
+// buffer is memory of a fixed size. Parts are written to it in any order.
 type buffer []byte
 
 func (b buffer) WriteAt(p []byte, off int64) (int, error) {
@@ -109,8 +109,8 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// ServerDate is the time that the server of a location in S3 told, to the second below, whatever
-// else it answered to a question for key. ok is false for a directory.
+// ServerDate returns the current time of the S3 server behind a location, rounded down to the second,
+// from the Date header of any response to a request for key. ok is false for a directory.
 func ServerDate(ctx context.Context, at Location, key string) (date time.Time, ok bool, err error) {
 	b, ok := at.(*bucket)
 	if !ok {

@@ -20,17 +20,19 @@ import (
 	"capper/internal/trace"
 )
 
-// defaultStall is how long a request to S3 may stand still.
+// defaultStall is the default limit for how long a request to S3 may transfer no byte.
 const defaultStall = time.Minute
 
-// maxPause is the longest pause between two attempts of a patient request.
+// maxPause is the default of S3Config.MaxPause: the maximum pause between two attempts of a patient
+// request.
 const maxPause = 5 * time.Second
 
-// setRetries makes the SDK try again what may succeed then: as often as it does
-// by itself, or, where cfg is Patient, until the context ends.
+// setRetries configures the retries of the SDK: until the context ends if cfg is Patient, else the
+// SDK's default number of attempts.
 func setRetries(o *s3.Options, cfg S3Config) {
 	o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
-		// 409: another conditional write is under way. 429: too many requests.
+		// Status 409 means that another conditional write is in progress. Status 429 means too many
+		// requests.
 		s.Retryables = append(s.Retryables, retry.RetryableHTTPStatusCode{
 			Codes: map[int]struct{}{http.StatusConflict: {}, http.StatusTooManyRequests: {}}})
 		s.MaxBackoff = cmp.Or(cfg.MaxPause, maxPause)
@@ -39,26 +41,26 @@ func setRetries(o *s3.Options, cfg S3Config) {
 		}
 	})
 	if cfg.Patient {
-		o.RetryMaxAttempts = 0 // of AWS_MAX_ATTEMPTS
+		o.RetryMaxAttempts = 0 // ignores AWS_MAX_ATTEMPTS
 		o.Retryer = &telling{Retryer: o.Retryer, tell: cfg.Retrying}
 		o.APIOptions = append(o.APIOptions, keepLastError)
 	}
 }
 
-// telling is a retryer without an end that keeps the error of the last attempt,
-// because the SDK says only that the context has ended if it ends in a pause.
+// telling is a retryer that never gives up and stores the error of the last attempt. If the context
+// ends during a pause, the SDK itself reports only the end of the context.
 type telling struct {
 	aws.Retryer
 	tell func(error)
 }
 
-// MaxAttempts is no bound.
+// MaxAttempts returns 0, which means no limit.
 func (t *telling) MaxAttempts() int { return 0 }
 
-// lastErrorKey is the key of the context under which an operation's last error is kept.
+// lastErrorKey is the context key for the last error of an operation.
 type lastErrorKey struct{}
 
-// GetRetryToken is called before each pause.
+// GetRetryToken is called by the SDK before each pause.
 func (t *telling) GetRetryToken(ctx context.Context, opErr error) (func(error) error, error) {
 	if last, ok := ctx.Value(lastErrorKey{}).(*error); ok {
 		*last = opErr
@@ -82,9 +84,8 @@ func keepLastError(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// stalling makes a client whose connections fail when no byte moves on them,
-// in either direction, for so long: the time limit of each request, however
-// large what it moves.
+// stalling returns an HTTP client whose connections fail if no byte moves in either direction for the
+// duration of limit. This limits each request's idle time, however large its body is.
 func stalling(limit time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithReadTimeout(0).WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext
@@ -98,7 +99,7 @@ func stalling(limit time.Duration) *awshttp.BuildableClient {
 	})
 }
 
-// stallConn moves its deadline with every byte.
+// stallConn is a connection that extends its deadline with every byte.
 type stallConn struct {
 	net.Conn
 	limit time.Duration
@@ -111,7 +112,7 @@ func (c *stallConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write also moves the deadline of the Read that waits for the answer.
+// Write also extends the deadline of the Read that waits for the response.
 func (c *stallConn) Write(p []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
@@ -119,7 +120,7 @@ func (c *stallConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// tracing passes the trace that a call belongs to on, in headers that are not signed.
+// tracing adds the trace context of a call to its request, in headers that are not signed.
 func tracing(stack *middleware.Stack) error {
 	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (

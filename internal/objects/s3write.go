@@ -15,7 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Put implements Location. The server verifies the SHA-256 of what it receives, of every part of a large object.
+// Put implements Location. The server verifies the SHA-256 of the received bytes, for a large object
+// that of each part.
 func (b *bucket) Put(ctx context.Context, key string, body []byte) (bool, error) {
 	head, err := b.api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
 	if err == nil && contentLength(head.ContentLength) == int64(len(body)) {
@@ -64,7 +65,7 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Replace implements Location by a conditional PUT.
+// Replace implements Location with a conditional PUT.
 func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	if err := b.probe(ctx); err != nil {
 		return "", err
@@ -80,7 +81,7 @@ func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag strin
 	return "", err
 }
 
-// put is one conditional PUT.
+// put sends one conditional PUT request.
 func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	input := &s3.PutObjectInput{
 		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
@@ -100,16 +101,17 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 	return aws.ToString(out.ETag), nil
 }
 
-// probeKey is an object that is written before the first conditional write of a
-// process, and never read.
+// probeKey is the key of an object that each process writes before its first conditional write and
+// never reads.
 const probeKey = "probe.json"
 
-// ErrNoConditions: the server stores what it must not.
+// ErrNoConditions reports that the S3 server ignores conditional writes, which would let two
+// publishers overwrite each other.
 var ErrNoConditions = errors.New("this S3 server ignores conditional writes (If-Match, If-None-Match), so two " +
 	"publishers could overwrite each other: nothing was published")
 
-// probe finds out whether the server heeds conditions: with an object that is
-// there it must refuse to create it, and to replace another version of it.
+// probe checks that the server honours conditions: the server must refuse to create an object that
+// exists, and to replace a different version of it.
 func (b *bucket) probe(ctx context.Context) error {
 	b.probing.Lock()
 	defer b.probing.Unlock()
@@ -133,8 +135,9 @@ func (b *bucket) probe(ctx context.Context) error {
 	return nil
 }
 
-// lostRace: the condition failed (412), another conditional write was under way (409), or the object that
-// was there when its tag was read is gone (404; also the answer for a missing bucket, which has no tag).
+// lostRace reports whether an error means that another process has changed the object: the condition
+// failed (412), another conditional write was in progress (409), or the object has disappeared since
+// its tag was read (404). A missing bucket also returns 404, but has no tag.
 func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""

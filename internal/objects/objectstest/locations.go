@@ -1,5 +1,5 @@
-// Package objectstest gives tests the locations there are, and a location that
-// tells what is done to it.
+// Package objectstest provides tests with every kind of location, and with a location that records the
+// calls to it.
 package objectstest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// OnEveryLocation runs a test against each implementation of objects.Location, each
-// time at a new and empty one. name is what Open takes.
+// OnEveryLocation runs a test once for each implementation of objects.Location, with a new and empty
+// location each time. Open accepts the name that the test receives.
 func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objects.Location)) {
 	t.Helper()
 	names := map[string]func(t *testing.T) string{
@@ -29,7 +29,7 @@ func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objec
 	}
 }
 
-// Open opens a location.
+// Open returns the location with this name and fails the test on an error.
 func Open(t testing.TB, name string) objects.Location {
 	t.Helper()
 	at, err := objects.Open(t.Context(), name, objects.S3Config{})

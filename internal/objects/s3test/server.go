@@ -1,5 +1,5 @@
-// Package s3test gives tests a real S3 server: the one that is up already, or
-// one of their own from scripts/s3.sh.
+// Package s3test provides tests with a real S3 server: a running one, or one that scripts/s3.sh starts
+// for the test run.
 package s3test
 
 import (
@@ -20,12 +20,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// EnvFile is the environment variable that names the env file of a running
-// server, as scripts/s3.sh writes it.
+// EnvFile is the environment variable that names the env file of a running server. scripts/s3.sh
+// writes that file.
 const EnvFile = "CAPPER_TEST_S3"
 
-// Main runs the tests of a package with a server: it sets the AWS_* variables
-// for them, starts a server unless EnvFile names one, and ends it. For TestMain:
+// Main runs the tests of a package with an S3 server and returns the exit status. It sets the AWS_*
+// variables, starts a server unless EnvFile names a running one, and stops the server that it
+// started. TestMain calls Main:
 //
 //	func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }
 func Main(tests func() int) int {
@@ -64,7 +65,7 @@ func script(verb, dir string) error {
 	return nil
 }
 
-// load sets the variables of an env file.
+// load sets the environment variables in an env file.
 func load(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -84,7 +85,7 @@ func load(file string) error {
 	return lines.Err()
 }
 
-// Client is the SDK's client for the server, for looking behind the tested code.
+// Client returns an SDK client for the test server, with which a test can check objects directly.
 func Client() *s3.Client {
 	return s3.New(s3.Options{
 		Region:       os.Getenv("AWS_REGION"),
@@ -95,7 +96,7 @@ func Client() *s3.Client {
 	})
 }
 
-// Bucket creates a bucket with a name of its own and returns its name.
+// Bucket creates a bucket with a unique name and returns its name.
 func Bucket(t testing.TB) string {
 	t.Helper()
 	name, err := NewBucket(t.Context())
@@ -105,7 +106,7 @@ func Bucket(t testing.TB) string {
 	return name
 }
 
-// NewBucket is Bucket for code that has no testing.TB.
+// NewBucket creates a bucket with a unique name, for callers without a testing.TB.
 func NewBucket(ctx context.Context) (string, error) {
 	name := "t" + strings.ToLower(rand.Text())
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
