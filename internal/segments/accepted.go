@@ -8,39 +8,39 @@ import (
 	"unicode/utf8"
 )
 
-// AcceptedFormatVersion is the version of a manifest with acceptances: older programs
-// refuse it, and stay on the generation that they have.
+// AcceptedFormatVersion is the format version of a manifest with acceptances. Older programs reject
+// such a manifest and keep the generation that they have.
 const AcceptedFormatVersion = 3
 
-// Bounds of the acceptances that a manifest carries.
+// Limits for the acceptances in a manifest.
 const (
-	// MaxAccepted is how many acceptances a manifest carries; the newest stay.
+	// MaxAccepted is the maximum number of acceptances in a manifest; the newest are kept.
 	MaxAccepted = 64
-	// MaxAcceptedAge is how long later manifests carry an acceptance.
+	// MaxAcceptedAge is how long later manifests repeat an acceptance.
 	MaxAcceptedAge = 30 * 24 * time.Hour
-	// MaxAcceptedChange and MaxAcceptedReason bound the texts of an acceptance, in bytes.
+	// MaxAcceptedChange and MaxAcceptedReason limit the texts of an acceptance, in bytes.
 	MaxAcceptedChange = 64
 	MaxAcceptedReason = 1024
 )
 
-// Accepted is a change of one set, or of one segment, that the publisher let pass by
-// name. A reader that lacks the users of FromSHA256 follows a chain of acceptances: the
-// ToSHA256 of one is the FromSHA256 of a later one.
+// Accepted records that the publisher approved one change of a set or segment by name. A reader that
+// lacks the bitmap of FromSHA256 follows a chain of acceptances: the ToSHA256 of each one is the
+// FromSHA256 of a later one.
 type Accepted struct {
-	// Set or Segment is the name; the other is empty.
+	// Set or Segment is the name of the set or segment; the other field is empty.
 	Set     string `json:"set,omitempty"`
 	Segment string `json:"segment,omitempty"`
-	// FromSHA256 is that of the bitmap before the change.
+	// FromSHA256 is the SHA-256 of the bitmap before the change.
 	FromSHA256 string `json:"from_sha256"`
-	// ToSHA256 is that of the bitmap after the change; empty when the set vanished.
+	// ToSHA256 is the SHA-256 of the bitmap after the change; empty if the set was removed.
 	ToSHA256 string `json:"to_sha256"`
-	// Before counts the users before the change, Removed those of them who left.
+	// Before is the number of users before the change; Removed is how many of these users left.
 	Before  uint64 `json:"before"`
 	Removed uint64 `json:"removed"`
-	// Change is the change in the publisher's words: "-57%".
+	// Change is the change as the publisher wrote it, for example "-57%".
 	Change string `json:"change"`
 	Reason string `json:"reason"`
-	// At is the time of the generation that made the change.
+	// At is the creation time of the generation that made the change.
 	At time.Time `json:"at"`
 }
 
@@ -85,8 +85,8 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// WithAccepted returns m with acceptances in place of its own, under the name that this
-// gives it.
+// WithAccepted returns a copy of m with these acceptances instead of its own. The copy has a new name,
+// because the acceptances are part of the name's hash.
 func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	with := *m
 	with.Accepted = slices.Clone(list)
@@ -95,8 +95,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the acceptances of m that a manifest of a later time carries:
-// the newest, at most MaxAccepted less room, none older than MaxAcceptedAge.
+// CarriedAccepted returns the acceptances of m that a manifest created at a later time repeats: the
+// newest, at most MaxAccepted minus room, and none older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

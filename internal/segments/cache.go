@@ -11,15 +11,14 @@ import (
 	"capper/internal/objects"
 )
 
-// cache is the verified copy of the last good generation of one source: a
-// directory of the same layout. What is read from it is checked again like
-// everything else.
+// cache is a checked copy of the last good generation of one source, in a directory with the layout of
+// a location. Everything that is read from the cache is checked again.
 type cache struct {
 	at objects.Location
 }
 
-// newCache returns the cache of a source below dir, nil when dir is empty. Each source has its own
-// folder: a service that is pointed elsewhere never starts with another location's segments.
+// newCache returns the cache of a source below dir, or nil if dir is empty. Each source has its own
+// folder, so a service with a new source never starts with the segments of another location.
 func newCache(dir, source string) *cache {
 	if dir == "" {
 		return nil
@@ -27,7 +26,7 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// load reads the cached generation, unless require refuses it.
+// load reads the cached generation unless require rejects it.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no cache directory is configured")
@@ -42,21 +41,21 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 	return m.ReadBitmaps(ctx, c.at)
 }
 
-// open returns the bitmap of a segment if the cache has it. A copy that is
-// damaged is removed, so that save writes it anew.
+// open returns the bitmap of a segment if the cache has it. A damaged copy is deleted, so that save
+// writes it again.
 func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false
 	}
 	b, err := readBitmap(ctx, c.at, s)
 	if err != nil && !errors.Is(err, objects.ErrNotFound) && ctx.Err() == nil {
-		_ = c.at.Delete(ctx, s.Key) // if this fails too, save says why
+		_ = c.at.Delete(ctx, s.Key) // if deleting fails too, save reports why
 	}
 	return b, err == nil
 }
 
-// holds reports whether the cache has files of these sizes for all segments; where there
-// is no cache, nothing is missing in it.
+// holds reports whether the cache has files of the right sizes for all segments. Without a cache the
+// result is true, because nothing is missing.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {
 		return true
@@ -77,7 +76,8 @@ func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	return true
 }
 
-// exists reports whether anything has ever been cached, also where that cannot be told.
+// exists reports whether anything has ever been cached. If this cannot be determined, the result is
+// true.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false
@@ -90,8 +90,8 @@ func (c *cache) exists(ctx context.Context) bool {
 	return false
 }
 
-// save makes g the cached generation, in the order of a publish, and removes
-// what it no longer needs.
+// save stores g as the cached generation, in the order of a publish, and deletes files that are no
+// longer needed.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil
@@ -100,7 +100,7 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	for i, entry := range g.Manifest.Entries() {
 		keep[entry.Key] = true
 		if g.bitmap(i) == nil {
-			continue // it is there, see holds
+			continue // exists already, see holds
 		}
 		if _, err := c.at.Put(ctx, entry.Key, g.bitmap(i).Bytes()); err != nil {
 			return err

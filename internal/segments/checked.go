@@ -9,17 +9,17 @@ import (
 	"capper/internal/objects"
 )
 
-// Checked is checked.json: the last build that published, or found its segments
-// live already. It is what tells a nightly run that changes nothing from one that
-// does not happen.
+// Checked is the content of checked.json. It describes the last complete build, which either published
+// a generation or found its result already live. The document shows whether a nightly build without
+// changes has run at all.
 type Checked struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`
 	CheckedAt     time.Time `json:"checked_at"`
 }
 
-// ReadChecked reads when a build last came to its end. The zero value: none has
-// since builds say so.
+// ReadChecked reads the time of the last complete build. The zero value means that no build has
+// recorded its time.
 func ReadChecked(ctx context.Context, src objects.Source) (Checked, error) {
 	c, _, err := readChecked(ctx, src, "")
 	return c, err

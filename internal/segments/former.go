@@ -12,7 +12,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Why a place has no former generation, where nothing is wrong with it.
+// The reasons why a source or cache has no earlier generation, without a fault.
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
@@ -21,24 +21,24 @@ var (
 
 type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
 
-// former is a generation that the next one is compared with.
+// former is an earlier generation with which the next generation is compared.
 type former struct {
 	manifest *Manifest
-	// read returns the bitmap of one of its segments or sets.
+	// read returns the bitmap of one of the generation's segments or sets.
 	read readFunc
-	// cache has its bitmaps; nil where it is not the cached generation.
+	// cache holds the generation's bitmaps; nil if the generation is not the cached one.
 	cache objects.Source
-	// follows names the generation before it in the source.
+	// follows is the name of the preceding generation in the source.
 	follows string
 }
 
-// stayed is a whole former generation, for a start that refuses the live one.
+// stayed is a complete earlier generation, which a start uses if it rejects the live one.
 type stayed struct {
 	*Generation
 	origin string
 }
 
-// load reads the whole generation: from the cache where that has all of it.
+// load reads the whole generation, from the cache if the cache holds all of it.
 func (f *former) load(ctx context.Context) (*stayed, error) {
 	if f.cache != nil {
 		if g, err := f.manifest.ReadBitmaps(ctx, f.cache); err == nil {
@@ -50,15 +50,16 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 	return &stayed{g, OriginSource}, err
 }
 
-// inUseBefore is the generation in use as the former one.
+// inUseBefore returns the generation in use as the earlier generation of a comparison.
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
 	return &former{manifest: &now.manifest, read: read}
 }
 
-// formers yields the generations that a start may compare with, the best one first: the
-// cached one, then those earlier ones of the source that came into use where a service ran
-// all the time, then those that lack a guarded list. An error says why there is none.
+// formers yields the earlier generations with which a start may compare the live one, in order of
+// preference. First comes the cached generation, then earlier generations of the source that a running
+// service would have used, then generations that lack a guarded set. An error reports why there is
+// none.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {
@@ -86,9 +87,10 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether the former generation can tell who left the guarded sets of the next one. One
-// of the source that lacks such a set, or has nobody in it, was never in use where the set is guarded, or
-// is a loss itself. The cached generation was in use.
+// measures reports whether a comparison with this generation can show losses of the guarded sets of
+// the next one. The cached generation always can, because it was in use. A generation of the source
+// that lacks such a set, or in which the set is empty, was never in use where the set is guarded, or
+// shows a loss itself.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -104,7 +106,7 @@ func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	return true
 }
 
-// cachedFormer is the cached generation. Bitmaps that the cache lacks are read from the source.
+// cachedFormer returns the cached generation. Bitmaps that the cache lacks are read from the source.
 func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
 	if r.cache == nil {
 		return nil, errNoCache
@@ -119,8 +121,8 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache.at}, nil
 }
 
-// earlierFormers are earlier generations of the source, the newest first, without those
-// that were rolled back from. The errors say why there is none, or which cannot be read.
+// earlierFormers returns earlier generations of the source, newest first, without those from which a
+// publisher rolled back. The errors report why there is none, or which generations cannot be read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -155,8 +157,8 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 	return list, faults
 }
 
-// orRead returns bitmaps that the generation has as well, and reads others, from the first
-// place that has them.
+// orRead returns a function that takes a bitmap from the generation in memory if it is there, and
+// otherwise reads it from the first place that has it.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
 		for _, place := range places {
@@ -168,7 +170,8 @@ func (g *Generation) orRead(places ...objects.Source) readFunc {
 	})
 }
 
-// bitmapWith is the bitmap with a SHA-256, nil where the generation has none in memory.
+// bitmapWith returns the bitmap with this SHA-256, or nil if the generation does not have it in
+// memory.
 func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	for i, b := range g.Sets {
 		if b != nil && g.Manifest.Sets[i].SHA256 == sha256 {
@@ -183,8 +186,8 @@ func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	return nil
 }
 
-// namesBefore lists the generations of a source before one, the newest first, and what was
-// rolled back from, by name and by content: nobody wants that back.
+// namesBefore lists the generations of a source before one generation, newest first. It also returns
+// the names and the contents of generations that were rolled back and must not return.
 func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)
@@ -204,8 +207,8 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	return names, withdrawn, nil
 }
 
-// readWithdrawn reads the names and the contents of what was rolled back from, which is all
-// of controls.json that a reader needs.
+// readWithdrawn reads the names and the contents of rolled-back generations from controls.json. A
+// reader needs nothing else of that document.
 func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, error) {
 	raw, _, err := src.ReadTagged(ctx, ControlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {

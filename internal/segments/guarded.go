@@ -14,22 +14,24 @@ import (
 	"capper/internal/objects"
 )
 
-// DefaultMayLose is how many users may leave a guarded set from the generation in use to
-// the next, per 100 users, where nobody says otherwise.
+// DefaultMayLose is the default percentage of users who may leave a guarded set from the generation in
+// use to the next.
 const DefaultMayLose = 0.1
 
-// Bounds of the users with a time zone who have none in the next generation, per 100 users.
+// Limits, in per cent, for users who have a time zone in one generation and none in the next.
 const (
-	zoneMayLose  = 50 // users of one zone: half of a zone with two users is one account
+	zoneMayLose  = 50 // users of one zone; not lower, because one of two users in a zone is already half
 	zonesMayLose = 5  // users of all zones
 )
 
-// Guarded says which losses keep a generation out of use. The zero value guards nothing.
+// Guarded configures which losses of users prevent the use of a generation. The zero value guards
+// nothing.
 type Guarded struct {
-	// MayLose is, by set, how many of its users may leave it from the generation in use to
-	// the next, per 100 users. 100: all may, and nothing is compared.
+	// MayLose is, for each guarded set, the percentage of its users who may leave from the generation
+	// in use to the next. At 100 every loss is allowed and nothing is compared.
 	MayLose map[string]float64
-	// Zones guards the sets of time zones: each must stay, and their users in one of them.
+	// Zones guards the sets of time zones: each set must remain, and its users must remain in one of
+	// the sets.
 	Zones bool
 }
 
@@ -39,29 +41,30 @@ func (g *Guarded) equal(other *Guarded) bool {
 	return g.Zones == other.Zones && maps.Equal(g.MayLose, other.MayLose)
 }
 
-// Allowed is how many of so many users may leave at a bound per 100 users.
+// Allowed returns how many of the users may leave under a limit in per cent.
 func Allowed(users uint64, percent float64) uint64 {
-	const rounding = 1e-6 // of a user: 0.1 % of 1,000 is 1, in binary fractions too
+	const rounding = 1e-6 // in users, so that 0.1 % of 1,000 is 1 despite binary fractions
 	return min(users, uint64(float64(users)*percent/100+rounding))
 }
 
-// Loss is the users who left one guarded set from one generation to the next.
+// Loss describes the users who left one guarded set between two generations.
 type Loss struct {
 	Set    string
 	Before uint64
-	// Left counts users who left the set. Users who left the set of a time zone count
-	// only where they are in no other one.
+	// Left is the number of users who left the set. For the set of a time zone, only users who are in
+	// no other such set count.
 	Left    uint64
-	Allowed uint64 // how many may leave
-	// Accepted counts users whose leaving the manifest's acceptances account for.
+	Allowed uint64 // maximum number of users who may leave
+	// Accepted is how many of the users who left are covered by the manifest's acceptances.
 	Accepted uint64
-	// Vanished is set of a time zone that the next generation lacks, and nobody accepted that.
+	// Vanished is set if the next generation lacks the set of a time zone and no acceptance covers
+	// this.
 	Vanished bool
-	// Empty is set where nobody is left.
+	// Empty is set if no user is left in the set.
 	Empty bool
 }
 
-// Zone reports whether the set is that of a time zone.
+// Zone reports whether the set is the set of a time zone.
 func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
@@ -81,11 +84,12 @@ func (l *Loss) String() string {
 		l.Left, l.Before, PercentText(100*float64(l.Left)/float64(l.Before)), l.Set, l.Allowed+l.Accepted)
 }
 
-// LossError refuses a generation because of users whom it lost.
+// LossError reports that a generation is rejected because it lost users.
 type LossError struct {
-	Before string // the generation that it was compared with
-	Losses []Loss // those beyond what is allowed and accepted
-	// ZoneUsers had a time zone, ZoneLeft of them have none; 0: the sum is no reason.
+	Before string // the generation with which it was compared
+	Losses []Loss // only losses beyond the allowed and accepted numbers
+	// ZoneUsers is the number of users who had a time zone, and ZoneLeft is how many of them have none
+	// now. Both are 0 if their total is not a reason for the rejection.
 	ZoneUsers, ZoneLeft uint64
 }
 
@@ -103,22 +107,22 @@ func (e *LossError) Error() string {
 		strings.Join(texts, "; "), e.Before)
 }
 
-// comparison holds a generation to the one before it.
+// comparison compares a generation with the preceding one.
 type comparison struct {
 	guarded Guarded
 	was     *former
 	next    *Generation
-	// object reads a bitmap by its SHA-256, for the steps between the two generations.
+	// object reads a bitmap by its SHA-256, for the generations between the two.
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
 
 	losses   []Loss
-	unjudged []string // what could not be compared, and why
-	// uncertain is set where a bitmap between the two could not be read just now.
+	unjudged []string // sets that could not be compared, with reasons
+	// uncertain is set if a bitmap of a generation between the two could not be read this time.
 	uncertain bool
 }
 
-// against names the generation before; empty where there is none to compare with.
+// against returns the name of the earlier generation, or "" if there is none.
 func (c *comparison) against() string {
 	if c.was == nil {
 		return ""
@@ -126,7 +130,7 @@ func (c *comparison) against() string {
 	return c.was.manifest.Generation
 }
 
-// run compares the two. The error is a *LossError, or that of ctx.
+// run compares the two generations. The error is a *LossError or the error of ctx.
 func (c *comparison) run(ctx context.Context) error {
 	refused := &LossError{Before: c.was.manifest.Generation}
 	for _, name := range slices.Sorted(maps.Keys(c.guarded.MayLose)) {
@@ -151,7 +155,7 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// lossOf counts who left a set; ok is false where one of the two generations lacks it.
+// lossOf counts the users who left a set; ok is false if one of the two generations lacks the set.
 func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok bool) {
 	was, is := c.was.manifest.set(name), c.next.Manifest.set(name)
 	if was == nil || is == nil {
@@ -163,7 +167,7 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 		return loss, true
 	}
 	before, err := c.was.read(ctx, &was.Segment)
-	if err != nil { // at least as many left as the counts differ by
+	if err != nil { // the difference of the counts is a lower bound
 		loss.Left = was.Cardinality - min(was.Cardinality, is.Cardinality)
 		c.unjudged = append(c.unjudged, fmt.Sprintf("set %s: %v", name, err))
 		loss.Accepted = c.next.Manifest.accounted(name, was.SHA256, time.Time{})
@@ -177,9 +181,9 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	return loss, true
 }
 
-// accepted is how many users left a set by acceptances, where accepted steps lead from the
-// bitmap before to the one after, with nothing between them but steps within the bound.
-// The bitmaps between are read where that must be known.
+// accepted returns how many of the users who left a set are covered by acceptances. The accepted
+// changes must lead from the old bitmap to the new one, with only changes within the limit between
+// them. Bitmaps between the two are read where the answer depends on them.
 func (c *comparison) accepted(ctx context.Context, loss Loss, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	steps, removed := 0, uint64(0)
@@ -209,7 +213,7 @@ func (c *comparison) accepted(ctx context.Context, loss Loss, before, after *bit
 	switch {
 	case c.uncertain:
 		return 0
-	case users == nil: // gc removed it: the counts remain
+	case users == nil: // gc has deleted the bitmap, but the counts remain
 		return m.accounted(loss.Set, before.SHA256(), time.Time{})
 	}
 	left, ok := c.within(loss.Set, users, after)
@@ -219,9 +223,9 @@ func (c *comparison) accepted(ctx context.Context, loss Loss, before, after *bit
 	return removed + left
 }
 
-// bridge takes the step to the bitmap from which an acceptance starts, and counts who left
-// by it; ok is false where it is not within the bound. Acceptances from before the earlier
-// generation do not count.
+// bridge follows the change from the current bitmap to the bitmap from which an acceptance starts, and
+// counts the users who left by it. ok is false if that change exceeds the limit. Acceptances from
+// before the earlier generation do not count.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -240,7 +244,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap of a generation between the two; nil: it is not there.
+// between reads a bitmap of a generation between the two compared ones. It returns nil if the bitmap
+// does not exist.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -250,14 +255,14 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// within counts who left a set, and reports whether its bound allows that.
+// within counts the users who left a set and reports whether the set's limit allows this number.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// accounted is how many users left a set by the chain of acceptances that begins at a
-// bitmap. Those from a time on count in whatever order; the zero time: none do.
+// accounted returns how many users left a set through the chain of acceptances that starts at a bitmap.
+// Acceptances after the time since also count outside the chain; a zero since adds none.
 func (m *Manifest) accounted(set, sha256 string, since time.Time) (removed uint64) {
 	at := sha256
 	for i := range m.Accepted {
@@ -269,7 +274,8 @@ func (m *Manifest) accounted(set, sha256 string, since time.Time) (removed uint6
 	return removed
 }
 
-// JudgeZones says why services that need the time zones of users refuse the next generation.
+// JudgeZones returns why a service that needs the time zones of users rejects the next generation, or
+// nil.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}
@@ -280,7 +286,7 @@ func JudgeZones(before, next *Generation) *LossError {
 	return refused
 }
 
-// zones compares the sets of time zones.
+// zones compares the sets of time zones and adds losses to refused.
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
 	same := func(a, b *Set) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 }
@@ -307,7 +313,8 @@ func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	}
 }
 
-// zoneless counts, by zone of before, its users who are in no zone of the next generation.
+// zoneless counts, for each zone of the earlier generation, the users who are in no zone of the next
+// one.
 func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	before, after := make([]*bitmap.Bitmap, len(was)), make([]*bitmap.Bitmap, len(is))
 	for i, zone := range is {
@@ -323,15 +330,15 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	return bitmap.Outside(before, after, c.cores)
 }
 
-// acceptsEnd reports whether the set's end was accepted: from its present bitmap, or at
-// any time after the generation with it was made.
+// acceptsEnd reports whether an acceptance covers the removal of the set: one that starts at its
+// current bitmap, or any one since the generation with that bitmap was created.
 func (m *Manifest) acceptsEnd(set *Set, since time.Time) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" && (a.FromSHA256 == set.SHA256 || a.At.After(since))
 	})
 }
 
-// set is a set of the manifest by its name, nil where there is none.
+// set returns a set of the manifest by name, or nil.
 func (m *Manifest) set(name string) *Set {
 	for i := range m.Sets {
 		if m.Sets[i].Name == name {
@@ -341,7 +348,7 @@ func (m *Manifest) set(name string) *Set {
 	return nil
 }
 
-// bitmapOf is the bitmap of a set by its name, nil where there is none.
+// bitmapOf returns the bitmap of a set by name, or nil.
 func (g *Generation) bitmapOf(name string) *bitmap.Bitmap {
 	for i := range g.Manifest.Sets {
 		if g.Manifest.Sets[i].Name == name {

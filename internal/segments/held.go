@@ -13,23 +13,23 @@ import (
 	"capper/internal/objects"
 )
 
-// holding remembers the live generation of the source, and why it is kept out of use: it
-// may have hundreds of megabytes, and is compared again only when either side changes.
+// holding stores the live generation of the source and the reason why it is not used. A generation may
+// have hundreds of megabytes, so it is compared again only if one of the two sides changes.
 type holding struct {
-	live    *Manifest // as it was last read
-	checked Checked   // likewise
+	live    *Manifest // as last read
+	checked Checked   // as last read
 
 	refused string // generation; "": none
 	inUse   string
 	guarded Guarded
 	err     error
-	former  *stayed // generation for which a start refuses it, until one is in use
+	former  *stayed // generation that a start prefers to the live one, until a generation is in use
 }
 
-// sees notes the manifest of the source's live generation.
+// sees records the manifest of the source's live generation.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// again returns why a generation is refused, when it was compared already.
+// again returns the result of an earlier comparison of the same generations, if there is one.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -37,7 +37,7 @@ func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	return nil
 }
 
-// inUse names the generation in use, "" for none.
+// inUse returns the name of the generation in use, or "".
 func (r *Refresher) inUse() string {
 	if now := r.Current(); now != nil {
 		return now.Generation()
@@ -45,8 +45,8 @@ func (r *Refresher) inUse() string {
 	return ""
 }
 
-// compare holds a generation to the one in use, at a start to a former one. The error is a
-// *RefusedError, or that of ctx.
+// compare compares a generation with the one in use, or at a start with an earlier one. The error is a
+// *RefusedError or the error of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
 	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object}
 	if c.guarded.isEmpty() {
@@ -63,15 +63,16 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 		err = &RefusedError{next.Manifest.Generation, err}
 		r.held.refused, r.held.inUse, r.held.guarded, r.held.err = next.Manifest.Generation, r.inUse(), c.guarded, err
 		if c.uncertain {
-			r.held.err = nil // a bitmap that may be readable later could let it pass
+			r.held.err = nil // the result could change once the bitmap is readable
 		}
 	}
 	return c, err
 }
 
-// compareAtStart compares with the first former generation that can be read. A refusal
-// stands only with one that can be read whole, since that one goes into use: otherwise the
-// next decides. When there is none, the first refusal stands.
+// compareAtStart compares the live generation with the first earlier generation that can be read. A
+// rejection stands only if that earlier generation can be read completely, because the service then
+// uses it; otherwise the next earlier generation decides. If none can be read completely, the first
+// rejection stands.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -110,8 +111,8 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 	return blank, nil
 }
 
-// unmeasured says why there was no former generation to compare with. That the cache and
-// the source have none is usual after a first publish.
+// unmeasured returns the reasons why no earlier generation was available for a comparison. An empty
+// cache and a source without earlier generations are normal after a first publish.
 func unmeasured(none []error) (texts []string) {
 	usual := true
 	for _, err := range none {
@@ -125,7 +126,7 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// stay takes the former generation into use for which a start refused the live one.
+// stay starts to use the earlier generation whose comparison caused a start to reject the live one.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
 	if f == nil || f.Manifest.fulfils(require) != nil {
@@ -137,16 +138,16 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 		r.keepCopy(ctx, f.Generation)
 	}
 	r.swap(f.Snapshot(), f.origin, &comparison{})
-	r.held.inUse = r.inUse() // the live one was compared with it
+	r.held.inUse = r.inUse() // the live generation was compared with this one
 	r.cfg.Logger.Warn("segments: the live generation is rejected, the previous one stays in use",
 		"source", r.cfg.Source.Name(),
 		"generation", f.Manifest.Generation, "created_at", f.Manifest.CreatedAt, "origin", f.origin)
 	return true
 }
 
-// Judge compares a generation of the source with a former one, as a start with this cache
-// directory would. The error is a *RefusedError, or says what could not be read; against
-// names the former one, and unjudged says what was not compared, and why.
+// Judge compares a generation of the source with an earlier one, like a start with this cache
+// directory. The error is a *RefusedError, or reports what could not be read. against is the name of
+// the earlier generation, and unjudged lists what was not compared and why.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
@@ -160,7 +161,7 @@ func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest
 	return c.against(), c.unjudged, err
 }
 
-// readGuarded reads the guarded sets of a generation, and nothing else of it.
+// readGuarded reads only the guarded sets of a generation.
 func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFunc) (*Generation, error) {
 	g := &Generation{Manifest: m, Sets: make([]*bitmap.Bitmap, len(m.Sets))}
 	for i := range m.Sets {
@@ -189,21 +190,21 @@ func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, 
 	return bitmap.Read(raw)
 }
 
-// Refusal is the live generation of the source, which is kept out of use.
+// Refusal describes the live generation of the source while the service rejects it.
 type Refusal struct {
 	Generation string
 	Since      time.Time
 	Err        *RefusedError
 }
 
-// The reasons of a refusal, the label of capper_segments_refused.
+// The reasons for a rejection, which are values of a label of the metric capper_segments_refused.
 const (
-	ReasonMissing = "missing" // it lacks a set that is needed
-	ReasonUsers   = "users"   // users left a guarded set
+	ReasonMissing = "missing" // a required set is missing
+	ReasonUsers   = "users"   // too many users left a guarded set
 	ReasonZones   = "zones"   // time zones, or users' time zones, are gone
 )
 
-// Reasons lists why the generation is refused.
+// Reasons returns the reasons why the generation is rejected.
 func (f *Refusal) Reasons() (list []string) {
 	var lost *LossError
 	if !errors.As(f.Err, &lost) {
@@ -222,13 +223,13 @@ func (f *Refusal) Reasons() (list []string) {
 	return list
 }
 
-// noteRefusal takes down whether the source's live generation is kept out of use; r.mu is held.
+// noteRefusal records whether the source's live generation is rejected. The caller holds r.mu.
 func (r *Refresher) noteRefusal(err error, now time.Time) {
 	var refused *RefusedError
 	switch {
 	case err == nil:
 		r.status.Refusal = nil
-	case !errors.As(err, &refused): // the source says nothing new
+	case !errors.As(err, &refused): // the check of the source returned nothing new
 	case r.status.Refusal == nil || r.status.Refusal.Generation != refused.Generation:
 		r.status.Refusal = &Refusal{refused.Generation, now, refused}
 	default:
@@ -236,24 +237,24 @@ func (r *Refresher) noteRefusal(err error, now time.Time) {
 	}
 }
 
-// Left counts users who left a guarded set.
+// Left counts the users who left a guarded set.
 type Left struct {
-	Last  uint64 // with the generation in use
-	Total uint64 // since the start, with each generation that came into use
+	Last  uint64 // when the generation in use replaced the one before
+	Total uint64 // since the start of the service, over all generations in use
 }
 
-// Guard is how a guarded set of the generation in use stands.
+// Guard describes the state of a guarded set in the generation in use.
 type Guard struct {
 	Set       string
 	Users     uint64
-	OnlyGrows bool // the publisher lets no user leave it, or hardly any
+	OnlyGrows bool // the publisher allows no users, or only a few, to leave the set
 	MayLose   float64
 	Left      Left
-	AsOf      time.Time // see AsOf
+	AsOf      time.Time // the result of Refresher.AsOf
 }
 
-// Guards tells of the guarded sets of the generation in use, in the order of the
-// generation, without those of time zones. Safe at any time from any goroutine.
+// Guards returns the state of each guarded set of the generation in use, in the order of the
+// generation, except sets of time zones. It may be called at any time from any goroutine.
 func (r *Refresher) Guards() (list []Guard) {
 	now := r.Current()
 	if now == nil {
@@ -272,7 +273,7 @@ func (r *Refresher) Guards() (list []Guard) {
 	return list
 }
 
-// countLosses counts who left guarded sets with the generation that comes into use.
+// countLosses adds the users who leave guarded sets with the next generation in use.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,8 +294,8 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// confirmed is, by set of the generation in use, the time of the newest generation or
-// build that has the set with the same users.
+// confirmed holds, for each set of the generation in use, the time of the newest generation or build
+// in which the set has the same users.
 type confirmed map[string]confirmation
 
 type confirmation struct {
@@ -302,10 +303,10 @@ type confirmation struct {
 	at     time.Time
 }
 
-// AsOf is the time for which the users of a set of the generation in use are known: that
-// of the newest build which read them from an input, of a refused generation too. A rollback
-// confirms nothing, and a build that publishes no more than the users who joined sets confirms
-// those sets alone. The zero time where the generation in use lacks the set. Safe at any
+// AsOf returns the time for which the users of a set in the generation in use are known to be right.
+// That is the time of the newest build that read these users from an input, even if its generation is
+// rejected. A rollback does not count. A build that only adds users to sets counts for those sets
+// alone. The result is the zero time if the generation in use lacks the set. AsOf may be called at any
 // time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
@@ -314,8 +315,8 @@ func (r *Refresher) AsOf(set string) time.Time {
 	return time.Time{}
 }
 
-// confirm brings AsOf up to date. A time to come is now: the clock of a builder that is
-// ahead must not keep a set young.
+// confirm updates the times that AsOf returns. A time in the future counts as now, so that a builder's
+// fast clock cannot keep a set young.
 func (r *Refresher) confirm() {
 	now := r.Current()
 	if now == nil {
@@ -334,7 +335,7 @@ func (r *Refresher) confirm() {
 		switch {
 		case known.sha256 == set.SHA256:
 			at = later(at, known.at)
-		case known.sha256 != "" && joins: // a build read who joined from an input
+		case known.sha256 != "" && joins: // a build read the joining users from an input
 			at = now.manifest.CreatedAt
 		}
 		if live[set.Name] == set.SHA256 {
@@ -348,7 +349,7 @@ func (r *Refresher) confirm() {
 	r.asOf.Store(&next)
 }
 
-// sets are the SHA-256 of the live generation's sets by name, where another one is in use.
+// sets returns the SHA-256 of each set of the live generation, if another generation is in use.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
@@ -360,8 +361,8 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 	return sums
 }
 
-// confirmedBy is the time of the newest build that vouches for all of a generation. A
-// generation from after the last complete build carries sets along that no build confirmed.
+// confirmedBy returns the time of the newest build that confirms all of a generation. A generation
+// that is newer than the last complete build repeats sets that no build confirmed.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:
@@ -372,8 +373,8 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 	return m.CreatedAt
 }
 
-// incomplete reports whether a rollback made the generation, or a build that published no
-// more than the users who joined sets: neither writes checked.json.
+// incomplete reports whether the generation comes from a rollback or from a build that published only
+// users who joined sets. Neither of them writes checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)
@@ -386,7 +387,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// readCachedChecked reads when a build last came to its end, as it was known before the start.
+// readCachedChecked reads the cached time of the last complete build, from before the start.
 func (r *Refresher) readCachedChecked(ctx context.Context) {
 	c, err := ReadChecked(ctx, r.cache.at)
 	if err != nil || c.CheckedAt.IsZero() {
@@ -398,7 +399,7 @@ func (r *Refresher) readCachedChecked(ctx context.Context) {
 	r.status.BuiltAt = later(r.status.BuiltAt, c.CheckedAt)
 }
 
-// saveChecked keeps when a build last came to its end. It is no fault when that fails.
+// saveChecked caches the time of the last complete build. A failure is ignored.
 func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	raw, err := json.Marshal(of)
 	if c != nil && err == nil && !of.CheckedAt.IsZero() {
@@ -406,15 +407,16 @@ func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	}
 }
 
-// LostZones lists the sets of time zones that a generation in use here had, the one in use
-// lacks, and nobody accepted to vanish, sorted. Safe at any time from any goroutine.
+// LostZones returns, sorted, the sets of time zones that an earlier generation in use had, that the
+// current one lacks, and whose removal no acceptance covers. It may be called at any time from any
+// goroutine.
 func (r *Refresher) LostZones() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.lost)
 }
 
-// noteZones takes down the sets of time zones that the next generation lacks.
+// noteZones records the sets of time zones that the next generation lacks.
 func (r *Refresher) noteZones(before, next *Manifest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

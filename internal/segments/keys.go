@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The objects of a location; see doc.go.
+// The keys of the objects at a location; see doc.go.
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
@@ -26,20 +26,20 @@ var (
 	sha256Rule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// BitmapKey is the key of the bitmap with a SHA-256.
+// BitmapKey returns the object key of the bitmap with this SHA-256.
 func BitmapKey(sha256 string) string { return BitmapsPrefix + sha256 + bitmapSuffix }
 
-// IsBitmapKey reports whether a key is one that BitmapKey makes.
+// IsBitmapKey reports whether a key has the form of a bitmap's key.
 func IsBitmapKey(key string) bool {
 	sum := strings.TrimSuffix(strings.TrimPrefix(key, BitmapsPrefix), bitmapSuffix)
 	return sha256Rule.MatchString(sum) && BitmapKey(sum) == key
 }
 
-// ManifestKey is the key of the manifest of a generation.
+// ManifestKey returns the object key of a generation's manifest.
 func ManifestKey(generation string) string { return GenerationsPrefix + generation + generationSuffix }
 
-// GenerationOf is the generation whose manifest has a key; ok is false where the
-// key is not one that ManifestKey makes.
+// GenerationOf returns the generation whose manifest has this key; ok is false if the key has another
+// form.
 func GenerationOf(key string) (generation string, ok bool) {
 	generation = strings.TrimSuffix(strings.TrimPrefix(key, GenerationsPrefix), generationSuffix)
 	return generation, IsGeneration(generation) && ManifestKey(generation) == key
@@ -48,14 +48,14 @@ func GenerationOf(key string) (generation string, ok bool) {
 // IsGeneration reports whether a name has the form of a generation's name.
 func IsGeneration(name string) bool { return generationRule.MatchString(name) }
 
-// TimeName is what the names of generations of a time begin with.
+// TimeName returns the beginning of the name of a generation that is created at this time.
 func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
-// sumPart is how much is hashed at a time: the hash is one piece of assembly, which
-// nothing interrupts, so that a pause of the garbage collection would wait for its end.
+// sumPart is the number of bytes that are hashed at a time. The Go runtime cannot interrupt one call
+// of the hash, so a large part would prolong the pauses of the garbage collector.
 const sumPart = 64 << 10
 
-// Sum is the SHA-256 of raw, in lower-case hex, as documents and keys hold it.
+// Sum returns the SHA-256 of raw in lower-case hex, the form in documents and keys.
 func Sum(raw []byte) string {
 	hash := sha256.New()
 	for part := range slices.Chunk(raw, sumPart) {
@@ -64,8 +64,8 @@ func Sum(raw []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Content is a hash of what a generation says about users: names, order and
-// users of its segments and sets, not its time.
+// Content returns a hash of the names, the order and the users of a generation's segments and sets.
+// The generation's time is not included.
 func Content(list []Segment, sets ...Set) string {
 	var text strings.Builder
 	for _, s := range list {

@@ -10,17 +10,18 @@ import (
 	"capper/internal/parallel"
 )
 
-// ErrNothingLive: there is no current.json. Always together with objects.ErrNotFound.
+// ErrNothingLive reports that current.json does not exist. It always wraps objects.ErrNotFound as
+// well.
 var ErrNothingLive = errors.New("no generation is live")
 
-// A Generation is one version of all segments with its bitmaps, checked.
+// Generation is one checked version of all segments and sets with its bitmaps.
 type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
 	Sets     []*bitmap.Bitmap // one per set of the manifest, in the same order
 }
 
-// ReadPointer reads which generation is live; see Source.ReadTagged for tag.
+// ReadPointer reads the pointer to the live generation. objects.Source.ReadTagged explains tag.
 func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -58,9 +59,8 @@ func ReadManifest(ctx context.Context, src objects.Source, generation string) (*
 	return parseManifest(generation, raw)
 }
 
-// ReadGeneration reads a whole generation, its segments in parallel, and
-// checks everything: size, hash, format, cardinality and bounds of every
-// bitmap. The error names every segment that fails.
+// ReadGeneration reads a whole generation in parallel and checks the size, hash, format, cardinality
+// and bounds of every bitmap. The error names every bitmap that fails.
 func ReadGeneration(ctx context.Context, src objects.Source, generation string) (*Generation, error) {
 	m, err := ReadManifest(ctx, src, generation)
 	if err != nil {
@@ -76,7 +76,7 @@ func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Genera
 	})
 }
 
-// readBitmap reads and checks the bitmap of one segment.
+// readBitmap reads and checks the bitmap of one segment or set.
 func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bitmap, error) {
 	raw, err := src.Read(ctx, s.Key, s.SizeBytes)
 	if err != nil {
@@ -85,8 +85,8 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 	return s.open(raw)
 }
 
-// readBitmaps reads the bitmaps of a manifest, so many at once, one that is there under
-// several names once.
+// readBitmaps reads the bitmaps of a manifest, at most atOnce at a time. A bitmap that appears under
+// several names is read once.
 func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx context.Context, entry int,
 	s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	entries, segments := m.Entries(), len(m.Segments)
@@ -113,8 +113,9 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 	return g, nil
 }
 
-// firstOf is for each entry the first of its kind with the same bitmap: those of segments
-// are not always read, see fetch, and those of sets are.
+// firstOf returns, for each entry, the index of the first entry of its kind with the same bitmap.
+// Segments and sets are separate kinds, because fetch may skip the bitmaps of segments but always
+// reads those of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))
 	seen := map[string]int{}
@@ -130,7 +131,7 @@ func (m *Manifest) firstOf(entries []*Segment) []int {
 	return first
 }
 
-// bitmap is the bitmap of an entry of the manifest.
+// bitmap returns the bitmap of an entry of the manifest.
 func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	if entry < len(g.Bitmaps) {
 		return g.Bitmaps[entry]
@@ -138,14 +139,14 @@ func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	return g.Sets[entry-len(g.Bitmaps)]
 }
 
-// parallelReads bounds the bitmaps that are read at once.
+// parallelReads is the maximum number of bitmaps that are read at a time.
 const parallelReads = 8
 
-// Snapshot lays the generation out for lookups.
+// Snapshot builds the snapshot of the generation, which answers lookups.
 func (g *Generation) Snapshot() *Snapshot { return newMemory(nil).snapshot(g) }
 
-// ReadLiveManifest reads and checks current.json and the manifest of the live
-// generation. ErrNothingLive when nothing has been published.
+// ReadLiveManifest reads and checks current.json and the manifest of the live generation. It returns
+// ErrNothingLive if nothing has been published.
 func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	live, _, err := ReadPointer(ctx, src, "")
 	if err != nil {
@@ -170,7 +171,7 @@ func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name stri
 		name, m.Generation, m.someNames())
 }
 
-// shownNames is how many names an error lists.
+// shownNames is the maximum number of names in an error message.
 const shownNames = 60
 
 func (m *Manifest) someNames() (names []string) {
@@ -184,7 +185,7 @@ func (m *Manifest) someNames() (names []string) {
 	return names
 }
 
-// whatIs names the bitmap of Entries()[i].
+// whatIs returns a description of the bitmap of Entries()[i] for error messages.
 func (m *Manifest) whatIs(i int) string {
 	if i < len(m.Segments) {
 		return fmt.Sprintf("segment %q", m.Segments[i].Name)

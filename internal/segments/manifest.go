@@ -12,54 +12,60 @@ import (
 	"capper/internal/bitmap"
 )
 
-// FormatVersion is the version of the documents of a location, and of a manifest without sets.
+// FormatVersion is the format version of a location's documents, and of a manifest without sets.
 const FormatVersion = 1
 
-// SetsFormatVersion is the version of a manifest with sets: programs from before there
-// were sets refuse it, and stay on what they have.
+// SetsFormatVersion is the format version of a manifest with sets. Programs that do not know sets
+// reject it and keep the generation that they have.
 const SetsFormatVersion = 2
 
-// RollbackReason begins the reason of a generation that a rollback made.
+// RollbackReason begins the reason of a generation that a rollback created.
 const RollbackReason = "rollback to "
 
-// MaxSegments is how many segments a generation can have: a segment's code is one byte, 0 means none.
+// MaxSegments is the maximum number of segments in a generation: a segment's code is one byte, and 0
+// means no segment.
 const MaxSegments = 255
 
-// Manifest is the index of one generation: generations/<generation>.json.
+// Manifest is the index of one generation, stored as generations/<generation>.json.
 type Manifest struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`
 	CreatedAt     time.Time `json:"created_at"`
 	ToolVersion   string    `json:"tool_version"`
-	// Reason is why the guard was, or was to be, overruled; empty when it was not.
+	// Reason explains why the publisher was allowed to override the guard; empty if there was no
+	// override.
 	Reason string `json:"reason,omitempty"`
-	// Segments in order of precedence: a user in two of them belongs to the earlier.
+	// Segments is in the order of precedence: a user in the bitmaps of two segments belongs to the
+	// earlier one.
 	Segments []Segment `json:"segments"`
-	// Sets, which may overlap, in the order in which they were given: a user in two
-	// sets of time zones is in the earlier.
+	// Sets may overlap and keeps the order in which they were given. A user in two sets of time zones
+	// belongs to the earlier one.
 	Sets []Set `json:"sets,omitempty"`
-	// Accepted lists changes of single sets and segments that a publisher let pass by
-	// name, the oldest first: those of this generation and of those before it.
+	// Accepted lists approved changes of single sets and segments, oldest first, from this generation
+	// and earlier ones.
 	Accepted []Accepted `json:"accepted,omitempty"`
 }
 
-// MaxSets is how many sets a generation can have.
+// MaxSets is the maximum number of sets in a generation.
 const MaxSets = 4096
 
-// Set is one set of a manifest.
+// Set describes one set of a manifest.
 type Set struct {
 	Segment
-	// OnlyGrows: a build that takes more users away from it than MaxLoss is refused, see package guard.
+	// OnlyGrows means that the guard rejects a build in which more users than MaxLoss leave the set;
+	// see package publish.
 	OnlyGrows bool `json:"only_grows,omitempty"`
-	// MaxLoss is how many users may leave a set that only grows from one publish to the
-	// next, per 100 users before; below 100. 0: none.
+	// MaxLoss is the percentage of users who may leave a set with OnlyGrows from one publish to the
+	// next; below 100. 0 allows none.
 	MaxLoss float64 `json:"max_loss,omitempty"`
 }
 
-// MaxManifestBytes is above the size of a manifest with MaxSegments and MaxSets of the longest names.
+// MaxManifestBytes is more than the size of a manifest with MaxSegments segments and MaxSets sets of
+// the longest names.
 const MaxManifestBytes = 4 << 20
 
-// Entries lists what is said of each bitmap: of the segments, then of the sets, in their order.
+// Entries returns the descriptions of all bitmaps: first of the segments, then of the sets, in their
+// order.
 func (m *Manifest) Entries() []*Segment {
 	list := make([]*Segment, 0, len(m.Segments)+len(m.Sets))
 	for i := range m.Segments {
@@ -71,8 +77,8 @@ func (m *Manifest) Entries() []*Segment {
 	return list
 }
 
-// Segment is one segment of a manifest. Min and Max are the lowest and highest
-// id, both absent when the segment is empty.
+// Segment describes one segment of a manifest. Min and Max are the lowest and highest id; both are
+// absent if the segment is empty.
 type Segment struct {
 	Name        string  `json:"name"`
 	Key         string  `json:"key"`
@@ -83,13 +89,14 @@ type Segment struct {
 	Max         *uint32 `json:"max,omitempty"`
 }
 
-// segmentRule is the form of a segment's name.
+// segmentRule matches valid segment names.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReservedName is how answers and metrics name the users in no segment.
+// ReservedName stands for the users in no segment in answers and metrics. No segment may have this
+// name.
 const ReservedName = "default"
 
-// CheckName says why name cannot be the name of a segment, nil when it can.
+// CheckName returns an error if name is not a valid name of a segment.
 func CheckName(name string) error {
 	if name == ReservedName {
 		return fmt.Errorf("segment name %q: is reserved for users in no segment", name)
@@ -103,17 +110,17 @@ func CheckName(name string) error {
 
 var setRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+)*$`)
 
-// MaxSetName is the most bytes of the name of a set.
+// MaxSetName is the maximum length of a set's name in bytes.
 const MaxSetName = 128
 
-// ZonePrefix begins the names of sets of time zones: tz/Asia/Singapore.
+// ZonePrefix begins the names of sets of time zones, for example tz/Asia/Singapore.
 const ZonePrefix = "tz/"
 
-// AllName is how expressions call everybody.
+// AllName stands for every user in expressions. No segment or set may have this name.
 const AllName = "all"
 
-// dotted reports whether a part of the name is "." or "..": many a client and proxy
-// turns a path that holds one into another path.
+// dotted reports whether a part of the name is "." or "..". Many clients and proxies rewrite paths
+// with such parts.
 func dotted(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." {
@@ -123,7 +130,7 @@ func dotted(name string) bool {
 	return false
 }
 
-// CheckSetName says why name cannot be the name of a set, nil when it can.
+// CheckSetName returns an error if name is not a valid name of a set.
 func CheckSetName(name string) error {
 	switch {
 	case name == ReservedName || name == AllName:
@@ -139,7 +146,7 @@ func CheckSetName(name string) error {
 	return nil
 }
 
-// Describe is the manifest's entry for a bitmap.
+// Describe returns the manifest entry for a bitmap.
 func Describe(name string, b *bitmap.Bitmap) Segment {
 	sum := b.SHA256()
 	s := Segment{Name: name, Key: BitmapKey(sum), SHA256: sum, SizeBytes: int64(len(b.Bytes())),
@@ -150,7 +157,7 @@ func Describe(name string, b *bitmap.Bitmap) Segment {
 	return s
 }
 
-// NewManifest describes a generation and names it.
+// NewManifest returns the manifest of a generation, including the generation's name.
 func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set) (*Manifest, error) {
 	m := &Manifest{CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list, Sets: sets,
 		ToolVersion: strings.ToValidUTF8(tool, "\ufffd"), Reason: strings.ToValidUTF8(reason, "\ufffd")}
@@ -162,8 +169,8 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 	return m, nil
 }
 
-// version is the lowest format version that has all that m says: programs from before
-// it refuse what they could not understand.
+// version returns the lowest format version that supports all fields in m. Programs that only know
+// lower versions reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
 	case len(m.Accepted) > 0:
@@ -174,30 +181,29 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// name is the name that the content of m has: its time, so that names sort by
-// time, and a hash of every field, so that publishers of different content never
-// share one and no field can change under its name.
+// name returns the generation's name, computed from the content of m. The name begins with the time,
+// so that names sort by time. It ends with a hash of every field, so that different contents never
+// share a name and no field can change unnoticed.
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""
 	return TimeName(m.CreatedAt) + "-" + Sum(rest.Encode())[:8]
 }
 
-// sum is the SHA-256 of the manifest as it is stored, which current.json repeats.
+// sum returns the SHA-256 of the encoded manifest, which current.json repeats.
 func (m *Manifest) sum() string { return Sum(m.Encode()) }
 
-// Encode returns the bytes of the manifest as they are stored.
+// Encode returns the manifest as it is stored.
 func (m *Manifest) Encode() []byte {
 	raw, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		panic(fmt.Sprintf("encode a manifest: %v", err)) // no field can fail
+		panic(fmt.Sprintf("encode a manifest: %v", err)) // encoding these fields cannot fail
 	}
 	return append(raw, '\n')
 }
 
-// parseManifest decodes and checks the manifest of a generation: everything
-// that can be known without the bitmaps. It takes the very bytes that encode
-// wrote under this name, and nothing else.
+// parseManifest decodes the manifest of a generation and checks everything that does not need the
+// bitmaps. It accepts only the exact bytes that Encode writes under this name.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
 	if err := decodeDocument(raw, &m, AcceptedFormatVersion); err != nil {
@@ -303,8 +309,8 @@ func (s *Segment) checkBitmap() error {
 	return nil
 }
 
-// open checks the bytes of the segment's bitmap against the manifest: size,
-// hash, format, cardinality, bounds.
+// open checks the bytes of the segment's bitmap against the manifest: size, hash, format, cardinality
+// and bounds.
 func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if int64(len(raw)) != s.SizeBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(raw), s.SizeBytes)
@@ -319,7 +325,7 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	return b, s.agree(b)
 }
 
-// agree requires b, whose bytes have the segment's hash, to be what the manifest says of it.
+// agree checks that a bitmap with the right hash also has the cardinality and bounds in the manifest.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
 		return fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(b.Bytes()), s.SizeBytes)
@@ -334,7 +340,7 @@ func (s *Segment) agree(b *bitmap.Bitmap) error {
 	return nil
 }
 
-// same reports whether two segments, of whatever names, are said to have the same bitmap.
+// same reports whether two manifest entries describe the same bitmap, even under different names.
 func (s *Segment) same(other *Segment) bool {
 	return s.SHA256 == other.SHA256 && s.SizeBytes == other.SizeBytes && s.Cardinality == other.Cardinality &&
 		equal(s.Min, other.Min) && equal(s.Max, other.Max)

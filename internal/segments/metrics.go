@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Results of a look at the source, the label of capper_segments_refresh_total.
+// The results of a check of the source, which are the label values of capper_segments_refresh_total.
 const (
 	resultSwapped   = "swapped"
 	resultUnchanged = "unchanged"
 	resultFailed    = "failed"
 )
 
-// metrics of a Refresher. The gauges read the snapshot when they are scraped.
+// metrics holds the metrics of a Refresher. The gauges read the current snapshot at each scrape.
 type metrics struct {
 	refreshes *prometheus.CounterVec
 	of        *Refresher
@@ -68,7 +68,7 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 				"users.", nil, nil),
 	}
 	for _, result := range []string{resultSwapped, resultUnchanged, resultFailed} {
-		m.refreshes.WithLabelValues(result) // so that each is there from the start, with 0
+		m.refreshes.WithLabelValues(result) // creates each label value with 0 at the start
 	}
 	if to != nil {
 		to.MustRegister(m.refreshes, m)
@@ -112,7 +112,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectGuards tells of what is guarded.
+// collectGuards collects the metrics of guarded sets.
 func (m *metrics) collectGuards(out chan<- prometheus.Metric, s *Snapshot, refusal *Refusal) {
 	var reasons []string
 	if refusal != nil {

@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// mostDigits is how many digits behind the point tell one user of 2^32 from nobody.
+// mostDigits is the number of decimal places that distinguishes one user in 2^32 from none.
 const mostDigits = 9
 
-// RoundPercent rounds a percentage to so many digits behind the point, half upwards. All
-// that is shown is rounded so, and all that somebody accepts.
+// RoundPercent rounds a percentage to a number of decimal places, half up. All displayed percentages
+// and all accepted percentages are rounded by this function.
 func RoundPercent(percent float64, digits int) float64 {
-	const binary = 1e-9 // of the last digit: 0.35 is a little less in binary fractions
+	const binary = 1e-9 // tolerance in the last digit: 0.35 is slightly less in binary
 	unit := math.Pow(10, float64(digits))
 	return math.Floor(percent*unit+0.5+binary) / unit
 }
 
-// PercentText is a percentage for people, with at most one digit behind the point, or as
-// many as tell it from nothing.
+// PercentText formats a percentage for people with at most one decimal place, or with as many as
+// distinguish it from 0.
 func PercentText(percent float64) string {
 	digits := 1
 	for percent > 0 && RoundPercent(percent, digits) == 0 && digits < mostDigits {
@@ -26,12 +26,13 @@ func PercentText(percent float64) string {
 	return plain(RoundPercent(percent, digits))
 }
 
-// FormatPercent is a percentage with so many digits behind the point.
+// FormatPercent formats a percentage with a given number of decimal places.
 func FormatPercent(percent float64, digits int) string {
 	return strconv.FormatFloat(RoundPercent(percent, digits), 'f', digits, 64)
 }
 
-// PercentAbove is a percentage that is more than a bound, with as many digits as show it.
+// PercentAbove formats a percentage that exceeds a limit, with as many decimal places as show the
+// difference.
 func PercentAbove(percent, bound float64) string {
 	digits := 1
 	for RoundPercent(percent, digits) <= bound && digits < mostDigits {
@@ -40,7 +41,7 @@ func PercentAbove(percent, bound float64) string {
 	return plain(RoundPercent(percent, digits))
 }
 
-// BoundText is a bound in per cent as it was given: 20, 0.05.
+// BoundText formats a limit in per cent as it was configured, for example 20 or 0.05.
 func BoundText(percent float64) string { return plain(RoundPercent(percent, mostDigits)) }
 
 func plain(percent float64) string { return strconv.FormatFloat(percent, 'f', -1, 64) }

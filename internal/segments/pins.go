@@ -9,32 +9,32 @@ import (
 	"time"
 )
 
-// leastGrace is how long an earlier generation that nobody pinned is kept at least: other
-// instances that take over the next one a little later give out its name until then.
+// leastGrace is the minimum time for which an earlier generation without pins is kept. During this
+// time other instances, which swap a little later, may still return its name to callers.
 const leastGrace = time.Minute
 
-// earlyLook is how long after a look at the source somebody who asks for a generation
-// that is not here yet brings about the next one.
+// earlyLook is the minimum time between a check of the source and the next one that a request for an
+// unknown, newer generation causes.
 const earlyLook = time.Second
 
-// DefaultKeep is how long an earlier generation is kept after it was last pinned.
+// DefaultKeep is the default time for which an earlier generation is kept after its last pin.
 const DefaultKeep = time.Hour
 
-// MaxPinned is how many earlier generations are kept: beyond it the one that was
-// pinned longest ago goes first.
+// MaxPinned is the maximum number of earlier generations that are kept. The one with the oldest pin is
+// dropped first.
 const MaxPinned = 8
 
-// Pinned is a generation that is kept because somebody pinned it.
+// Pinned describes a pinned generation that is kept in memory.
 type Pinned struct {
 	Generation string
-	PinnedAt   time.Time // the last time
-	Until      time.Time // it is kept so long while no more than MaxPinned are
+	PinnedAt   time.Time // time of the last pin
+	Until      time.Time // end of the retention; earlier if more than MaxPinned are kept
 }
 
-// GoneError says that a generation which was asked for is neither in use nor kept.
+// GoneError reports that a requested generation is neither in use nor kept.
 type GoneError struct {
 	Generation string
-	InUse      string // empty: none is in use yet
+	InUse      string // empty: no generation is in use yet
 }
 
 func (e *GoneError) Error() string {
@@ -45,12 +45,12 @@ func (e *GoneError) Error() string {
 		e.Generation, e.InUse)
 }
 
-// NotYetError says that a generation which was asked for is later than all that were in
-// use here: another instance has taken it over already.
+// NotYetError reports that a requested generation is newer than every generation that this instance
+// has used. Another instance has already loaded it.
 type NotYetError struct {
 	Generation string
 	InUse      string
-	Interval   time.Duration // between two looks at the source
+	Interval   time.Duration // time between two checks of the source
 }
 
 func (e *NotYetError) Error() string {
@@ -59,10 +59,10 @@ func (e *NotYetError) Error() string {
 		e.Interval, e.InUse)
 }
 
-// Pin returns the generation in use, or an earlier one that is still kept, by its name,
-// and keeps it from now for RefresherConfig.Keep, whatever is swapped in meanwhile. An
-// empty name is the generation in use, and pins nothing. The error is a GoneError, or a
-// NotYetError, after which Run looks at the source soon. Safe at any time from any goroutine.
+// Pin returns the named generation if it is in use or still kept, and keeps it for
+// RefresherConfig.Keep from now on, even if another generation replaces it. An empty name returns the
+// generation in use without pinning it. The error is a GoneError or a NotYetError; after a
+// NotYetError, Run soon checks the source. Pin may be called at any time from any goroutine.
 func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	now := r.Current()
 	switch {
@@ -83,8 +83,8 @@ func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	return nil, &GoneError{Generation: generation, InUse: now.Generation()}
 }
 
-// lookIfLater reports whether a generation is later than all that were in use here, and
-// has Run look at the source if it is.
+// lookIfLater reports whether a generation is newer than every generation that this instance has used.
+// If so, it makes Run check the source.
 func (r *Refresher) lookIfLater(generation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,17 +94,17 @@ func (r *Refresher) lookIfLater(generation string) bool {
 	if r.cfg.Clock().Sub(r.status.CheckedAt) >= earlyLook {
 		select {
 		case r.wake <- struct{}{}:
-		default: // it will
+		default: // a check is already requested
 		}
 	}
 	return true
 }
 
-// pins are the generations that somebody pinned, the one in use among them, and earlier
-// ones in their grace.
+// pins holds the pinned generations, including the one in use, and earlier generations that are kept
+// for a short time without a pin.
 type pins struct {
-	keep  time.Duration // after a pin
-	grace time.Duration // after the swap, of those without a pin; at most keep
+	keep  time.Duration // retention after a pin
+	grace time.Duration // retention after a swap without a pin; at most keep
 	clock func() time.Time
 
 	mu   sync.Mutex
@@ -113,7 +113,7 @@ type pins struct {
 
 type pin struct {
 	snapshot *Snapshot
-	at       time.Time // zero: nobody pinned it
+	at       time.Time // zero: never pinned
 	until    time.Time
 }
 
@@ -129,14 +129,13 @@ func (p *pins) put(s *Snapshot) {
 	p.hold(s)
 }
 
-// hold pins a generation; p.mu is held.
+// hold pins a generation. The caller holds p.mu.
 func (p *pins) hold(s *Snapshot) {
 	now := p.clock()
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
-// supersede keeps the generation in use, which another is about to take the place of,
-// for its grace at least.
+// supersede keeps the generation in use, which is about to be replaced, for at least the grace time.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return
@@ -150,7 +149,7 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// get pins a generation that is kept again; nil when it is not kept.
+// get renews the pin of a kept generation and returns the generation, or nil if it is not kept.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,14 +161,14 @@ func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	return kept.snapshot
 }
 
-// expire lets go of what is kept no longer.
+// expire drops generations whose retention has ended.
 func (p *pins) expire(current *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(current)
 }
 
-// list is what is kept because somebody pinned it, by name.
+// list returns the generations that are kept because of a pin, by name.
 func (p *pins) list(current *Snapshot) (list []Pinned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +181,7 @@ func (p *pins) list(current *Snapshot) (list []Pinned) {
 	return list
 }
 
-// snapshots are what is kept.
+// snapshots returns all kept generations.
 func (p *pins) snapshots() (list []*Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +191,7 @@ func (p *pins) snapshots() (list []*Snapshot) {
 	return list
 }
 
-// sizeBytes is the memory of what is kept beyond what the one in use takes.
+// sizeBytes returns the memory of the kept generations in addition to the memory of the one in use.
 func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	counted := map[any]bool{}
 	current.beyond(counted)
@@ -203,8 +202,8 @@ func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	return size
 }
 
-// drop lets go of what was pinned too long ago, and of what is too many, first of what
-// nobody pinned; p.mu is held.
+// drop removes generations whose retention has ended. If too many remain, it first removes generations
+// without a pin. The caller holds p.mu.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()
 	maps.DeleteFunc(p.kept, func(_ string, kept pin) bool { return !now.Before(kept.until) })

@@ -9,12 +9,12 @@ import (
 	"math/rand/v2"
 )
 
-// Pointer is current.json: which generation is live.
+// Pointer is the content of current.json: the name of the live generation.
 type Pointer struct {
 	FormatVersion int    `json:"format_version"`
 	Generation    string `json:"generation"`
-	// SHA256 is that of the generation's manifest. Empty: it is not given, and
-	// the manifest is checked against its name alone.
+	// SHA256 is the SHA-256 of the generation's manifest. If it is empty, the manifest is checked only
+	// against its name.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
@@ -34,7 +34,8 @@ func ParsePointer(raw []byte) (Pointer, error) {
 		bytes.ContainsRune(end, '\r') {
 		return p, fmt.Errorf("%s: damaged: a carriage return is among the tabs at its end", CurrentKey)
 	}
-	// Decoding lets keys pass that are there twice or in capitals; this does not.
+	// The JSON decoder accepts repeated keys and keys in capitals; the comparison with the encoded
+	// form rejects them.
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, raw); err != nil {
 		return p, fmt.Errorf("%s: %w", CurrentKey, err)
@@ -45,7 +46,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 	return p, nil
 }
 
-// check requires m to be the manifest that was made live.
+// check verifies that m is the manifest to which the pointer refers.
 func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
 		return fmt.Errorf("%s: sha256 is %s, but the manifest of generation %s has %s",
@@ -55,14 +56,14 @@ func (p Pointer) check(m *Manifest) error {
 	return nil
 }
 
-// PointerTo makes the generation of m live.
+// PointerTo returns the pointer that makes the generation of m live.
 func PointerTo(m *Manifest) Pointer {
 	return Pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}
 }
 
-// Encode writes the pointer in other bytes each time: 64 random bits as blanks
-// and tabs at its end. So no tag of current.json ever comes back, and whoever
-// writes it can recognise it as his.
+// Encode returns the pointer in a form that is unique to each call: 64 random bits, encoded as blanks
+// and tabs, follow the JSON. A tag of current.json therefore never repeats, and each writer can
+// recognise its own bytes.
 func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {
@@ -79,8 +80,8 @@ func (p Pointer) Encode() []byte {
 
 var errTruncated = errors.New("truncated")
 
-// DecodeDocument reads one of the documents of a location. It is strict: a later tool that adds a field raises the
-// format version.
+// DecodeDocument strictly decodes one of the documents of a location. A newer tool that adds a field
+// must raise the format version.
 func DecodeDocument(raw []byte, into any) error { return decodeDocument(raw, into, FormatVersion) }
 
 func decodeDocument(raw []byte, into any, newest int) error {

@@ -15,80 +15,81 @@ import (
 	"capper/internal/objects"
 )
 
-// Where the generation in use came from.
+// The origins of the generation in use.
 const (
 	OriginSource = "source"
 	OriginCache  = "cache"
 )
 
-// Defaults of RefresherConfig.
+// The defaults of RefresherConfig.
 const (
 	DefaultInterval = 30 * time.Second
 	DefaultTimeout  = 2 * time.Minute
 )
 
-// lookTimeout bounds the reading of current.json and of a manifest, two small
-// objects: a source that hangs must not hold up a start from the cache.
+// lookTimeout limits the reading of current.json and of a manifest, two small objects, so that a
+// hanging source cannot delay a start from the cache.
 const lookTimeout = 10 * time.Second
 
 // RefresherConfig configures a Refresher. Only Source is required.
 type RefresherConfig struct {
 	Source objects.Source
-	// CacheDir keeps a verified copy of the last good generation, so that Load
-	// works while the source is down. Empty: no cache.
+	// CacheDir is a directory for a checked copy of the last good generation, with which Load works
+	// while the source is down. Empty means no cache.
 	CacheDir string
-	// Interval between two looks at the source. 0: DefaultInterval.
+	// Interval is the time between two checks of the source. 0 means DefaultInterval.
 	Interval time.Duration
-	// Timeout of one attempt, reading included. 0: DefaultTimeout.
+	// Timeout is the maximum time of one check, including the download. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Logger: nil logs nowhere.
+	// Logger receives the log; nil disables logging.
 	Logger *slog.Logger
-	// Clock: nil is time.Now.
+	// Clock returns the time; nil means time.Now.
 	Clock func() time.Time
-	// Require says why a generation must not be used, nil when it may: it is asked before
-	// bitmaps are read, and what it refuses is not swapped in, see Load. It is called by the
-	// goroutine of Load or Run. Nil: every generation may be used.
+	// Require returns an error if a generation must not be used. It is called before bitmaps are read,
+	// by the goroutine of Load or Run, and a rejected generation is not swapped in; Load describes the
+	// exception. Nil accepts every generation.
 	Require func(*Manifest) error
-	// Guarded says which losses of users keep a generation out of use: each generation is
-	// compared with the one in use, at a start with the cached one, and where there is none
-	// with the newest earlier one of the source. It is called by the
-	// goroutine of Load or Run, and by Status. Nil: nothing is compared.
+	// Guarded returns which losses of users prevent the use of a generation. Each generation is
+	// compared with the one in use. At a start it is compared with the cached one, or without a cache
+	// with the newest earlier one of the source. The goroutine of Load or Run and Status call this
+	// function. Nil disables the comparison.
 	Guarded func() Guarded
-	// Keep is how long an earlier generation is kept after it was last pinned. 0: DefaultKeep.
-	// One that nobody pinned is kept for a grace of twice Interval after the swap, a minute at
-	// least and Keep at most, as other instances may still give out its name. Negative: none is kept.
+	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A
+	// generation without a pin is kept for twice the Interval after the swap, but at least a minute
+	// and at most Keep, because other instances may still return its name. A negative value keeps
+	// none.
 	Keep time.Duration
-	// OnSwap is called with each generation before Current returns it, by the
-	// goroutine of Load or Run. Nil: nothing.
+	// OnSwap is called with each generation before Current returns it, by the goroutine of Load or
+	// Run. Nil disables the call.
 	OnSwap func(*Snapshot)
-	// Registerer receives the metrics. Nil: none.
+	// Registerer receives the metrics; nil disables them.
 	Registerer prometheus.Registerer
 }
 
-// Refresher keeps the live generation in memory: Load once, then Run. Current
-// and Status are safe at any time from any goroutine.
+// Refresher keeps the live generation in memory: call Load once, then Run. Current and Status may be
+// called at any time from any goroutine.
 type Refresher struct {
 	cfg     RefresherConfig
 	cache   *cache
 	metrics *metrics
 	current atomic.Pointer[Snapshot]
 	pins    *pins
-	wake    chan struct{} // has Run look at the source before the interval is over
-	tag     string        // of the current.json whose generation is in use; only Load and Run touch it
+	wake    chan struct{} // makes Run check the source before the interval ends
+	tag     string        // tag of the current.json whose generation is in use; used only by Load and Run
 	spoiled spoiled
 	checked string    // tag of checked.json
-	logged  time.Time // when a fault was logged last; only Load and Run touch it
-	held    holding   // only Load and Run touch it
+	logged  time.Time // time at which a fault was last logged; used only by Load and Run
+	held    holding   // used only by Load and Run
 	asOf    atomic.Pointer[confirmed]
 
 	mu     sync.Mutex
 	status Status
 	left   map[string]Left // by set, see Guards
-	newest string          // the latest generation that was ever in use here
+	newest string          // the newest generation that this instance has ever used
 	lost   []string        // see LostZones
 }
 
-// NewRefresher returns a refresher that has not loaded anything yet.
+// NewRefresher returns a refresher that has not loaded a generation yet.
 func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Interval <= 0 {
 		cfg.Interval = DefaultInterval
@@ -115,15 +116,16 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	return r
 }
 
-// Current is the generation in use; nil before Load has succeeded.
+// Current returns the generation in use, or nil before Load has succeeded.
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
-// Load brings the live generation into memory: from the source, or when that
-// fails from the cache, which Status and the log then say. What Require refuses is
-// taken only when neither has another one; Status then says why it was refused, and
-// Run goes on looking. Where users left guarded sets, the generation stays in use, or comes
-// into use, with which that was found: the cached one, else an earlier one of the source. It fails when neither has
-// one; the error is objects.ErrNotFound exactly when nothing has ever been published there and nothing is cached.
+// Load loads the live generation from the source, or from the cache if the source fails; Status and
+// the log report this. A generation that Require rejects is used only if neither the source nor the
+// cache has another one; Status then reports the reason, and Run keeps checking the source. If users
+// left guarded sets, the generation with which the live one was compared is used instead: the one in
+// use, the cached one, or an earlier one of the source. Load fails if neither the source nor the cache
+// has a usable generation. The error is objects.ErrNotFound only if nothing has ever been published
+// and nothing is cached.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -145,7 +147,7 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 }
 
-// loadCached takes the cached generation into use, unless it is refused.
+// loadCached starts to use the cached generation unless it is rejected.
 func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) error) error {
 	g, err := r.cache.load(ctx, require)
 	if err != nil {
@@ -158,8 +160,9 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	return nil
 }
 
-// loadError is why nothing could be loaded. It answers for objects.ErrNotFound itself:
-// an object that is missing from a damaged generation is something else.
+// loadError reports why no generation could be loaded. It decides itself whether it is
+// objects.ErrNotFound, because an object that is missing from a damaged generation must not count as
+// "nothing published".
 type loadError struct {
 	error
 	never bool
@@ -174,17 +177,16 @@ func (e *loadError) Is(target error) bool {
 
 func (e *loadError) As(target any) bool { return errors.As(e.error, target) }
 
-// neverPublished reports whether a source without current.json has no manifest
-// either, as far as it can be listed.
+// neverPublished reports whether a source has neither current.json nor any manifest, as far as the
+// source can be listed.
 func neverPublished(ctx context.Context, src objects.Source) bool {
 	list, err := src.List(ctx, GenerationsPrefix)
 	return err != nil || len(list) == 0
 }
 
-// Run looks at the source once per interval until ctx is done, and when Pin was asked for
-// a generation that is not here yet. A failure keeps
-// the generation in use, shows in Status, metrics and the log, and is tried
-// again with the next interval, or later: see spoiled.
+// Run checks the source once per interval until ctx ends, and also when Pin was called with a newer
+// generation. After a failure the generation in use stays, Status, metrics and the log report the
+// failure, and a later interval retries it; spoiled describes the delay.
 func (r *Refresher) Run(ctx context.Context) {
 	tick := time.NewTicker(r.cfg.Interval)
 	defer tick.Stop()
@@ -195,18 +197,18 @@ func (r *Refresher) Run(ctx context.Context) {
 		case <-tick.C:
 		case <-r.wake:
 		}
-		_ = r.refresh(ctx, r.cfg.Require) // recorded in the status, the metrics and the log
+		_ = r.refresh(ctx, r.cfg.Require) // the status, the metrics and the log have the error
 	}
 }
 
-// refresh looks at the source once, and records what came of it.
+// refresh checks the source once and records the result.
 func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	known := newMemory(r.inMemory())
 	g, tag, err := r.fetch(limited, known, require)
 	if ctx.Err() != nil {
-		return ctx.Err() // stopping; nothing was learned about the source
+		return ctx.Err() // the service is stopping; the check says nothing about the source
 	}
 	r.spoiled.note(tag, err, r.cfg.Clock(), r.cfg.Interval)
 	if err == nil || errors.Is(err, objects.ErrNotModified) || isRefused(err) {
@@ -234,7 +236,7 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	}
 	r.keepCopy(limited, g)
 	next := known.snapshot(g)
-	if err := g.Manifest.fulfils(require); err != nil { // what is required has changed while it was read
+	if err := g.Manifest.fulfils(require); err != nil { // the requirement may have changed during the download
 		r.record(resultFailed, err)
 		return err
 	}
@@ -244,7 +246,7 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	return nil
 }
 
-// inMemory are the generations in memory.
+// inMemory returns the generations in memory.
 func (r *Refresher) inMemory() []*Snapshot {
 	list := r.pins.snapshots()
 	if now := r.Current(); now != nil {
@@ -253,8 +255,8 @@ func (r *Refresher) inMemory() []*Snapshot {
 	return list
 }
 
-// keepCopy caches a generation. One that is taken for want of a better does not take the
-// place of the last good copy.
+// keepCopy caches a generation. A generation that is used only because there is no better one does not
+// replace the last good copy.
 func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	if g.Manifest.fulfils(r.cfg.Require) != nil {
 		return
@@ -266,9 +268,9 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// fetch reads the live generation if it is not the one in use and not refused: what is
-// not in memory. It reads bitmaps from the cache where that has them, for a quarter of
-// the time at most: a cache that hangs must not keep it from the source.
+// fetch reads the live generation unless it is in use or rejected. It reads only parts that are not in
+// memory, and takes bitmaps from the cache if possible. Reading from the cache may take a quarter of
+// the time-out, so that a hanging cache does not block the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -303,8 +305,8 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 	return g, tag, err
 }
 
-// look reads the manifest of the live generation, nil if it is the one in use.
-// The tag is that of the current.json which it has read, also with an error.
+// look reads the manifest of the live generation, or returns nil if that generation is in use. The
+// returned tag belongs to the current.json that was read, even if there is an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf("source did not respond within %s",
 		lookTimeout))
@@ -330,8 +332,8 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	return nil, tag, err
 }
 
-// readChecked reads when a build last came to its end. That it cannot be read is
-// no fault of the segments: then what is known stays, and gets old.
+// readChecked reads the time of the last complete build. A failure is not a fault of the segments: the
+// known time stays and grows old.
 func (r *Refresher) readChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -343,7 +345,7 @@ func (r *Refresher) readChecked(ctx context.Context) {
 	r.noteChecked(ctx, c)
 }
 
-// noteChecked takes down when a build last came to its end, and caches that.
+// noteChecked records and caches the time of the last complete build.
 func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.held.checked = c
 	r.cache.saveChecked(ctx, c)
@@ -352,7 +354,7 @@ func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.status.BuiltAt = c.CheckedAt
 }
 
-// swap puts a generation into use, with what its comparison with the one before found.
+// swap starts to use a generation and records the result of its comparison with the one before.
 func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)

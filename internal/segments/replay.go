@@ -8,17 +8,17 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Bounds of the history that a start without a cache replays.
+// Limits for the history that a start without a cache replays.
 const (
-	// mostReplayed is how many earlier generations it looks at: their manifests.
+	// mostReplayed is the maximum number of earlier generations whose manifests are read.
 	mostReplayed = 64
-	// mostReads is for how many of them it reads bitmaps.
+	// mostReads is the maximum number of earlier generations whose bitmaps are read.
 	mostReads = 16
 )
 
-// replay returns those of the earlier generations that a service had taken into use that
-// ran all the time, in the order given, the newest first. The others lost users themselves:
-// what follows must not be compared with them.
+// replay returns the earlier generations that a continuously running service would have used, in the
+// given order, newest first. The others lost users themselves, so later generations must not be
+// compared with them.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -39,7 +39,7 @@ func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*fo
 	return used
 }
 
-// takes reports whether a service takes the next generation into use after another one.
+// takes reports whether a service would replace the generation was by the generation next.
 func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *former) bool {
 	c := &comparison{was: was, guarded: stepTo(&blank.guarded, was, next), object: r.object, cores: blank.cores}
 	switch {
@@ -59,7 +59,8 @@ func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *for
 	return true
 }
 
-// orReadBy returns bitmaps that the generation has as well, and reads others.
+// orReadBy returns a function that takes a bitmap from the generation in memory if it is there, and
+// otherwise reads it with read.
 func (g *Generation) orReadBy(read readFunc) readFunc {
 	return func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		if b := g.bitmapWith(s.SHA256); b != nil {
@@ -69,8 +70,8 @@ func (g *Generation) orReadBy(read readFunc) readFunc {
 	}
 }
 
-// shrank reports whether the counts alone show that more users left a list than may, and
-// no acceptance speaks of it.
+// shrank reports whether the counts alone prove that too many users left a set and no acceptance
+// covers the set.
 func (g *Guarded) shrank(was, next *Manifest) bool {
 	for name, mayLose := range g.MayLose {
 		before, after := was.set(name), next.set(name)
@@ -82,10 +83,10 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo is what has to be compared from one generation to the next: lists that differ, and
-// for which the publisher's own guard does not vouch, and time zones where their counts alone
-// show a loss. Users who lose their zone while as many others get one show only to who reads
-// the zones of everybody, which is too much for each step.
+// stepTo returns which guards must be compared between two generations: sets that differ and are not
+// covered by the publisher's own guard, and time zones whose counts alone show a loss. If some users
+// lose their zone while as many others gain one, only reading all zones would show the loss, which is
+// too expensive for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
@@ -97,14 +98,15 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	return step
 }
 
-// vouched reports whether the publisher let so few users leave a set, or accepted it, from
-// one generation to the very next: the set only grows, and nobody forced the publish.
+// vouched reports whether the publisher ensured that at most the allowed users left a set between two
+// consecutive generations, or accepted the change. The set must only grow, and the publish must not
+// have been forced.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&
 		before.OnlyGrows && after.OnlyGrows && after.MaxLoss <= mayLose
 }
 
-// lessZones reports whether the counts of time zones show that users may have lost theirs.
+// lessZones reports whether the counts of time zones suggest that users lost their zone.
 func lessZones(was, next *Manifest) bool {
 	var before, after uint64
 	for _, zone := range next.zones() {

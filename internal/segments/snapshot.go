@@ -11,8 +11,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Snapshot is one generation in memory, immutable: which segment is a user in?
-// Of its segments it holds no bitmaps but a bitmap.CodeMap of them. Safe for concurrent use.
+// Snapshot is one immutable generation in memory that answers lookups. It holds a bitmap.CodeMap of
+// the segments instead of their bitmaps. A Snapshot is safe for concurrent use.
 type Snapshot struct {
 	manifest Manifest
 	codes    *bitmap.CodeMap
@@ -20,28 +20,28 @@ type Snapshot struct {
 	zones    *zoneMap
 
 	beside sync.Once
-	// unsegmented is set once somebody has asked for it.
+	// unsegmented is computed on first use.
 	unsegmented atomic.Pointer[bitmap.Bitmap]
 
 	counting sync.Once
 	zoneless uint64 // see Zoneless
 }
 
-// SegmentSize is one segment of a snapshot.
+// SegmentSize describes the size of one segment or set in a snapshot.
 type SegmentSize struct {
 	Name        string
-	Cardinality uint64 // users in the bitmap
-	SizeBytes   int64  // of the serialized bitmap
+	Cardinality uint64 // number of users in the bitmap
+	SizeBytes   int64  // size of the encoded bitmap
 }
 
-// Generation names the generation.
+// Generation returns the name of the generation.
 func (s *Snapshot) Generation() string { return s.manifest.Generation }
 
-// CreatedAt is when the generation was built.
+// CreatedAt returns when the generation was built.
 func (s *Snapshot) CreatedAt() time.Time { return s.manifest.CreatedAt }
 
-// Names lists the segments in order of precedence: the segment of code c is
-// Names()[c-1]. The slice is the caller's.
+// Names returns the names of the segments in the order of precedence: the segment with code c is
+// Names()[c-1]. The caller owns the slice.
 func (s *Snapshot) Names() []string {
 	names := make([]string, len(s.manifest.Segments))
 	for i, segment := range s.manifest.Segments {
@@ -50,8 +50,8 @@ func (s *Snapshot) Names() []string {
 	return names
 }
 
-// Segments lists the segments with their sizes, in order of precedence. The
-// slice is the caller's.
+// Segments returns the segments with their sizes, in the order of precedence. The caller owns the
+// slice.
 func (s *Snapshot) Segments() []SegmentSize {
 	sizes := make([]SegmentSize, len(s.manifest.Segments))
 	for i, segment := range s.manifest.Segments {
@@ -60,7 +60,7 @@ func (s *Snapshot) Segments() []SegmentSize {
 	return sizes
 }
 
-// Sets lists the sets with their sizes, in the order of the manifest. The slice is the caller's.
+// Sets returns the sets with their sizes, in the order of the manifest. The caller owns the slice.
 func (s *Snapshot) Sets() []SegmentSize {
 	sizes := make([]SegmentSize, len(s.manifest.Sets))
 	for i, set := range s.manifest.Sets {
@@ -69,14 +69,14 @@ func (s *Snapshot) Sets() []SegmentSize {
 	return sizes
 }
 
-// Set is the bitmap of a set, nil where there is none of that name.
+// Set returns the bitmap of a set, or nil if there is no set with this name.
 func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 
-// Codes says which segment every user is in: the codes are those of Lookup.
+// Codes returns the map from users to segment codes, which are the codes of Lookup.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 
-// Unsegmented is the users who are in a set and in no segment. The first call works
-// it out, on all cores, and the snapshot keeps it.
+// Unsegmented returns the users who are in a set but in no segment. The first call computes the result
+// on all cores, and the snapshot keeps it.
 func (s *Snapshot) Unsegmented() *bitmap.Bitmap {
 	s.beside.Do(func() {
 		blocks := 0
@@ -105,18 +105,18 @@ func (s *Snapshot) unsegmentedIn(key int) bitmap.Encoded {
 	return rest.Encode(key)
 }
 
-// Zones lists the time zones of which there are sets, in the order of the manifest.
+// Zones returns the time zones for which the snapshot has sets, in the order of the manifest.
 func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 
-// LookupZones sets zones[i] to the time zone that users[i] is in: 0 for none, else
-// the index in Zones plus 1. It does not allocate.
+// LookupZones sets zones[i] to the time zone of users[i]: its index in Zones plus 1, or 0 for no zone.
+// It does not allocate memory.
 func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
 
-// SizeBytes is the memory that the generation takes.
+// SizeBytes returns the memory that the generation takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond is the memory that the generation takes beside the parts that are counted
-// already; its own are counted from then on.
+// beyond returns the memory of those parts of the generation that are not in counted, and adds them to
+// counted.
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -135,20 +135,19 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	return size
 }
 
-// Lookup sets codes[i] to the code of the segment that users[i] is in: 0 for
-// none, else the segment's index in Names plus 1. Any order of users is right,
-// ascending is fastest. codes must be at least as long as users. It does not
-// allocate.
+// Lookup sets codes[i] to the segment code of users[i]: the segment's index in Names plus 1, or 0 for
+// no segment. The users may be in any order; ascending users are fastest. codes must be at least as
+// long as users. Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// memory is what a new generation shares with those in memory, instead of reading it
-// again and holding it twice. Of segments only the CodeMap is there, so that one is
-// shared when all segments are as they were.
+// memory holds the parts in memory that a new generation can share instead of reading them again and
+// storing them twice. A snapshot has only the CodeMap of its segments, so the map is shared only if no
+// segment has changed.
 type memory struct {
 	snapshots []*Snapshot
 	sets      map[string]*bitmap.Bitmap // by SHA-256
-	// cores is how many cores a new generation may take: half of them, at least one, while
-	// another is in use, so that calls do not wait behind the work on it.
+	// cores is the number of cores that loading may use. While a generation is in use, it is half of
+	// all cores, at least one, so that calls do not wait.
 	cores int
 }
 
@@ -166,7 +165,7 @@ func newMemory(snapshots []*Snapshot) *memory {
 	return known
 }
 
-// codes is the CodeMap of the segments of m, nil where there is none in memory.
+// codes returns the CodeMap of the segments of m, or nil if it is not in memory.
 func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {
@@ -176,7 +175,7 @@ func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	return nil
 }
 
-// zones is the map of the time zones of m, nil where there is none in memory.
+// zones returns the map of the time zones of m, or nil if it is not in memory.
 func (known *memory) zones(m *Manifest) *zoneMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool {
@@ -189,7 +188,7 @@ func (known *memory) zones(m *Manifest) *zoneMap {
 	return nil
 }
 
-// snapshot lays the generation out for lookups, with what is in memory already.
+// snapshot builds the snapshot of a generation and shares the parts that are already in memory.
 func (known *memory) snapshot(g *Generation) *Snapshot {
 	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest),
 		sets: map[string]*bitmap.Bitmap{}}

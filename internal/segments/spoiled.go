@@ -8,21 +8,21 @@ import (
 	"capper/internal/objects"
 )
 
-// maxBackOff is the longest time between two attempts at one live generation
-// that cannot be read, unless the interval is longer.
+// maxBackOff is the maximum pause between two attempts to read a faulty live generation, unless the
+// refresh interval is longer.
 const maxBackOff = 15 * time.Minute
 
-// spoiled is a live generation that could not be read. It may have hundreds of
-// megabytes, so it is read again after one interval, two, four and so on, and at
-// once when current.json moves. The zero value: there is none.
+// spoiled describes a live generation that could not be read. Because a generation may have hundreds
+// of megabytes, it is retried after one interval, then two, four and so on, and immediately when
+// current.json changes. The zero value means that there is no such generation.
 type spoiled struct {
-	tag   string // of its current.json
+	tag   string // tag of its current.json
 	err   error
 	pause time.Duration
 	until time.Time
 }
 
-// wait returns an error while the generation of a current.json is not to be read again.
+// wait returns an error while the generation of a current.json must not be retried yet.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -30,7 +30,7 @@ func (s *spoiled) wait(tag string, now time.Time) error {
 	return &backOffError{s.err, s.until}
 }
 
-// backOffError: the generation was not read again.
+// backOffError reports that the generation was not retried yet.
 type backOffError struct {
 	error
 	until time.Time
@@ -43,16 +43,16 @@ func (e *backOffError) Error() string {
 
 func (e *backOffError) Unwrap() error { return e.error }
 
-// note takes down what came of an attempt; tag is "" when current.json itself was not read.
+// note records the result of an attempt. tag is "" if current.json itself could not be read.
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {
-	case err == nil, errors.Is(err, objects.ErrNotModified), isRefused(err): // what is refused costs a manifest
+	case err == nil, errors.Is(err, objects.ErrNotModified), isRefused(err): // a rejection costs only one manifest
 		*s = spoiled{}
 	case tag == "", errors.As(err, &waits):
 	case tag == s.tag:
 		s.err, s.pause = err, min(2*s.pause, max(maxBackOff, interval))
-		s.until = now.Add(s.pause - interval/2) // half an interval, so that the tick at its end is not too early
+		s.until = now.Add(s.pause - interval/2) // the tick may be slightly early
 	default:
 		*s = spoiled{tag: tag, err: err, pause: interval, until: now.Add(interval / 2)}
 	}

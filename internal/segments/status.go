@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// Status describes the generation in use and the last look at the source.
+// Status describes the generation in use and the last check of the source.
 type Status struct {
 	Generation string
 	CreatedAt  time.Time
 	LoadedAt   time.Time
-	Origin     string // OriginSource, OriginCache, empty before Load
-	// CheckedAt is the last time the source was asked, whatever came of it.
+	Origin     string // OriginSource, OriginCache, or empty before Load
+	// CheckedAt is the time of the last check of the source, successful or not.
 	CheckedAt time.Time
-	// BuiltAt is when a build last published, or found its segments live
-	// already, as far as the source says; zero when it does not.
+	// BuiltAt is when a build last published a generation or found its result already live. It is zero
+	// if the source has no record of this.
 	BuiltAt time.Time
-	// Error is why the last look did not succeed, or why Require refuses the generation
-	// in use; empty when neither is so. ErrorAt is when this began.
+	// Error is the reason why the last check failed, or why Require rejects the generation in use;
+	// otherwise it is empty. ErrorAt is when this state began.
 	Error   string
 	ErrorAt time.Time
-	// Refusal is the live generation of the source while it is kept out of use; nil: it is not.
+	// Refusal describes the live generation of the source while it is rejected, and is nil otherwise.
 	Refusal *Refusal
-	// Unjudged says which losses of guarded sets were not compared when the generation
-	// came into use, and why.
+	// Unjudged lists the losses of guarded sets that were not compared before the generation was used,
+	// with reasons.
 	Unjudged []string
-	// ComparedWith is the generation with whose guarded sets the one in use was compared when
-	// it came into use; empty where it was not.
+	// ComparedWith is the generation with which the guarded sets of the one in use were compared. It
+	// is empty if there was no comparison.
 	ComparedWith string
-	// Pinned are the generations that are kept because somebody pinned them, by name.
+	// Pinned lists the generations that are kept because of a pin, by name.
 	Pinned []Pinned
 }
 
-// Status describes the generation in use and the last look at the source.
+// Status returns the state of the generation in use and of the last check of the source.
 func (r *Refresher) Status() Status {
 	r.mu.Lock()
 	status := r.status
@@ -42,10 +42,11 @@ func (r *Refresher) Status() Status {
 	return status
 }
 
-// RefusedError says that RefresherConfig.Require refused a generation.
+// RefusedError reports that the service rejects a generation, because of RefresherConfig.Require or
+// RefresherConfig.Guarded.
 type RefusedError struct {
 	Generation string
-	Err        error // what Require said
+	Err        error // the error that Require or the comparison returned
 }
 
 func (e *RefusedError) Error() string {
@@ -59,7 +60,7 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// fulfils asks require, nil for no requirement, of the generation.
+// fulfils calls require for the generation; a nil require accepts every generation.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
 		return nil
@@ -70,18 +71,18 @@ func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	return nil
 }
 
-// markOrigin notes that the source confirmed a generation that came from the cache.
+// markOrigin records that the source confirmed a generation from the cache.
 func (r *Refresher) markOrigin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Origin = OriginSource
 }
 
-// logAgain is after how long a fault that stays the same is logged once more.
+// logAgain is the time after which an unchanged fault is logged again.
 const logAgain = 5 * time.Minute
 
-// record takes down what came of a look at the source. A look that succeeds is told as
-// an error all the same while Require refuses the generation in use.
+// record records the result of a check of the source in the metrics, the status and the log. While
+// Require rejects the generation in use, even a successful check is recorded as an error.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"
@@ -107,7 +108,7 @@ func (r *Refresher) record(result string, err error) {
 	}
 }
 
-// note puts what came of a look into the status, and returns the error before it.
+// note stores the result of a check in the status and returns the previous error.
 func (r *Refresher) note(err error) (before string) {
 	now := r.cfg.Clock()
 	r.mu.Lock()

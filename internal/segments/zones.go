@@ -12,7 +12,7 @@ import (
 	"capper/internal/zones"
 )
 
-// Zone is the time zone of a set whose name begins with ZonePrefix.
+// Zone returns the time zone of a set whose name begins with ZonePrefix.
 func Zone(set string) (*time.Location, error) {
 	location, err := zones.Load(strings.TrimPrefix(set, ZonePrefix))
 	if err != nil {
@@ -21,21 +21,21 @@ func Zone(set string) (*time.Location, error) {
 	return location, nil
 }
 
-// zoneMap says which time zone a user is in. The sets of time zones are many and
-// nearly disjoint, so that one map of all of them costs less than asking each.
+// zoneMap maps users to their time zones. The sets of time zones are numerous and nearly disjoint, so
+// one map of all of them costs less than a lookup in each set.
 type zoneMap struct {
 	places []*time.Location
-	maps   []*bitmap.CodeMap // of mapZones zones each
+	maps   []*bitmap.CodeMap // each for up to mapZones zones
 }
 
-// mapZones is how many zones one CodeMap can tell apart.
+// mapZones is the maximum number of zones in one CodeMap.
 const mapZones = 255
 
 func newZoneMap(s *Snapshot, goroutines int) *zoneMap {
 	z := &zoneMap{}
 	var sets []*bitmap.Bitmap
 	for _, set := range s.manifest.zones() {
-		if place, err := Zone(set.Name); err == nil { // a manifest with another name was refused
+		if place, err := Zone(set.Name); err == nil { // a manifest with an invalid zone name was rejected earlier
 			z.places, sets = append(z.places, place), append(sets, s.sets[set.Name])
 		}
 	}
@@ -45,7 +45,7 @@ func newZoneMap(s *Snapshot, goroutines int) *zoneMap {
 	return z
 }
 
-// zones are the sets of time zones.
+// zones returns the sets of time zones.
 func (m *Manifest) zones() (list []*Set) {
 	for i := range m.Sets {
 		if strings.HasPrefix(m.Sets[i].Name, ZonePrefix) {
@@ -55,9 +55,9 @@ func (m *Manifest) zones() (list []*Set) {
 	return list
 }
 
-// Zoneless counts the users of any segment or set who are in no set of a time zone: rules
-// by users' time zones take the default zone for theirs. The first call counts them, on
-// half of the cores, and the snapshot keeps the result.
+// Zoneless counts the users of any segment or set who are in no set of a time zone. Rules that use a
+// user's time zone apply the default zone to these users. The first call counts on half of the cores,
+// and the snapshot keeps the result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()
