@@ -13,25 +13,26 @@ import (
 	"capper/internal/segments"
 )
 
-// acceptance is a change of one segment or set that somebody lets pass by name.
+// acceptance approves one change of a segment or set by name.
 type acceptance struct {
 	Name   string
 	Change string // as it was written: "-57%", "-57% +3%", "-90", "vanishes", "empties"
 	Reason string
 
-	state string // publish.Vanishes, publish.Empties, or empty
+	state string // Vanishes, empties, or empty
 	loss  *share
 	gain  *share
 }
 
-// share is how many users come or go: a number of them, or a percentage of the users before.
+// share is the number of users who join or leave: an absolute number, or a percentage of the users
+// before.
 type share struct {
 	value   float64
-	digits  int // behind the point, of a percentage
+	digits  int // decimal places of a percentage
 	percent bool
 }
 
-// ParseAcceptance reads "NAME: CHANGE", and the reason for it.
+// ParseAcceptance parses the text "NAME: CHANGE" and adds the reason for the change.
 func ParseAcceptance(text, reason string) (*acceptance, error) {
 	name, change, ok := strings.Cut(text, ":")
 	if !ok {
@@ -42,7 +43,7 @@ func ParseAcceptance(text, reason string) (*acceptance, error) {
 	return NewAcceptance(strings.TrimSpace(name), strings.TrimSpace(change), reason)
 }
 
-// NewAcceptance checks the parts of an acceptance.
+// NewAcceptance returns an acceptance after checking its parts.
 func NewAcceptance(name, change, reason string) (*acceptance, error) {
 	a := &acceptance{Name: name, Change: change, Reason: strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd")}
 	switch {
@@ -84,7 +85,7 @@ func (a *acceptance) parseChange() error {
 	return nil
 }
 
-// parseShare reads a sign and a number, with or without a per cent sign.
+// parseShare parses a sign and a number, with or without a per cent sign.
 func parseShare(term string) (*share, error) {
 	number, percent := strings.CutSuffix(strings.TrimLeft(term, "+-"), "%")
 	whole, fraction, point := strings.Cut(number, ".")
@@ -97,7 +98,8 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// is reports whether so many users of a whole are what was written, rounded as it was written.
+// is reports whether this number of users of a whole equals the share, rounded to the digits with
+// which the share was written.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -109,7 +111,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// matches reports whether c is the change that was accepted.
+// matches reports whether c is the accepted change.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -120,10 +122,10 @@ func (a *acceptance) matches(c *Change) bool {
 	return (a.loss == nil || a.loss.is(c.Removed, c.Before)) && (a.gain == nil || a.gain.is(c.Added, c.Before))
 }
 
-// coversLoss reports whether the acceptance is of the users who leave.
+// coversLoss reports whether the acceptance covers the users who leave.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest is what is left of a change to judge.
+// rest returns the part of a change that the acceptance does not cover and that must still be judged.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -138,16 +140,16 @@ func (a *acceptance) rest(c Change) Change {
 	return c
 }
 
-// AcceptError is acceptances that are not of the changes that a build makes.
+// AcceptError reports acceptances that do not match the changes of a build.
 type AcceptError struct {
 	Faults []string
-	// Live is the live generation, where it has the segment or set of an acceptance as the build makes it.
+	// Live is the live generation, if the live segment or set already equals the result of the build.
 	Live string
 }
 
 func (e *AcceptError) Error() string { return "not published: " + strings.Join(e.Faults, "\n  ") }
 
-// Suggest is the acceptance that lets a change pass: "opted-out: -57%"; empty where none does.
+// Suggest returns the acceptance that approves a change, such as "opted-out: -57%", or "" if none can.
 func Suggest(c *Change) string {
 	switch c.State {
 	case Vanishes, empties:
@@ -158,10 +160,11 @@ func Suggest(c *Change) string {
 	return ""
 }
 
-// accepted are the acceptances that were found to be of real changes, by name.
+// accepted holds the acceptances that match real changes, by name.
 type accepted map[string]*acceptance
 
-// accept finds the changes that the acceptances are of.
+// accept finds the change to which each acceptance refers. It returns an error for acceptances that
+// match no change.
 func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error) {
 	found, wrong := accepted{}, &AcceptError{}
 	fault := func(text string, args ...any) { wrong.Faults = append(wrong.Faults, fmt.Sprintf(text, args...)) }
@@ -192,7 +195,7 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// change is what becomes of a segment or set; nil where neither generation has it.
+// change returns the change of a segment or set, or nil if neither generation has it.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -202,7 +205,7 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest lists what is left of changes to judge.
+// rest returns the parts of the changes that must still be judged.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -213,7 +216,7 @@ func (found accepted) rest(changes []Change) []Change {
 	return rest
 }
 
-// record lists the acceptances as the manifest of the candidate says them.
+// record returns the acceptances in the form that the candidate's manifest stores.
 func (found accepted) record(f *Findings, before *segments.Manifest, is *Candidate) (list []segments.Accepted) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
@@ -230,7 +233,7 @@ func (found accepted) record(f *Findings, before *segments.Manifest, is *Candida
 
 func (a *acceptance) text() string { return a.Name + ": " + a.Change }
 
-// differs says how the real change differs from the accepted one.
+// differs describes the difference between the real change and the accepted one.
 func (a *acceptance) differs(c *Change) string {
 	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
 	switch c.State {
@@ -252,7 +255,8 @@ func (a *acceptance) differs(c *Change) string {
 	return text
 }
 
-// usedBy reports whether an earlier generation has recorded the acceptance, which passes once.
+// usedBy reports whether an earlier generation has recorded the acceptance. An acceptance is valid
+// once.
 func usedBy(before *segments.Manifest, a *acceptance) bool {
 	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
 		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason
@@ -268,14 +272,14 @@ func sumIn(m *segments.Manifest, name string) string {
 	return ""
 }
 
-// acceptedSince reports whether a change of a segment or set was accepted after a generation.
+// acceptedAfter reports whether a change of a segment or set was accepted after an earlier generation.
 func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return (a.Set == name || a.Segment == name) && a.At.After(earlier.CreatedAt)
 	})
 }
 
-// fell counts the users of the segments whose change passes that are in no segment any more.
+// fell counts the users who leave the accepted segments and are then in no segment.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

@@ -8,44 +8,45 @@ import (
 	"strings"
 )
 
-// usualWeek is how many times the change of one publish may come together in a
-// week where nothing is said: seven small changes pass, seven that each were
-// almost refused do not.
+// usualWeek is the default limit for the changes of a week, as a multiple of the limit for one
+// publish. Seven small changes pass; seven changes near the limit do not.
 const usualWeek = 2.5
 
-// UsualMaxChange is Bounds.MaxChange where nothing is said, in per cent.
+// UsualMaxChange is the default of Bounds.MaxChange in per cent.
 const UsualMaxChange = 20
 
-// Bounds are what may go live without somebody's word for it.
+// Bounds holds the limits within which a generation may go live without an explicit approval.
 type Bounds struct {
-	// MaxChange is how many of a segment's users may come and go from one publish
-	// to the next, per 100 users before.
+	// MaxChange is the percentage of a segment's users who may join or leave from one publish to the
+	// next.
 	MaxChange float64
-	// MaxWeekChange is the same since a week ago. Nil: usualWeek times a segment's MaxChange.
+	// MaxWeekChange is the limit since a week ago, in per cent. Nil means usualWeek times the
+	// segment's MaxChange.
 	MaxWeekChange *float64
-	// MaxUnassigned is how many users may fall to no segment, per 100 users that
-	// were in one. Nil: as MaxChange.
+	// MaxUnassigned is the percentage of the users in segments who may fall to no segment. Nil means
+	// MaxChange.
 	MaxUnassigned *float64
-	// New names the segments and sets that may appear beside a live generation, or fill
-	// after they had no users; tz/* is all sets below tz/.
+	// New names the segments and sets that may appear beside a live generation, or gain users after
+	// they were empty. tz/* means all sets below tz/.
 	New []string
-	// Of holds the bounds of single segments and sets, which go over the general ones;
-	// those of tz/* are of all sets below tz/ that have none of their own.
+	// Of holds the limits of single segments and sets, which override the general ones. The limits of
+	// tz/* apply to all sets below tz/ without their own.
 	Of map[string]SegmentBounds
-	// AllowFirst is what a first publish may have.
+	// AllowFirst lists the flaws that a first publish may have.
 	AllowFirst []Flaw
-	// Accept are changes of single segments and sets that somebody lets pass by name.
+	// Accept lists the approved changes of single segments and sets.
 	Accept []acceptance
 }
 
-// UsualMaxLoss is how many users may leave a set that only grows where nothing is
-// said, in per cent: who takes an objection back, and who is erased.
+// UsualMaxLoss is the default percentage of users who may leave a set that only grows, for example
+// because they withdraw an objection or are erased.
 const UsualMaxLoss = 0.1
 
-// SegmentBounds are those of one segment or set; nil: none of its own.
+// SegmentBounds holds the limits of one segment or set. A nil limit means that the general limit
+// applies.
 type SegmentBounds struct {
-	// FreeBelow is how many users a set has to have, before or after, for its changes
-	// to be judged; one that only grows is judged in any case.
+	// FreeBelow is the number of users, before or after, below which changes of a set are not judged.
+	// A set that only grows is always judged.
 	FreeBelow     uint64
 	MaxChange     *float64
 	MaxWeekChange *float64
@@ -53,7 +54,7 @@ type SegmentBounds struct {
 	MaxUsers      *uint64
 }
 
-// ParsePercent reads a percentage such as 20% or 0.5; the sign may be left out.
+// ParsePercent parses a percentage such as 20% or 0.5; the sign is optional.
 func ParsePercent(text string) (float64, error) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
 	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
@@ -62,7 +63,8 @@ func ParsePercent(text string) (float64, error) {
 	return v, nil
 }
 
-// family is how bounds name all sets of a folder: tz/* for tz/Asia/Singapore.
+// family returns the name that stands for all sets of a folder in the limits: tz/* for
+// tz/Asia/Singapore.
 func family(name string) string {
 	folder, _, ok := strings.Cut(name, "/")
 	if !ok {
@@ -71,7 +73,7 @@ func family(name string) string {
 	return folder + "/*"
 }
 
-// own are the bounds of one segment or set.
+// own returns the limits of one segment or set.
 func (b *Bounds) own(name string) SegmentBounds {
 	if own, ok := b.Of[name]; ok {
 		return own
@@ -79,7 +81,7 @@ func (b *Bounds) own(name string) SegmentBounds {
 	return b.Of[family(name)]
 }
 
-// mayAppear reports whether somebody has said that a name is new.
+// mayAppear reports whether a name is listed as new.
 func (b *Bounds) mayAppear(name string) bool {
 	return slices.Contains(b.New, name) || strings.Contains(name, "/") && slices.Contains(b.New, family(name))
 }

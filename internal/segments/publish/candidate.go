@@ -9,35 +9,39 @@ import (
 	"capper/internal/segments"
 )
 
-// Candidate is a generation that has been built and not been published yet.
+// Candidate is a generation that has been built but not yet published.
 type Candidate struct {
-	Names   []string // in order of precedence
+	Names   []string // in the order of precedence
 	Bitmaps []*bitmap.Bitmap
-	Sets    []Set // beside the segments, in their order
-	// Accepted are changes that somebody lets pass by name; Publish says when.
+	Sets    []Set // in their order in the manifest
+	// Accepted lists the approved changes of single segments and sets; Publish records them in the
+	// manifest.
 	Accepted []segments.Accepted
-	// Partial: it is not all that a build made, so publishing it is no sign that builds run to their end.
+	// Partial is set if the candidate is only a part of the result of a build. Publishing it does not
+	// count as a complete build.
 	Partial bool
 }
 
-// Set is one set of a candidate. Sets may have users in common with segments and with each other.
+// Set is one set of a candidate. Sets may share users with segments and with each other.
 type Set struct {
 	Name   string
 	Bitmap *bitmap.Bitmap
 	Growth Growth
 }
 
-// Growth is what is said of the direction of a set.
+// Growth says whether a set only grows.
 type Growth struct {
-	// Said is false where nothing is said: then what was said before stays.
+	// Said is false if the build does not say whether the set only grows; then the earlier setting
+	// stays.
 	Said      bool
 	OnlyGrows bool
-	// MaxLoss is how many users may leave a set that only grows, per 100 before.
+	// MaxLoss is the percentage of users who may leave a set that only grows, from one publish to the
+	// next.
 	MaxLoss float64
 }
 
-// Inherit gives the sets of which nothing is said what before says of them: who
-// forgets that a list only grows does not change that.
+// Inherit copies the growth settings from an earlier manifest to the sets for which the build gives
+// none. Omitting the setting therefore does not change that a set only grows.
 func (c *Candidate) Inherit(before *segments.Manifest) {
 	if before == nil {
 		return
@@ -53,14 +57,14 @@ func (c *Candidate) Inherit(before *segments.Manifest) {
 	}
 }
 
-// Describe lists the manifest entries of the candidate. Hashing takes all cores.
+// Describe returns the manifest entries of the segments. Hashing uses all cores.
 func (c *Candidate) Describe() []segments.Segment {
 	list := make([]segments.Segment, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) { list[i] = segments.Describe(c.Names[i], c.Bitmaps[i]) })
 	return list
 }
 
-// DescribeSets lists the manifest entries of the sets. Hashing takes all cores.
+// DescribeSets returns the manifest entries of the sets. Hashing uses all cores.
 func (c *Candidate) DescribeSets() []segments.Set {
 	if len(c.Sets) == 0 {
 		return nil
@@ -74,7 +78,7 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	return list
 }
 
-// SHA256 is that of the bitmap of a segment or set; empty where the candidate has none of the name.
+// SHA256 returns the hash of the bitmap of a segment or set, or "" if the candidate does not have it.
 func (c *Candidate) SHA256(name string) string {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return c.Bitmaps[i].SHA256()
@@ -85,7 +89,7 @@ func (c *Candidate) SHA256(name string) string {
 	return ""
 }
 
-// CandidateOf is what a generation would be as a candidate.
+// CandidateOf returns a candidate with the content of a generation.
 func CandidateOf(g *segments.Generation) *Candidate {
 	c := &Candidate{Bitmaps: g.Bitmaps}
 	for _, s := range g.Manifest.Segments {
@@ -98,7 +102,7 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation is the candidate under its manifest.
+// generation returns the candidate as a generation with this manifest.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps}
 	for _, s := range c.Sets {
@@ -107,7 +111,7 @@ func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	return g
 }
 
-// SizeBytes is the size of all its serialized bitmaps.
+// SizeBytes returns the total size of the encoded bitmaps.
 func (c *Candidate) SizeBytes() int64 {
 	var sum int64
 	for _, b := range c.Bitmaps {
@@ -119,19 +123,19 @@ func (c *Candidate) SizeBytes() int64 {
 	return sum
 }
 
-// Overlap is two segments with users in common.
+// Overlap describes two segments that share users.
 type Overlap struct {
 	A       string   `json:"a"`
 	B       string   `json:"b"`
 	Users   uint64   `json:"users"`
-	Samples []uint32 `json:"sample_ids"` // the lowest of them
+	Samples []uint32 `json:"sample_ids"` // the lowest of the shared users
 }
 
-// overlapSamples is how many ids an Overlap shows.
+// overlapSamples is the maximum number of ids in an Overlap.
 const overlapSamples = 5
 
-// Overlaps finds every pair of segments with users in common, exactly; pairs
-// are in order of precedence. It uses all cores.
+// Overlaps returns every pair of segments that share users, with exact counts, in the order of
+// precedence. It uses all cores.
 func (c *Candidate) Overlaps() []Overlap {
 	if bitmap.Disjoint(c.Bitmaps) {
 		return nil
@@ -154,7 +158,7 @@ func (c *Candidate) Overlaps() []Overlap {
 	return list
 }
 
-// Resolve removes users from every segment but the first that has them.
+// Resolve removes each user from every segment except the first that holds the user.
 func (c *Candidate) Resolve() {
 	overlapping := map[string]bool{}
 	for _, o := range c.Overlaps() {
@@ -173,8 +177,8 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones is how many users are in a further set of a time zone beside the first,
-// which is the one that counts; who is in three counts twice.
+// FurtherZones counts the users in a further set of a time zone after the first, which is the one that
+// applies. A user in three such sets counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {
@@ -187,8 +191,8 @@ func (c *Candidate) FurtherZones() (users uint64) {
 	return users - all
 }
 
-// LostZones says why services that need the time zones of users refuse the candidate; nil
-// where they do not.
+// LostZones returns why a service that needs the time zones of users would reject the candidate, or
+// nil.
 func (c *Candidate) LostZones(before *segments.Generation) *segments.LossError {
 	is := &segments.Generation{Manifest: &segments.Manifest{Accepted: c.Accepted}}
 	for _, s := range c.Sets {

@@ -11,36 +11,37 @@ import (
 	"capper/internal/segments"
 )
 
-// Carried is a set of the live generation that a rollback leaves as it is, or joins with
-// the users of then.
+// Carried is a set of the live generation that a rollback keeps, or merges with its earlier users.
 type Carried struct {
 	Set   string `json:"set"`
 	Users uint64 `json:"users"`
-	// Joined: users of then had left the live set, and are in it again.
+	// Joined means that earlier users who had left the live set are in the set again.
 	Joined bool `json:"joined,omitempty"`
 }
 
-// RollbackPlan is what a rollback makes live: the segments of an earlier generation, and
-// the sets of the live one that only grow, so that nobody who objected since is sent to.
+// RollbackPlan describes the content that a rollback makes live: the segments of an earlier
+// generation, and those sets of the live generation that only grow. Users who objected in the meantime
+// therefore receive no message.
 type RollbackPlan struct {
 	Earlier *segments.Generation
 	Carried []Carried
-	// Accepted are the sets that were asked for by name to go back, where users leave them.
+	// Accepted lists the sets that users leave because the caller asked by name for their earlier
+	// content.
 	Accepted []segments.Accepted
 
 	sets []Set // in the order of the manifest
-	new  bool  // the earlier generation as it stands does not say it
+	new  bool  // true if the content differs from the earlier generation
 }
 
-// Candidate is what will be live.
+// Candidate returns the content that will be live.
 func (p *RollbackPlan) Candidate() *Candidate {
 	c := CandidateOf(p.Earlier)
 	c.Sets, c.Accepted = p.sets, p.Accepted
 	return c
 }
 
-// PlanRollback plans the rollback from base to an earlier generation. The sets named in
-// back (or all of a folder: tz/*) go back as well, those in keep stay as they are.
+// PlanRollback plans the rollback from base to an earlier generation. back names sets that also return
+// to their earlier content, or whole folders of sets (tz/*). keep names sets that stay unchanged.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -56,7 +57,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 		}
 	}
 	zones := p.lacksZone(live.Sets, back)
-	if zones { // who moved would be in two: all of the zones are those of one generation
+	if zones { // all zones come from one generation, so that no user who moved is in two
 		p.sets = slices.DeleteFunc(p.sets, func(s Set) bool { return isZone(s.Name) })
 	}
 	for _, is := range live.Sets {
@@ -76,7 +77,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// named reports whether a set, or all of its folder, is in a list of names.
+// named reports whether a list of names contains a set or its folder.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		folder, all := strings.CutSuffix(name, "*")
@@ -84,8 +85,9 @@ func named(set string, list []string) bool {
 	})
 }
 
-// acceptedSince reports whether users have left a set by the acceptance of a build since a
-// generation. Those of a rollback may come back: this is the way back.
+// acceptedSince reports whether users have left a set through an accepted change of a build since a
+// generation. Users who left through a rollback do not count, because a second rollback may restore
+// them.
 func acceptedSince(live, earlier *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)
@@ -96,14 +98,14 @@ func (p *RollbackPlan) index(set string) int {
 	return slices.IndexFunc(p.sets, func(s Set) bool { return s.Name == set })
 }
 
-// lacksZone reports whether a live time zone, which services need, was not there then.
+// lacksZone reports whether the earlier generation lacks a live time zone, which services need.
 func (p *RollbackPlan) lacksZone(live []Set, back []string) bool {
 	return slices.ContainsFunc(live, func(s Set) bool {
 		return isZone(s.Name) && !named(s.Name, back) && p.index(s.Name) < 0
 	})
 }
 
-// put has the set in place of what it was then.
+// put replaces the earlier content of a set.
 func (p *RollbackPlan) put(s Set, joined bool) {
 	if i := p.index(s.Name); i < 0 {
 		p.sets = append(p.sets, s)
@@ -118,8 +120,8 @@ func (p *RollbackPlan) put(s Set, joined bool) {
 	p.Carried = append(p.Carried, Carried{Set: s.Name, Users: s.Bitmap.Cardinality(), Joined: joined})
 }
 
-// carry takes a set that only grows along. Users who have left it since then, by no
-// acceptance, come back: rolling back is how a list that was cut off is mended.
+// carry keeps a set that only grows. Users who have left it since then without an acceptance return,
+// because a rollback is the way to repair a truncated list.
 func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	i := p.index(is.Name)
 	if i < 0 || leftOnPurpose {
@@ -138,7 +140,7 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	}
 }
 
-// giveBack has a set as it was then, and accepts that users leave it.
+// giveBack restores the earlier content of a set and records an acceptance for the users who leave it.
 func (p *RollbackPlan) giveBack(is *Set) {
 	c := Change{Set: is.Name, State: Vanishes, Before: is.Bitmap.Cardinality(), Removed: is.Bitmap.Cardinality()}
 	to := ""
@@ -156,10 +158,10 @@ func (p *RollbackPlan) giveBack(is *Set) {
 		Before: c.Before, Removed: c.Removed, Change: words, Reason: RollbackReason + p.Earlier.Manifest.Generation})
 }
 
-// shownCarried are named in the reason of a generation.
+// shownCarried is the maximum number of kept sets in the reason of a generation.
 const shownCarried = 8
 
-// reason says in the manifest what was done.
+// reason returns the description of the rollback for the manifest.
 func (p *RollbackPlan) reason() string {
 	text := RollbackReason + p.Earlier.Manifest.Generation
 	var carried, back []string
@@ -184,8 +186,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo is base without the acceptances of sets that the plan has otherwise than they are
-// live: users are back who left by them.
+// undo returns base without the acceptances of those sets that the plan changes, because users who
+// left through them are in the sets again.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -198,8 +200,8 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// forgets reports whether the earlier manifest lacks an acceptance of users who stay off a
-// set: services that were away from before it need it.
+// forgets reports whether the earlier manifest lacks an acceptance for users who stay out of a set.
+// Services that have used an older generation since before that acceptance need it.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
@@ -208,9 +210,8 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 	})
 }
 
-// RollbackWith makes live what was planned if base still is; see Rollback. It publishes a
-// generation of its own where the earlier one does not say all of it: its objects are
-// there, but for lists that were joined.
+// RollbackWith makes the planned content live if base is still live; see Rollback. It publishes a new
+// generation if the content differs from the earlier generation. Then only merged sets need an upload.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
 		return p.Rollback(ctx, plan.Earlier, base)
@@ -228,17 +229,17 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	return p.rollback(ctx, c.generation(m), base)
 }
 
-// Grown is a set that users joined, with those joined to it who leave the candidate's.
+// Grown is a set that users joined. The users who are missing in the candidate's set stay in it.
 type Grown struct {
 	Change
-	// Stay counts the users who are not in the candidate's set, and stay all the same.
+	// Stay is the number of users who are not in the candidate's set but stay in the published set.
 	Stay uint64 `json:"stay,omitempty"`
 }
 
-// SetsThatGrew is what may go live of a candidate whose segments may not: each set that
-// only grows and that users have joined, with all who are in it live, beside all else as
-// it is live. refused names sets that something else speaks against. The changes are empty
-// when there is no such set.
+// SetsThatGrew returns the part of a rejected candidate that may still go live: each set that only
+// grows and that users joined, including all of its live users. All other content stays as it is live.
+// refused reports sets that have another reason for rejection. The returned changes are empty if there
+// is no such set.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Partial = true
@@ -270,8 +271,8 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 	return both.Bitmap()
 }
 
-// onlyGrew reports whether a candidate is what is live, but for users who joined sets that
-// only grow. A hold does not stop that.
+// onlyGrew reports whether a candidate differs from the live generation only by users who joined sets
+// that only grow. A hold does not stop such a candidate.
 func (c *Candidate) onlyGrew(live *segments.Generation) bool {
 	if live == nil || !sameSegments(c.Describe(), live.Manifest.Segments) || len(c.Sets) != len(live.Sets) {
 		return false

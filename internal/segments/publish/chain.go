@@ -7,13 +7,13 @@ import (
 	"capper/internal/segments"
 )
 
-// withinBounds is the change of a link between two acceptances: what the guard let pass.
+// withinBounds is the change text of a link between two acceptances: a change that the guard allowed.
 const withinBounds = "within bounds"
 
-// chained are the acceptances of the manifest m that follows live: those of live that m
-// does not undo, links to the new ones, and the new ones. Sets that lost users by force
-// have none from before: a reader must not follow them past that loss. Links are for sets
-// that only grow: others may have lost more users in between than was accepted.
+// chained returns the acceptances for a manifest m that follows live: those of live that m does not
+// undo, links to the new ones, and the new ones. For a set that lost users through a forced publish no
+// earlier acceptances remain, because a reader must not follow them past that loss. Only sets that
+// only grow get links; other sets may have lost more users between two acceptances than was accepted.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -34,13 +34,13 @@ func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	return append(carried[max(0, min(len(carried), len(carried)+len(list)-segments.MaxAccepted)):], list...)
 }
 
-// mayNotLose reports whether a manifest says that a set only grows.
+// mayNotLose reports whether a manifest marks a set as one that only grows.
 func mayNotLose(m *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return s.Name == set && s.OnlyGrows })
 }
 
-// lostUsers are the sets with acceptances that more users leave from base to c than a
-// service lets leave, and not by an acceptance.
+// lostUsers returns the sets with acceptances that lose more users from base to c than a service
+// allows without an acceptance.
 func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	lost := map[string]bool{}
 	for i, s := range base.manifest.Sets {
@@ -61,7 +61,7 @@ func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	return lost
 }
 
-// accepts reports whether somebody accepted that so many users leave a set.
+// accepts reports whether an acceptance covers this number of users who leave a set.
 func (c *Candidate) accepts(set string, left uint64) bool {
 	return slices.ContainsFunc(c.Accepted, func(a segments.Accepted) bool { return a.Set == set && a.Removed == left })
 }
@@ -77,8 +77,8 @@ func lastOf(list []segments.Accepted, name string) int {
 	return -1
 }
 
-// undone reports whether m has the users again who left by an acceptance, or by one before
-// it: then it must let nobody leave once more.
+// undone reports whether the users who left through an acceptance, or through one before it, are in m
+// again. Such an acceptance must not allow anybody to leave again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

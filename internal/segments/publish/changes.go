@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments"
 )
 
-// judgeSizes says which segments and sets have too few or too many users.
+// judgeSizes returns a refusal for each segment and set with too few or too many users.
 func (b *Bounds) judgeSizes(c *Candidate) (refusals []string) {
 	for i, name := range c.Names {
 		refusals = append(refusals, b.judgeSize("segment", name, c.Bitmaps[i].Cardinality())...)
@@ -31,8 +31,8 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange judges one change of all those of segments, or of sets: what vanishes,
-// empties, appears or fills, or of which too many users come or go.
+// judgeChange judges one of the changes of all segments, or of all sets. It refuses a segment that
+// vanishes, empties, appears or fills without approval, or that too many users join or leave.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, c.What()+" "+fmt.Sprintf(format, args...))
@@ -52,8 +52,8 @@ func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// judgeDrift judges the drift of one segment or set since the generation of a week ago.
-// What appeared or emptied since then has been judged when it did.
+// judgeDrift judges the change of one segment or set since the generation of a week ago. Segments that
+// appeared or emptied since then were judged at that time.
 func (b *Bounds) judgeDrift(generation string, c *Change) []string {
 	allowed := b.maxWeekChange(c.Name())
 	if c.State != changed || c.Percent <= allowed {
@@ -75,7 +75,7 @@ func (b *Bounds) judgeFall(n NoSegment, since string) []string {
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
-// similar says which live segment or set has the name in other letters' case.
+// similar returns the live segment or set whose name differs only in upper and lower case.
 func similar(is *Change, all []Change) string {
 	for _, c := range all {
 		if c.Name() != is.Name() && c.State != appears && strings.EqualFold(c.Name(), is.Name()) {

@@ -12,32 +12,33 @@ import (
 	"capper/internal/segments"
 )
 
-// Garbage is what nobody needs any more at a location.
+// Garbage describes the unneeded objects at a location.
 type Garbage struct {
 	Live        string           `json:"live"`
-	Kept        []string         `json:"kept"`    // generations, the newest first
-	Generations []string         `json:"removed"` // generations to remove, the newest first
+	Kept        []string         `json:"kept"`    // generations that stay, newest first
+	Generations []string         `json:"removed"` // generations to remove, newest first
 	Objects     []objects.Object `json:"objects"` // to remove, manifests first
 	SizeBytes   int64            `json:"size_bytes"`
 }
 
-// Collector finds and removes garbage: generations beyond the Keep newest, and
-// bitmaps that no remaining generation uses. The live generation stays, and so
-// does everything that was stored less than Grace ago.
+// Collector finds and removes garbage: all generations except the Keep newest, and bitmaps that no
+// remaining generation uses. The live generation always stays, and so does every object that was
+// stored less than Grace ago.
 type Collector struct {
 	Location objects.Location
 	Keep     int // at least 1
 	Grace    time.Duration
 	Clock    func() time.Time // nil is time.Now
-	// Lease is how long a Collector that was killed while it removed holds up publishers: more than 0 for Remove.
+	// Lease is how long publishers wait for a Collector that was killed while removing objects. Remove
+	// needs a value above 0.
 	Lease time.Duration
 }
 
-// minTempAge is the least age of a file that is not complete and goes: one that
-// is being written is of no generation, and nothing else protects it.
+// minTempAge is the minimum age at which an incomplete file is removed. A file that is being written
+// belongs to no generation, so only its age protects it.
 const minTempAge = 24 * time.Hour
 
-// Find finds what can go. It removes nothing.
+// Find returns the garbage without removing anything.
 func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	now := time.Now
 	if c.Clock != nil {
@@ -73,8 +74,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
-// collect finds the objects: the manifests of the generations, then whatever
-// is old and not used. Objects that this package did not name are left alone.
+// collect adds the objects to remove: the manifests of the removed generations, then old and unused
+// objects. It ignores objects whose names this package does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
 	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, objects.TempPrefix} {
@@ -102,9 +103,9 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 	return nil
 }
 
-// Remove finds what can go and removes it, under the lease that publishers wait
-// for, and stops when current.json moves: objects.ErrLostRace. ErrCollecting when
-// another Collector is at work. Also with an error the result says what was removed.
+// Remove finds and removes garbage under a lease that publishers respect. It stops with
+// objects.ErrLostRace if current.json changes, and returns errCollecting if another Collector is
+// running. The result lists the removed objects, even if there is an error.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)
@@ -112,7 +113,7 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if _, _, err := segments.ReadPointer(ctx, c.Location, ""); errors.Is(err, segments.ErrNothingLive) {
 		found, err := c.Find(ctx)
 		if err == nil {
-			found.Objects, found.SizeBytes = nil, 0 // not as long as nothing is live: there is nothing to fence
+			found.Objects, found.SizeBytes = nil, 0 // nothing is live, so nothing can be fenced and nothing is removed
 		}
 		return found, err
 	}
@@ -127,8 +128,8 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	return removed, err
 }
 
-// removeUnder finds out what is live after the fence: whoever publishes later
-// waits for the lease.
+// removeUnder reads the live generation after the fence. A publisher that starts later waits for the
+// lease.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
 	tag, err := fence(ctx, c.Location)
 	if err != nil {

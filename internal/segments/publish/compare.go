@@ -14,30 +14,31 @@ import (
 	"capper/internal/segments"
 )
 
-// Change is what becomes of one segment or set from one generation to another.
+// Change describes how one segment or set differs between two generations.
 type Change struct {
-	// Segment or Set is its name; the other is empty.
+	// Segment or Set is the name; the other field is empty.
 	Segment string `json:"segment,omitempty"`
 	Set     string `json:"set,omitempty"`
 	// State is one of the constants below.
 	State   string `json:"state"`
 	Before  uint64 `json:"before"`
 	After   uint64 `json:"after"`
-	Added   uint64 `json:"added"`   // in it now, not before
-	Removed uint64 `json:"removed"` // in it before, not now
-	// Left are the lowest of the users that were removed, of a set.
+	Added   uint64 `json:"added"`   // users only in the new version
+	Removed uint64 `json:"removed"` // users only in the old version
+	// Left holds the lowest ids of the users who left a set.
 	Left []uint32 `json:"left,omitempty"`
-	// MovedFrom says how many of the added came from another segment, in order
-	// of the precedence before; the rest were in no segment.
+	// MovedFrom counts the added users by their earlier segment, in the earlier order of precedence.
+	// The remaining added users were in no segment.
 	MovedFrom []moved `json:"moved_from,omitempty"`
-	// Percent is added and removed users per 100 users before. 0 when there were none.
+	// Percent is the number of added and removed users per 100 users before, or 0 if there were none
+	// before.
 	Percent float64 `json:"percent"`
 }
 
-// Name is the name of the segment or set.
+// Name returns the name of the segment or set.
 func (c *Change) Name() string { return cmp.Or(c.Segment, c.Set) }
 
-// What names it with its kind: segment "new".
+// What returns the kind and the name: segment "new".
 func (c *Change) What() string {
 	if c.Set != "" {
 		return fmt.Sprintf("set %q", c.Set)
@@ -45,7 +46,8 @@ func (c *Change) What() string {
 	return fmt.Sprintf("segment %q", c.Segment)
 }
 
-// Words is the change as an acceptance says it: "-57% +3%"; empty where nobody comes or goes.
+// Words returns the change in the form of an acceptance, such as "-57% +3%", or "" if no user joins or
+// leaves.
 func (c *Change) Words() string {
 	var terms []string
 	for _, t := range []struct {
@@ -59,8 +61,8 @@ func (c *Change) Words() string {
 	return strings.Join(terms, " ")
 }
 
-// percentText is a percentage with as many digits as tell it from nothing; a number of
-// users where a percentage would need too many.
+// percentText formats a percentage with enough digits to distinguish it from 0. If that takes too many
+// digits, the result is a number of users.
 func percentText(users, whole uint64) string {
 	percent := percent(users, whole)
 	for digits := range 3 {
@@ -71,24 +73,24 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// moved is users who come from another segment.
+// moved counts the users who come from another segment.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
 }
 
-// States of a Change.
+// The states of a Change.
 const (
 	Same     = "same"
 	changed  = "changed"
 	appears  = "appears"
-	Vanishes = "vanishes" // the segment is not there any more
-	empties  = "empties"  // it is there, without users
-	fills    = "fills"    // it had no users
+	Vanishes = "vanishes" // the new generation lacks the segment
+	empties  = "empties"  // the new segment has no user
+	fills    = "fills"    // the old segment had no user
 )
 
-// Compare says what changes from before to c for every segment of either: those
-// of c in their order, then those that vanish. It uses all cores.
+// Compare returns the change of every segment in before or in c: first the segments of c in their
+// order, then the vanished ones. It uses all cores.
 func (c *Candidate) Compare(before *segments.Generation) []Change {
 	old := map[string]int{}
 	for i, s := range before.Manifest.Segments {
@@ -121,7 +123,7 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	return changes
 }
 
-// compareWith completes the change of a segment that was there before.
+// compareWith completes the change of a segment that already existed.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
 	c.Percent = percent(c.Added+c.Removed, before)
@@ -137,7 +139,7 @@ func (c *Change) compareWith(before, both uint64) {
 	}
 }
 
-// percent is a part per 100 of a whole; 0 of an empty one.
+// percent returns part as a percentage of whole, or 0 if whole is 0.
 func percent(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
@@ -145,9 +147,9 @@ func percent(part, whole uint64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// Drift says what becomes of the segments that both have, in the order of c: a
-// comparison with a generation that is not the live one, where what appears and
-// vanishes was judged long ago. It uses all cores.
+// Drift returns the changes of the segments that both generations have, in the order of c. It serves a
+// comparison with a generation that is not live, where appearing and vanishing segments were already
+// judged. It uses all cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {
@@ -163,11 +165,11 @@ func (c *Candidate) Drift(before *segments.Generation) []Change {
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Segment == "" })
 }
 
-// leftSamples is how many of the users that leave a set a Change shows.
+// leftSamples is the maximum number of ids in Change.Left.
 const leftSamples = 5
 
-// CompareSets says what changes from before to c for every set of either: those of c
-// in their order, then those that vanish. It uses all cores.
+// CompareSets returns the change of every set in before or in c: first the sets of c in their order,
+// then the vanished ones. It uses all cores.
 func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	was := map[string]*bitmap.Bitmap{}
 	for i, s := range before.Manifest.Sets {
@@ -188,7 +190,7 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	return changes
 }
 
-// DriftSets says the same of the sets that both have, as Drift does of segments.
+// DriftSets returns the changes of the sets that both generations have, like Drift for segments.
 func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool {
 		return c.State == appears ||
@@ -196,12 +198,12 @@ func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	})
 }
 
-// compare compares the set with what it was; nil: it was not there.
+// compare compares the set with its earlier bitmap; nil means that the set is new.
 func (s *Set) compare(was *bitmap.Bitmap) Change {
 	change := Change{Set: s.Name, State: appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}
 	switch {
 	case was == nil:
-	case bytes.Equal(was.Bytes(), s.Bitmap.Bytes()): // most sets, most nights
+	case bytes.Equal(was.Bytes(), s.Bitmap.Bytes()): // the usual case: nothing has changed
 		change.compareWith(was.Cardinality(), was.Cardinality())
 	default:
 		both, _ := bitmap.Common(s.Bitmap, was, 0)
@@ -212,19 +214,19 @@ func (s *Set) compare(was *bitmap.Bitmap) Change {
 	return change
 }
 
-// NoSegment is who falls to no segment, and so to the default limits, and who
-// comes from there.
+// NoSegment counts the users who fall to no segment, and therefore to the default limits, and the
+// users who rise from no segment.
 type NoSegment struct {
 	Before uint64 `json:"before"` // users in any segment before
 	After  uint64 `json:"after"`  // users in any segment now
 	Fall   uint64 `json:"fall"`   // in a segment before, in none now
 	Rise   uint64 `json:"rise"`   // in none before, in a segment now
-	// Percent is the users that fall per 100 users before. 0 when there were none.
+	// Percent is the number of users who fall per 100 users before, or 0 if there were none before.
 	Percent float64 `json:"percent"`
 }
 
-// NoSegment compares all users of c with all users before: the cost is that of
-// reading all bitmaps once. It uses all cores.
+// NoSegment compares the users in any segment of c with the users in any segment before. It reads each
+// bitmap once and uses all cores.
 func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
 	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}

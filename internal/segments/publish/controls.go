@@ -12,47 +12,47 @@ import (
 	"capper/internal/segments"
 )
 
-// maxWithdrawn bounds the list of what was withdrawn, some 200 bytes each; the
-// oldest go. There is room for 15 withdrawals of a generation of MaxSegments; of
-// MaxSets that all differ the last are kept.
+// maxWithdrawn is the maximum length of the list of withdrawn content, at about 200 bytes per entry;
+// the oldest entries are dropped. The list has space for 15 withdrawals of a generation of
+// MaxSegments. If MaxSets sets all differ, only the last ones are kept.
 const maxWithdrawn = 4000
 
-// Hold stops all publishing until it is released; roll-backs go on.
+// Hold stops all publishing until it is released; rollbacks remain possible.
 type Hold struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 }
 
-// withdrawal is what was rolled back from, with its generation: all of it, or one
-// segment or set that it had otherwise than the generation that is live instead. It must
-// not go live again unasked, under whatever name.
+// withdrawal records content from which a publisher rolled back: a whole generation, or one segment or
+// set that differed from the generation that replaced it. This content must not go live again without
+// approval, whatever its name.
 type withdrawal struct {
 	Generation string `json:"generation"`
-	// Content is a hash: see segments.Content and part.content. Both stand in one field, so
-	// that a tool that knows of whole contents alone reads and keeps the document.
+	// Content is a hash, from segments.Content or part.content. Both kinds share one field, so that an
+	// older tool, which knows only whole contents, reads and keeps the document.
 	Content string    `json:"content"`
 	At      time.Time `json:"at"`
 }
 
-// controls is controls.json: what must not go live.
+// controls is the content of controls.json: the hold and the withdrawn content.
 type controls struct {
 	FormatVersion int          `json:"format_version"`
 	Hold          *Hold        `json:"hold,omitempty"`
-	Withdrawn     []withdrawal `json:"withdrawn,omitempty"` // in order of time
+	Withdrawn     []withdrawal `json:"withdrawn,omitempty"` // in the order of time
 }
 
-// HoldError: publishing is on hold.
+// HoldError reports that publishing is on hold.
 type HoldError struct{ Hold Hold }
 
 func (e *HoldError) Error() string {
 	return fmt.Sprintf("publishing is on hold since %s: %s", e.Hold.Since.Format(time.RFC3339), e.Hold.Reason)
 }
 
-// WithdrawnError: what was to be published has been rolled back from.
+// WithdrawnError reports an attempt to publish content from which a publisher rolled back.
 type WithdrawnError struct {
 	Withdrawal withdrawal
 	Part       string // segment "new", that has its users of then; empty: all have
-	Set        string // the name of the part where it is a set
+	Set        string // the name of the withdrawn set, if only a set is affected
 }
 
 func (e *WithdrawnError) Error() string {
@@ -64,7 +64,7 @@ func (e *WithdrawnError) Error() string {
 		e.Withdrawal.At.Format(time.RFC3339))
 }
 
-// part is a segment or a set with its users.
+// part identifies a segment or a set with its users.
 type part struct{ kind, name, sha256 string }
 
 const setKind = "set"
@@ -87,19 +87,20 @@ func partsOf(m *segments.Manifest) []part {
 	return slices.Concat(segmentParts(m.Segments), setParts(m.Sets))
 }
 
-// content is a hash of the kind, the name and the users of a part. It is no segments.Content: no
-// segment's name holds a blank.
+// content returns a hash of the kind, the name and the users of a part. The hash never equals a
+// segments.Content, because no segment's name contains a blank.
 func (p part) content() string {
 	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.sha256))
 }
 
-// ReadControls reads what must not go live at a location; nothing when nobody has said so.
+// ReadControls reads the controls of a location. A missing document means that there are none.
 func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 	c, _, err := readControls(ctx, src, "")
 	return c, err
 }
 
-// readControls returns objects.ErrNotModified when the document still has the tag. The tag "" always reads it.
+// readControls returns objects.ErrNotModified if the document still has the tag. An empty tag always
+// reads the document.
 func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
 	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
@@ -115,8 +116,8 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// Refusals returns why segments and sets must not go live over base unasked: they are what
-// was rolled back from, or some of them are. What is live may stay.
+// Refusals returns why segments and sets must not go live over base without approval: all or some of
+// them were withdrawn. Content that is already live may stay.
 func (c *controls) Refusals(list []segments.Segment, sets []segments.Set,
 	base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
@@ -146,7 +147,7 @@ func (c *controls) Refusals(list []segments.Segment, sets []segments.Set,
 	return refusals
 }
 
-// differing lists the parts that the other has not, or not with the same users.
+// differing returns the parts that other lacks or has with different users.
 func differing(list, other []part) []part {
 	there := map[part]bool{}
 	for _, p := range other {
@@ -155,8 +156,8 @@ func differing(list, other []part) []part {
 	return slices.DeleteFunc(list, func(p part) bool { return there[p] })
 }
 
-// withdrawal is the newest by which a generation was rolled back from, under its name or
-// under another one of the same content; nil: it was not. m may be nil.
+// withdrawal returns the newest withdrawal of a generation, under its own name or under another name
+// with the same content, or nil if there is none. m may be nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
@@ -170,7 +171,7 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 	return nil
 }
 
-// lift forgets that what a generation holds was withdrawn, all together or each.
+// lift removes the withdrawals of a generation's content, as a whole and of each part.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{segments.Content(m.Segments, m.Sets...): true}
 	for _, p := range partsOf(m) {
@@ -182,12 +183,12 @@ func (c *controls) lift(m *segments.Manifest) {
 func (c *controls) encode() []byte {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
-		panic(fmt.Sprintf("encode controls: %v", err)) // no field can fail
+		panic(fmt.Sprintf("encode controls: %v", err)) // encoding these fields cannot fail
 	}
 	return append(raw, '\n')
 }
 
-// changeControls changes controls.json; change may be called more than once.
+// changeControls updates controls.json; it may call change more than once.
 func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")
@@ -205,7 +206,7 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// mark notes on a generation what the controls say about it.
+// mark adds the hold and the withdrawal of a generation to its listing.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

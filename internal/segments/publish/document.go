@@ -11,9 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// fence gives current.json other bytes that say the same: everybody who has
-// read it before loses the race to replace it, and has to look again.
-// ErrNothingLive when there is none.
+// fence rewrites current.json with the same content but different bytes. Every process that read the
+// document before then loses the race to replace it and must read again. The error is ErrNothingLive
+// if the document does not exist.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -26,12 +26,12 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 	}
 }
 
-// lookTimeout bounds the look at what became of a document.
+// lookTimeout limits the time to read back a document after writing it.
 const lookTimeout = 10 * time.Second
 
-// swap replaces a document whose bytes nobody else writes, and looks what became of it:
-// an answer may be lost, and what is sent again then finds its own success in its way; and
-// a store may say that it has a document and keep the one before.
+// swap replaces a document and then reads it back. Each writer's bytes are unique. If a response was
+// lost, the retried request fails because of its own success, and the read detects this. The read also
+// detects a store that confirmed the write but kept the old document.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
 		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {
@@ -42,7 +42,7 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		case err == nil && bytes.Equal(now, body):
 			return nowTag, nil
 		case err == nil && nowTag != tag:
-			return newTag, nil // somebody else has replaced it since
+			return newTag, nil // another process has replaced it since
 		case err != nil && !missing:
 			return "", fmt.Errorf("it is unknown whether %s was replaced: %w", key, err)
 		case missing && tag != "":
@@ -55,7 +55,7 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		at.Name(), key, storePasses)}
 }
 
-// afterFailure looks whether a document was replaced although that failed.
+// afterFailure checks whether a document was replaced despite an error.
 func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string,
 	_ error) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)

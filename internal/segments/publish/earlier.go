@@ -11,22 +11,21 @@ import (
 	"capper/internal/segments"
 )
 
-// week is how far back drift is looked for.
+// week is the period over which drift is judged.
 const week = 7 * 24 * time.Hour
 
-// earlier is the generation that drift is judged against.
+// earlier is the generation against which drift is judged.
 type earlier struct {
-	Generation *segments.Generation // nil when there is none to judge against
-	// Skipped are generations that would have been it and cannot be read, with the reason.
+	Generation *segments.Generation // nil if there is none
+	// Skipped lists unreadable generations that would have been chosen, with the reasons.
 	Skipped []string
 }
 
-// findEarlier finds what was live a week before now, as far as it is still
-// there: the newest generation that is at least a week old; where all are
-// younger, the oldest. Only generations before the live one count, and none that
-// was rolled back from by the controls. A forced generation is where somebody has
-// looked: nothing before it is judged again. One that cannot be read gives way
-// to the next younger one.
+// findEarlier returns the generation that was live a week before now, if it still exists: the newest
+// generation that is at least a week old, or the oldest one if all are younger. Only generations
+// before the live one count, except those that were rolled back. A forced generation has been checked
+// by a person, so nothing before it is judged again. If a generation cannot be read, the next younger
+// one is used.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {
@@ -45,8 +44,8 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, liv
 	var end int
 	var manifests []*segments.Manifest
 	var faults []error
-	for same := true; same; { // as what was rolled back from: all of them go
-		// Those within the week, and one more.
+	for same := true; same; { // drops all generations with the withdrawn content
+		// The generations within the week, and one older.
 		if end = slices.IndexFunc(names, old) + 1; end == 0 {
 			end = len(names)
 		}
@@ -75,7 +74,8 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, liv
 	return found, ctx.Err()
 }
 
-// namesBefore lists the generations before one, the newest first, by their names alone.
+// namesBefore returns the names of the generations before one generation, newest first. It reads no
+// documents.
 func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, error) {
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -91,7 +91,7 @@ func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, 
 	return names, nil
 }
 
-// readManifests reads manifests, several at once.
+// readManifests reads several manifests in parallel.
 func readManifests(ctx context.Context, src objects.Source, names []string) ([]*segments.Manifest, []error) {
 	manifests, faults := make([]*segments.Manifest, len(names)), make([]error, len(names))
 	parallel.AtMost(parallelRequests, len(names), func(i int) {

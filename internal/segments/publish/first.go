@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Flaw is what a first publish is refused for: there is nothing to compare it
-// with that would show whether it was meant.
+// Flaw is a reason to refuse a first publish, for which no earlier generation can show whether the
+// content is intended.
 type Flaw string
 
-// Flaws, as --allow-first and allow_first name them.
+// The flaws, as --allow-first and allow_first name them.
 const (
 	emptySegments Flaw = "empty-segments"
 	emptySets     Flaw = "empty-sets"
-	EmptyFiles    Flaw = "empty-files" // files without one good row
-	BadRows       Flaw = "bad-rows"    // any of them, also where some are tolerated
+	EmptyFiles    Flaw = "empty-files" // files without a good row
+	BadRows       Flaw = "bad-rows"    // any bad rows, even tolerated ones
 )
 
-// Flaws lists what can be allowed by name.
+// Flaws lists the flaws that can be allowed by name.
 var Flaws = []Flaw{emptySegments, emptySets, EmptyFiles, BadRows}
 
-// judgeFirst says what is wrong with a proposal as a first publish, but for what is allowed.
+// judgeFirst returns the refusals of a first publish, except allowed flaws.
 func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
 	refuse := func(flaw Flaw, format string, args ...any) {
 		if !slices.Contains(b.AllowFirst, flaw) {

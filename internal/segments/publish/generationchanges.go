@@ -7,22 +7,22 @@ import (
 	"capper/internal/segments"
 )
 
-// Changes is what changed from one generation to a later one.
+// Changes describes the differences between two generations.
 type Changes struct {
 	From, To *segments.Manifest
-	// Exact: users were compared. Else Added, Removed and MovedFrom of the changes are not
-	// known, and NoSegment is nil.
+	// Exact means that the users were compared. Otherwise Added, Removed and MovedFrom are unknown and
+	// NoSegment is nil.
 	Exact     bool
 	Segments  []Change
 	Sets      []Change
 	NoSegment *NoSegment
 }
 
-// pair is two generations that are compared.
+// pair names two compared generations.
 type pair struct{ from, to string }
 
-// Changes compares two generations. The error wraps objects.ErrNotFound when one is not
-// there. The caller changes nothing of the answer.
+// Changes compares two generations. The error wraps objects.ErrNotFound if one of them does not exist.
+// The caller must not change the result.
 func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
 	asked := pair{from, to}
 	if c := h.known(asked); c != nil {
@@ -32,7 +32,7 @@ func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error
 		return nil, err
 	}
 	defer h.end()
-	if c := h.known(asked); c != nil { // who had the turn asked for the same
+	if c := h.known(asked); c != nil { // an earlier caller may have made the same comparison
 		return c, nil
 	}
 	c, err := h.compare(ctx, asked)
@@ -86,7 +86,7 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads a manifest; a name that no generation has is not found.
+// manifest reads a manifest. A name that no generation can have is reported as not found.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
 		return nil, objects.ErrNotFound
@@ -101,10 +101,10 @@ func sizeOf(m *segments.Manifest) (size int64) {
 	return size
 }
 
-// entry is a segment or a set as a manifest tells of it.
+// entry describes a segment or set by its manifest entry.
 type entry struct {
-	Change        // with its name
-	users  uint64 // that it has
+	Change        // only its name is set
+	users  uint64 // number of users
 	sum    string
 }
 
@@ -122,8 +122,8 @@ func setSizes(m *segments.Manifest) (list []entry) {
 	return list
 }
 
-// sizes says what changed of the sizes: of those after in their order, then of those
-// that vanish.
+// sizes returns the changes of the sizes: first of the entries in after, in their order, then of the
+// vanished ones.
 func sizes(before, after []entry) (changes []Change) {
 	was := map[string]entry{}
 	for _, e := range before {

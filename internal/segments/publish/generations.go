@@ -8,49 +8,49 @@ import (
 	"capper/internal/objects"
 )
 
-// maxListed is the most generations of a list.
+// maxListed is the maximum number of generations in a list.
 const maxListed = 100
 
-// listAge is how long a list is told again before the source is read anew.
+// listAge is how long a list is cached before the source is read again.
 const listAge = 5 * time.Second
 
-// mostBytes is the most bytes of the bitmaps of two generations that are compared user
-// by user.
+// mostBytes is the maximum total size of the bitmaps of two generations that are compared user by
+// user.
 const mostBytes = 128 << 20
 
-// kept is how many comparisons are kept.
+// kept is the maximum number of cached comparisons.
 const kept = 16
 
-// History reads the generations of a source. It is safe for concurrent use; who asks
-// waits for who asked before.
+// History reads and caches the generations of a source. It is safe for concurrent use; concurrent
+// callers wait for each other.
 type History struct {
 	source    objects.Source
 	clock     func() time.Time
 	mostBytes int64
 
-	turn   chan struct{} // holds one: whoever has it reads
+	turn   chan struct{} // holds one token; its owner reads the source
 	listed listGenerations
 
 	mu       sync.Mutex
 	compared map[pair]*Changes
-	order    []pair // of compared, the oldest first
+	order    []pair // the keys of compared, oldest first
 }
 
-// list is what the source had at a time.
+// listGenerations is a cached list of the source's generations.
 type listGenerations struct {
 	at   time.Time
 	all  []Listing
 	more bool
 }
 
-// New is the history of a source, by the clock.
+// New returns the history of a source; clock returns the current time.
 func New(source objects.Source, clock func() time.Time) *History {
 	return &History{source: source, clock: clock, mostBytes: mostBytes, turn: make(chan struct{}, 1),
 		compared: map[pair]*Changes{}}
 }
 
-// List is the generations, the newest first, at most MaxListed and the live one; more:
-// there are others. The caller changes nothing of them.
+// List returns the newest maxListed generations and the live one, newest first. more is true if there
+// are others. The caller must not change the result.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err
@@ -66,7 +66,7 @@ func (h *History) List(ctx context.Context) (all []Listing, more bool, err error
 	return h.listed.all, h.listed.more, nil
 }
 
-// take waits for a turn to read, until ctx ends.
+// take waits for permission to read the source, until ctx ends.
 func (h *History) take(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:

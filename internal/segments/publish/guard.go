@@ -11,43 +11,44 @@ import (
 	"capper/internal/segments"
 )
 
-// Proposal is what is to go live, and what is known about where it comes from.
+// Proposal is a candidate for publishing, with facts about its inputs.
 type Proposal struct {
 	Candidate *Candidate
-	// Base is what is live at the location.
+	// Base is the live state of the location.
 	Base *LiveState
-	// Shortfalls are what the inputs lack of what was expected of them.
+	// Shortfalls lists the unmet expectations of the inputs.
 	Shortfalls []string
-	// EmptyFiles are inputs without one good row.
+	// EmptyFiles lists the inputs without a good row.
 	EmptyFiles []string
-	// BadRows were left out.
+	// BadRows is the number of rows that were left out.
 	BadRows int64
 }
 
-// Findings are what a proposal changes, and what speaks against it.
+// Findings holds the changes of a proposal and the reasons against it.
 type Findings struct {
-	// ComparedWith is the newest generation, where none is live and there are some.
+	// ComparedWith is the newest generation, if generations exist but none is live.
 	ComparedWith string
-	// Changes and NoSegment say what becomes of every segment, and of the users in
-	// none; nil where there is nothing to compare with.
+	// Changes and NoSegment describe the changes of every segment and of the users in no segment. They
+	// are nil if there is no generation for a comparison.
 	Changes   []Change
 	NoSegment *NoSegment
-	// Sets say what becomes of every set.
+	// Sets describes the change of every set.
 	Sets []Change
-	// Drift is nil where nothing was live a week ago, and where nothing changes.
+	// Drift is nil if nothing was live a week ago, or if nothing changes.
 	Drift *Drift
-	// Refusals are why the proposal must not go live without somebody's word for it.
+	// Refusals lists the reasons why the proposal must not go live without approval.
 	Refusals []string
-	// Acceptable are the acceptances that would let refused changes pass.
+	// Acceptable lists the acceptances that would approve refused changes.
 	Acceptable []string
-	// Used are acceptances that an earlier generation has recorded: they pass once.
+	// Used lists acceptances that an earlier generation has already recorded. An acceptance is valid
+	// once.
 	Used []string
-	// RefusedSets are sets of which a refusal is, but for that of users who leave alone.
+	// RefusedSets names the sets with a refusal for a reason other than users who leave.
 	RefusedSets map[string]bool
 }
 
-// Drift is what becomes of the segments since the generation of a week ago, or the
-// one that publish.FindEarlier takes in its place.
+// Drift describes the changes of the segments since the generation of a week ago, or since the one
+// that findEarlier chooses instead.
 type Drift struct {
 	Generation string    `json:"generation,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`
@@ -56,7 +57,7 @@ type Drift struct {
 	Skipped    []string  `json:"skipped,omitempty"` // generations that cannot be read
 }
 
-// RefusedError: the guard does not let a proposal go live.
+// RefusedError reports that the guard refuses a proposal.
 type RefusedError struct{ Refusals []string }
 
 func (e *RefusedError) Error() string {
@@ -66,19 +67,19 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("not published, for %d reasons:\n  %s", len(e.Refusals), strings.Join(e.Refusals, "\n  "))
 }
 
-// IsBound reports whether a refusal is of a bound that can be given another value; others need a word.
+// IsBound reports whether a refusal is about a configurable limit. Other refusals need an approval.
 func IsBound(refusal string) bool {
 	return strings.Contains(refusal, " is allowed") || strings.Contains(refusal, " expected (")
 }
 
-// IsWithdrawn reports whether a refusal is of what was rolled back from.
+// IsWithdrawn reports whether a refusal is about withdrawn content.
 func IsWithdrawn(refusal string) bool {
 	return strings.Contains(refusal, ", which was rolled back from at ")
 }
 
-// Judge looks at what is to go live at a location, and refuses what looks like an
-// accident. Sets of which nothing is said get from the generation that they are compared
-// with whether they only grow. The error is for a location that cannot be read.
+// Judge judges a proposal for a location and refuses changes that look like an accident. Sets without
+// a growth setting inherit it from the generation with which they are compared. The error reports a
+// location that cannot be read.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
 	controls, err := p.Base.Controls(ctx, at)
@@ -102,13 +103,14 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 
 func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, refusals...) }
 
-// compare judges what changes since the last publish and since a week ago; of a
-// first publish it judges what it can.
+// compare judges the changes since the last publish and since a week ago. For a first publish, it
+// judges only flaws.
 func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *controls, p *Proposal, f *Findings,
 	now time.Time) error {
 	before, what, fault := p.Base.Generation, "live", p.Base.Fault
 	if before == nil && fault == nil {
-		// current.json was lost, or the first publish was cut off before it, or this is the first.
+		// Either current.json was lost, or an earlier first publish was interrupted, or this is the
+		// first publish.
 		newest, err := Newest(ctx, at)
 		if err != nil {
 			return err
@@ -136,12 +138,12 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	p.Candidate.Inherit(before.Manifest)
 	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets),
 		func(c Change) bool { return c.State != Same }) {
-		return nil // nothing goes live that is not live already
+		return nil // every part is live already
 	}
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept is an error where changes are accepted that cannot be known.
+// nothingToAccept returns an error if there are acceptances although the changes cannot be determined.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil
@@ -164,14 +166,14 @@ func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted acce
 	}
 }
 
-// withoutFall leaves the users out who fall to no segment by an accepted change.
+// withoutFall subtracts the users who fall to no segment through an accepted change.
 func withoutFall(n NoSegment, accepted uint64) NoSegment {
 	n.Fall -= min(n.Fall, accepted)
 	n.Percent = percent(n.Fall, n.Before)
 	return n
 }
 
-// refuseChange refuses a change where judge has reasons.
+// refuseChange adds the refusals that judge returns for a change.
 func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
 	reasons := judge(c)
 	if len(reasons) == 0 {
@@ -200,8 +202,8 @@ func (f *Findings) refusedSet(name string) {
 	f.RefusedSets[name] = true
 }
 
-// compareWeek judges the drift: 19 % every night are not 19 % after a week. A change that
-// was accepted since then is no drift.
+// compareWeek judges the drift of a week, because 19 % every night add up to more than 19 %. Changes
+// that were accepted since then do not count as drift.
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest

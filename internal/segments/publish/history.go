@@ -13,32 +13,33 @@ import (
 	"capper/internal/segments"
 )
 
-// Listing is one generation of a location.
+// Listing describes one generation of a location.
 type Listing struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`
-	StoredAt   time.Time `json:"stored_at"` // when the manifest was stored
-	// WithdrawnAt is when it was rolled back from, unless its content went live again since.
+	StoredAt   time.Time `json:"stored_at"` // modification time of the manifest
+	// WithdrawnAt is when the generation was rolled back, unless its content went live again later.
 	WithdrawnAt *time.Time `json:"withdrawn_at,omitempty"`
-	// CheckedAt is when a build last published it, or found its segments live; only of the generation
-	// that the last build did that with, which a rollback may have withdrawn since.
+	// CheckedAt is when the last complete build published this generation or found its result already
+	// live. The field is set only for that build's generation, even if the generation was rolled back
+	// later.
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
-	// Hold is of the live generation: while publishing is on hold it stays live.
+	// Hold is set on the live generation while publishing is on hold.
 	Hold *Hold `json:"hold,omitempty"`
-	// Manifest is nil when it cannot be read; Fault says why.
+	// Manifest is nil if it cannot be read; Fault has the reason.
 	Manifest *segments.Manifest `json:"manifest,omitempty"`
 	Fault    string             `json:"fault,omitempty"`
 }
 
-// List returns all generations of a location, the newest first. A damaged
-// manifest is a Fault of its row. The live generation that current.json names
-// is listed even if its manifest is gone.
+// List returns all generations of a location, newest first. A damaged manifest appears as the Fault of
+// its listing. The live generation is listed even if its manifest is missing.
 func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 	list, _, err := listNewest(ctx, at, math.MaxInt)
 	return list, err
 }
 
-// listNewest is List of at most so many, and of the live one; more: there are others.
+// listNewest returns at most most of the newest generations, and the live one. more is true if there
+// are others.
 func listNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -75,7 +76,7 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// stored are the generations of a location by their names alone, the newest first.
+// stored returns the generations of a location by their names alone, newest first.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -93,7 +94,7 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// newest are the first of a list, at most so many, and the live one.
+// newest returns the first elements of a list, at most most of them, and the live generation.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {
 		return list, false
@@ -105,8 +106,8 @@ func newest(list []Listing, most int) (first []Listing, more bool) {
 	return first, true
 }
 
-// Newest is the name of the newest generation of a location, live or not; ""
-// when there is none. It reads no document.
+// Newest returns the name of the newest generation of a location, live or not, or "" if there is none.
+// It reads no documents.
 func Newest(ctx context.Context, at objects.Source) (string, error) {
 	list, err := stored(ctx, at, "")
 	if err != nil || len(list) == 0 {

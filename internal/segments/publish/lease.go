@@ -12,16 +12,16 @@ import (
 	"capper/internal/segments"
 )
 
-// leaseKey is the document that says whether somebody removes objects.
+// leaseKey is the key of the document that records whether a collector is removing objects.
 const leaseKey = "gc.json"
 
-// errCollecting: another Collector is at work.
+// errCollecting reports that another Collector is running.
 var errCollecting = errors.New("another gc is running")
 
-// LeaseError: a Collector was too slow to keep its lease, and removes no more.
+// LeaseError reports that a Collector was too slow to renew its lease and stopped removing objects.
 type LeaseError struct {
 	Length time.Duration
-	err    error // what it was slow at
+	err    error // the slow operation
 }
 
 func (e *LeaseError) Error() string {
@@ -29,12 +29,12 @@ func (e *LeaseError) Error() string {
 		leaseKey, e.Length, e.err)
 }
 
-// leaseDocument is gc.json.
+// leaseDocument is the content of gc.json.
 type leaseDocument struct {
 	FormatVersion int `json:"format_version"`
-	// Holder is a random name; empty: nobody removes anything.
+	// Holder is a random name; empty means that no collector holds the lease.
 	Holder string `json:"holder,omitempty"`
-	// Renewals count up, so that each has another tag.
+	// Renewals increases with each renewal, so that each version has a different tag.
 	Renewals int   `json:"renewals,omitempty"`
 	LeaseMS  int64 `json:"lease_ms,omitempty"`
 }
@@ -42,12 +42,12 @@ type leaseDocument struct {
 func (d *leaseDocument) encode() []byte {
 	raw, err := json.Marshal(d)
 	if err != nil {
-		panic(fmt.Sprintf("encode a lease: %v", err)) // no field can fail
+		panic(fmt.Sprintf("encode a lease: %v", err)) // encoding these fields cannot fail
 	}
 	return append(raw, '\n')
 }
 
-// readLease reads gc.json; nobody holds one that is not there.
+// readLease reads gc.json. A missing document means that nobody holds the lease.
 func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag string, err error) {
 	raw, tag, err := src.ReadTagged(ctx, leaseKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
@@ -62,20 +62,21 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 	return d, tag, nil
 }
 
-// lease is the right to remove objects, of one Collector at a time. It is
-// renewed while it is used, and not used beyond half of its time since it was
-// last renewed: others take it after all of its time without a renewal, by
-// their own clocks, and the other half is for requests that are under way.
+// lease gives one Collector at a time the right to remove objects. The holder renews the lease while
+// using it, and uses it for at most half of its duration after a renewal. Other processes take the
+// lease after its full duration without a renewal, measured by their own clocks. The second half is
+// reserved for requests in flight.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument
 	tag     string
-	renewed time.Time // when the renewal began
+	renewed time.Time // start time of the last renewal
 }
 
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
-// takeLease waits for a holder that was killed; ErrCollecting when one is alive.
+// takeLease takes the lease after waiting for a killed holder. It returns errCollecting if the holder
+// is alive.
 func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
@@ -99,9 +100,9 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until nobody removes anything: the holder has ended, or has
-// not renewed its lease for as long as that lasts. Each look at a holder is
-// shown to seen, which may end the waiting. The tag is that of gc.json then.
+// awaitLease waits until nobody holds the lease: the holder has finished, or has not renewed the lease
+// for its full duration. Each state of the lease is passed to seen, which may end the wait with an
+// error. The returned tag is the tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -140,8 +141,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// use returns a context for one request under the lease, renewed when a quarter
-// of its time is over.
+// use returns a context for one request under the lease. It renews the lease after a quarter of its
+// duration.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
 		limited, cancel := l.limit(ctx)
@@ -157,8 +158,8 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// judge says of the error of a request whether the time of the lease was why;
-// ctx is without its limit.
+// judge reports whether the end of the lease caused the error of a request; ctx is the request's
+// context without the limit of the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}
@@ -170,7 +171,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// end gives the lease up; when that fails it ends by itself.
+// end releases the lease. If this fails, the lease expires by itself.
 func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)

@@ -8,29 +8,29 @@ import (
 	"capper/internal/segments"
 )
 
-// LiveState is what is live at one moment: the base of a comparison and of the
-// compare-and-swap that follows it. The zero value: nothing has been published.
+// LiveState is the live generation at one moment: the base of a comparison and of the following
+// compare-and-swap. The zero value means that nothing has been published.
 type LiveState struct {
-	Generation *segments.Generation // nil when nothing is published or Fault is set
+	Generation *segments.Generation // nil if nothing is published or Fault is set
 	Name       string
-	// Fault is why the live generation cannot be read; a publish must then be forced.
+	// Fault is the reason why the live generation cannot be read. A publish then needs force.
 	Fault error
 
-	manifest *segments.Manifest // that of the live generation, also when a bitmap is at Fault
+	manifest *segments.Manifest // manifest of the live generation; set even if a bitmap is damaged
 	live     segments.Pointer
 	tag      string
-	session  *Session // nil: none, and controls.json is read in full each time
+	session  *Session // nil: controls.json is read in full each time
 }
 
-// ReadLiveState reads the live generation, all of it. What is damaged there is
-// a Fault of the state; the error is for a location that does not answer.
+// ReadLiveState reads the whole live generation. A damaged generation is a Fault of the state; the
+// error reports a location that does not respond.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	for {
 		state, err := readLiveState(ctx, src)
 		if err != nil || state.Fault == nil {
 			return state, err
 		}
-		// What was replaced while it was being read may have been removed meanwhile.
+		// Objects of a generation that was replaced during the read may have been removed.
 		if _, _, err := src.ReadTagged(ctx, segments.CurrentKey, state.tag); errors.Is(err, objects.ErrNotModified) {
 			return state, nil
 		} else if err != nil && !errors.Is(err, objects.ErrNotFound) {

@@ -13,12 +13,12 @@ import (
 	"capper/internal/segments"
 )
 
-// Publisher makes generations live.
+// Publisher publishes generations and makes them live.
 type Publisher struct {
 	Location    objects.Location
 	ToolVersion string
 	Clock       func() time.Time // nil is time.Now
-	// Uploaded is called after each object that was stored, from several goroutines. Nil: nothing.
+	// Uploaded is called after each stored object, from several goroutines. Nil disables the call.
 	Uploaded func(key string, sizeBytes int64)
 }
 
@@ -29,23 +29,22 @@ func (p *Publisher) now() time.Time {
 	return p.Clock()
 }
 
-// Published is what a publish did.
+// Published describes the result of a publish.
 type Published struct {
 	Manifest *segments.Manifest
-	// Unchanged: the same segments and sets were live already, nothing was written.
+	// Unchanged means that the same segments and sets were live already, so nothing was written.
 	Unchanged bool
-	// UploadedBytes of the bitmaps that the location did not have yet.
+	// UploadedBytes is the size of the bitmaps that the location did not have yet.
 	UploadedBytes int64
-	Uploaded      []string // keys of those bitmaps
+	Uploaded      []string // keys of these bitmaps
 }
 
-// Publish stores the candidate and makes it live if base still is: bitmaps
-// first, the manifest next, current.json last, so that a crash at any point
-// leaves the live generation whole. What is live already changes nothing but
-// the time at which it was checked.
-// objects.ErrLostRace when somebody else has published since base was read, a HoldError
-// when publishing is on hold and more changes than sets that only grow. What was rolled back from, or a segment or set
-// of it, is a WithdrawnError without a reason, and is no longer withdrawn with one.
+// Publish stores the candidate and makes it live if base is still live. It writes the bitmaps first,
+// then the manifest, then current.json, so that a crash at any point leaves the live generation
+// intact. If the content is live already, only the time of the check is updated. The error is
+// objects.ErrLostRace if another process has published since base was read. It is a HoldError if
+// publishing is on hold, unless users only join sets that only grow. It is a WithdrawnError if the
+// content was withdrawn and reason is empty; with a reason, the withdrawal is removed.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.Describe(), c.DescribeSets()
@@ -77,8 +76,8 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-// manifest describes a generation that follows base. It carries the acceptances of base,
-// for readers that are still on a generation before it.
+// manifest returns the manifest of a generation that follows base. The manifest repeats the
+// acceptances of base for readers that still use an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
 	m, err := segments.NewManifest(p.now(), p.ToolVersion, reason, list, sets...)
@@ -112,10 +111,9 @@ func sameSets(a, b []segments.Set) bool {
 	})
 }
 
-// goLive stores what the location does not have of it, and makes it live if base
-// still is. A Collector that is at work is stopped, and waited for; one that
-// begins later gives current.json another tag, so that this looks again. So does
-// a hold: may looks whether what is to go live may.
+// goLive stores the missing objects and makes the generation live if base is still live. A running
+// Collector is stopped first. A Collector that starts later changes the tag of current.json, so that
+// goLive checks again; so does a hold. may returns an error if the controls forbid the content.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
@@ -135,14 +133,15 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 			return err
 		}
 	}
-	// The gc of an older tool knows of no lease: what was old and unused until now may be gone again.
+	// An older gc does not know the lease and may have removed objects that were old and unused until
+	// now.
 	if err := up.put(ctx); err != nil {
 		return fmt.Errorf("%s is live, but the final check did not succeed: %w", up.g.Manifest.Generation, err)
 	}
 	return p.confirm(ctx, up.g.Manifest)
 }
 
-// confirm reads back what is live.
+// confirm reads back the live generation's documents.
 func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
 	switch {
@@ -155,8 +154,7 @@ func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 	return nil
 }
 
-// admit looks at what stands in the way of a publish: controls.json, and a
-// Collector, for which it waits.
+// admit checks controls.json and waits for a running Collector.
 func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*controls) error) error {
 	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {
@@ -168,7 +166,7 @@ func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*contro
 	return p.stopCollector(ctx)
 }
 
-// stopCollector makes a Collector that is at work stop, and waits until it has.
+// stopCollector makes a running Collector stop and waits until it has stopped.
 func (p *Publisher) stopCollector(ctx context.Context) error {
 	asked := false
 	_, err := awaitLease(ctx, p.Location, func(leaseDocument) error {
@@ -184,8 +182,7 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 	return err
 }
 
-// fenced returns the tag that current.json has now, if it still says the same
-// as in base; else "".
+// fenced returns the current tag of current.json if its content still equals base, else "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
@@ -194,13 +191,13 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	return tag
 }
 
-// RollbackReason begins the reason of a generation that a rollback made.
+// RollbackReason begins the reason of a generation that a rollback created.
 const RollbackReason = segments.RollbackReason
 
-// Rollback makes an earlier generation live again if base still is; earlier is
-// what ReadGeneration returned, checked as a reader would. The content of base, and
-// each of its segments that earlier has otherwise, is withdrawn, and a hold does not stand in the way. The result is
-// Unchanged when it is live already, and whole.
+// Rollback makes an earlier generation live again if base is still live. earlier comes from
+// ReadGeneration and is therefore fully checked. The content of base, and each of its segments that
+// differs in earlier, is withdrawn. A hold does not prevent a rollback. The result is Unchanged if
+// earlier is already live and complete.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
 		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil

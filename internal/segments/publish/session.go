@@ -10,20 +10,20 @@ import (
 	"capper/internal/segments"
 )
 
-// Session is one publish, from the check before its inputs are read until its swap. It reads controls.json once. When
-// the document matters again, the session asks the location for it only if its tag has changed, so that every answer
-// is as new as a full read. The zero value has read nothing yet. It is safe for concurrent use.
+// Session represents one publish, from the check before its inputs are read until its swap. A Session
+// caches controls.json and downloads the document again only if its tag has changed, so every answer
+// is current. The zero value has read nothing yet. A Session is safe for concurrent use.
 type Session struct {
 	known atomic.Pointer[taggedControls] // nil: not read yet
 }
 
-// taggedControls is controls.json as it was when it had the tag. It is not changed.
+// taggedControls is an immutable version of controls.json with its tag.
 type taggedControls struct {
 	controls *controls
 	tag      string
 }
 
-// Controls returns what must not go live at a location, as it is there now.
+// Controls returns the current controls of a location.
 func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, error) {
 	known := s.known.Load()
 	if known == nil {
@@ -40,8 +40,9 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 	return c, nil
 }
 
-// Hold looks for a hold before the inputs of a build are read. While publishing is on hold, one of the two is a
-// HoldError: held when something live only grows, since sets that grew may still go live, and err otherwise.
+// Hold checks for a hold before the inputs of a build are read. While publishing is on hold, one of
+// the results is a HoldError: held if the live generation has a set that only grows, because such sets
+// may still be published, and err otherwise.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {
@@ -55,7 +56,8 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 	return held, nil
 }
 
-// ReadLive reads what is live. A publish over it asks this session for the controls.
+// ReadLive reads the live generation. A publish over the result uses this session to read the
+// controls.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
 	state, err := ReadLiveState(ctx, at)
 	if state != nil {
@@ -64,7 +66,7 @@ func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, 
 	return state, err
 }
 
-// Controls returns what must not go live over the state, as it is at the location now.
+// Controls returns the current controls of the location.
 func (s *LiveState) Controls(ctx context.Context, at objects.Source) (*controls, error) {
 	if s.session == nil {
 		return ReadControls(ctx, at)

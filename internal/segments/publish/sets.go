@@ -10,10 +10,11 @@ import (
 	"capper/internal/segments"
 )
 
-// direction is whether a set may lose users: as was said when it went live, and as is said now.
+// direction holds the growth setting of a set in the earlier manifest and in the build.
 type direction struct{ was, is Growth }
 
-// directionsOf are those of all sets of a candidate and of what it is compared with.
+// directionsOf returns the growth settings of all sets of a candidate and of the manifest with which
+// it is compared.
 func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction {
 	of := map[string]*direction{}
 	for _, s := range before.Sets {
@@ -33,7 +34,7 @@ func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction
 	return of
 }
 
-// maxLoss is the stricter of what was said and what is; ok is false where the set may lose users.
+// maxLoss returns the stricter of the old and the new limit; ok is false if the set may lose users.
 func (d *direction) maxLoss() (percent float64, ok bool) {
 	switch {
 	case d.was.OnlyGrows && d.is.OnlyGrows:
@@ -44,7 +45,7 @@ func (d *direction) maxLoss() (percent float64, ok bool) {
 	return d.is.MaxLoss, d.is.OnlyGrows
 }
 
-// lifted says that a set is to lose more users than was said when it went live.
+// lifted returns a refusal if the build allows the set to lose more users than the earlier manifest.
 func (d *direction) lifted() string {
 	switch {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
@@ -57,14 +58,14 @@ func (d *direction) lifted() string {
 		segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
 }
 
-// setJudge judges what becomes of sets from before to a candidate.
+// setJudge judges the changes of sets from an earlier generation to a candidate.
 type setJudge struct {
 	*Bounds
 	before     *segments.Generation
 	directions map[string]*direction
-	// everybody counts the users of all segments and sets before.
+	// everybody counts the users of all segments and sets in the earlier generation.
 	everybody func() uint64
-	// zones are the sets of time zones of the candidate.
+	// zones holds the candidate's sets of time zones.
 	zones []*bitmap.Bitmap
 }
 
@@ -82,8 +83,8 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// change says why a change is beyond the bounds: as of segments, and users who leave a set
-// that only grows, also where this build does not say so.
+// change returns the refusals for a change of a set: those for segments, and those for users who leave
+// a set that only grows, even if the build does not repeat this setting.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()
@@ -102,12 +103,11 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// free reports whether a set is too small for its changes to say something.
+// free reports whether a set is too small for its changes to be meaningful.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a set of a time zone that is too small for other bounds: the hours of
-// its users are no longer known when it vanishes or empties, or when most of them are in
-// no zone.
+// judgeZone judges a set of a time zone that is too small for other limits. The local time of its
+// users becomes unknown if the set vanishes or empties, or if most of them are in no zone.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:
@@ -137,8 +137,9 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth judges how many users join a set that only grows: by the share of all users,
-// since five who join a list of four say nothing. A bound of the set's own is of the set.
+// judgeGrowth judges how many users join a set that only grows, as a share of all users, because five
+// users who join a list of four are no reason for a refusal. The set's own limit applies to the set's
+// users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {
@@ -153,7 +154,7 @@ func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string)
 		segments.BoundText(allowed), within)}
 }
 
-// judgeLoss says how many users leave a set that only grows, where it is more than may.
+// judgeLoss returns a refusal if too many users leave a set that only grows.
 func judgeLoss(c *Change, allowed float64, since, within string) []string {
 	if float64(c.Removed)*100 <= allowed*float64(c.Before) {
 		return nil

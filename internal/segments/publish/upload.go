@@ -13,20 +13,20 @@ import (
 	"capper/internal/segments"
 )
 
-// upload is a generation on its way to a location.
+// upload stores the objects of one generation at a location.
 type upload struct {
 	at    objects.Location
 	g     *segments.Generation
 	done  *Published
-	shown func(key string, sizeBytes int64) // nil: nothing
+	shown func(key string, sizeBytes int64) // nil disables the call
 
 	mu sync.Mutex
-	// young are the keys of what this run has stored, and of the bitmaps of the
-	// live generation, which have been read and which no gc takes.
+	// young holds the keys of objects that no gc removes: those that this run has stored, and the
+	// bitmaps of the live generation, which have been read.
 	young map[string]bool
 }
 
-// upload prepares what goLive stores.
+// upload prepares the upload of a generation.
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
 	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
 	if base.Generation != nil {
@@ -37,11 +37,11 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 	return u
 }
 
-// storePasses is how often an object is stored that the store says it has, and has not.
+// storePasses is how often an object is stored again if the store confirmed it but does not have it.
 const storePasses = 3
 
-// put stores bitmaps, then the manifest, and looks that each is there: a store may say
-// that it has an object and lose it. The same again costs one look at each object.
+// put stores the bitmaps, then the manifest, and checks that each object exists, because a store may
+// confirm an object and lose it. Calling put again costs one check per object.
 func (u *upload) put(ctx context.Context) error {
 	var left []string // nil: all
 	for range storePasses + 1 {
@@ -55,9 +55,9 @@ func (u *upload) put(ctx context.Context) error {
 		u.at.Name(), left[0], storePasses)}
 }
 
-// pass stores bitmaps in parallel, then the manifest, all or those with the keys only, and
-// returns the keys that were not there. What an earlier run left is stored again: so it is
-// whole, and so young that its age protects it too.
+// pass stores the bitmaps in parallel, then the manifest. A non-nil list limits the pass to those
+// keys. It returns the keys that did not exist. Objects from an interrupted run are stored again,
+// which makes them complete and protects them by their age.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
@@ -87,11 +87,11 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 	return written, err
 }
 
-// parallelRequests bounds what is asked of a location at once.
+// parallelRequests is the maximum number of concurrent requests to a location.
 const parallelRequests = 8
 
-// firstOfEachKey lists the segments and sets without those that have the users of one
-// before them, such as a second empty one.
+// firstOfEachKey returns the indexes of the entries without those that repeat an earlier bitmap, such
+// as a second empty one.
 func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	seen := map[string]bool{}
 	for i, s := range entries {
@@ -120,8 +120,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	return written, nil
 }
 
-// putObject stores an object; one that is young is only looked for. written is
-// false when it was there.
+// putObject stores an object, or only checks that it exists if it is young. written is false if it
+// existed already.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	u.mu.Lock()
 	isYoung := u.young[key]

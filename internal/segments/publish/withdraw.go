@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// SetHold stops all publishing at a location, also of who has begun. A hold that
-// is there already gets the new reason.
+// SetHold stops all publishing at a location, including publishes that have already started. An
+// existing hold gets the new reason.
 func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	if reason = strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd"); reason == "" {
 		return errors.New("a hold must have a reason")
@@ -21,15 +21,16 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	// Who has looked for a hold already has to look again before the swap.
+	// Publishers that have already checked for a hold must check again before their swap.
 	if _, err = fence(ctx, p.Location); errors.Is(err, segments.ErrNothingLive) {
 		return nil
 	}
 	return err
 }
 
-// ReleaseHold ends a hold and returns it; nil when there was none. ErrNothingLive
-// when there was none and nothing is published either: it is the wrong location.
+// ReleaseHold removes the hold and returns it, or returns nil if there was none. The error is
+// ErrNothingLive if there was no hold and nothing is published, because the location is then probably
+// wrong.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
 	err := changeControls(ctx, p.Location, func(c *controls) { was, c.Hold = c.Hold, nil })
@@ -42,14 +43,14 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	return was, err
 }
 
-// withdraw notes that base is rolled back from, and that to is not any more.
-// The note comes before the swap: whoever reads current.json after it finds the note.
+// withdraw records that base was rolled back and removes the record of to. The record is written
+// before the swap, so a process that reads current.json after the swap finds the record.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Location, func(c *controls) {
 		c.lift(to)
 		if base.manifest == nil {
-			return // what it was is not known
+			return // the content of base is unknown
 		}
 		was := base.manifest
 		content := segments.Content(was.Segments, was.Sets...)
