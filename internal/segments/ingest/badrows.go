@@ -10,14 +10,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// maxSamples is how many bad rows are kept with their values; all are counted.
+// maxSamples is the maximum number of bad rows that are kept with their values; all bad rows are
+// counted.
 const maxSamples = 20
 
-// badRows counts bad rows and keeps the first of each file. Safe for concurrent use.
+// badRows counts bad rows and keeps the first ones of each file. It is safe for concurrent use.
 type badRows struct {
 	mu      sync.Mutex
 	count   int64
-	samples map[int][]format.Bad // by file index
+	samples map[int][]format.Bad // by index of the file
 }
 
 func (b *badRows) add(file int, bad []format.Bad, count int64) {
@@ -35,8 +36,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns the first samples in order of files and rows. With many files
-// each has a few: the first must not hide the others.
+// first returns the first samples in the order of files and rows. With many files each file has only a
+// few samples, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,11 +54,11 @@ func (b *badRows) first(files int) []format.Bad {
 	return list
 }
 
-// BadRowsError says that more rows were bad than were to be tolerated.
+// BadRowsError reports that an input has more bad rows than allowed.
 type BadRowsError struct {
 	Count     int64
 	Tolerated Tolerance
-	Files     []FileReport // that have no good row, or more bad ones than their share
+	Files     []FileReport // files without a good row, or with too many bad rows
 	Samples   []format.Bad // the first bad rows
 }
 
@@ -87,7 +88,7 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// shown is how many of the counted rows the samples stand for.
+// shown returns how many counted rows the samples represent.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)

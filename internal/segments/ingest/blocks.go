@@ -11,11 +11,11 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// blockBytes is how much of a file one worker parses at a time; no row may be longer.
+// blockBytes is the size of the block that one worker parses at a time, and the maximum length of a
+// row.
 const blockBytes = format.HeadBytes
 
-// readBlocks cuts a stream into blocks of whole rows and has the workers
-// parse them, in no order.
+// readBlocks cuts a stream into blocks of whole rows. The workers parse the blocks in any order.
 func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, s format.Syntax) error {
 	var pending sync.WaitGroup
 	defer pending.Wait()
@@ -57,8 +57,8 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 	}
 }
 
-// fill reads until block has blockBytes. last says that the source has ended:
-// its own io.EOF alone does that, any other error means that bytes are missing.
+// fill reads until block has blockBytes. last is true if the source returned its own io.EOF; any other
+// error means that bytes are missing.
 func fill(src io.Reader, block []byte) (filled []byte, last bool, err error) {
 	for len(block) < blockBytes {
 		n, err := src.Read(block[len(block):blockBytes])
@@ -73,16 +73,17 @@ func fill(src io.Reader, block []byte) (filled []byte, last bool, err error) {
 	return block, false, nil
 }
 
-// shortFile is how long a text may be to be taken as it is when its last line
-// does not end, as in files that people write: the next longer ones are exports.
+// shortFile is the length up to which a text may lack a final line break, like many hand-written
+// files. Longer files are exports.
 const shortFile = 16 << 10
 
-// ErrNoFinalNewline: the last line of a long text does not end. Nothing else
-// tells a text that was cut off from a whole one (but NDJSON, whose objects show
-// their end), and the end of a cut id is an id that may be in no file.
+// ErrNoFinalNewline reports that the last line of a long text has no line break. A truncated text
+// cannot be recognised in another way, except in NDJSON, where an object shows its own end. A
+// truncated id could be the id of another user.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
-// checkEnd judges the end of a text of so many bytes, whose last block begins with the given line.
+// checkEnd checks the end of a text. total is the text's length in bytes, and line is the number of
+// the first line of the last block.
 func (f *fileReader) checkEnd(s *format.Syntax, block []byte, total int, line int64) error {
 	n := len(block)
 	if n == 0 || block[n-1] == '\n' || f.file.input.FinalNewline == newlineOptional {

@@ -10,24 +10,23 @@ import (
 	"capper/internal/yamltree"
 )
 
-// buildFile is a build file being read into a plan. Relative paths in it start at
-// its folder.
+// buildFile parses a build file into a plan. Relative paths start at the folder of the build file.
 type buildFile struct {
 	folder string
-	base   Input // the defaults of all inputs
+	base   Input // the default settings of all inputs
 	into   *Plan
-	named  []reference // of allow_new
+	named  []reference // names in allow_new
 }
 
-// reference is a name where it is used.
+// reference is a name and the position of its use.
 type reference struct {
 	name string
 	at   yamltree.Value
 }
 
-// Load reads a build file into a plan. base holds the defaults of all inputs,
-// which the file's own go over; into brings what the flags say. The error holds a
-// *yamltree.Faults when the file could be read but has faults: all of them.
+// Load parses a build file into a plan. base holds the defaults of all inputs, which the file
+// overrides; into receives the result and already holds the values of flags. If the file is readable
+// but faulty, the error contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
@@ -55,12 +54,12 @@ func (f *buildFile) read(root yamltree.Value) {
 	bounds.Of = map[string]publish.SegmentBounds{}
 	root.Key("defaults", func(v yamltree.Value) { v.Fields(f.columnFields(&f.base)) })
 	root.Fields(map[string]yamltree.Field{
-		"segments":        list(func(v yamltree.Value) { f.segment(v) }), // in order of precedence
+		"segments":        list(func(v yamltree.Value) { f.segment(v) }), // in the order of precedence
 		"sets":            list(func(v yamltree.Value) { f.set(v) }),
 		"tables":          list(f.table),
 		"overlaps":        f.overlaps,
 		"max_bad_rows":    f.maxBadRows(),
-		"defaults":        func(yamltree.Value) {}, // has been read: it counts for what stands before it too
+		"defaults":        func(yamltree.Value) {}, // read earlier, because it also applies to fields before it
 		"max_change":      percent(func(p float64) { bounds.MaxChange = p }),
 		"max_week_change": percent(func(p float64) { bounds.MaxWeekChange = &p }),
 		"max_unassigned":  percent(func(p float64) { bounds.MaxUnassigned = &p }),
@@ -88,7 +87,7 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// set reads an ingredient, or with publish a set of the generation, which has bounds.
+// set parses a set: an ingredient, or with publish a set of the generation, which may have limits.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds
@@ -113,15 +112,15 @@ func (f *buildFile) set(v yamltree.Value) {
 	}
 }
 
-// checkBounds reports bounds that nothing can keep to.
+// checkBounds reports limits that contradict each other.
 func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	if own.MinUsers != nil && own.MaxUsers != nil && *own.MinUsers > *own.MaxUsers {
 		v.FaultOf("min_users", "must be at most max_users, which is %d, got %d", *own.MaxUsers, *own.MinUsers)
 	}
 }
 
-// table reads a table of segments, or with set_prefix one of sets: their names stand
-// in its rows, and their bounds are those of the folder.
+// table parses a table of segments, or with set_prefix a table of sets. The rows contain the names of
+// the sets, and their limits are those of the folder.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -157,10 +156,10 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	}
 }
 
-// input reads a path alone, or a path with columns and expectations.
+// input parses a path, or a mapping with a path, columns and expectations.
 func (f *buildFile) input(to *[]Input) yamltree.Field { return f.inputWith(to, nil) }
 
-// inputWith reads an input whose mapping may have more fields.
+// inputWith parses an input whose mapping may have additional fields.
 func (f *buildFile) inputWith(to *[]Input, more map[string]yamltree.Field) yamltree.Field {
 	return func(v yamltree.Value) {
 		in := f.base
@@ -185,8 +184,8 @@ func (f *buildFile) inputWith(to *[]Input, more map[string]yamltree.Field) yamlt
 	}
 }
 
-// columnFields say how an input is to be read, what is left out is found out, and
-// what it must at least hold.
+// columnFields returns the fields that describe how to read an input and what it must contain. Omitted
+// fields are detected from the file.
 func (f *buildFile) columnFields(in *Input) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"format": formatField(
@@ -212,7 +211,7 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	}
 }
 
-// maxBadRows is what is left out and counted; a flag goes over the file.
+// maxBadRows parses the number of bad rows that are left out and counted; a flag overrides the file.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {
@@ -231,7 +230,7 @@ func (f *buildFile) allowNew(v yamltree.Value) {
 	}
 }
 
-// accept reads a change that passes by name: {name: opted-out, change: "-57%", reason: …}.
+// accept parses an approved change: {name: opted-out, change: "-57%", reason: …}.
 func (f *buildFile) accept(v yamltree.Value) {
 	var name, change, reason string
 	v.Fields(map[string]yamltree.Field{"name": text(&name), "change": text(&change), "reason": text(&reason)})

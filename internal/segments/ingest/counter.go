@@ -1,6 +1,3 @@
-// Package distinct counts how many different user ids a file has: exactly in a short
-// one, else within some per cent, for a count of its own would take as much time and
-// memory as the set that is built.
 package ingest
 
 import (
@@ -9,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of what is kept.
+// The limits of a counter's memory.
 const (
-	// exactRows is up to how many rows all ids are kept; beyond, the count is an estimate.
+	// exactRows is the number of rows up to which all ids are kept; for more rows the count is an
+	// estimate.
 	exactRows = 1 << 16
-	// maxSample is how many ids an estimate is made of at most, and half of it at
-	// least: the standard error is below 1.2 %.
+	// maxSample is the maximum number of ids in the sample of an estimate, which always holds at least
+	// half as many. The standard error is below 1.2 %.
 	maxSample = 1 << 14
 )
 
-// counter counts the ids of one file by adaptive sampling (M. Wegman; Flajolet 1990,
-// "On adaptive sampling"): it keeps the ids whose hash is below a limit, and halves
-// the limit when they become too many. Most ids cost no more than their hash. What
-// it says does not depend on the order of the rows. Safe for concurrent use; the
-// zero Counter is ready.
+// counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On
+// adaptive sampling"). It keeps the ids whose hash is below a limit, and halves the limit when the
+// sample grows too large. Most ids therefore cost only a hash. The result does not depend on the order
+// of the rows. A counter is safe for concurrent use, and the zero value is ready to use.
 type counter struct {
 	level atomic.Uint32 // the limit is 2^64 >> level
 
@@ -31,8 +28,8 @@ type counter struct {
 	sample idTable
 }
 
-// Add takes the ids of some rows. It returns scratch for the next call with the
-// same scratch, so that it allocates nothing.
+// Add counts the ids of some rows. It returns scratch for reuse in the next call, so that Add rarely
+// allocates memory.
 func (c *counter) Add(ids, scratch []uint32) []uint32 {
 	picked := ids
 	if level := c.level.Load(); level > 0 {
@@ -52,8 +49,8 @@ func (c *counter) Add(ids, scratch []uint32) []uint32 {
 	return scratch
 }
 
-// keep adds ids until there are more than most, and halves the limit then. It
-// returns those that are left to add.
+// keep adds ids until the sample exceeds most ids, and then halves the limit. It returns the ids that
+// remain to be added.
 func (c *counter) keep(ids []uint32, most int) (left []uint32) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {
@@ -83,7 +80,7 @@ func (c *counter) halve() {
 	}
 }
 
-// Count is the number of different ids so far; exact tells whether it is no estimate.
+// Count returns the number of distinct ids so far; exact is false if the number is an estimate.
 func (c *counter) Count() (n int64, exact bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,23 +5,23 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// destination is where rows go: one set, or one set per segment of a table.
+// destination receives rows: into one set, or into one set per name of a table.
 type destination interface {
 	isTable() bool
-	// newSink is for one worker. The names are nil unless this is a table's.
+	// newSink returns a sink for one worker. The names are nil unless the destination is a table.
 	newSink() (sink, format.Names)
-	// addBitmap takes a whole file of ids; a table cannot.
+	// addBitmap adds a whole bitmap file; a table rejects it.
 	addBitmap(*bitmap.Bitmap) error
 }
 
-// sink takes the rows of one worker.
+// sink receives the rows of one worker.
 type sink interface {
-	// add takes rows; codes is as long as ids for tables, else empty.
+	// add adds rows; codes is as long as ids for a table and empty otherwise.
 	add(ids []uint32, codes []uint16)
 	flush()
 }
 
-// oneSet is the destination of the inputs of one segment.
+// oneSet is the destination for the inputs of one segment or set.
 type oneSet struct{ set *bitmap.Set }
 
 func (o *oneSet) isTable() bool { return false }

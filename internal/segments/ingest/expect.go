@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Expect is what an input must at least hold, so that a half export is seen
-// before it is published. The zero value expects nothing.
+// Expect states the minimum content of an input, so that an incomplete export is detected before it is
+// published. The zero value expects nothing.
 type Expect struct {
 	MinFiles int64
-	MinRows  int64 // rows with an id, of all its files together
-	// NewerThan is how old each of its files may be at most: an export that did
-	// not run leaves yesterday's. 0: of any age.
+	MinRows  int64 // rows with an id, in all files of the input
+	// NewerThan is the maximum age of each file, because an export that did not run leaves an old
+	// file. 0 allows any age.
 	NewerThan time.Duration
 }
 
-// Shortfalls says what the inputs read so far lack of what was expected.
+// Shortfalls returns the unmet expectations of the inputs that have been read so far.
 func (r *reader) Shortfalls() []string { return r.shortfalls }
 
-// expect compares the reports of the inputs' files with what is expected.
+// expect compares the reports of the inputs' files with the expectations.
 func (r *reader) expect(inputs []Input, files []file, reports []FileReport) {
 	for i, in := range inputs {
 		var count, rows int64

@@ -23,7 +23,7 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// checked gives a text that is not empty to what parses it.
+// checked returns a field that passes a non-empty text to set, which parses it.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -81,7 +81,7 @@ func age(to *time.Duration) yamltree.Field {
 	}
 }
 
-// whole reads a whole number from 0, as YAML spells them: 1_000_000 is one.
+// whole returns a field for a whole number from 0, in YAML's notation, which allows 1_000_000.
 func whole(set func(int64)) yamltree.Field {
 	return func(v yamltree.Value) {
 		n, err := uint64(0), strconv.ErrSyntax
@@ -110,7 +110,7 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// onlyGrows reads true, false, or how many users may leave.
+// onlyGrows returns a field with the value true, false, or the percentage of users who may leave.
 func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())
@@ -122,8 +122,8 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 	}
 }
 
-// ParseGrowth reads whether a set only grows: true, false, or the users that may leave
-// in one publish, such as 0.1%; true is publish.UsualMaxLoss.
+// ParseGrowth parses whether a set only grows: true, false, or the share of users who may leave in one
+// publish, such as 0.1%. true means publish.UsualMaxLoss.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":
@@ -139,13 +139,13 @@ func ParseGrowth(text string) (publish.Growth, error) {
 	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil
 }
 
-// addChangeBounds adds how much may change.
+// addChangeBounds adds the fields that limit changes.
 func addChangeBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
 	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
 }
 
-// addBounds adds what a segment or a set that is published says of itself.
+// addBounds adds the fields that limit a published segment or set.
 func addBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	users := func(to **uint64) yamltree.Field {
 		return whole(func(n int64) { u := uint64(n); *to = &u })

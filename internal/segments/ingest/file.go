@@ -14,23 +14,25 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// FileReport is what was in one file.
+// FileReport describes the content of one file.
 type FileReport struct {
 	File   string `json:"file"`
 	Format Format `json:"format"`
-	// Column that the ids were read from: its name, or its number where there is no header. Empty for text and bitmaps.
+	// Column is the column of the ids: its name, or its number if there is no header. It is empty for
+	// text and bitmaps.
 	Column string `json:"column,omitempty"`
-	// NameColumn is likewise the column that the names of segments or sets were read from, of a table.
+	// NameColumn is the column of the names of segments or sets in a table.
 	NameColumn string `json:"name_column,omitempty"`
-	Rows       int64  `json:"rows"` // rows with an id; of a bitmap its ids
-	// DistinctIDs of these rows; an estimate within some per cent when DistinctEstimated.
+	Rows       int64  `json:"rows"` // rows with an id; for a bitmap its ids
+	// DistinctIDs is the number of different ids; an estimate within a few per cent if
+	// DistinctEstimated is set.
 	DistinctIDs       int64  `json:"distinct_ids"`
 	DistinctEstimated bool   `json:"distinct_estimated,omitempty"`
-	Bad               int64  `json:"bad_rows,omitempty"` // in lines, where a row has several
-	Header            string `json:"header,omitempty"`   // the first row, when it was taken for a header
-	// Multiline rows of CSV and TSV; nil when there is none.
+	Bad               int64  `json:"bad_rows,omitempty"` // in lines, if a row spans several
+	Header            string `json:"header,omitempty"`   // the first row, if it is a header
+	// Multiline describes rows of CSV and TSV that span several lines; nil if there is none.
 	Multiline *format.Multiline `json:"multiline,omitempty"`
-	// ChangedAt is when the file was last written; absent when that is not known.
+	// ChangedAt is when the file was last written; absent if unknown.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 }
 
@@ -38,16 +40,16 @@ type FileReport struct {
 type fileReader struct {
 	reader *reader
 	file   file
-	index  int // of the file among all of the reader
+	index  int // index of the file among all files of the reader
 	pool   *pool
 	to     destination
 
-	good     atomic.Int64 // rows
-	bad      atomic.Int64 // lines
+	good     atomic.Int64 // number of good rows
+	bad      atomic.Int64 // number of bad lines
 	distinct counter
 	header   string
-	column   string // that the ids were read from
-	names    string // likewise the names of a table
+	column   string // column of the ids
+	names    string // column of a table's names
 
 	mu        sync.Mutex
 	multiline format.Multiline
@@ -131,7 +133,7 @@ func (f *fileReader) readNDJSON(ctx context.Context, src *format.File) error {
 	return f.readBlocks(ctx, src, 1, format.NDJSON(f.column, f.names))
 }
 
-// readParquet reads several row groups at once.
+// readParquet reads several row groups in parallel.
 func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	from, size, err := src.Seekable()
 	if err != nil {
@@ -163,10 +165,11 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	return errors.Join(append(faults, err, src.CheckLength())...)
 }
 
-// maxRoaringBytes is above the largest bitmap of 32-bit ids; ReadBitmap has the exact bound.
+// maxRoaringBytes is more than the size of the largest bitmap of 32-bit ids; bitmap.Read checks the
+// exact limit.
 const maxRoaringBytes = 1 << 30
 
-// readRoaring reads a serialized bitmap in the portable 32-bit format.
+// readRoaring reads a bitmap in the portable roaring format for 32-bit ids.
 func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	raw, err := io.ReadAll(io.LimitReader(src, maxRoaringBytes))
 	if err != nil {
@@ -180,7 +183,7 @@ func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	return f.to.addBitmap(b)
 }
 
-// take hands on what is in a worker's block, and empties it.
+// take passes on the content of a worker's block and empties the block.
 func (f *fileReader) take(w *worker) {
 	b := w.block
 	w.sink.add(b.IDs, b.Codes)

@@ -8,10 +8,11 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Format is how a file spells its ids.
+// Format is the format of an input file.
 type Format string
 
-// The formats. Auto decides by the file's name, and for a name that tells nothing by the first bytes.
+// The formats. Auto chooses by the extension of the file's name or, if it is unknown, by the first
+// bytes.
 const (
 	auto    Format = ""
 	Text    Format = "text"
@@ -27,7 +28,7 @@ type formatReader struct {
 	format     Format
 	title      string   // the format's name in a sentence
 	extensions []string // of file names, without the dot
-	// starts reports whether a file that begins with head is likely to have the format.
+	// starts reports whether a file that begins with head probably has the format.
 	starts func(head []byte) bool
 	read   func(f *fileReader, ctx context.Context, src *format.File) error
 }
@@ -45,7 +46,7 @@ func formatReaders() []formatReader {
 	}
 }
 
-// formats lists the formats that can be asked for by name.
+// formats returns the formats that users can request by name.
 func formats() (formats []Format) {
 	for _, r := range formatReaders() {
 		formats = append(formats, r.format)
@@ -70,8 +71,9 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the reader of a file: that of the format that was asked for, else that of the name's extension
-// (without that of a compression), else that of the first bytes. It returns false for a format that does not exist.
+// readerOf returns the reader of a file: the requested format, else the format of the name's extension
+// (without the extension of a compression), else the format that the first bytes suggest. It returns
+// false for an unknown format.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()
 	pick := func(has func(r formatReader) bool) (formatReader, bool) {

@@ -2,8 +2,8 @@ package ingest
 
 import "math/bits"
 
-// hash spreads ids over 64 bits, whatever their pattern: both halves of a product of
-// 128 bits, as in wyhash (https://github.com/wangyi-fudan/wyhash).
+// hash spreads ids evenly over 64 bits: it combines both halves of a 128-bit product, like wyhash
+// (https://github.com/wangyi-fudan/wyhash).
 func hash(id uint32) uint64 {
 	high, low := bits.Mul64(uint64(id)^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
 	return high ^ low
@@ -11,7 +11,7 @@ func hash(id uint32) uint64 {
 
 func limitOf(level uint32) uint64 { return ^uint64(0) >> level }
 
-// pick appends the ids that are in a sample of this level.
+// pick appends the ids that belong to the sample of this level.
 func pick(to, ids []uint32, level uint32) []uint32 {
 	limit := limitOf(level)
 	for _, id := range ids {
@@ -22,14 +22,15 @@ func pick(to, ids []uint32, level uint32) []uint32 {
 	return to
 }
 
-// table is a set of ids with open addressing. The zero table is empty.
+// idTable is a set of ids, stored in a hash table with open addressing. The zero value is an empty
+// set.
 type idTable struct {
-	slots []uint32 // 0: empty; a power of two of them, at most half of them used
-	zero  bool     // the id 0 is in the set
+	slots []uint32 // 0: empty; the length is a power of two, and at most half are used
+	zero  bool     // true if the set holds the id 0
 	count int
 }
 
-// minSlots is how many slots the first id makes.
+// minSlots is the number of slots after the first id is added.
 const minSlots = 1 << 10
 
 func (t *idTable) add(id uint32, h uint64) {
@@ -48,10 +49,10 @@ func (t *idTable) add(id uint32, h uint64) {
 	}
 }
 
-// put reports whether the id was not there.
+// put adds an id and reports whether it is new.
 func (t *idTable) put(id uint32, h uint64) bool {
 	mask := uint64(len(t.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask { // the lower bits: those above are alike in a sample
+	for i := h & mask; ; i = (i + 1) & mask { // uses the lower bits, because the upper bits are similar within a sample
 		switch t.slots[i] {
 		case 0:
 			t.slots[i] = id

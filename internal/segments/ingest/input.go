@@ -7,11 +7,12 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// FinalNewline says whether the last line of text, CSV, TSV and NDJSON has to end in a line break.
+// FinalNewline says whether the last line of a text, CSV, TSV or NDJSON file must end in a line break.
 type FinalNewline string
 
-// newlineAuto asks for it in files of more than 16 KiB: without it, a file that was cut off cannot be told
-// from a whole one. The last object of an NDJSON shows by its brace that it is whole, and needs none.
+// newlineAuto requires a final line break in files of more than 16 KiB, because a truncated file
+// cannot be recognised in another way. NDJSON needs no final line break, because the closing brace of
+// the last object shows that it is complete.
 const (
 	newlineAuto     FinalNewline = ""
 	newlineRequired FinalNewline = "required"
@@ -25,27 +26,30 @@ func (f FinalNewline) Known() bool {
 
 // Input is one file or one pattern of files.
 type Input struct {
-	// Path of a file, a pattern with * ? [ ], s3://bucket/key (also a pattern), or "-" for standard input.
+	// Path is a file, a pattern with * ? [ ], s3://bucket/key (also with a pattern), or "-" for
+	// standard input.
 	Path   string
 	Format Format
 	Header format.Header
-	// IDColumn is a column's name, or its number counted from 1. Empty: the
-	// column user_id if there is a header with one, else the only one whose name
-	// is that of a user's id, else the first, unless the header names ids of other
-	// things, which is an error. For NDJSON and Parquet the name, user_id if empty.
+	// IDColumn is the column of the ids: a name, or a number from 1. Empty means the column user_id if
+	// the header has it, else the only column with a usual name of a user's id, else the first. A
+	// header that only has ids of other things is an error. NDJSON and Parquet need a name; empty
+	// means user_id.
 	IDColumn string
-	// SegmentColumn of a table, likewise. Empty: the column segment, else the second.
+	// SegmentColumn is the column of the names in a table. Empty means the column segment, else the
+	// second column.
 	SegmentColumn string
-	// Delimiter between columns. 0: comma for CSV, tab for TSV.
+	// Delimiter separates columns. 0 means a comma for CSV and a tab for TSV.
 	Delimiter byte
-	// Quote and Escape of CSV and TSV. Zero: CSV has the quote " and no escape, TSV no quote and the escape \.
+	// Quote and Escape are the special characters of CSV and TSV. Zero values mean the quote " without
+	// an escape for CSV, and the escape \ without a quote for TSV.
 	Quote, Escape format.Mark
 	Expect        Expect
-	// FinalNewline of a text, CSV, TSV or NDJSON file.
+	// FinalNewline applies to text, CSV, TSV and NDJSON files.
 	FinalNewline FinalNewline
 }
 
-// SetDelimiter sets the delimiter of the columns from its spelling.
+// SetDelimiter parses and sets the delimiter.
 func (in *Input) SetDelimiter(s string) error {
 	if s == `\t` {
 		s = "\t"
@@ -57,10 +61,10 @@ func (in *Input) SetDelimiter(s string) error {
 	return nil
 }
 
-// stdin is the path of standard input.
+// stdin is the path that means standard input.
 const stdin = format.Stdin
 
-// delimited is the input as the options of a text, CSV or TSV.
+// delimited returns the options for reading the input as text, CSV or TSV.
 func (in *Input) delimited(kind Format, table bool) format.DelimitedOptions {
 	kinds := map[Format]format.Kind{Text: format.Text, csv: format.CSV, tsv: format.TSV}
 	return format.DelimitedOptions{

@@ -10,39 +10,38 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Plan says what to build: what the flags or the build file ask for.
+// Plan describes a build, as requested by flags or a build file.
 type Plan struct {
-	// Segments in order of precedence. Empty: those that Order names, from the tables.
+	// Segments is in the order of precedence. If it is empty, Order names the segments, and tables
+	// contain them.
 	Segments []Definition
-	// Sets are named definitions that others refer to. Those that say Publish are
-	// published beside the segments, in this order.
+	// Sets holds named definitions to which others refer. Sets with Publish are published beside the
+	// segments, in this order.
 	Sets []Definition
-	// Tables hold ids with the names of their segments, or of Sets. The rows of a segment
-	// join the inputs of the segment with that name; every other name is a bad row.
+	// Tables hold ids with the names of their segments or of entries of Sets. The rows of a name are
+	// added to the inputs of that segment or set; any other name makes a bad row.
 	Tables []Input
-	// SetTables hold ids with the names of their sets, all of which are published behind Sets.
+	// SetTables hold ids with the names of their sets, all of which are published after Sets.
 	SetTables []SetTable
-	// Precedence resolves overlaps: a user in several segments stays in the
-	// first of them. False: overlaps are an error.
+	// Precedence resolves overlaps: a user in several segments stays in the first one. If it is false,
+	// overlaps are an error.
 	Precedence bool
-	// Order, when not empty, names all segments in order of precedence, and
-	// asks for Precedence.
+	// Order, if not empty, names all segments in the order of precedence and requires Precedence.
 	Order []string
-	// MaxBadRows are left out and counted instead of being an error.
+	// MaxBadRows is the number of bad rows that are left out and counted instead of causing an error.
 	MaxBadRows Tolerance
-	// Bounds are what may go live without somebody's word for it. Run leaves them
-	// to its caller.
+	// Bounds holds the limits for publishing without approval. Run leaves the check to its caller.
 	Bounds publish.Bounds
 }
 
-// SetTable is tables of which every name, behind a prefix, makes a set, or joins the
-// inputs of the set with that name.
+// SetTable describes tables whose rows name sets. The prefix plus the name in a row is the name of a
+// set; its users are added to an existing set of that name.
 type SetTable struct {
-	Prefix string // such as tz/
+	Prefix string // for example tz/
 	Inputs []Input
 }
 
-// AddSetTable adds tables of sets with a prefix, to those that have it already.
+// AddSetTable adds tables of sets with a prefix to the tables that already have this prefix.
 func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 	for i := range p.SetTables {
 		if p.SetTables[i].Prefix == prefix {
@@ -53,22 +52,22 @@ func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 	p.SetTables = append(p.SetTables, SetTable{Prefix: prefix, Inputs: inputs})
 }
 
-// Definition says what one segment or set is made of: the users of the inputs and of every Union, that are
-// also in every Intersect, and in no Minus. The names are those of segments or
-// sets, in any order, as they are before overlaps are resolved.
+// Definition defines a segment or set: the users in any input or any Union, who are also in every
+// Intersect and in no Minus. Union, Intersect and Minus name segments or sets, in any order, with
+// their content before overlaps are resolved.
 type Definition struct {
 	Name      string
 	Inputs    []Input
 	Union     []string
 	Intersect []string
 	Minus     []string
-	// Publish is of a set: it is in the generation.
+	// Publish marks a set that is published in the generation.
 	Publish bool
-	// Growth is of a set that is published.
+	// Growth says whether a published set only grows.
 	Growth publish.Growth
 }
 
-// check reports every fault of the plan at once.
+// check returns all faults of the plan at once.
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
@@ -125,7 +124,7 @@ func (p *Plan) check() error {
 	return errors.Join(faults...)
 }
 
-// checkName checks the name of what is to be in a generation, or of an ingredient.
+// checkName checks the name of a published segment or set, or of an ingredient.
 func (r *Definition) checkName() error {
 	if r.Publish {
 		return segments.CheckSetName(r.Name)
@@ -141,7 +140,7 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// mayBeInTable reports whether the rows of a table may be all that a definition is made of.
+// mayBeInTable reports whether a definition may get all of its users from the rows of a table.
 func (p *Plan) mayBeInTable(r *Definition) bool {
 	return len(p.Tables) > 0 || r.Publish && p.inSetTable(r.Name)
 }
@@ -150,12 +149,12 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// published lists the sets that are published.
+// published returns the sets that are published.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
 
-// SetGrowth says whether a set that is published only grows.
+// SetGrowth sets whether a published set only grows.
 func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	for i := range p.Sets {
 		if p.Sets[i].Name == name && p.Sets[i].Publish {
@@ -166,8 +165,8 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
-// Publishes reports whether a name is that of a segment or a published set of the
-// plan, or as country/* of the sets of a folder; what is in its tables is not known yet.
+// Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a
+// folder of sets like country/*. Names inside tables are not known yet.
 func (p *Plan) Publishes(name string) bool {
 	folder, isFolder := strings.CutSuffix(name, "*")
 	is := func(d Definition) bool {
@@ -179,7 +178,7 @@ func (p *Plan) Publishes(name string) bool {
 
 func (p *Plan) definitions() []Definition { return slices.Concat(p.Segments, p.Sets) }
 
-// kindOf is what error messages call what has a name.
+// kindOf returns the kind of a named definition for error messages.
 func (p *Plan) kindOf(name string) string {
 	if slices.ContainsFunc(p.Segments, func(s Definition) bool { return s.Name == name }) {
 		return "segment"

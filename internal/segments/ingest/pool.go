@@ -7,21 +7,21 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// pool is the workers that parse blocks of all files of one destination.
+// pool holds the workers that parse the blocks of all files of one destination.
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup
-	buffers *sync.Pool // of *[]byte, blocks to fill; of the Reader, as there may be thousands of destinations
+	buffers *sync.Pool // of *[]byte, blocks to fill; shared by all destinations
 }
 
-// worker is what one goroutine of the pool uses again from block to block.
+// worker holds the buffers that one goroutine of the pool reuses.
 type worker struct {
 	sink    sink
 	block   *format.Block
-	scratch []uint32 // of the count of distinct ids
+	scratch []uint32 // for counting distinct ids
 }
 
-// startPool starts the workers, each of which keeps so many bad rows of a block.
+// startPool starts the workers. Each worker keeps at most keep bad rows of a block.
 func startPool(workers, keep int, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
@@ -37,14 +37,14 @@ func startPool(workers, keep int, to destination, buffers *sync.Pool) *pool {
 	return p
 }
 
-// stop waits until all work is done; there must come no more.
+// stop waits until all work is done. The caller must not add more work.
 func (p *pool) stop() {
 	close(p.work)
 	p.wg.Wait()
 }
 
-// do hands work to a worker and waits until one takes it; pending counts it until
-// it is done.
+// do passes work to a worker and waits until a worker accepts it. pending counts the work until it is
+// done.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)
 	counted := func(w *worker) {

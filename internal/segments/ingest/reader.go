@@ -16,26 +16,27 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Config of a Reader. Every zero value is usable.
+// Config configures a reader. The zero value is usable.
 type Config struct {
 	S3    objects.S3Config // for inputs named s3://…
 	Stdin io.Reader        // for the input "-"; nil: it is empty
-	// MaxBadRows are left out and counted instead of being an error.
+	// MaxBadRows is the number of bad rows that are left out and counted instead of causing an error.
 	MaxBadRows Tolerance
-	// BadRows is called with the bad rows of a block, all of them, in no order,
-	// from several goroutines. Nil: nothing.
+	// BadRows is called with all bad rows of a block, in any order, from several goroutines. Nil
+	// disables the call.
 	BadRows func([]format.Bad)
-	// Workers parse at once. 0: one per core.
+	// Workers is the number of concurrent parsers. 0 means one per core.
 	Workers int
-	// Progress is called as files are opened and read: total grows by a file's
-	// size if that is known, read by the bytes read. From several goroutines. Nil: nothing.
+	// Progress is called when files are opened and read: total grows by a file's size if it is known,
+	// and read by the number of bytes read. It is called from several goroutines. Nil disables the
+	// call.
 	Progress format.Progress
-	// Now is what the age of files is measured by. Zero: the time of NewReader.
+	// Now is the time from which the age of files is measured. Zero means the time of NewReader.
 	Now time.Time
 }
 
-// reader reads inputs into sets. Its methods are to be called one after the
-// other; each uses all workers.
+// reader reads inputs into sets. Its methods must be called one after the other; each of them uses all
+// workers.
 type reader struct {
 	cfg      Config
 	s3       *objects.S3Files
@@ -48,7 +49,7 @@ type reader struct {
 	leftOut    []string
 }
 
-// NewReader returns a reader.
+// NewReader returns a reader of inputs.
 func NewReader(cfg Config) *reader {
 	if cfg.Workers <= 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -64,15 +65,16 @@ func NewReader(cfg Config) *reader {
 	return r
 }
 
-// Reports lists the files read so far, in order.
+// Reports returns a report for each file that has been read, in order.
 func (r *reader) Reports() []FileReport { return r.reports }
 
-// LeftOut lists the files that match a pattern but are not data by their names: hidden ones, _SUCCESS, .crc.
+// LeftOut returns the files that match a pattern but contain no data, judged by their names: hidden
+// files, _SUCCESS, .crc.
 func (r *reader) LeftOut() []string { return r.leftOut }
 
-// Check returns a *BadRowsError when more rows were bad than are tolerated, or
-// all rows of a file, else nil. Reading goes on over bad rows so that it can name
-// them all: call Check before using what was read.
+// Check returns a *BadRowsError if there were more bad rows than allowed, or if a file has only bad
+// rows. Reading continues after bad rows in order to report all of them, so call Check before using
+// the result.
 func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
@@ -85,14 +87,14 @@ func (r *reader) Check() error {
 // BadRows returns the number of bad rows so far and the first of them.
 func (r *reader) BadRows() (int64, []format.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
 
-// ReadIDs adds the ids of the inputs to one set.
+// ReadIDs reads the ids of the inputs into one set.
 func (r *reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, error) {
 	set := new(bitmap.Set)
 	return set, r.read(ctx, inputs, &oneSet{set: set})
 }
 
-// ReadTable reads tables of ids and segment names. known restricts the names,
-// others are bad rows then; nil allows every name that can be a segment's.
+// ReadTable reads tables of ids and segment names. With a non-nil known, a row with any other name is
+// bad; nil allows every valid segment name.
 func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {
@@ -101,7 +103,7 @@ func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 	return t.bySegment(), nil
 }
 
-// read reads all files of the inputs, several at once.
+// read reads all files of the inputs, several in parallel.
 func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {
@@ -123,7 +125,7 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				one := &fileReader{reader: r, file: files[i], index: r.fileSeen + i, pool: pool, to: to}
 				if reports[i], faults[i] = one.read(ctx); faults[i] != nil {
-					cancel() // what has been read will not be used
+					cancel() // the rest will not be used
 				}
 			}
 		})
@@ -139,11 +141,11 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is how many objects are open at a time: most of what a small one
-// takes is waiting for its first byte.
+// s3AtOnce is the number of S3 objects that are open at a time, because reading a small object mostly
+// consists of waiting for its first byte.
 const s3AtOnce = 32
 
-// atOnce is how many of the files are read at a time.
+// atOnce returns how many of the files are read in parallel.
 func (r *reader) atOnce(files []file) int {
 	for _, f := range files {
 		if r.files(f.name) == objects.Files(r.s3) {
@@ -153,14 +155,14 @@ func (r *reader) atOnce(files []file) int {
 	return r.cfg.Workers
 }
 
-// InputError is an input that cannot be read: it is missing, damaged, or not
-// what it is said to be. One that could not be reached, or not in time, is another error.
+// InputError reports an input that is missing, damaged, or not of the stated kind. An input that
+// cannot be reached, or not in time, causes a different error.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// inputFault tells what is wrong with an input from what is wrong on the way to it.
+// inputFault distinguishes faults of an input from faults of the storage or the connection.
 func inputFault(err error) error {
 	var storage *objects.StorageError
 	if errors.As(err, &storage) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -169,7 +171,7 @@ func inputFault(err error) error {
 	return &InputError{err}
 }
 
-// firstFault prefers what went wrong over what was given up because of it.
+// firstFault returns the original fault instead of the cancellations that follow from it.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {

@@ -12,21 +12,21 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Result is what a plan made.
+// Result is the result of a build.
 type Result struct {
 	Candidate *publish.Candidate
-	// Overlaps as they were in the inputs, resolved or not.
+	// Overlaps lists the overlaps of the inputs, resolved or not.
 	Overlaps []publish.Overlap
 	Files    []FileReport
 	BadRows  int64
 	Samples  []format.Bad // the first bad rows
-	// Shortfalls are what the inputs lack of what was expected of them.
+	// Shortfalls lists the unmet expectations of the inputs.
 	Shortfalls []string
-	// LeftOut match a pattern but are not data by their names.
+	// LeftOut lists files that match a pattern but contain no data, judged by their names.
 	LeftOut []string
 }
 
-// Proposal shows the guard the result over what is live.
+// Proposal returns the result as a proposal to the guard, for publishing over base.
 func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	p := &publish.Proposal{Candidate: r.Candidate, Base: base, Shortfalls: r.Shortfalls, BadRows: r.BadRows}
 	for _, f := range r.Files {
@@ -37,8 +37,7 @@ func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	return p
 }
 
-// OverlapError says that segments have users in common and nothing says which
-// of them wins.
+// OverlapError reports segments that share users while no precedence is set.
 type OverlapError struct {
 	Overlaps []publish.Overlap
 }
@@ -51,18 +50,17 @@ func (e *OverlapError) Error() string {
 	return text
 }
 
-// PlanError is a fault of the plan itself.
+// PlanError reports a fault of the plan itself.
 type PlanError struct{ Err error }
 
 func (e *PlanError) Error() string { return e.Err.Error() }
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// step names what Run is about to do, for progress.
+// step is called with a description of each step of Run, for progress output.
 type step func(what string)
 
-// Run reads the inputs and builds the segments. On an *OverlapError and on an
-// *ingest.BadRowsError the result is there too, for a report; it must not be
-// published then.
+// Run reads the inputs and builds the segments and sets. With an *OverlapError or a *BadRowsError, Run
+// also returns the result for a report, which must not be published.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}
@@ -92,13 +90,13 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	return result, nil
 }
 
-// builder makes the definitions of one plan. It keeps what is made as bitmaps: one
-// bitset at a time is in memory, those of tables and operands aside.
+// builder builds the definitions of one plan. It keeps finished results as bitmaps, so that besides
+// tables and operands only one Set is in memory at a time.
 type builder struct {
 	plan   *Plan
 	reader *reader
-	rows   map[string]*bitmap.Set    // of the tables, by segment or set
-	named  map[string]*bitmap.Bitmap // of the tables of sets
+	rows   map[string]*bitmap.Set    // rows of the tables, by segment or set
+	named  map[string]*bitmap.Bitmap // sets from the tables of sets
 	made   map[string]*bitmap.Bitmap
 	byName map[string]*Definition
 	step   step
@@ -148,8 +146,8 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 	return c, nil
 }
 
-// readSetTables reads the tables of sets. What the plan does not define gets a
-// definition, in order of the names, as which of them comes first in the files says nothing.
+// readSetTables reads the tables of sets. A set without a definition in the plan gets one, in the
+// order of names, because the order in the files has no meaning.
 func (b *builder) readSetTables(ctx context.Context) error {
 	for _, t := range b.plan.SetTables {
 		b.step("reading tables of " + t.Prefix)
@@ -178,7 +176,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// known lists the names that a table may hold.
+// known returns the names that a table may contain.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()
@@ -191,7 +189,7 @@ func (b *builder) known() []string {
 	return names
 }
 
-// names lists the segments in order of precedence.
+// names returns the segments in the order of precedence.
 func (b *builder) names() ([]string, error) {
 	var names []string
 	for _, r := range b.plan.Segments {
@@ -209,7 +207,8 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make makes the definition of a name, and what it refers to, once.
+// make builds a definition and, before it, the definitions to which it refers. Each definition is
+// built once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil

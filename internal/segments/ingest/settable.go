@@ -11,9 +11,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// ReadSets reads tables of ids and the names of sets: what stands in a row, behind
-// the prefix, is the name of a set that the user is in, and every name makes one.
-// Rows whose name cannot be that of a set are bad.
+// ReadSets reads tables of ids and names of sets. The prefix plus the name in a row is the name of a
+// set that holds the user. A row is bad if the result is not a valid name of a set.
 func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (map[string]*bitmap.Bitmap, error) {
 	t := &setTable{}
 	check := func(name string) error { return segments.CheckSetName(prefix + name) }
@@ -32,8 +31,8 @@ func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (m
 var errTooManySets = fmt.Errorf("table has more than %d different sets: is this the column of set names?",
 	segments.MaxSets)
 
-// setTable is the destination of tables whose rows name sets: there may be many, and
-// most of them small.
+// setTable is the destination of tables whose rows name sets. There may be many sets, most of them
+// small.
 type setTable struct {
 	names   *names
 	members []*members
@@ -48,7 +47,8 @@ func (t *setTable) newSink() (sink, format.Names) {
 
 func (t *setTable) addBitmap(*bitmap.Bitmap) error { return errBitmapTable }
 
-// flushAt is how many ids a worker collects of one set before it takes its lock.
+// flushAt is the number of ids that a worker collects for one set before it takes the lock of that
+// set.
 const flushAt = 4096
 
 type setTableSink struct {
@@ -71,7 +71,7 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// hand gives what was collected of a set to all workers' set.
+// hand adds the ids that a worker has collected for a set to the shared set.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()
 	to := s.table.members[code]
@@ -80,17 +80,18 @@ func (s *setTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// members are the users of one set: a list while they are few.
+// members holds the users of one set: a list while there are few users, later a Set.
 type members struct {
 	mu   sync.Mutex
 	list []uint32
 	set  *bitmap.Set // nil while there is a list
 }
 
-// listedMembers is how many rows are listed, at 4 bytes each: as much as an empty bitmap.Set takes.
+// listedMembers is the maximum length of the list, at 4 bytes per row: the memory of an empty
+// bitmap.Set.
 const listedMembers = 1 << 19
 
-// sortedMembers is how many are sorted faster than a Set of them is made.
+// sortedMembers is the number of users up to which sorting a list is faster than building a Set.
 const sortedMembers = 1 << 12
 
 func (m *members) add(ids []uint32) {

@@ -12,18 +12,18 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// names gives the names in a table's rows their codes, in the order in which they are
-// first seen, which differs from run to run; nothing depends on it.
+// names assigns codes to the names in a table's rows, in the order of their first appearance. That
+// order differs between runs, but no result depends on it.
 type names struct {
 	mu      sync.Mutex
-	check   func(name string) error // why rows with this name are bad
+	check   func(name string) error // returns why rows with this name are bad
 	most    int
 	tooMany error
-	added   func() // a name got its code
+	added   func() // called when a name gets its code
 	codes   map[string]uint16
 	list    []string
-	// refused are the first names that are not taken, which repeat by the million where a whole export spells them
-	// otherwise.
+	// refused caches the first rejected names, because an export with a wrong spelling repeats them in
+	// millions of rows.
 	refused map[string]error
 }
 
@@ -65,10 +65,10 @@ func (n *names) refuse(name string) error {
 	return err
 }
 
-// errNoName: the rule of names would say less.
+// errNoName reports an empty name more clearly than the rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
-// table is the destination of tables whose rows name what is to be built.
+// table is the destination of tables whose rows name segments or sets.
 type table struct {
 	known []string // nil: every name
 	names *names
@@ -106,7 +106,7 @@ func (t *table) check(name string) error {
 	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
 }
 
-// similar says which of the names to build is the same in other letters' case.
+// similar returns the name to build that differs only in upper and lower case.
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
 		if strings.EqualFold(known, name) {
@@ -124,11 +124,11 @@ func (t *table) bySegment() map[string]*bitmap.Set {
 	return sets
 }
 
-// nameCache is what one worker knows of the names.
+// nameCache caches names and their codes for one worker.
 type nameCache struct {
 	names  *names
 	codes  map[string]uint16
-	last   string // the name of the row before: most exports are grouped or have few names
+	last   string // the name of the previous row, because most exports are grouped or have few names
 	lastIs uint16
 }
 
@@ -149,10 +149,10 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 	return code, nil
 }
 
-// splitter sorts the ids of a block by their codes.
+// splitter groups the ids of a block by their codes.
 type splitter [][]uint32
 
-// split adds the ids of each code to their list.
+// split appends each id to the list of its code and returns the lists.
 func (s *splitter) split(ids []uint32, codes []uint16) [][]uint32 {
 	for i, id := range ids {
 		for int(codes[i]) >= len(*s) {

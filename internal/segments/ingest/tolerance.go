@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Tolerance is how many bad rows are left out and counted instead of being an
-// error. The zero Tolerance tolerates none. A file without one good row is never
-// tolerated.
+// Tolerance is the number of bad rows that are left out and counted instead of causing an error. The
+// zero value allows none. A file without any good row is always an error.
 type Tolerance struct {
-	Rows  int64   // over all files together
-	Share float64 // of the rows of each file, 0 to 1; not together with Rows
+	Rows  int64   // in all files together
+	Share float64 // of the rows of each file, 0 to 1; excludes Rows
 }
 
-// parseTolerance takes a number of rows, 500, or a share of every file's rows, 0.1%.
+// parseTolerance parses a number of rows, such as 500, or a share of every file's rows, such as 0.1%.
 func parseTolerance(s string) (Tolerance, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
@@ -31,7 +30,7 @@ func parseTolerance(s string) (Tolerance, error) {
 	return Tolerance{Rows: rows}, nil
 }
 
-// UnmarshalText makes a Tolerance a value of command lines.
+// UnmarshalText parses the value of a command-line flag.
 func (t *Tolerance) UnmarshalText(text []byte) (err error) {
 	*t, err = parseTolerance(string(text))
 	return err
@@ -44,8 +43,8 @@ func (t Tolerance) String() string {
 	return strconv.FormatInt(t.Rows, 10)
 }
 
-// refuses lists the files that are not to be tolerated whatever the others
-// hold: those without a good row and those with too large a share of bad ones.
+// refuses returns the files that are an error on their own: those without a good row, and those with
+// too large a share of bad rows.
 func (t Tolerance) refuses(files []FileReport) (refused []FileReport) {
 	for _, f := range files {
 		if f.Bad == 0 {

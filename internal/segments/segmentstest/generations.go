@@ -1,4 +1,4 @@
-// Package segmentstest gives tests generations that nobody has published.
+// Package segmentstest provides tests with unpublished generations.
 package segmentstest
 
 import (
@@ -15,23 +15,23 @@ import (
 	"capper/internal/segments"
 )
 
-// Epoch is when the tests' first generations are made.
+// Epoch is the creation time of the first generations in tests.
 var Epoch = time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC)
 
-// Stepping is a clock that advances by a second with each reading, so that
-// every generation of a test has another time in its name.
+// Stepping returns a clock that advances by one second with each reading, so that each generation in a
+// test has a different time in its name.
 func Stepping() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return Epoch.Add(time.Duration(n.Add(1)) * time.Second) }
 }
 
-// Generation is a generation of the Epoch.
+// Generation returns a generation with these segments, created at Epoch.
 func Generation(t testing.TB, names []string, bitmaps ...*bitmap.Bitmap) *segments.Generation {
 	t.Helper()
 	return &segments.Generation{Manifest: Manifest(t, Epoch, "", names, bitmaps...), Bitmaps: bitmaps}
 }
 
-// Manifest is the manifest of a generation.
+// Manifest returns the manifest of a generation with these segments.
 func Manifest(t testing.TB, at time.Time, reason string, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
 	var list []segments.Segment
@@ -43,7 +43,7 @@ func Manifest(t testing.TB, at time.Time, reason string, names []string, bitmaps
 	return m
 }
 
-// MakeLive replaces current.json, which must be there.
+// MakeLive replaces current.json, which must exist.
 func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	t.Helper()
 	_, tag, err := at.ReadTagged(t.Context(), segments.CurrentKey, "")
@@ -52,7 +52,8 @@ func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	require.NoError(t, err)
 }
 
-// ReadLive reads and checks the live generation. The error is segments.ErrNothingLive when nothing was published.
+// ReadLive reads and checks the live generation. The error is segments.ErrNothingLive if nothing has
+// been published.
 func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, error) {
 	m, err := segments.ReadLiveManifest(ctx, src)
 	if err != nil {
@@ -61,14 +62,15 @@ func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, er
 	return m.ReadBitmaps(ctx, src)
 }
 
-// WithoutSets is the part of capping.Segments that a generation without sets answers.
+// WithoutSets implements the methods of capping.Segments about sets and zones for a generation without
+// sets.
 type WithoutSets struct{}
 
-// Set finds none.
+// Set returns no set.
 func (WithoutSets) Set(string) (capping.Set, bool) { return nil, false }
 
-// Zones are none.
+// Zones returns no zones.
 func (WithoutSets) Zones() []*time.Location { return nil }
 
-// LookupZones finds none.
+// LookupZones sets every zone to 0, which means no zone.
 func (WithoutSets) LookupZones(users []capping.UserID, zones []uint16) { clear(zones[:len(users)]) }
