@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Bad is a row that holds no user id, or cannot be read.
+// Bad describes a row without a valid user id, or a row that cannot be read.
 type Bad struct {
 	File string `json:"file"`
-	// Row counted from 1: the line of a text, CSV, TSV or NDJSON file, the row of a Parquet file.
+	// Row counts from 1: the line of a text, CSV, TSV or NDJSON file, or the row of a Parquet file.
 	Row    int64  `json:"row"`
-	Lines  int64  `json:"lines,omitempty"` // that it spans, when these are several
+	Lines  int64  `json:"lines,omitempty"` // number of lines, if the row spans several
 	Value  string `json:"value"`
 	Reason string `json:"reason"`
 }
@@ -28,10 +28,10 @@ func (b Bad) String() string {
 	return fmt.Sprintf("%s:%d: %q%s: %s", b.File, b.Row, value, more, b.Reason)
 }
 
-// Short is the beginning of the value.
+// Short returns the beginning of the value.
 func (b Bad) Short() string { return Clip([]byte(b.Value)) }
 
-// Reasons of bad rows that several formats give.
+// The reasons of bad rows that several formats share.
 const (
 	reasonEmpty     = "no user id"
 	reasonNoSegment = "no segment"
@@ -39,16 +39,16 @@ const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 )
 
-// maxValue is how many bytes of a bad value are kept, and maxShown how many people are shown.
+// The limits for bad values, in bytes: maxValue bytes are kept, and maxShown bytes are displayed.
 const (
 	maxValue = 1024
 	maxShown = 64
 )
 
-// Clip is the beginning of a value, as people are shown it.
+// Clip returns the beginning of a value for display.
 func Clip(value []byte) string { return clip(value, maxShown) }
 
-// clip keeps the first bytes of a value, whole characters of it.
+// clip returns the first limit bytes of a value without splitting a character.
 func clip(value []byte, limit int) string {
 	if len(value) <= limit {
 		return string(value)

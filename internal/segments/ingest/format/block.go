@@ -2,43 +2,43 @@ package format
 
 import "bytes"
 
-// Names gives a table's segments their codes.
+// Names assigns codes to the names in a table.
 type Names interface {
-	// Code is a small number for the segment of this name; an error is the reason
-	// why the row is bad. The name is not kept.
+	// Code returns the code of a segment or set with this name; an error is the reason why the row is
+	// bad. Code does not keep the name.
 	Code(name []byte) (uint16, error)
 }
 
-// Block is what a parser found in one piece of a file. It is used again from
-// block to block: Reset empties it. Not safe for concurrent use.
+// Block holds the rows that a parser found in one piece of a file. Reset empties a Block for reuse. A
+// Block is not safe for concurrent use.
 type Block struct {
 	IDs   []uint32
-	Codes []uint16 // of the rows' segments: as many as IDs in a table, else none
+	Codes []uint16 // codes of the rows' names: as many as IDs for a table, else none
 	Bad   []Bad    // the first bad rows
-	// BadLines counts all bad rows, each by its lines: what a stray quote encloses are rows too.
+	// BadLines counts all bad rows by their lines, because a stray quote may enclose several rows.
 	BadLines int64
-	// Lines of the row that is looked at: 1 unless a parser sets it, for as long as it looks at that row.
+	// Lines is the number of lines of the current row. It is 1 unless a parser sets it for that row.
 	Lines     int64
-	Multiline Multiline // the rows that span several lines
+	Multiline Multiline // rows that span several lines
 
 	names Names
 	keep  int
 }
 
-// NewBlock returns an empty block that keeps so many bad rows; names is nil unless
-// the rows are a table's.
+// NewBlock returns an empty block that keeps at most keep bad rows. names is nil unless the rows
+// belong to a table.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
-// Reset empties the block, but for what it may use again. The bad rows are the caller's.
+// Reset empties the block but keeps its memory for reuse. The caller owns the bad rows.
 func (b *Block) Reset() {
 	b.IDs, b.Codes, b.Bad, b.BadLines = b.IDs[:0], b.Codes[:0], nil, 0
 	b.Lines, b.Multiline = 1, Multiline{}
 }
 
-// Code is the code of a segment's name, of a table only.
+// Code returns the code of a name; call it only for tables.
 func (b *Block) Code(name []byte) (uint16, error) { return b.names.Code(name) }
 
-// Add takes a row's fields, which are not kept. segment counts in a table only.
+// Add parses the fields of one row and keeps no reference to them. segment is used only for tables.
 func (b *Block) Add(row int64, id, segment []byte) {
 	v, ok := parseID(id)
 	if !ok {

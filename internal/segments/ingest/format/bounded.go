@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// bounded reads a text of rows and fails where a row is longer than maxLine: what takes rows apart
-// keeps the whole of one in memory, however long a quote that is never closed makes it.
+// bounded reads a text and returns an error if a row is longer than maxLine. The CSV parser keeps one
+// row in memory as a whole, even if an unclosed quote makes the row very long.
 type bounded struct {
 	from io.Reader
-	read int64 // bytes that were given
-	rows int64 // of them those of rows that were taken
-	line int   // where the last of these ends
+	read int64 // bytes returned so far
+	rows int64 // bytes that belong to complete rows
+	line int   // line in which the last complete row ends
 }
 
-// piece is how much is given at once, and so how far beyond maxLine a row may go unseen.
+// piece is the maximum size of one Read, and therefore the number of bytes by which a row may exceed
+// maxLine undetected.
 const piece = 64 << 10
 
-// ends says that a row was taken, which is not empty.
+// ends records that the parser has completed a row, which is not empty.
 func (b *bounded) ends(r *csv.Reader, row []string) {
 	b.rows = r.InputOffset()
 	line, _ := r.FieldPos(len(row) - 1)

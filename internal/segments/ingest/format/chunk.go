@@ -15,14 +15,14 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// Two kinds of columns are put into another form before the library sees them:
-//   - LZ4_RAW, of which it may take a wrong buffer for the page without an error
-//     (https://github.com/parquet-go/parquet-go/issues/608): decompressed here;
-//   - 32-bit integers packed by deltas: DuckDB packs the true differences, of up to
-//     33 bits, others modulo 2^32. Read as 64-bit integers both give the value in
-//     their lower half.
+// The package converts two kinds of columns before the library reads them:
+//   - LZ4_RAW is decompressed here, because the library may return wrong data without an error
+//     (https://github.com/parquet-go/parquet-go/issues/608).
+//   - Delta-encoded 32-bit integers are read as 64-bit integers. DuckDB stores the true differences,
+//     which have up to 33 bits; other writers store them modulo 2^32. As 64-bit integers, both have the
+//     right value in their lower half.
 
-// packedByDeltas reports whether all pages of a chunk of 32-bit integers are.
+// packedByDeltas reports whether all pages of a column chunk of 32-bit integers use delta encoding.
 func packedByDeltas(chunk *format.ColumnMetaData) bool {
 	levels := []format.Encoding{format.RLE, format.BitPacked}
 	return chunk.Type == format.Int32 && slices.Contains(chunk.Encoding, format.DeltaBinaryPacked) &&
@@ -31,8 +31,7 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// readable returns row group i in a form that the library reads right, and the
-// columns in it.
+// readable returns row group i in a form that the library reads correctly, and its columns.
 func (f *Parquet) readable(i int) (parquet.RowGroup, *columns, error) {
 	c, file := &f.columns, f.opened
 	chunks := file.Metadata().RowGroups[i].Columns
@@ -62,7 +61,7 @@ func (f *Parquet) readable(i int) (parquet.RowGroup, *columns, error) {
 	return again.RowGroups()[0], &same, nil
 }
 
-// leavesOf lists the leaves below a column by their index.
+// leavesOf returns the leaf columns below a column by their index.
 func leavesOf(c *parquet.Column) []*parquet.Column {
 	if c.Leaf() {
 		return []*parquet.Column{c}
@@ -74,7 +73,7 @@ func leavesOf(c *parquet.Column) []*parquet.Column {
 	return leaves
 }
 
-// list is the columns that are read.
+// list returns the columns that are read.
 func (c *columns) list() []*parquet.Column {
 	if c.segment == nil {
 		return []*parquet.Column{c.id}
@@ -82,7 +81,7 @@ func (c *columns) list() []*parquet.Column {
 	return []*parquet.Column{c.id, c.segment}
 }
 
-// rewrite makes a file of the one row group and of the columns that are read.
+// rewrite returns a new Parquet file with only one row group and only the columns that are read.
 func (c *columns) rewrite(from io.ReaderAt, file *parquet.File, i int, wide bool) ([]byte, error) {
 	group := file.Metadata().RowGroups[i]
 	group.Columns, group.Ordinal = slices.Clone(group.Columns), 0
@@ -112,7 +111,7 @@ func (c *columns) rewrite(from io.ReaderAt, file *parquet.File, i int, wide bool
 	return append(binary.LittleEndian.AppendUint32(content, uint32(len(encoded))), "PAR1"...), nil
 }
 
-// schemaIndex is where a leaf stands in the list of the schema's elements: depth first.
+// schemaIndex returns the position of a leaf column in the depth-first list of the schema's elements.
 func schemaIndex(root, wanted *parquet.Column) int {
 	at, found := 0, 0
 	var visit func(c *parquet.Column)
@@ -131,8 +130,8 @@ func schemaIndex(root, wanted *parquet.Column) int {
 
 var errPages = errors.New("file is damaged: its pages are not where the footer says")
 
-// appendChunk appends the pages of a chunk, those of LZ4_RAW decompressed, and
-// changes the chunk's description to what they are then.
+// appendChunk appends the pages of a column chunk to content, with LZ4_RAW pages decompressed. It
+// updates the chunk's description accordingly.
 func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.ColumnMetaData) ([]byte, error) {
 	start := chunk.DataPageOffset
 	if d := chunk.DictionaryPageOffset; d > 0 && d < start {
@@ -172,13 +171,13 @@ func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.Col
 	return content, nil
 }
 
-// rawPage is a page as it is stored.
+// rawPage is a page in its stored form.
 type rawPage struct {
 	header format.PageHeader
 	body   []byte
 }
 
-// onePage reads the first of the pages, and how many bytes it takes.
+// onePage parses the first of the pages and returns the number of bytes that it occupies.
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {
@@ -199,7 +198,7 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	return p, reader.BytesRead() + n, err
 }
 
-// unpack decompresses a page. The levels of one of version 2 never are compressed.
+// unpack decompresses a page. In a page of version 2, the levels are never compressed.
 func (p *rawPage) unpack() error {
 	plain := 0
 	if v2, ok := p.header.DataPageHeaderV2.Get(); ok {
@@ -211,7 +210,7 @@ func (p *rawPage) unpack() error {
 		p.header.DataPageHeaderV2.Set(v2)
 	}
 	size := int(p.header.UncompressedPageSize)
-	if plain < 0 || plain > len(p.body) || size < plain || size > 256*len(p.body)+256 { // LZ4 does no better than 1:255
+	if plain < 0 || plain > len(p.body) || size < plain || size > 256*len(p.body)+256 { // limit of LZ4: 1:255
 		return errPages
 	}
 	unpacked := make([]byte, size)

@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// userName are names of the column of the users' ids, however they are spelled:
-// user_id, customer-id, MEMBERID, uid, subscriber. idName are those and the names
-// of other ids: order_id, sessionId. Words that merely end like one, such as paid,
-// are neither.
+// userName matches usual names of a column with user ids, in any spelling: user_id, customer-id,
+// MEMBERID, uid, subscriber. idName also matches the names of other ids: order_id, sessionId. Words
+// with a similar ending, such as paid, match neither.
 var (
 	userName = regexp.MustCompile(
 		`^(?i:[ _.-]*(u?[ _.-]*id|(user|member|customer|account|client|subscriber|person|profile|contact|recipient)([ _.-]*id)?))$`)
 	idName = regexp.MustCompile(userName.String() + `|[ _.-](?i:id)$|[a-z](Id|ID)$`)
 )
 
-// namesID reports whether a name is that of an id's column, whatever the id is of.
-// A sentence, such as "ERROR: there is no column user_id", is not a name.
+// namesID reports whether a name is the usual name of an id column, for users or for anything else. A
+// sentence, such as "ERROR: there is no column user_id", is not a name.
 func namesID(name string) bool {
 	return idName.MatchString(name) && strings.Count(name, " ") < 3 && !strings.ContainsAny(name, ":;,'\"()<>")
 }
 
-// userColumn is the index of the column that looks like the users' ids by its name,
-// -1 when none looks like any id. The id of something else is never taken for a
-// user's, nor passed over in silence: orders are numbers just as users are.
+// userColumn returns the index of the column whose name looks like user ids, or -1 if no name looks
+// like an id. If only other ids match, the result is an error, because the numbers of orders look just
+// like those of users.
 func userColumn(names []string) (int, error) {
 	found := -1
 	var others []string

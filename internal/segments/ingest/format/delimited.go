@@ -7,26 +7,27 @@ import (
 	"strings"
 )
 
-// delimited is a delimited file whose first row has been looked at.
+// delimited is a delimited file whose first row has been examined.
 type delimited struct {
-	// Column that the ids are read from: its name, or its number where there is no header. Empty for a text.
+	// Column is the column of the ids: its name, or its number if there is no header. It is empty for
+	// a text.
 	Column string
-	// Names is likewise the column of the names of a table; empty where the file is none.
+	// Names is the column of the names in a table; empty if the file is not a table.
 	Names string
-	// Header is the beginning of the first row when that names the columns, else empty;
-	// HeaderBytes are to be skipped before the rows, and HeaderLines.
+	// Header is the beginning of the first row if that row names the columns, else empty. HeaderBytes
+	// and HeaderLines are the size of the header.
 	Header      string
 	HeaderBytes int
 	HeaderLines int64
-	// Multiline is the header, if it spans several lines.
+	// Multiline describes a header that spans several lines.
 	Multiline Multiline
 
 	text   bool
 	layout *layout
 }
 
-// Open decides by the first row how a file is to be read. head is the beginning of
-// the file, at least its first row, which is not empty.
+// OpenDelimited decides how to read a file from its first row. head is the beginning of the file and
+// must contain the first row, which is not empty.
 func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -54,7 +55,7 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	return f, nil
 }
 
-// nameColumns names the columns as the header does.
+// nameColumns sets the names of the columns from the header.
 func (f *delimited) nameColumns(header []string) {
 	f.Column = header[f.layout.id]
 	if f.layout.segment >= 0 {
@@ -62,8 +63,8 @@ func (f *delimited) nameColumns(header []string) {
 	}
 }
 
-// takeHeader notes the header. One whose quotes are not in order, or that
-// encloses rows, would take these with it.
+// takeHeader records the header. A header with faulty quotes, or one that encloses rows, is an error,
+// because it would hide these rows.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")
@@ -82,7 +83,7 @@ func (f *delimited) takeHeader(head []byte, fault error) error {
 	return nil
 }
 
-// Syntax is that of the rows behind the header.
+// Syntax returns the syntax of the rows after the header.
 func (f *delimited) Syntax() Syntax {
 	if f.text {
 		return Syntax{Whole: wholeLines, Parse: parseText}
@@ -92,9 +93,8 @@ func (f *delimited) Syntax() Syntax {
 	}
 }
 
-// firstRow splits the first row of a file into fields, quotes removed. A
-// text has one field a line. The fault is for whoever takes it for a header:
-// a row of data is judged as all rows are.
+// firstRow splits the first row of a file into fields without their quotes. A text has one field per
+// line. The caller uses the fault only for a header; a row of data is checked later like all rows.
 func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1
 	if !text {

@@ -24,21 +24,21 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	named := false
 	for _, field := range first {
 		if _, err := strconv.ParseFloat(field, 64); err == nil {
-			return false // a row of data: no column is called by a number
+			return false // a row of data: no column has a number as its name
 		}
 		named = named || namesID(field)
 	}
 	return named
 }
 
-// isName: a column given by name, not by number and not left open.
+// isName reports whether a column is requested by name, instead of by number or not at all.
 func isName(column string) bool {
 	_, err := strconv.Atoi(column)
 	return column != "" && err != nil
 }
 
-// findColumn returns the index of a column that is asked for by name or number,
-// or of the usual one when nothing is asked for, else of the likely one.
+// findColumn returns the index of the column that is requested by name or number. Without a request it
+// returns the column with the usual name, or else the one that likely chooses.
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -61,7 +61,7 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 	return likely(first, header)
 }
 
-// likelyID is the column that is named after people, else the first.
+// likelyID returns the column whose name looks like user ids, or the first column.
 func likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
@@ -71,8 +71,8 @@ func likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan is the only column beside the id's. Of several nothing says which holds names:
-// a date would make a set of every day.
+// otherThan returns a function that chooses the only column beside the id column. With several such
+// columns it returns an error, because guessing a date column would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {
@@ -104,16 +104,16 @@ func byName(name string, first []string) (int, error) {
 	return found, nil
 }
 
-// layout is where the columns of a delimited file are.
+// layout describes the positions of the columns in a delimited file.
 type layout struct {
 	dialect
-	id      int // index of the id's column
-	segment int // index of the segment's column, -1 when the file is no table
-	columns int // in every row
+	id      int // index of the id column
+	segment int // index of the column of names; -1 if the file is not a table
+	columns int // number of columns in each row
 	header  bool
 }
 
-// layout finds the columns by the first row.
+// layout finds the columns from the first row.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
 		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")

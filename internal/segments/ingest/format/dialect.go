@@ -4,16 +4,16 @@ import (
 	"bytes"
 )
 
-// dialect is how a delimited file separates and encloses its fields. A byte of
-// 0 stands for none: NUL in a file is a byte like others.
+// dialect holds the special characters of a delimited file. The value 0 disables a special character;
+// a NUL byte in a file is ordinary data.
 type dialect struct {
 	delimiter byte
-	quote     byte // encloses a field that begins with it; doubled inside, it is itself
-	escape    byte // takes the meaning from the byte after it, a line break included
+	quote     byte // encloses a field that begins with it; doubled inside the field it is an ordinary quote
+	escape    byte // makes the following byte ordinary, even a line break
 }
 
-// wholeRows is the length of the whole rows at the start of block. Only
-// a quoted or escaped line break does not end a row.
+// wholeRows returns the length of the complete rows at the start of block. A quoted or escaped line
+// break does not end a row.
 func (d *dialect) wholeRows(block []byte) int {
 	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
 		return d.wholeUnquoted(block)
@@ -28,7 +28,7 @@ func (d *dialect) wholeRows(block []byte) int {
 	}
 }
 
-// wholeUnquoted looks from the end for a line break that is not escaped.
+// wholeUnquoted searches backwards for a line break that is not escaped.
 func (d *dialect) wholeUnquoted(block []byte) int {
 	for {
 		end := wholeLines(block)
@@ -39,8 +39,7 @@ func (d *dialect) wholeUnquoted(block []byte) int {
 	}
 }
 
-// endsEscaped reports whether what follows text is escaped: whether it ends in
-// an odd number of escapes.
+// endsEscaped reports whether text ends in an odd number of escapes, so that the next byte is escaped.
 func (d *dialect) endsEscaped(text []byte) bool {
 	if d.escape == 0 {
 		return false
@@ -52,7 +51,7 @@ func (d *dialect) endsEscaped(text []byte) bool {
 	return (len(text)-n)%2 == 1
 }
 
-// rowEnd is the index after the row that starts at i, -1 when it is not whole.
+// rowEnd returns the index after the row that starts at i, or -1 if the row is incomplete.
 func (d *dialect) rowEnd(b []byte, i int) int {
 	for {
 		if d.quote != 0 && i < len(b) && b[i] == d.quote {
@@ -70,7 +69,8 @@ func (d *dialect) rowEnd(b []byte, i int) int {
 	}
 }
 
-// fieldEnd is the index of the delimiter or line break that ends the text at i, len(b) when there is none.
+// fieldEnd returns the index of the delimiter or line break that ends the text at i, or len(b) if
+// there is none.
 func (d *dialect) fieldEnd(b []byte, i int) int {
 	delimiter, escape := d.delimiter, d.escape
 	for ; i < len(b); i++ {
@@ -85,7 +85,7 @@ func (d *dialect) fieldEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// quoteEnd is the index after the quote that closes the one at i, -1 when there is none.
+// quoteEnd returns the index after the quote that closes the quote at i, or -1 if there is none.
 func (d *dialect) quoteEnd(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		if d.escape == 0 {
@@ -108,9 +108,9 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// field reads the field at i: its value without quotes, whether these are in
-// order, and the index of what ends it, len(b) at the end. A quote that is never
-// closed takes all of b.
+// field parses the field at i. It returns the value without quotes, whether the quotes are valid, and
+// the index of the delimiter or line break after the field, or len(b) at the end. An unclosed quote
+// extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)
@@ -132,7 +132,7 @@ func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	return value, true, end
 }
 
-// beforeReturn is end, or the index before it when the row ends there with a carriage return.
+// beforeReturn returns end, or the index before it if the row ends there with a carriage return.
 func beforeReturn(b []byte, i, end int) int {
 	if end > i && b[end-1] == '\r' && (end == len(b) || b[end] == '\n') {
 		return end - 1
@@ -140,7 +140,7 @@ func beforeReturn(b []byte, i, end int) int {
 	return end
 }
 
-// allEscaped reports whether every quote of an unquoted field is escaped.
+// allEscaped reports whether every quote in an unquoted field is escaped.
 func (d *dialect) allEscaped(field []byte) bool {
 	if d.quote == 0 || bytes.IndexByte(field, d.quote) < 0 {
 		return true
@@ -156,7 +156,7 @@ func (d *dialect) allEscaped(field []byte) bool {
 	return true
 }
 
-// isNull reports whether a field is \N, which is how a null is written where there are escapes.
+// isNull reports whether a field is \N, the notation for null in files with escapes.
 func (d *dialect) isNull(field []byte) bool {
 	return d.escape != 0 && len(field) == 2 && field[0] == d.escape && field[1] == 'N'
 }

@@ -17,16 +17,16 @@ import (
 	"capper/internal/objects"
 )
 
-// Opener opens files as they are stored.
+// Opener opens files in their stored form.
 type Opener interface {
-	// Open returns a file's bytes and how many are announced, -1 when that is not known.
+	// Open returns the bytes of a file and its announced length, or -1 if the length is unknown.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 }
 
-// Stdin is the name of standard input.
+// Stdin is the name that means standard input.
 const Stdin = "-"
 
-// StandardInput opens a reader whatever the name.
+// StandardInput is an Opener that returns its reader for every name.
 type StandardInput struct{ io.Reader }
 
 // Open implements Opener.
@@ -34,22 +34,23 @@ func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, erro
 	return io.NopCloser(s.Reader), -1, nil
 }
 
-// HeadBytes is how far Head can look into a file.
+// HeadBytes is the maximum number of bytes that Head returns.
 const HeadBytes = 1 << 20
 
-// Progress is told how many more bytes have been read, and how many more there are in all.
+// Progress is called with the number of newly read bytes and the number of bytes by which the total
+// grows.
 type Progress func(read, total int64)
 
-// File is an open file, decompressed. One goroutine may use it.
+// File is an open, decompressed file. Only one goroutine may use a File.
 type File struct {
 	*bufio.Reader
 	stored  *storedFile
-	plain   *os.File // the file itself when it is local and not compressed, for formats that seek
+	plain   *os.File // the file itself if it is local and uncompressed, for formats that seek
 	closers []func() error
 }
 
-// Open opens a file and looks through gzip and zstd, which it knows by their first
-// bytes. progress may be nil; it is called by whoever reads the file.
+// Open opens a file and decompresses gzip and zstd, which it recognises by their first bytes. progress
+// may be nil; the goroutine that reads the file calls it.
 func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
 	body, size, err := from.Open(ctx, name)
 	if err != nil {
@@ -66,7 +67,7 @@ func Open(ctx context.Context, from Opener, name string, progress Progress) (*Fi
 	return f, nil
 }
 
-// ChangedAt is when the file was last written, nil when that is not known.
+// ChangedAt returns when the file was last written, or nil if this is unknown.
 func (f *File) ChangedAt() *time.Time {
 	if at, ok := objects.ChangedAt(f.stored.body); ok {
 		return &at
@@ -110,14 +111,15 @@ func (f *File) unpack(raw *bufio.Reader, name string) error {
 	return nil
 }
 
-// isZstd knows a frame of zstd, and the skippable frame that some writers begin with.
+// isZstd reports whether the bytes begin with a zstd frame, or with the skippable frame with which
+// some writers begin.
 func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
 		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
-// Head returns up to n bytes of what has not been read, fewer when the file is shorter, and at
-// most HeadBytes.
+// Head returns up to n bytes of the unread content without consuming them, fewer if the file is
+// shorter, and at most HeadBytes.
 func (f *File) Head(n int) ([]byte, error) {
 	head, err := f.Peek(n)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
@@ -126,7 +128,7 @@ func (f *File) Head(n int) ([]byte, error) {
 	return head, nil
 }
 
-// Close closes the file and all that was opened for it.
+// Close closes the file and everything that was opened for it.
 func (f *File) Close() error {
 	var faults []error
 	for i := len(f.closers) - 1; i >= 0; i-- {
@@ -135,8 +137,7 @@ func (f *File) Close() error {
 	return errors.Join(faults...)
 }
 
-// Seekable returns the content as a file that can be read at any place: the
-// file itself, or else a copy in a temporary file.
+// Seekable returns the content as a file with random access: the file itself, or a temporary copy.
 func (f *File) Seekable() (*os.File, int64, error) {
 	if f.plain != nil {
 		return f.plain, f.stored.size, nil
@@ -150,7 +151,7 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// spooling tells the faults of writing a copy, such as a full disk, from those of what is copied.
+// spooling distinguishes faults of writing a copy, such as a full disk, from faults of its source.
 type spooling struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -162,7 +163,7 @@ func (s *spooling) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// SkipBOM drops a UTF-8 byte order mark at the beginning and refuses UTF-16.
+// SkipBOM skips a UTF-8 byte order mark at the beginning and rejects UTF-16.
 func (f *File) SkipBOM() error {
 	head, err := f.Head(3)
 	if err != nil {
@@ -178,11 +179,12 @@ func (f *File) SkipBOM() error {
 	return nil
 }
 
-// CheckLength looks whether a local file that was read at several places is still as long as it was.
+// CheckLength checks that a local file, which was read at several positions, still has its original
+// length.
 func (f *File) CheckLength() error { return f.stored.checkLength() }
 
-// WithoutPacking is a name in lower case without the extension of its
-// compression, and which compression that extension says, if any.
+// WithoutPacking returns a lower-case name without the extension of its compression, and the
+// compression that the extension means, if any.
 func WithoutPacking(name string) (plain, packing string) {
 	name = strings.ToLower(name)
 	for ext, packing := range map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"} {

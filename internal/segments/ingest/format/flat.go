@@ -1,10 +1,9 @@
 package format
 
-// flatObject reads an object as exporters write nearly all of them: strings
-// without escapes, plain whole numbers, true, false, null, nothing nested. It
-// finds the wanted fields in one pass, in 0.09 µs for a row of 45 bytes; ok is
-// false for everything else, also for what is no JSON at all, which anyObject then
-// sorts out.
+// flatObject parses a JSON object in the simple form that most exporters write: strings without
+// escapes, plain whole numbers, true, false, null, and nothing nested. It finds the wanted fields in
+// one pass, in 0.09 µs for a row of 45 bytes. ok is false for everything else, including invalid JSON,
+// which anyObject handles.
 func (f *objectFields) flatObject(row []byte) (id, segment []byte, ok bool) {
 	i := flatSpace(row, 1)
 	for {
@@ -52,7 +51,8 @@ func flatSpace(row []byte, i int) int {
 	return i
 }
 
-// flatString is the index after the string that starts at i, -1 when there is none or it has escapes.
+// flatString returns the index after the string that starts at i, or -1 if there is none or it has
+// escapes.
 func flatString(row []byte, i int) int {
 	if i >= len(row) || row[i] != '"' {
 		return -1
@@ -68,7 +68,8 @@ func flatString(row []byte, i int) int {
 	return -1
 }
 
-// flatValue is the index after the value that starts at i, -1 when it is none of the plain ones.
+// flatValue returns the index after the value that starts at i, or -1 if the value is not one of the
+// simple ones.
 func flatValue(row []byte, i int) int {
 	if i >= len(row) {
 		return -1
@@ -82,9 +83,9 @@ func flatValue(row []byte, i int) int {
 			i++
 		}
 		if row[start] == '0' && i > start+1 {
-			return -1 // JSON knows no zeros in front
+			return -1 // JSON does not allow leading zeros
 		}
-		return i // a fraction or an exponent is no separator, so the caller gives up there
+		return i // a fraction or an exponent is no separator, so the caller rejects the value
 	}
 	for _, word := range []string{"true", "false", "null"} {
 		if len(row)-i >= len(word) && string(row[i:i+len(word)]) == word {

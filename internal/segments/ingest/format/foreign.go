@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// foreign are files that are not read, by how they begin.
+// foreign lists unsupported kinds of files and the bytes with which they begin.
 var foreign = []struct {
 	magic  string
-	binary bool // the magic is made of letters: what follows it must not be text
+	binary bool // the first bytes are letters, so binary data must follow
 	what   string
 }{
 	{"BZh", true, "a bzip2 archive: decompress it, or use gzip or zstd"},
@@ -41,11 +41,12 @@ var foreign = []struct {
 	{"PARE", true, "an encrypted Parquet file"},
 }
 
-// markup is how documents of tags begin, an error page of a proxy or a store for example.
+// markup matches the beginning of HTML and XML documents, for example the error page of a proxy or a
+// store.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
-// CheckKind names a file of a kind that is not read, by its first bytes. parquet
-// says that a Parquet file is what is wanted.
+// CheckKind returns an error that names the kind of an unsupported file, judged by its first bytes.
+// parquet means that a Parquet file is expected.
 func CheckKind(head []byte, parquet bool) error {
 	for _, f := range foreign {
 		if parquet && f.magic == "PAR1" || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {
@@ -67,7 +68,7 @@ func CheckKind(head []byte, parquet bool) error {
 	return nil
 }
 
-// isBinary reports whether the first bytes of a file are no text.
+// isBinary reports whether the first bytes of a file are not text.
 func isBinary(head []byte) bool {
 	head = head[:min(len(head), 512)]
 	for len(head) > 0 {

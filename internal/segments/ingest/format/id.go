@@ -5,7 +5,7 @@ import "bytes"
 // maxID is the highest user id.
 const maxID = 1<<32 - 1
 
-// parseID reads a decimal user id. Spaces around it are allowed, nothing else is.
+// parseID parses a decimal user id, which may have spaces around it.
 func parseID(field []byte) (uint32, bool) {
 	if n := len(field); n > 0 && (field[0] <= ' ' || field[n-1] <= ' ') {
 		field = bytes.Trim(field, " \t\r")
@@ -25,7 +25,7 @@ func parseID(field []byte) (uint32, bool) {
 	return uint32(v), true
 }
 
-// whyNotID is the reason why ParseID refused field.
+// whyNotID returns the reason why parseID rejected the field.
 func whyNotID(field []byte) string {
 	if len(bytes.TrimSpace(field)) == 0 {
 		return reasonEmpty

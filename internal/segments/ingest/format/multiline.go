@@ -2,14 +2,14 @@ package format
 
 import "fmt"
 
-// Multiline tells of rows that span several lines, because of a quoted field or
-// an escaped line break. Few and short ones are somebody's address; a long one is
-// mostly a quote that is missing, with other people's rows inside.
+// Multiline describes rows that span several lines, because of a quoted field or an escaped line
+// break. A few short ones are usually addresses; a long one usually comes from a missing quote and
+// contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
-	Lines   int64 `json:"lines"`         // of them all
-	Longest int64 `json:"longest_lines"` // of the longest
-	At      int64 `json:"longest_row"`   // the line where it begins
+	Lines   int64 `json:"lines"`         // of all such rows
+	Longest int64 `json:"longest_lines"` // of the longest row
+	At      int64 `json:"longest_row"`   // line where the longest row begins
 }
 
 // Note counts one row.
@@ -17,8 +17,8 @@ func (m *Multiline) Note(row, lines int64) {
 	m.Add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
 }
 
-// Add joins what was seen elsewhere in the file. The first of the longest is
-// named, whatever the order of the blocks.
+// Add merges the counts from another part of the file. Among rows of equal length, the first one is
+// reported, in whichever order the blocks arrive.
 func (m *Multiline) Add(other Multiline) {
 	m.Rows += other.Rows
 	m.Lines += other.Lines

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Kind is what a file is without further options.
+// Kind is the kind of a delimited file.
 type Kind int
 
-// Kinds. A text has one id a line.
+// The kinds of delimited files. A text has one id per line.
 const (
 	Text Kind = iota
 	CSV
@@ -18,31 +18,32 @@ const (
 // Header says whether the first row of a CSV, TSV or text file names the columns.
 type Header string
 
-// headerAuto takes the first row for a header when a column is asked for by
-// name, or when it holds no number and the name of an id, such as user_id, customerId or order_id
-// (in the id's column, if that is asked for by number).
+// headerAuto treats the first row as a header in two cases: a column is requested by name, or the row
+// has no number and has the name of an id, such as user_id, customerId or order_id. If the id column
+// is requested by number, that name must be in this column.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
 
-// Options say how a file is to be read. The zero value is a text without a header.
+// DelimitedOptions says how to read a delimited file. The zero value means a text without a header.
 type DelimitedOptions struct {
 	Kind   Kind
 	Header Header
-	// IDColumn and SegmentColumn are names, or numbers counted from 1. Empty: found out.
+	// IDColumn and SegmentColumn are names, or numbers from 1. Empty means that the column is
+	// detected.
 	IDColumn, SegmentColumn string
-	// Table: every row has a segment too.
+	// Table means that every row also has the name of a segment or set.
 	Table bool
-	// Delimiter between columns. 0: that of the kind.
+	// Delimiter separates columns. 0 means the delimiter of the kind.
 	Delimiter byte
-	// Quote and Escape. Zero: those of the kind.
+	// Quote and Escape are special characters. Zero values mean those of the kind.
 	Quote, Escape Mark
 }
 
-// dialect is what the options ask for, else the kind's own. TSV has no quotes:
-// PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write it with backslashes.
+// dialect returns the requested special characters, or else those of the kind. TSV has no quotes,
+// because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write it with backslashes.
 func (o *DelimitedOptions) dialect() (dialect, error) {
 	d := dialect{delimiter: ',', quote: '"'}
 	if o.Kind == TSV {
@@ -54,7 +55,7 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	d.quote = o.Quote.or(d.quote)
 	d.escape = o.Escape.or(d.escape)
 	if d.escape == d.quote {
-		d.escape = 0 // a doubled quote is a quote anyway
+		d.escape = 0 // a doubled quote is always an ordinary quote
 	}
 	if d.delimiter == d.quote || d.delimiter == d.escape {
 		return d, fmt.Errorf("the delimiter %q must differ from quote and escape: set another one, or none",
@@ -63,14 +64,14 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	return d, nil
 }
 
-// Mark is a byte with a meaning in a delimited file, such as the quote. The zero
-// Mark leaves it to the format.
+// Mark is a special character of a delimited file, such as the quote. The zero value leaves the choice
+// to the format.
 type Mark struct {
 	said bool
 	char byte // 0: none
 }
 
-// ParseMark takes one byte, or the word none.
+// ParseMark parses one character, or the word none.
 func ParseMark(s string) (Mark, error) {
 	switch {
 	case s == "none":
@@ -81,7 +82,7 @@ func ParseMark(s string) (Mark, error) {
 	return Mark{said: true, char: s[0]}, nil
 }
 
-// UnmarshalText makes a Mark a value of command lines.
+// UnmarshalText parses the value of a command-line flag.
 func (m *Mark) UnmarshalText(text []byte) (err error) {
 	*m, err = ParseMark(string(text))
 	return err

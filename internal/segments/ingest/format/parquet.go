@@ -11,22 +11,23 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Options say which columns are read.
+// ParquetOptions says which columns of a Parquet file are read.
 type ParquetOptions struct {
-	// IDColumn and SegmentColumn are names, or numbers counted from 1. Empty: found out.
+	// IDColumn and SegmentColumn are names, or numbers from 1. Empty means that the column is
+	// detected.
 	IDColumn, SegmentColumn string
-	// Table: every row has a segment too.
+	// Table means that every row also has the name of a segment or set.
 	Table bool
 }
 
-// File is a Parquet file whose footer has been checked. Safe for concurrent use.
+// Parquet is a Parquet file whose footer has been checked. It is safe for concurrent use.
 type Parquet struct {
 	from   io.ReaderAt
 	opened *parquet.File
 	columns
 }
 
-// Open reads the footer of a file of so many bytes and finds the columns.
+// OpenParquet reads the footer of a file of size bytes and finds the columns.
 func OpenParquet(from io.ReaderAt, size int64, o ParquetOptions) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
@@ -40,10 +41,10 @@ func OpenParquet(from io.ReaderAt, size int64, o ParquetOptions) (f *Parquet, er
 	return &Parquet{from: from, opened: opened, columns: *c}, errors.Join(c.checkCodecs(opened), checkRowCounts(opened))
 }
 
-// Column is the name of the one that the ids are read from.
+// Column returns the name of the id column.
 func (f *Parquet) Column() string { return strings.Join(f.id.Path(), ".") }
 
-// NameColumn is likewise the column of the names of a table, "" when the file is none.
+// NameColumn returns the column of the names in a table, or "" if the file is not a table.
 func (f *Parquet) NameColumn() string {
 	if f.segment == nil {
 		return ""
@@ -51,11 +52,11 @@ func (f *Parquet) NameColumn() string {
 	return strings.Join(f.segment.Path(), ".")
 }
 
-// Groups is the number of row groups.
+// Groups returns the number of row groups.
 func (f *Parquet) Groups() int { return len(f.opened.RowGroups()) }
 
-// checkCodecs refuses the codecs that are not what they seem: writers disagree
-// about the bytes of LZ4, which LZ4_RAW replaces.
+// checkCodecs rejects ambiguous compression codecs: writers disagree about the format of LZ4, which
+// LZ4_RAW has replaced.
 func (c *columns) checkCodecs(file *parquet.File) error {
 	for _, group := range file.Metadata().RowGroups {
 		for _, column := range c.list() {
@@ -69,25 +70,25 @@ func (c *columns) checkCodecs(file *parquet.File) error {
 	return nil
 }
 
-// blockRows is how many rows a block has at most.
+// blockRows is the maximum number of rows in a block.
 const blockRows = 1 << 16
 
-// Marks of a row whose segment is not usable.
+// The values that stand for a row without a usable segment.
 const (
 	noSegment  = -1 // null
 	badSegment = -2 // rejected already
 )
 
-// damaged makes an error of what the library does not expect of a damaged file.
+// damaged converts a panic of the library, which a damaged file can cause, into an error.
 func damaged(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("parquet: damaged: %v", fault)
 	}
 }
 
-// ReadGroup reads one row group into a block. Whenever the block is full, and at
-// the end, it calls full, which takes what is in it and empties it. Several
-// goroutines may read groups, each into a block of its own.
+// ReadGroup reads one row group into a block. Whenever the block is full, and at the end, it calls
+// full, which processes and empties the block. Several goroutines may read groups at once, each with
+// its own block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
 	group, c, err := f.readable(i)
@@ -130,8 +131,8 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 	return nil
 }
 
-// checkRowCounts compares the footer's own counts, of the file, of its row
-// groups and of their columns. What is read is compared with them group by group.
+// checkRowCounts compares the row counts in the footer with each other: those of the file, its row
+// groups and their columns. Reading later compares the counts with the actual rows of each group.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {
@@ -157,7 +158,7 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// takeRow takes value i of a page, the at-th of its row group.
+// takeRow adds value i of a page to the block; at is the index of its row in the row group.
 func (c *columns) takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
@@ -183,14 +184,14 @@ func (c *columns) takeRow(into *Block, row int64, ids pageIDs, i int, codes []in
 	}
 }
 
-// eachPage calls do for every page of one column of a row group.
+// eachPage calls do for each page of one column of a row group.
 func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Column, do func(parquet.Page) error) (
 	err error) {
 	pages := group.ColumnChunks()[column.Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	for {
 		page, err := pages.ReadPage()
-		if err == io.EOF { // itself alone: wrapped, it is a page that is cut off
+		if err == io.EOF { // a wrapped io.EOF means a truncated page
 			return nil
 		}
 		if err != nil {

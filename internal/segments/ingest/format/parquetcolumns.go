@@ -10,19 +10,19 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// columns are those of a file that are read.
+// columns holds the columns of a file that are read.
 type columns struct {
 	id      *parquet.Column
 	as      idType
-	wide    bool            // 32-bit integers are read as 64-bit ones, see chunk.go
-	segment *parquet.Column // nil when the file is no table
+	wide    bool            // 32-bit integers are read as 64-bit integers, see chunk.go
+	segment *parquet.Column // nil if the file is not a table
 }
 
-// idType is how the id's column spells a number.
+// idType is the storage type of the id column.
 type idType int
 
 const (
-	signed   idType = iota // whole numbers of 32 or 64 bits, decimals among them
+	signed   idType = iota // whole numbers of 32 or 64 bits, including decimals
 	unsigned               // likewise
 	digits                 // a string
 	decimal                // a decimal in bytes: big-endian two's complement
@@ -51,8 +51,9 @@ func (o *ParquetOptions) columns(file *parquet.File) (*columns, error) {
 	return c, nil
 }
 
-// leaf finds a column by its name, by the path of names if it is nested, or by
-// its number from 1; when nothing is asked for by its usual name, or as likely says.
+// leaf finds a column by its name, by its path of names if it is nested, or by its number from 1. If
+// no column is requested, leaf returns the column with the usual name, or else the one that likely
+// chooses.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string
@@ -75,7 +76,8 @@ func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, e
 	return found, nil
 }
 
-// topLevel is the index of the column among the names, -1 when asked is none of them.
+// topLevel returns the index of the requested or detected column among the names, or -1 if no name
+// matches.
 func topLevel(names []string, asked, usual string, likely func([]string) (int, error)) (int, error) {
 	if asked == "" {
 		i, err := named(names, usual)
@@ -100,8 +102,8 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// named is the index of a name, in any case if there is none in this one; -1
-// when there is none at all. A name that is there twice names nothing.
+// named returns the index of a name, or -1 if no name matches. An exact match is preferred to one that
+// differs in upper and lower case. A name that occurs twice is an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1
@@ -122,7 +124,7 @@ func named(names []string, name string) (int, error) {
 	return -1, nil
 }
 
-// nested follows a path of names.
+// nested finds a column by a path of names.
 func nested(at *parquet.Column, names []string, path string) (*parquet.Column, error) {
 	for step := range strings.SplitSeq(path, ".") {
 		var inside []string
@@ -141,7 +143,8 @@ func nested(at *parquet.Column, names []string, path string) (*parquet.Column, e
 	return at, nil
 }
 
-// idTypeOf refuses every type whose values are not whole numbers as they stand.
+// idTypeOf returns the storage type of the id column, and rejects every type whose stored values are
+// not whole numbers.
 func idTypeOf(c *parquet.Column) (idType, error) {
 	switch kind := c.Type().Kind(); kind {
 	case parquet.Int32, parquet.Int64:
@@ -183,7 +186,8 @@ func integerType(t parquet.Type) (idType, bool) {
 	return 0, false
 }
 
-// bytesType: bytes of no declared meaning are strings, as old writers leave them.
+// bytesType returns the type of a column of bytes. Bytes without a declared type are strings, because
+// old writers produce them.
 func bytesType(t parquet.Type) (idType, bool) {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		switch d := logical.Value.(type) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Reasons of bad rows.
+// The reasons of bad rows in delimited files.
 const (
 	reasonColumns   = "row has %d columns, but the first row has %d"
 	reasonQuote     = "a quote is neither at the beginning nor at the end of a field"
@@ -14,8 +14,8 @@ const (
 		"or there is one too many"
 )
 
-// parse parses a block of whole rows. Lines without quotes and escapes, which
-// are nearly all of most files, take the short way.
+// parse parses a block of complete rows. Lines without quotes and escapes, which are most lines, take
+// a fast path.
 func (l *layout) parse(into *Block, block []byte, line int64) {
 	quotes, escapes := finder{char: l.quote}, finder{char: l.escape}
 	for at := 0; at < len(block); {
@@ -33,14 +33,14 @@ func (l *layout) parse(into *Block, block []byte, line int64) {
 	}
 }
 
-// finder finds the places of a byte in a block, going forward.
+// finder finds the positions of a byte in a block, moving forward.
 type finder struct {
-	char byte // 0: none
-	at   int  // the last place that was found
+	char byte // 0 finds nothing
+	at   int  // the last position found
 	seen bool
 }
 
-// from is the first place at or after i, the block's length when there is none.
+// from returns the first position at or after i, or the length of the block if there is none.
 func (f *finder) from(block []byte, i int) int {
 	if f.char == 0 {
 		return len(block)
@@ -56,9 +56,8 @@ func (f *finder) from(block []byte, i int) int {
 	return f.at
 }
 
-// parsePlain parses a block without quotes and escapes in one pass over its
-// bytes, and returns the line after it. Rows that are not plainly right go to
-// parseRow, which knows what to say.
+// parsePlain parses the part of a block without quotes and escapes in one pass and returns the line
+// number after it. It passes unusual rows to parseRow, which finds the reason for a bad row.
 func (l *layout) parsePlain(into *Block, block []byte, line int64) int64 {
 	delimiter, idColumn, segmentColumn := l.delimiter, l.id, l.segment
 	for ; len(block) > 0; line++ {
@@ -100,8 +99,7 @@ func trimBreak(row []byte) []byte {
 	return row
 }
 
-// parseRow takes the row apart with which b begins, and returns its size
-// in bytes and in lines.
+// parseRow parses the row at the beginning of b and returns its size in bytes and in lines.
 func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines int64) {
 	var id, segment []byte
 	columns, inOrder := 0, true
@@ -123,7 +121,7 @@ func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines in
 	}
 	row := b[:beforeReturn(b, 0, size)]
 	if size < len(b) {
-		size++ // the line break
+		size++ // includes the line break
 	}
 	lines = int64(bytes.Count(row, []byte{'\n'})) + 1
 	if lines == 1 {
@@ -154,7 +152,8 @@ func (l *layout) judge(into *Block, row []byte, line int64, columns int, inOrder
 	}
 }
 
-// takeRow takes one row's fields. Escapes are not resolved: no id and no segment has any.
+// takeRow adds the fields of one row to the block. It does not resolve escapes, because no valid id or
+// name contains one.
 func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	switch {
 	case l.isNull(id):
@@ -168,7 +167,7 @@ func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	}
 }
 
-// parseText parses one id per line.
+// parseText parses a text with one id per line.
 func parseText(into *Block, block []byte, line int64) {
 	ids := into.IDs
 	for i := 0; i < len(block); line++ {

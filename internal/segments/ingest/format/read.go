@@ -15,39 +15,40 @@ import (
 	"capper/internal/capping"
 )
 
-// Columns name where a send stands.
+// Columns holds the names of the columns of a send.
 type Columns struct{ User, At, Channel, MessageID, Namespace string }
 
-// Options say how files are read.
+// SendOptions says how to read files of sends.
 type SendOptions struct {
 	Columns Columns // a name that is not "" must be there
 	Format  string  // csv, tsv, ndjson, parquet; "": by the file's name, else by its first bytes
 	Zone    *time.Location
-	// Channel and MessageID are of rows that have none.
+	// Channel and MessageID apply to rows without their own.
 	Channel, MessageID string
-	Namespace          *string         // of all rows: one of another is a bad row; nil: that of its column, or none
-	Channels           map[string]bool // those that are configured; nil: not known
-	FinalNewline       bool            // false: the last line of a text may end without one
+	Namespace          *string         // of all rows; nil: that of the column
+	Channels           map[string]bool // the configured channels; nil: unknown
+	FinalNewline       bool            // false: the last line of a text may lack a line break
 	Now                time.Time
 }
 
-// The columns that are looked for where none is named.
+// usual holds the default names of the columns.
 var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
 
-// columns is how many columns a send has. namespaceColumn is the place of the namespace among them.
+// sendColumns is the number of columns of a send; namespaceColumn is the index of the namespace.
 const (
 	sendColumns     = 5
 	namespaceColumn = sendColumns - 1
 )
 
-// inOrder is the places of columns in a record that holds nothing else.
+// inOrder holds the column indexes of a record that consists of exactly these columns.
 var inOrder = [sendColumns]int{0, 1, 2, 3, namespaceColumn}
 
-// maxLine is the most bytes of a line of NDJSON, and of a row of CSV or TSV, whose fields may hold line breaks.
+// maxLine is the maximum length, in bytes, of a line of NDJSON and of a row of CSV or TSV, whose
+// fields may contain line breaks.
 const maxLine = 1 << 20
 
-// Read gives each row of a file to yield, with a RowError in place of one that is no send. It ends with
-// the error that yield returns.
+// ReadSends calls yield for each row of a file, with a RowError for a row that is not a valid send. If
+// yield returns an error, ReadSends stops and returns it.
 func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, progress Progress,
 	yield func(SendRow, *RowError) error) (err error) {
 	file, err := Open(ctx, from, name, progress)
@@ -105,7 +106,7 @@ func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 	return cmp.Or(format, "csv"), nil
 }
 
-// ending remembers the last byte that was read, and how many there were.
+// ending remembers the last byte that was read, and the number of bytes.
 type ending struct {
 	io.Reader
 	last byte
@@ -121,7 +122,7 @@ func (e *ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// whole is why a text may have been cut off.
+// whole returns an error if a text may have been truncated.
 func (o *SendOptions) whole(e *ending) error {
 	if o.FinalNewline && e.last != '\n' && e.read > 16<<10 {
 		return errors.New("the last line does not end in a line break, so the file may be truncated: export it " +
@@ -140,7 +141,7 @@ func (o *SendOptions) readCSV(file io.Reader, tabs bool, yield func(SendRow, *Ro
 	}
 	header, err := r.Read()
 	if err == io.EOF {
-		return nil // no row: whether there is any is for the caller to ask of all files
+		return nil // no rows: the caller checks whether all files together have any
 	}
 	if err != nil {
 		return err
@@ -181,7 +182,7 @@ func (o *SendOptions) readCSV(file io.Reader, tabs bool, yield func(SendRow, *Ro
 	}
 }
 
-// asked is what the columns are called, "" of those that are not said.
+// asked returns the requested column names, "" for those that are not requested.
 func (o *SendOptions) asked() [sendColumns]string {
 	return [sendColumns]string{
 		o.Columns.User,
@@ -192,7 +193,7 @@ func (o *SendOptions) asked() [sendColumns]string {
 	}
 }
 
-// names is what the columns are called.
+// names returns the column names, including defaults.
 func (o *SendOptions) names() (names [sendColumns]string) {
 	asked := o.asked()
 	for i, plain := range [sendColumns]string{usual.User, usual.At, usual.Channel, usual.MessageID, usual.Namespace} {
@@ -201,7 +202,8 @@ func (o *SendOptions) names() (names [sendColumns]string) {
 	return names
 }
 
-// find is where the columns are: user, time, channel, message id, namespace; -1 of those that are not there.
+// find returns the indexes of the columns: user, time, channel, message id, namespace; -1 for a column
+// that does not exist.
 func (o *SendOptions) find(names []string) (places [sendColumns]int, err error) {
 	for i, name := range o.names() {
 		places[i] = slices.Index(names, name)
@@ -232,7 +234,8 @@ func (o *SendOptions) rowOf(places [sendColumns]int, record []string) (row SendR
 	return row, err
 }
 
-// namespaceOf is the namespace of a row. An empty cell is the one without a name, never that of Options.Namespace.
+// namespaceOf returns the namespace of a row. An empty cell means the namespace without a name, never
+// that of SendOptions.Namespace.
 func (o *SendOptions) namespaceOf(place int, record []string) (string, error) {
 	if place < 0 {
 		if o.Namespace == nil {

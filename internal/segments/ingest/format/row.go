@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Row is one send.
+// SendRow is one send that was made elsewhere.
 type SendRow struct {
 	User      uint32
 	At        int64 // milliseconds since 1970
@@ -19,19 +19,19 @@ type SendRow struct {
 	Namespace string // "": the one without a name
 }
 
-// RowError is why a row is no send.
+// RowError reports why a row is not a valid send.
 type RowError struct {
-	Line int64 // or row, of formats without lines; counted from 1
+	Line int64 // or row, in formats without lines; counted from 1
 	Err  error
 }
 
-// Error has the line.
+// Error returns the line and the reason.
 func (e *RowError) Error() string { return fmt.Sprintf("%d: %s", e.Line, e.Err) }
 
-// Unwrap is the fault.
+// Unwrap returns the reason.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// maxName is the most bytes of a message id, as the service takes it.
+// maxName is the maximum length of a message id in bytes, which is the service's limit.
 const maxName = 128
 
 func userOf(text string) (uint32, error) {
@@ -49,7 +49,7 @@ func clipText(text string) string {
 	return text
 }
 
-// The layouts of times; a fraction is read behind each.
+// The accepted layouts of times; each may have a fraction of a second.
 var (
 	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
 		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
@@ -58,10 +58,11 @@ var (
 
 var errZone = errors.New("has no offset from UTC: set its time zone with --timezone")
 
-// earliest is when sends begin: what reads as an earlier time is a date written as a number, a count of days, or zero.
+// earliest is the earliest valid time of a send. An earlier time is usually a date written as a
+// number, a count of days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// timeOf is the text in milliseconds since 1970. zone nil: a time needs an offset.
+// timeOf parses a time into milliseconds since 1970. If zone is nil, the text must have an offset.
 func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
@@ -79,7 +80,7 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 	}
 	for _, layout := range zoned {
 		at, err := time.Parse(layout, text)
-		// other letters say nothing for certain
+		// The abbreviations of other time zones are ambiguous.
 		if name, _ := at.Zone(); err == nil && (!strings.HasSuffix(layout, "MST") || name == "UTC") {
 			return at.UnixMilli(), nil
 		}
@@ -103,9 +104,10 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 		clipText(text))
 }
 
-// latestAt is when clocks of the zone showed a time, in milliseconds since 1970: the later instant of the two that an
-// hour has which clocks went through twice, as a send then counts for longer, not shorter. false: they never did.
-// Clocks are put at most once within the two days that are looked at, and no offset is more than one.
+// latestAt returns the latest instant, in milliseconds since 1970, at which clocks of the zone showed
+// a time. If clocks showed the time twice, the later instant is right, because the send then counts
+// for longer. found is false if clocks skipped the time. The search covers two days and assumes that
+// clocks change at most once within them and that no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(side).In(zone).Zone()
@@ -117,8 +119,9 @@ func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	return latest, found
 }
 
-// epochOf reads seconds, which may have a fraction, or milliseconds since 1970. Eight digits are of the years 1970 to
-// 1973, and rather a date such as 20261120: they are no time. timeOf refuses other dates that look like numbers.
+// epochOf parses seconds, which may have a fraction, or milliseconds since 1970. Eight digits are
+// rejected: as seconds they would be in the years 1970 to 1973, and they are more likely a date such
+// as 20261120. timeOf rejects other dates that look like numbers.
 func epochOf(text string) (int64, bool) {
 	whole, fraction, broken := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 63)
@@ -133,11 +136,11 @@ func epochOf(text string) (int64, bool) {
 	if fraction == "" || strings.Trim(fraction, "0123456789") != "" {
 		return 0, false
 	}
-	millis, _ := strconv.ParseInt((fraction + "000")[:3], 10, 64) // digits, as was seen
+	millis, _ := strconv.ParseInt((fraction + "000")[:3], 10, 64) // the digits were checked above
 	return 1000*int64(n) + millis, true
 }
 
-// check completes a row and says why it is none.
+// check completes a row and returns an error if it is not a valid send.
 func (o *SendOptions) check(r *SendRow) error {
 	if r.Channel == "" {
 		r.Channel = o.Channel

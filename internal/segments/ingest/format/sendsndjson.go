@@ -11,16 +11,16 @@ import (
 	"slices"
 )
 
-// objects reads lines of JSON objects.
+// objectRows parses lines of JSON objects into sends.
 type objectRows struct {
 	options *SendOptions
 	names   [sendColumns]string
-	seen    map[string]bool   // names of members, mostNames of them
-	found   [sendColumns]bool // the columns that an object had
+	seen    map[string]bool   // names of members, at most mostNames
+	found   [sendColumns]bool // the columns that at least one object has
 	lacking int64             // the first line without a namespace; 0: none
 }
 
-// mostNames is how many names of members are told of a file that lacks one.
+// mostNames is the maximum number of member names in an error about a missing column.
 const mostNames = 50
 
 func (o *SendOptions) readNDJSON(file io.Reader, yield func(SendRow, *RowError, int64) error) error {
@@ -55,7 +55,8 @@ func (o *SendOptions) readNDJSON(file io.Reader, yield func(SendRow, *RowError, 
 	return all.missing()
 }
 
-// missing is the fault of a column that was named and that no object has: it may be misspelled.
+// missing returns an error if no object has a column that was requested by name, which may be
+// misspelled.
 func (r *objectRows) missing() error {
 	for i, asked := range r.options.asked() {
 		if asked != "" && !r.found[i] && len(r.seen) > 0 {
@@ -66,7 +67,7 @@ func (r *objectRows) missing() error {
 	return nil
 }
 
-// row is the row of a JSON object, which is the n-th line.
+// row parses the n-th line, a JSON object, into a row.
 func (r *objectRows) row(line []byte, n int64) (row SendRow, err error) {
 	record, there, given, err := r.members(line)
 	if err != nil {
@@ -87,20 +88,21 @@ func (r *objectRows) row(line []byte, n int64) (row SendRow, err error) {
 	return r.options.rowOf(places, record[:])
 }
 
-// members is the members that are columns, which of them are there, and which are not null.
+// members returns the values of the members that are columns, which of them exist, and which are not
+// null.
 func (r *objectRows) members(line []byte) (record [sendColumns]string, there, given [sendColumns]bool, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
 		return record, there, given, errors.New("line is not a JSON object")
 	}
-	var fault error // the first; what follows it is looked at, as the object has it
+	var fault error // the first fault; parsing continues to the end of the object
 	for decoder.More() {
 		token, err := decoder.Token()
 		if err != nil {
 			return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
 		}
-		name := token.(string) // More was true within an object
+		name := token.(string) // a token within an object after More is a name
 		if len(r.seen) < mostNames && !r.seen[name] {
 			r.seen[name] = true
 		}
@@ -133,7 +135,7 @@ func (r *objectRows) members(line []byte) (record [sendColumns]string, there, gi
 	return record, there, given, fault
 }
 
-// textIn is a text or a number; false: null.
+// textIn returns a text or a number as a text; given is false for null.
 func textIn(value any) (text string, given bool, err error) {
 	switch value := value.(type) {
 	case string:

@@ -11,10 +11,10 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// readParquet reads row by row.
+// readParquet reads a Parquet file of sends row by row.
 func (o *SendOptions) readParquet(file *File, yield func(SendRow, *RowError, int64) error) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // the library's, of damaged pages
+		if p := recover(); p != nil { // the library panics on damaged pages
 			err = fmt.Errorf("parquet: damaged: %v", p)
 		}
 	}()
@@ -56,12 +56,12 @@ func (o *SendOptions) readParquet(file *File, yield func(SendRow, *RowError, int
 	return file.CheckLength()
 }
 
-// rowReader turns rows of Parquet into sends.
+// rowReader converts Parquet rows into sends.
 type rowReader struct {
 	options *SendOptions
 	places  [sendColumns]int
 	leaves  [sendColumns]*parquet.Column
-	stamp   *format.TimestampType // of the time; nil: it is text or a number
+	stamp   *format.TimestampType // type of the time column; nil: text or a number
 	n       int64
 	yield   func(SendRow, *RowError, int64) error
 }
@@ -121,7 +121,7 @@ func isUnsigned(column *parquet.Column) bool {
 	return ok && !integer.IsSigned
 }
 
-// textOf is a value as a text has it.
+// textOf returns a value in the form that text formats use.
 func textOf(value parquet.Value, unsigned bool) string {
 	if unsigned && value.Kind() == parquet.Int32 {
 		return strconv.FormatUint(uint64(value.Uint32()), 10)
@@ -137,8 +137,8 @@ func textOf(value parquet.Value, unsigned bool) string {
 	return value.String()
 }
 
-// stampOf is how a column has times, nil where they are texts or numbers as other formats have them. Types that say
-// something else than an instant are refused.
+// stampOf returns the timestamp type of a column, or nil if the column holds texts or numbers. It
+// rejects types that do not denote an instant.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
 		return fmt.Errorf("column %q holds %s, but times must be TIMESTAMP, text, or seconds or milliseconds since "+
@@ -165,7 +165,8 @@ func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	return nil, nil
 }
 
-// timestampText is the time of a TIMESTAMP as a text has it, without an offset where the column is not adjusted to UTC.
+// timestampText returns a TIMESTAMP value as text, without an offset if the column is not adjusted to
+// UTC.
 func timestampText(value parquet.Value, stamp *format.TimestampType) string {
 	unit := stamp.Unit.Value.Duration()
 	per := int64(time.Second / unit)

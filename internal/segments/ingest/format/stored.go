@@ -12,20 +12,19 @@ import (
 	"capper/internal/objects"
 )
 
-// storedFile is a file as it is stored, before it is decompressed. Its Read
-// returns io.EOF, and nothing that could be taken for it, where the file
-// really ends: a length that was announced has arrived, to the byte.
+// storedFile is a file in its stored form, before decompression. Its Read returns io.EOF only at the
+// real end of the file, after exactly the announced number of bytes.
 type storedFile struct {
 	ctx      context.Context
 	body     io.ReadCloser
-	size     int64 // announced; -1 when nothing announces one
+	size     int64 // announced length; -1 if none is announced
 	progress Progress
 
 	read  int64
-	fault atomic.Pointer[error] // why it could not be read to its end; a decoder reads ahead, in a goroutine of its own
+	fault atomic.Pointer[error] // atomic, because a decoder reads ahead in its own goroutine
 }
 
-// bufferBytes is enough to look at the first row, or at all of a small file.
+// bufferBytes returns a buffer size that holds the first row, or the whole of a small file.
 func (s *storedFile) bufferBytes() int {
 	if s.size < 0 {
 		return HeadBytes
@@ -48,14 +47,14 @@ func (s *storedFile) Read(p []byte) (int, error) {
 		return n, err
 	case err == io.EOF:
 		err = s.lengthFault(s.read)
-	default: // a broken connection may come as io.ErrUnexpectedEOF
+	default: // a broken connection may cause io.ErrUnexpectedEOF
 		err = &objects.StorageError{Err: fmt.Errorf("after %d bytes: %w", s.read, err)}
 	}
 	s.fault.Store(&err)
 	return n, err
 }
 
-// broken is why the file could not be read to its end, nil while it could.
+// broken returns why the file could not be read to its end, or nil.
 func (s *storedFile) broken() error {
 	if fault := s.fault.Load(); fault != nil {
 		return *fault
@@ -63,12 +62,13 @@ func (s *storedFile) broken() error {
 	return nil
 }
 
-// lengthFault says that there are not as many bytes as there were when the file was opened.
+// lengthFault returns an error that says that the file's length has changed since it was opened.
 func (s *storedFile) lengthFault(now int64) error {
 	return fmt.Errorf("file has %d bytes but had %d when it was opened: another program is writing it", now, s.size)
 }
 
-// checkLength looks whether a local file that was read at several places is still as long as it was.
+// checkLength checks that a local file, which was read at several positions, still has its original
+// length.
 func (s *storedFile) checkLength() error {
 	local, ok := s.body.(*os.File)
 	if !ok || s.size < 0 {
@@ -81,8 +81,8 @@ func (s *storedFile) checkLength() error {
 	return err
 }
 
-// decompressed is the content of a compressed file. A decoder may take a broken
-// input for its end, between two frames for instance; this does not.
+// decompressed is the content of a compressed file. A decoder may mistake a broken input for its end,
+// for example between two frames; this reader returns the fault instead.
 type decompressed struct {
 	packing string
 	from    io.Reader

@@ -4,50 +4,48 @@ import (
 	"bytes"
 )
 
-// maxLikeRows is how many lines of a row may read as rows of their own: an
-// address has one ("12, Rue X"), a note a few, a stray quote encloses many.
+// maxLikeRows is the maximum number of lines within one row that may look like rows themselves. An
+// address may have one ("12, Rue X") and a note a few, but a stray quote encloses many.
 const maxLikeRows = 3
 
-// swallows reports whether more lines of a row read as rows of their own than
-// an address or a note has: then a quote is missing or one too many, and what it
-// encloses are other people's rows.
+// swallows reports whether more lines of a row look like rows than in an address or a note. Then a
+// quote is missing or superfluous, and the row encloses other rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
 }
 
-// headerSwallows is the same question for the header, of which every line is a
-// column's name: most of them read as rows.
+// headerSwallows checks the header in the same way. Every line of a valid header is part of a column's
+// name, so a header swallows rows if most of its lines look like rows.
 func (l *layout) headerSwallows(row []byte) bool {
 	lines := l.enclosed(row)
 	return 2*l.likeRows(lines, l.columns) > len(lines)
 }
 
-// swallowsFirst is the same question for the first row of a file with
-// escapes. Later rows are told by their columns, but these it decides itself.
+// swallowsFirst checks the first row of a file with escapes. Later rows are checked by their number of
+// columns, but the first row determines that number.
 func (l *layout) swallowsFirst(row []byte) bool {
 	lines := bytes.Split(row, []byte{'\n'})
 	columns := bytes.Count(lines[0], []byte{l.delimiter}) + 1
 	return l.escape != 0 && 2*l.likeRows(lines[1:], columns) > len(lines)-1
 }
 
-// enclosed are the lines of a row behind its first, as far as one might be a
-// row that does not belong to it.
+// enclosed returns the lines of a row after the first one that might be separate rows.
 func (l *layout) enclosed(row []byte) [][]byte {
 	lines := bytes.Split(row, []byte{'\n'})[1:]
 	if _, _, end := l.field(row, 0); bytes.IndexByte(row[:end], '\n') >= 0 {
-		lines = lines[:len(lines)-1] // it holds all other fields of the row, as it should
+		lines = lines[:len(lines)-1] // the last line holds the row's remaining fields
 	}
 	return lines
 }
 
-// likeRows counts the lines that have a row's columns and a user id where it belongs.
+// likeRows counts the lines that have the number of columns of a row, and a user id in the id column.
 func (l *layout) likeRows(lines [][]byte, columns int) (count int) {
 	for _, line := range lines {
 		fields := bytes.Split(trimBreak(line), []byte{l.delimiter})
 		if len(fields) != columns || l.id >= columns {
 			continue
 		}
-		if _, ok := parseID(bytes.Trim(fields[l.id], "\"")); ok { // whatever its quotes
+		if _, ok := parseID(bytes.Trim(fields[l.id], "\"")); ok { // with or without quotes
 			count++
 		}
 	}

@@ -2,24 +2,25 @@ package format
 
 import "bytes"
 
-// Syntax is how a text is cut into blocks of whole rows, and how these are parsed.
+// Syntax says how to cut a text into blocks of complete rows and how to parse them.
 type Syntax struct {
-	// Whole is the length of the whole rows at the start of text, 0 when there is none.
+	// Whole returns the length of the complete rows at the start of text, or 0 if there is none.
 	Whole func(text []byte) int
-	// Parse puts the rows of a text of whole ones into a block. line is the number of
-	// the first. Several goroutines call it, each with a block of its own.
+	// Parse parses a text of complete rows into a block. line is the number of the first line. Several
+	// goroutines call Parse, each with its own block.
 	Parse func(into *Block, text []byte, line int64)
-	// Nulls: blank lines at the end of the text are rows. Many programs write
-	// one that means nothing, but in a file of one column it is how they write a null.
+	// Nulls means that blank lines at the end of the text are rows. Many programs end a file with a
+	// meaningless blank line, but in a file of one column it stands for a null.
 	Nulls bool
-	// Escaped reports whether a line break after text would be escaped; nil: never.
+	// Escaped reports whether a line break after text would be escaped; nil means never.
 	Escaped func(text []byte) bool
-	// Complete reports whether a last line without a line break is whole all the same; nil: it never shows.
+	// Complete reports whether a last line without a line break is complete; nil means that this is
+	// unknown.
 	Complete func(line []byte) bool
 }
 
-// Ready is the length of what can be parsed of a text that more text follows. Blank
-// lines at its end wait for the next part, which tells whether more rows come.
+// Ready returns the length of the part of a text that can be parsed before more text arrives. Blank
+// lines at the end wait for the next part, which shows whether more rows follow.
 func (s *Syntax) Ready(text []byte) int {
 	end := s.Whole(text)
 	if s.Nulls {
@@ -32,7 +33,7 @@ func (s *Syntax) Ready(text []byte) int {
 	return len(trimmed) + bytes.IndexByte(text[len(trimmed):], '\n') + 1
 }
 
-// Rest is what is to be parsed of the last part of a text.
+// Rest returns the part of the last text that must be parsed.
 func (s *Syntax) Rest(text []byte) []byte {
 	if s.Nulls {
 		return text
@@ -40,5 +41,5 @@ func (s *Syntax) Rest(text []byte) []byte {
 	return bytes.TrimRight(text, "\r\n")
 }
 
-// wholeLines is the length of the whole lines at the start of text.
+// wholeLines returns the length of the complete lines at the start of text.
 func wholeLines(text []byte) int { return bytes.LastIndexByte(text, '\n') + 1 }

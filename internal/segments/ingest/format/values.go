@@ -10,16 +10,16 @@ import (
 	"github.com/parquet-go/parquet-go/encoding"
 )
 
-// pageIDs are the ids of a page, one per row. A value that is no id is below 0
-// or above maxID, and spelt by text.
+// pageIDs holds the ids of a page, one per row. A value that is not a valid id is below 0 or above
+// maxID, and the method text returns its original form.
 type pageIDs struct {
 	as      idType
 	values  []int64
-	raw     [][]byte // as they are stored, where that is in bytes
-	present []bool   // nil when no row is null
+	raw     [][]byte // the stored bytes, if the column stores bytes
+	present []bool   // nil if no row is null
 }
 
-// ids reads the id's column of a page.
+// ids reads the id column of a page.
 func (c *columns) ids(page parquet.Page) (pageIDs, error) {
 	ids := pageIDs{as: c.as}
 	stored := page.Data()
@@ -43,7 +43,7 @@ func (c *columns) ids(page parquet.Page) (pageIDs, error) {
 	return ids, checkLength(n, page)
 }
 
-// take converts stored values.
+// take converts the stored values.
 func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	switch p.as {
 	case signed, unsigned:
@@ -66,7 +66,7 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	}
 }
 
-// narrow takes the lower halves of 64-bit integers, see chunk.go.
+// narrow keeps only the lower halves of 64-bit integers, see chunk.go.
 func (p *pageIDs) narrow() {
 	for i, v := range p.values {
 		if p.values[i] = int64(uint32(v)); p.as == signed {
@@ -75,7 +75,7 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp takes the values of a dictionary.
+// lookUp takes the values from a dictionary by their indexes.
 func (p *pageIDs) lookUp(table *pageIDs, indexes []int32) error {
 	for _, index := range indexes {
 		if index < 0 || int(index) >= len(table.values) {
@@ -90,7 +90,7 @@ func (p *pageIDs) lookUp(table *pageIDs, indexes []int32) error {
 	return nil
 }
 
-// spread moves the values to their rows, and returns how many rows have one.
+// spread moves the values to their rows and returns the number of rows with a value.
 func (p *pageIDs) spread(page parquet.Page, column *parquet.Column) (n int) {
 	values, raw := p.values, p.raw
 	total := page.NumValues()
@@ -109,7 +109,7 @@ func (p *pageIDs) spread(page parquet.Page, column *parquet.Column) (n int) {
 	return n
 }
 
-// text spells value i.
+// text returns value i as text.
 func (p *pageIDs) text(i int) []byte {
 	switch p.as {
 	case unsigned:
@@ -126,7 +126,8 @@ func (p *pageIDs) text(i int) []byte {
 	return strconv.AppendInt(nil, p.values[i], 10)
 }
 
-// bigEndian is a number in two's complement; -1 for all that are no id.
+// bigEndian converts a number in two's complement; the result is -1 for every number that is not a
+// valid id.
 func bigEndian(word []byte) int64 {
 	v := int64(0)
 	for i, b := range word {
@@ -141,7 +142,7 @@ func bigEndian(word []byte) int64 {
 	return v
 }
 
-// integers widens stored values to 64 bits.
+// integers converts the stored values to 64 bits.
 func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []int64 {
 	if column.Type().Kind() == parquet.Int64 {
 		return stored.Int64()
@@ -156,8 +157,8 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// readSegments reads the segment's column of a row group: a code, noSegment or
-// badSegment for each row.
+// readSegments reads the column of names in a row group and returns a code, noSegment or badSegment
+// for each row.
 func (c *columns) readSegments(ctx context.Context, into *Block, group parquet.RowGroup, row int64) ([]int16,
 	error) {
 	var codes []int16
@@ -184,7 +185,7 @@ func (c *columns) readSegments(ctx context.Context, into *Block, group parquet.R
 	return codes, err
 }
 
-// names returns a page's segment names, one per row, nil where it is null.
+// names returns the names in a page, one per row; nil stands for null.
 func (c *columns) names(page parquet.Page) ([][]byte, error) {
 	stored := page.Data()
 	var found [][]byte
@@ -215,7 +216,7 @@ func (c *columns) names(page parquet.Page) ([][]byte, error) {
 	return spread, checkLength(n+int(page.NumNulls()), page)
 }
 
-// byteStrings splits stored strings; none of them is nil.
+// byteStrings splits the stored strings; none of the results is nil.
 func byteStrings(stored *encoding.Values, column *parquet.Column) [][]byte {
 	var list [][]byte
 	if column.Type().Kind() == parquet.FixedLenByteArray {
