@@ -1,72 +1,50 @@
-// Package content opens files of raw user ids, in a directory, in S3 or on standard
-// input, and gives their content: decompressed, and to where it really ends.
+// Package format opens and parses files of user ids and files of sends: text, CSV, TSV, NDJSON and
+// Parquet, uncompressed or compressed with gzip or zstd. Package ingest chooses the files and builds
+// sets from the ids.
 //
-// # Where a file ends
+// # Opening
 //
-// Only its source's own io.EOF ends a file. A compressed stream that ends within a
-// member or frame, an S3 object whose body ends before its announced length, a file
-// that changes its length while it is read, empty standard input: each is an error.
-// It is a objects.StorageError where the storage or the way to it is at fault.
+// A File is decompressed and read to its real end. A file ends only where its source returns io.EOF. The
+// following are errors: a compressed stream that ends inside a member or frame, an S3 object that ends
+// before its announced length, a file whose length changes while it is read, and empty standard input.
+// A fault of the storage or of the connection is an objects.StorageError.
 //
-// # Delimited
+// # Delimited files
 //
-// Package delimited parses text with one id a line, CSV and TSV, in the dialects
-// that people and databases write.
+// A text has one id per line. CSV and TSV are read in the dialects that people and databases write.
+// OpenDelimited examines the first row and decides which columns are read. The resulting Syntax cuts the
+// text into blocks of whole rows and parses them. Lines without quotes and escapes, which are most lines,
+// are parsed in one pass.
 //
-// Open looks at the first row and decides which columns are read; the Syntax then
-// cuts the text into blocks of whole rows and parses them. Lines without quotes
-// and escapes, which are nearly all of most files, are parsed in one pass over
-// their bytes.
-//
-// # Quotes and escapes
-//
-// A quote that is missing lets a field swallow the rows that follow, which then are
-// in no set and, when another quote happens to close it, in no count either. So TSV,
-// whose writers know no quotes, has none unless it is asked for; a row of several
-// lines counts as so many, and is bad when more than three of these read as rows
-// themselves, which is more than an address or a note has; and the longest one is
-// part of the file's report.
+// If a quote is missing, a field swallows the following rows. These rows are in no set, and if a later
+// quote closes the field, no count shows them. Therefore TSV has no quotes unless they are requested,
+// because programs write TSV without quotes. A row with several lines is bad if more than three of its
+// lines look like rows, and the report of a file shows its longest row.
 //
 // # Parquet
 //
-// Package parquet reads the column of user ids, and for tables that of the segments,
-// of Parquet files as other programs write them: integers, decimals and strings of
-// digits, in any codec but those whose bytes are not agreed upon. Other columns are
-// not touched.
-//
-// Nothing of a damaged file is taken for rows: the counts of the footer, of its row
-// groups and of their pages are compared, and what the library panics on is an error.
-//
-// # Rows
-//
-// Package rows is what the formats of user ids have in common: what a row's user
-// id is and what is not, which column holds it, how a bad row is told, and the
-// Block that a parser fills with the rows of one piece of a file.
-//
-// It knows no files: package content opens them, the packages of the formats parse
-// them, package ingest brings both together.
+// Integers, decimals and strings of digits are accepted as ids, in every codec whose byte format is
+// unambiguous. Only the needed columns are read. The row counts of the footer, the row groups and the
+// pages are compared, and a panic of the library becomes an error, so that a damaged file yields no
+// wrong rows.
 //
 // # Sends
 //
-// Package sends reads files of sends that were made elsewhere: rows of a user, a time, and mostly a
-// channel and a message id, and a namespace where there are several, as CSV, TSV, NDJSON or Parquet, plain or packed
-// with gzip or zstd.
+// ReadSends reads messages that another system sent: rows with a user, a time, and usually a channel, a
+// message id and a namespace. A user is a decimal number from 0 to 4294967295. A time has one of these
+// forms:
 //
-// # What is a send, and what is a bad row
-//
-// A user is a decimal number from 0 to 4294967295. A time is one of
-//
-//   - RFC 3339, as 2026-11-20T09:12:44.120Z or with an offset; a space may stand in the place of T
-//   - the same without an offset, where a time zone is given: Options.Zone; else it is a bad row. Of an hour that
-//     clocks went through twice it is the later one; a time that clocks left out is a bad row
-//   - seconds since 1970, as 1795252364 or 1795252364.120, up to 11 digits before the point
+//   - RFC 3339, such as 2026-11-20T09:12:44.120Z or with an offset; a space may replace the T
+//   - the same without an offset, if SendOptions.Zone is set. If clocks showed the time twice, the later
+//     instant is used; if clocks skipped the time, the row is bad
+//   - seconds since 1970, such as 1795252364 or 1795252364.120, up to 11 digits before the point
 //   - milliseconds since 1970, 12 or 13 digits
-//   - in Parquet a TIMESTAMP, by its unit; one that is not adjusted to UTC is one without an offset
+//   - in Parquet a TIMESTAMP in any unit; without adjustment to UTC, it has no offset
 //
-// Times are cut to the millisecond. What lies before 2000 is a bad row, as dates written as numbers do, and so is what
-// lies in the future: by up to a second it may, with a message id. Parquet's DATE, TIME and INT96 are no times. An
-// empty channel or message id is none. An empty namespace is the one without a name, also where Options.Namespace names
-// another: the row is bad then. What a row cannot be read for is a RowError, with the line where the format has lines;
-// what a file cannot be read for is an error of Read: a column that is missing, a stream that broke, a text whose last
-// line does not end (see Options.FinalNewline).
+// Times are truncated to milliseconds. A time before 2000 or in the future is a bad row; with a message
+// id, a time up to one second in the future is allowed. The Parquet types DATE, TIME and INT96 are not
+// times. An empty channel or message id means none. An empty namespace means the namespace without a
+// name, and the row is bad if SendOptions.Namespace names another one. A bad row is a RowError, with its
+// line if the format has lines. A fault of the file is an error of ReadSends: a missing column, a broken
+// stream, or a text without a final line break (see SendOptions.FinalNewline).
 package format
