@@ -18,8 +18,8 @@ import (
 	"capper/lookup"
 )
 
-// BenchmarkLookup looks users up at random, and sorted, in 270 million, divided by the
-// environment variable FACTOR: 4 segments, sets of 2, 5 and 20 %, all at random.
+// BenchmarkLookup looks up random and sorted users among 270 million, divided by the environment
+// variable FACTOR. The generation has 4 segments and sets of 2, 5 and 20 %, all random.
 func BenchmarkLookup(b *testing.B) {
 	factor, err := strconv.ParseUint(cmp.Or(os.Getenv("FACTOR"), "1"), 10, 32)
 	require.NoError(b, err)
@@ -60,7 +60,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// cpu is the processor time of the process so far, which other processes do not change.
+// cpu returns the CPU time that the process has used so far; other processes do not affect it.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -63,7 +63,7 @@ func ExampleGeneration_Set() {
 	// Output: true [false true true]
 }
 
-// published is a directory with the generation of the tests.
+// published returns a directory with the generation of the tests.
 func published() string {
 	dir, err := os.MkdirTemp("", "lookup-*")
 	if err != nil {
@@ -73,7 +73,7 @@ func published() string {
 	return dir
 }
 
-// exampleTB lets an example use what tests use.
+// exampleTB lets an example call helpers that need a testing.TB.
 type exampleTB struct{ testing.TB }
 
 func (exampleTB) Helper()                           {}

@@ -20,7 +20,7 @@ import (
 	"capper/lookup"
 )
 
-// away is a way to the S3 server that is cut and mended.
+// away is a connection to the S3 server that a test can cut and restore.
 type away struct{ cut atomic.Bool }
 
 func (a *away) wrap(server http.Handler) http.Handler {
@@ -136,7 +136,8 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Generations are swapped while others look up: what belongs together is of one generation.
+// TestSwapsUnderLoad swaps generations during look-ups and checks that related answers come from one
+// generation.
 func TestSwapsUnderLoad(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -53,7 +53,7 @@ func TestAFollowerAnswersAndFollows(t *testing.T) {
 	})
 }
 
-// requireFirst asks for everything of the generation that first publishes.
+// requireFirst checks every answer of the generation that first publishes.
 func requireFirst(t *testing.T, g *lookup.Generation) {
 	t.Helper()
 	require.Equal(t, []string{"active", "vip"}, g.Segments())
@@ -250,7 +250,8 @@ func TestLookupsDoNotAllocate(t *testing.T) {
 	}))
 }
 
-// What other modules see may not be of packages that they cannot import.
+// TestNothingInternalIsInSight checks that the exported API uses no type of an internal package, which
+// other modules cannot import.
 func TestNothingInternalIsInSight(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "doc", "-all", "capper/lookup").CombinedOutput()

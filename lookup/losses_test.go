@@ -13,7 +13,8 @@ import (
 	"capper/lookup"
 )
 
-// A generation in which a required set lost too many users is not used, nor after a restart.
+// TestARequiredSetThatLosesUsersIsNotUsed checks that a generation is rejected, also after a restart,
+// if a required set lost too many users.
 func TestARequiredSetThatLosesUsersIsNotUsed(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, source string, at objects.Location) {

@@ -15,8 +15,8 @@ import (
 	"capper/lookup"
 )
 
-// A service imports the package as docs/lookup.md shows it: the page's commands and
-// program, in an empty directory beside the repository.
+// TestAServiceImportsThePackage runs the commands and the program of docs/lookup.md in an empty
+// directory beside the repository.
 func TestAServiceImportsThePackage(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -55,7 +55,7 @@ func TestAServiceImportsThePackage(t *testing.T) {
 	}
 }
 
-// publishesAsMakeRun is the command that publishes to source what scripts/run.sh publishes.
+// publishesAsMakeRun returns the command that publishes the data of scripts/run.sh to source.
 func publishesAsMakeRun(t *testing.T, root, source string) string {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(root, "scripts/run.sh"))
@@ -65,7 +65,8 @@ func publishesAsMakeRun(t *testing.T, root, source string) string {
 	return fmt.Sprintf("cd %q && go run ./cmd/segmentbuild build --to %q %s", root, source, found[1])
 }
 
-// Each error in docs/audiences.md is the one that Audience returns.
+// TestThePageOfAudiencesShowsRealRefusals checks that Audience returns each error that
+// docs/audiences.md shows.
 func TestThePageOfAudiencesShowsRealRefusals(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/audiences.md")

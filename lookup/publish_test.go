@@ -18,7 +18,7 @@ type group struct {
 	users *bitmap.Bitmap
 }
 
-// publish makes a generation live, as segmentbuild does.
+// publish makes a generation live in the same way as segmentbuild.
 func publish(t testing.TB, at objects.Location, created time.Time, segmentGroups, sets []group) *segments.Manifest {
 	t.Helper()
 	store := func(g group) segments.Segment {
@@ -47,11 +47,11 @@ func publish(t testing.TB, at objects.Location, created time.Time, segmentGroups
 	return m
 }
 
-// day is the time of the n-th generation of a test.
+// day returns the time of a test's n-th generation.
 func day(n int) time.Time { return segmentstest.Epoch.AddDate(0, 0, n) }
 
-// first publishes what most tests look up: the users 0 to 99 are active, 90 to 149 vip
-// where they are not active, 140 to 159 opted out, and 10 to 19 in Singapore.
+// first publishes the generation for most tests: users 0 to 99 are active, users 90 to 149 are vip
+// unless they are active, users 140 to 159 have opted out, and users 10 to 19 are in Singapore.
 func first(t testing.TB, at objects.Location) *segments.Manifest {
 	t.Helper()
 	return publish(t, at, day(0),

@@ -40,7 +40,7 @@ func TestAudiencesAreThoseOfTheModel(t *testing.T) {
 	}
 }
 
-// requireSame compares all that can be asked of an audience with the users it should have.
+// requireSame compares every result of an audience with the users that the model expects.
 func requireSame(t *testing.T, r *rand.Rand, m *model, want []int, a *audience.Audience) {
 	t.Helper()
 	sample, err := share.New(share.Sample, 1+99*r.Float64(), "salt")

@@ -21,9 +21,9 @@ import (
 	"capper/internal/share"
 )
 
-// benchSnapshot is 270 million users, divided by the environment variable FACTOR, in 4
-// segments and 60 sets at random: 38 time zones, 10 countries, two suppression lists
-// of 5 % and 20 %, ten others of 1 to 50 %.
+// benchSnapshot builds a generation of 270 million users, divided by the environment variable FACTOR,
+// with 4 segments and 60 random sets: 38 time zones, 10 countries, two suppression lists of 5 % and 20
+// %, and ten others of 1 to 50 %.
 var benchSnapshot = sync.OnceValue(func() *segments.Snapshot {
 	factor, err := strconv.ParseUint(cmp.Or(os.Getenv("FACTOR"), "1"), 10, 32)
 	if err != nil || factor == 0 {
@@ -63,7 +63,7 @@ var benchSnapshot = sync.OnceValue(func() *segments.Snapshot {
 	return g.Snapshot()
 })
 
-// cpu is the processor time of the process so far.
+// cpu returns the CPU time that the process has used so far.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -105,7 +105,7 @@ func BenchmarkBreakdown(b *testing.B) {
 	}
 }
 
-// BenchmarkTake takes the users of a call out of an audience of 64 million.
+// BenchmarkTake measures taking the users of one call from an audience of 64 million.
 func BenchmarkTake(b *testing.B) {
 	s, g := benchSnapshot(), audience.NewEngine(0)
 	a := bind(b, g, "active - set/48", s)

@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// small is a generation with some names, each with the user 1.
+// small returns a generation whose segments and sets all hold only user 1.
 func small(t testing.TB, segmentNames, setNames []string) *segments.Snapshot {
 	t.Helper()
 	g := &segments.Generation{}

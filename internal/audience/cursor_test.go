@@ -13,7 +13,7 @@ import (
 	"capper/internal/share"
 )
 
-// ten is a generation with the users 0 to 9, 0 to 4 of them in a segment.
+// ten returns a generation with the users 0 to 9, of whom 0 to 4 are in a segment.
 func ten(t testing.TB) *segments.Snapshot {
 	t.Helper()
 	g := segmentstest.Generation(t, []string{"low", "rest"}, bitmap.Range(0, 5), bitmap.Range(0, 10))

@@ -14,8 +14,8 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// model is a generation as lists of who is in what: what audiences are compared with. It
-// shares no code with them.
+// model is a naive generation, stored as lists, that serves as the oracle for audiences. It shares no
+// code with them.
 type model struct {
 	segments []string // in order of precedence
 	sets     []string
@@ -25,7 +25,7 @@ type model struct {
 	segment  []string                   // of everyone; "default": none
 }
 
-// settle works out, user by user, who is in what.
+// settle computes the segment and the sets of each user.
 func (m *model) settle() {
 	all := map[uint32]bool{}
 	for _, users := range m.users {
@@ -55,7 +55,7 @@ func (m *model) names() []string {
 	return append(append([]string{"all", "default"}, m.segments...), m.sets...)
 }
 
-// sum is an expression as the language describes it: products with | or - before each.
+// sum is a parsed expression: products, each with a | or - before it.
 type sum []summand
 
 type summand struct {
@@ -63,13 +63,13 @@ type summand struct {
 	factors []factor
 }
 
-// factor is a name, or else a sum in parentheses.
+// factor is a name, or a sum in parentheses.
 type factor struct {
 	name  string
 	inner sum
 }
 
-// has reports whether the user is in the audience who is the i-th of everyone.
+// has reports whether the i-th user of everyone is in the audience.
 func (s sum) has(m *model, user int) (in bool) {
 	for i, part := range s {
 		here := !slices.ContainsFunc(part.factors, func(f factor) bool {
@@ -88,7 +88,7 @@ func (s sum) has(m *model, user int) (in bool) {
 	return in
 }
 
-// text writes the sum, with blanks at random where the language lets them be.
+// text formats the sum, with random blanks where the language allows them.
 func (s sum) text(r *rand.Rand) string {
 	var b strings.Builder
 	blank := func() { b.WriteString(strings.Repeat(" ", r.IntN(3))) }
@@ -117,7 +117,7 @@ func (s sum) text(r *rand.Rand) string {
 	return b.String()
 }
 
-// randomSum draws an expression over the names.
+// randomSum returns a random expression over the names.
 func randomSum(r *rand.Rand, names []string, depth int) sum {
 	var s sum
 	for range 1 + r.IntN(3) {
@@ -134,8 +134,8 @@ func randomSum(r *rand.Rand, names []string, depth int) sum {
 	return s
 }
 
-// newModel draws users in blocks of all kinds: full, nearly full, dense, sparse, runs and
-// empty ones, near 0, in the middle and at the end of the ids.
+// newModel returns a model with random users in blocks of all kinds: full, nearly full, dense, sparse,
+// runs and empty, at the beginning, in the middle and at the end of the id space.
 func newModel(r *rand.Rand, segmentCount, setCount int) *model {
 	m := &model{users: map[string]map[uint32]bool{}}
 	for i := range segmentCount {
@@ -190,7 +190,7 @@ func bitmapOf(users map[uint32]bool) *bitmap.Bitmap {
 	return s.Bitmap()
 }
 
-// snapshot is the model as a generation.
+// snapshot returns the model as a snapshot.
 func (m *model) snapshot(t testing.TB) *segments.Snapshot {
 	t.Helper()
 	g := &segments.Generation{}
@@ -210,7 +210,7 @@ func (m *model) snapshot(t testing.TB) *segments.Snapshot {
 	return g.Snapshot()
 }
 
-// of lists the users of an expression, as indexes of everyone.
+// of returns the users of an expression, as indexes into everyone.
 func (m *model) of(s sum) []int {
 	list := []int{}
 	for i := range m.everyone {

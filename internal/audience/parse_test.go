@@ -79,7 +79,8 @@ func TestSyntaxErrorsNameTheColumnAndWhatWasExpected(t *testing.T) {
 	require.EqualError(t, err, `column 5: expected a name or "(", got "&"`)
 }
 
-// Plain says the same users without names of the configuration, in a text that is read again.
+// TestPlainExpressions checks that Plain returns a text without named expressions that selects the
+// same users when it is parsed again.
 func TestPlainExpressions(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a | ", 200) + "a"
@@ -142,7 +143,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// shape writes every operator with parentheses.
+// shape formats an expression with parentheses around every operator.
 func shape(n *node) string {
 	if n.operator == 0 {
 		return n.name
@@ -209,7 +210,8 @@ func badName(name string) string {
 	return name + `: must be 1 to 128 letters, digits, ".", "_", "-", "/" or "+", the first a letter or digit`
 }
 
-// A hundred lines that would be 2^100 names are refused before anything is expanded.
+// TestHugeExpansionsAreRefused checks that a hundred named expressions with 2^100 names are rejected
+// before anything is expanded.
 func TestHugeExpansionsAreRefused(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{"x000": "vip"}

@@ -11,7 +11,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// blockIDs lists the ids of a block of a kind, from 0 to 65535.
+// blockIDs returns the lower halves of the ids in a block of one kind.
 func blockIDs(r *rand.Rand, kind int) (ids []uint32) {
 	for id := range uint32(bitmap.BlockIDs) {
 		in := false
@@ -36,7 +36,7 @@ func blockIDs(r *rand.Rand, kind int) (ids []uint32) {
 	return ids
 }
 
-// load is the words of a set's block, filled and cleared as the extent says.
+// load completes w according to the extent that a load returned, and checks that w holds the ids.
 func load(t *testing.T, extent bitmap.Extent, w *bitmap.Words, ids []uint32) {
 	t.Helper()
 	switch extent {
@@ -104,7 +104,8 @@ func TestWordsOfBlocks(t *testing.T) {
 	}
 }
 
-// Codes say the same block by block as id by id, in blocks of all kinds.
+// TestWordsOfCodes checks that the codes of whole blocks agree with the codes of single ids, for
+// blocks of all kinds.
 func TestWordsOfCodes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 5))

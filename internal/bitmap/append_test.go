@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// audience draws sparse ids, dense ones and runs.
+// audience returns random ids that are sparse, dense or consecutive.
 func audience(t *rapid.T) *roaring.Bitmap {
 	b := roaring.New()
 	for range rapid.IntRange(0, 6).Draw(t, "parts") {
@@ -26,7 +26,8 @@ func audience(t *rapid.T) *roaring.Bitmap {
 	return b
 }
 
-// What is written is what the library writes when it has optimized the bitmap.
+// TestAppendSortedMatchesTheLibrary checks that AppendSorted writes the bytes of the roaring library's
+// optimized bitmap.
 func TestAppendSortedMatchesTheLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

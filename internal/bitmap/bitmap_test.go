@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample returns ids that make containers of every kind.
+// sample returns ids that produce containers of every kind.
 func sample(seed uint64) []uint32 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var ids []uint32
@@ -66,8 +66,8 @@ func TestEncodesLikeRoaring(t *testing.T) {
 	}
 }
 
-// TestGoldenBytes holds the bytes of bitmaps with every kind of container: a
-// change of them would upload every bitmap again.
+// TestGoldenBytes checks the exact bytes of bitmaps with every kind of container, because a change of
+// these bytes would upload every bitmap again.
 func TestGoldenBytes(t *testing.T) {
 	t.Parallel()
 	var mixed Set
@@ -101,8 +101,8 @@ func TestEveryDamagedBitmapIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "1 extra bytes after the end")
 }
 
-// A bitmap with run containers has a bit per container, in whole bytes: the
-// bits that belong to no container must be 0.
+// TestSpareRunFlagsAreRefused checks that unused run-flag bits must be 0. A bitmap with run containers
+// has one flag per container, padded to whole bytes.
 func TestSpareRunFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for containers := 1; containers <= 17; containers++ {
@@ -126,8 +126,8 @@ func TestSpareRunFlagsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzReadBitmap: what is accepted is what the library accepts as valid, and
-// means the same set; encoding it again is the canonical form of that set.
+// FuzzReadBitmap checks that the roaring library accepts every accepted bitmap as the same set, and
+// that encoding the set again gives its canonical form.
 func FuzzReadBitmap(f *testing.F) {
 	var runs Set
 	for i := range uint32(3000) {

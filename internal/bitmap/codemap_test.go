@@ -40,7 +40,7 @@ func TestCodeMapFindsTheFirstBitmap(t *testing.T) {
 	}
 }
 
-// As many bitmaps as every width of a code tells apart.
+// TestCodeMapOfEveryWidth tests the maximum number of bitmaps for every width of a code.
 func TestCodeMapOfEveryWidth(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 4, 7, 8, 15, 31, 32, 38, 63, 64, 127, 128, 255} {

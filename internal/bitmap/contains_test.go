@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// probes are ids at and beside those of a set, and others.
+// probes returns ids in a set, their neighbours, and random ids.
 func probes(r *rand.Rand, set *roaring.Bitmap, n int) []uint32 {
 	ids := []uint32{0, 1, 1<<16 - 1, 1 << 16, 1<<32 - 1}
 	for range n {
@@ -28,7 +28,7 @@ func probes(r *rand.Rand, set *roaring.Bitmap, n int) []uint32 {
 	return ids
 }
 
-// requireAnswers asks of every id whether b says what the library does.
+// requireAnswers compares the answers of b with those of the library for every id.
 func requireAnswers(t *testing.T, want *roaring.Bitmap, b *Bitmap, ids []uint32) {
 	t.Helper()
 	marks := make([]uint8, len(ids)+1)
@@ -65,7 +65,7 @@ func TestContainsIsThatOfRoaring(t *testing.T) {
 	}
 }
 
-// arrays have ids that are spread in ways that mislead a guess of where one is.
+// arrays generates ids whose distribution misleads the position guess of a search.
 var arrays = map[string]func(r *rand.Rand, n int) uint32{
 	"evenly":                 func(r *rand.Rand, _ int) uint32 { return r.Uint32N(1 << 16) },
 	"at the beginning":       func(r *rand.Rand, n int) uint32 { return r.Uint32N(uint32(2*n + 1)) },
@@ -118,7 +118,7 @@ func TestKeysFarApartAreFound(t *testing.T) {
 	requireAnswers(t, b.Roaring(), b, probes(rand.New(rand.NewPCG(1, 4)), b.Roaring(), 3000))
 }
 
-// FuzzContains: whatever Read accepts answers as it does in the library.
+// FuzzContains checks that every bitmap that Read accepts gives the same answers as the library.
 func FuzzContains(f *testing.F) {
 	f.Add(Of(sample(1)...).Bytes(), uint64(1))
 	f.Add(Of(1, 2, 3, 70_000).Bytes(), uint64(2))
@@ -132,8 +132,8 @@ func FuzzContains(f *testing.F) {
 	})
 }
 
-// BenchmarkContains asks sets of a share of 270 million users about batches of 10,000
-// of them; FACTOR=10 takes a tenth of the users.
+// BenchmarkContains looks up batches of 10,000 users in sets that hold different shares of 270 million
+// users; FACTOR=10 uses a tenth of the users.
 func BenchmarkContains(b *testing.B) {
 	factor, err := strconv.ParseUint(cmp.Or(os.Getenv("FACTOR"), "1"), 10, 32)
 	require.NoError(b, err)
@@ -168,7 +168,7 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-// share draws so many per cent of the users.
+// share returns a random bitmap with this percentage of the users.
 func share(users, percent uint32) *Bitmap {
 	r := rand.New(rand.NewPCG(9, 9))
 	var ids []uint32
@@ -195,8 +195,8 @@ func drawBatches(users uint32, sorted bool) [64][]uint32 {
 	return batches
 }
 
-// each reports the mean, and the median and the least of the calls: other programs
-// on the machine lengthen some.
+// each reports the mean, the median and the minimum time of the calls, because other programs on the
+// machine slow down some calls.
 func each(b *testing.B, batches [64][]uint32, ask func(ids []uint32, marks []uint8)) {
 	marks := make([]uint8, len(batches[0]))
 	took := make([]time.Duration, 0, b.N)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What this package writes is read by another implementation of the format as
-// the same set, and what that one writes of it is the same bytes.
+// TestCRoaringReadsOurBitmaps checks that the CRoaring implementation reads our bitmaps as the same
+// sets and writes the same bytes for them.
 func TestCRoaringReadsOurBitmaps(t *testing.T) {
 	t.Parallel()
 	build := exec.CommandContext(t.Context(), "../../scripts/croaring.sh")

@@ -45,7 +45,8 @@ func TestUnionsAgreeWithRoaring(t *testing.T) {
 	require.Equal(t, []uint64{0, 2, 0}, []uint64{inOld, inNow, inBoth})
 }
 
-// With many bitmaps every id is looked at once, not every pair of bitmaps.
+// TestSharedOfManyBitmaps tests the case with many bitmaps, in which Shared reads every id once
+// instead of comparing every pair.
 func TestSharedOfManyBitmaps(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// few returns ids in few chunks, more and fewer than a list of a container holds.
+// few returns ids in a few containers, some with more and some with fewer ids than a list can hold.
 func few(r *rand.Rand) []uint32 {
 	var ids []uint32
 	for range 1 + r.IntN(6) {

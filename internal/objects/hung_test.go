@@ -11,7 +11,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// pending lists the paths at which something is at work.
+// pending returns the paths with a running operation.
 func (h *hung) pending() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,8 +42,8 @@ func TestAnAbandonedReadEndsWithItsContext(t *testing.T) {
 	testkit.Eventually(t, func() bool { return len(h.pending()) == 0 })
 }
 
-// What stands in for a file system that does not answer: an operation on the
-// same path that has not ended.
+// TestADirectoryThatHangsHoldsNobodyUp simulates a hanging file system by an unfinished operation on
+// the same path.
 func TestADirectoryThatHangsHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	d := NewDirectory(t.TempDir())

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A name with "[" that exists is no pattern; others are, and so is one whose stars stand for other files as well.
+// TestNamesThatExistAreNoPatterns checks that the name of an existing file with "[" is not a pattern.
+// Other names remain patterns, including names whose stars match other files as well.
 func TestNamesThatExistAreNoPatterns(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

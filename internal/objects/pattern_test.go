@@ -15,7 +15,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// TestPatternsMatchTheSameEverywhere: in a directory and in a bucket.
+// TestPatternsMatchTheSameEverywhere checks that a pattern matches the same names in a directory and
+// in a bucket.
 func TestPatternsMatchTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	keys := []string{
@@ -75,7 +76,8 @@ func TestPatternsMatchTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestPatternsFromTheWorkingDirectory: relative ones, with dots that hide nothing.
+// TestPatternsFromTheWorkingDirectory tests relative patterns, including those with dots that do not
+// mark hidden files.
 func TestPatternsFromTheWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.MkdirAll("a/b", 0o755))
@@ -92,7 +94,8 @@ func TestPatternsFromTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestPatternsFollowLinksToFolders: before, within and below "**", as "*/" does, without going round in circles.
+// TestPatternsFollowLinksToFolders tests links to folders before, within and below "**", including
+// circular links.
 func TestPatternsFollowLinksToFolders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -137,7 +140,8 @@ func TestPatternsFollowLinksToFolders(t *testing.T) {
 	})
 }
 
-// TestURLWithTooFewSlashesIsNoFolder: s3:/bucket published into a folder "s3:" once.
+// TestURLWithTooFewSlashesIsNoFolder checks that s3:/bucket is rejected; it once published into a
+// folder "s3:".
 func TestURLWithTooFewSlashesIsNoFolder(t *testing.T) {
 	t.Parallel()
 	for _, location := range []string{"s3:/x", "s3:/x/y", "s3:///x", "S3://x/y", "gs://x", "https:/x"} {

@@ -13,7 +13,8 @@ import (
 	"capper/internal/trace"
 )
 
-// A call to S3 that is made for a traced request says so; others say nothing.
+// TestTracesArePassedOnToS3 checks that only a call within a traced request sends a trace header to
+// S3.
 func TestTracesArePassedOnToS3(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")

@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// accepted is an acceptance of a set that lost some of its users.
+// accepted returns an acceptance for a set that lost some of its users.
 func accepted(at time.Time) segments.Accepted {
 	return segments.Accepted{
 		Set:        "opted-out",
@@ -50,8 +50,8 @@ func TestAcceptancesHaveFormatThreeAndANameOfTheirOwn(t *testing.T) {
 	require.NotContains(t, string(without.Encode()), "accepted")
 }
 
-// Programs from before acceptances must not take a manifest whose acceptances they
-// would not carry on.
+// TestOlderProgramsRefuseAManifestWithAcceptances checks that programs that do not know acceptances
+// reject such a manifest, because they would not repeat the acceptances.
 func TestOlderProgramsRefuseAManifestWithAcceptances(t *testing.T) {
 	t.Parallel()
 	with, err := withSets(t).WithAccepted([]segments.Accepted{accepted(segmentstest.Epoch)})

@@ -21,7 +21,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// benchUsers is 270 million, divided by the environment variable FACTOR.
+// benchUsers returns 270 million, divided by the environment variable FACTOR.
 func benchUsers() uint32 {
 	factor, err := strconv.ParseUint(cmp.Or(os.Getenv("FACTOR"), "1"), 10, 32)
 	if err != nil || factor == 0 {
@@ -32,7 +32,7 @@ func benchUsers() uint32 {
 
 var benchNames = []string{"new", "active", "lapsed", "vip"}
 
-// layouts are ways in which users are spread over ids and segments.
+// layouts generates users that are spread over ids and segments in different ways.
 var layouts = map[string]func(users uint32) []*bitmap.Bitmap{
 	// every id is a user, each in one of 4 segments at random
 	"random": func(users uint32) []*bitmap.Bitmap {
@@ -97,7 +97,7 @@ var benchGeneration = func() func(b *testing.B, layout string) *segments.Generat
 	}
 }()
 
-// audience draws n different users of the layouts' ids.
+// audience returns n different users of the layouts' ids.
 func audience(n int, users uint32, order string) []uint32 {
 	r := rand.New(rand.NewPCG(7, 7))
 	ids := make([]uint32, n)
@@ -142,8 +142,8 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkContains is what the same question costs of roaring itself: ask the
-// segments one after the other.
+// BenchmarkContains measures the same question with the roaring library alone, by asking one segment
+// after the other.
 func BenchmarkContains(b *testing.B) {
 	g := benchGeneration(b, "random")
 	users := audience(10_000, benchUsers(), "sorted")
@@ -177,7 +177,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is what a service does at start-up, without and with a cache.
+// BenchmarkStart measures the start of a service, without and with a cache.
 func BenchmarkStart(b *testing.B) {
 	for _, layout := range []string{"random", "contiguous"} {
 		g := benchGeneration(b, layout)
@@ -213,7 +213,7 @@ func sizeBytes(g *segments.Generation) int64 {
 	return sum
 }
 
-// BenchmarkPublish stores all bitmaps and makes them live.
+// BenchmarkPublish measures storing all bitmaps and making the generation live.
 func BenchmarkPublish(b *testing.B) {
 	g := benchGeneration(b, "random")
 	locations := map[string]string{"directory": b.TempDir(), "s3": "s3://" + s3test.Bucket(b)}
@@ -230,8 +230,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkGuard is what the guard computes of two generations; a build does it
-// once for the last publish and once for the week.
+// BenchmarkGuard measures the comparison of two generations by the guard. A build compares once with
+// the last publish and once with the generation of a week ago.
 func BenchmarkGuard(b *testing.B) {
 	for layout, draw := range layouts {
 		b.Run(layout, func(b *testing.B) {

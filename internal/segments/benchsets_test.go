@@ -30,7 +30,7 @@ var benchZones = []string{"Asia/Singapore", "Asia/Jakarta", "Asia/Manila", "Asia
 	"America/Mexico_City", "Australia/Sydney", "Australia/Adelaide", "Australia/Perth", "Pacific/Auckland",
 	"Pacific/Honolulu"}
 
-// besides are the sets beside the zones and countries, with their parts of the users in per cent.
+// besides lists the sets beside the zones and countries, with their shares of the users in per cent.
 var besides = []struct {
 	name    string
 	percent uint32
@@ -94,7 +94,8 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// askAll is what a filter call of 10,000 users asks of a generation: segments, zones, three sets.
+// askAll sends the queries of one filter call for 10,000 users to a generation: segments, zones and
+// three sets.
 func askAll(s *segments.Snapshot, users []uint32, codes []uint8, zones []uint16, marks []uint8) {
 	s.Lookup(users, codes)
 	s.LookupZones(users, zones)
@@ -163,7 +164,7 @@ func BenchmarkSets(b *testing.B) {
 	})
 }
 
-// timed calls do b.N times, and returns how long each took, the shortest first.
+// timed calls do b.N times and returns the durations in ascending order.
 func timed(b *testing.B, do func(i int)) []time.Duration {
 	took := make([]time.Duration, 0, b.N)
 	for i := range b.N {
@@ -175,7 +176,7 @@ func timed(b *testing.B, do func(i int)) []time.Duration {
 	return took
 }
 
-// during calls once per 5 ms, until the time is over or it is stopped.
+// during makes a call every 5 ms until the time limit ends or stop is closed.
 func during(limit time.Duration, stop <-chan struct{}, call func(i int)) (took []time.Duration) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -193,7 +194,7 @@ func during(limit time.Duration, stop <-chan struct{}, call func(i int)) (took [
 	return took
 }
 
-// reportMemory says what of the generation takes the memory.
+// reportMemory reports which parts of the generation take the memory.
 func reportMemory(b *testing.B, s *segments.Snapshot) {
 	b.Helper()
 	b.ReportMetric(float64(s.SizeBytes())/1e6, "MB")

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An unchanged nightly run is seen by list, by the status and by the metric; a
-// location of an older tool says nothing.
+// TestAnUnchangedRunLeavesASign checks that the list, the status and the metric show a nightly run
+// without changes. A location of an older tool shows nothing.
 func TestAnUnchangedRunLeavesASign(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {

@@ -18,8 +18,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// tampering changes what a manifest says and leaves it plausible: every field
-// still agrees with the bitmaps.
+// tampering changes a manifest in plausible ways: every field still agrees with the bitmaps.
 var tampering = []struct{ name, old, new string }{
 	{"another segment's name", `"name": "new"`, `"name": "old"`},
 	{"another reason", `"reason": "because"`, `"reason": "why not"`},
@@ -80,7 +79,7 @@ func TestAManifestCannotChangeUnderItsName(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// requireRefused requires that no way of reading takes the live generation.
+// requireRefused checks that every way of reading rejects the live generation.
 func requireRefused(t *testing.T, store *objects.Directory, generation string) {
 	t.Helper()
 	ctx := t.Context()
@@ -135,8 +134,8 @@ func noBitOfTheDocumentsCanChange(t *testing.T, bits func(i int) []int) {
 	require.Equal(t, m, live)
 }
 
-// current.json says which bytes the live manifest has: another manifest whose
-// name has the same hash is not taken for it.
+// TestCurrentVouchesForTheManifest checks that current.json identifies the exact bytes of the live
+// manifest, so that another manifest with the same hash in its name is rejected.
 func TestCurrentVouchesForTheManifest(t *testing.T) {
 	t.Parallel()
 	root, store, m := published(t)
@@ -248,8 +247,8 @@ func TestNotFoundMeansNothingWasEverPublished(t *testing.T) {
 	})
 }
 
-// A bitmap that is stored under the right name, with the right size, and is
-// damaged: who publishes the same users again gets a generation that is whole.
+// TestPublishingAgainMendsADamagedBitmap checks that publishing the same users again replaces a
+// damaged bitmap that has the right name and size.
 func TestPublishingAgainMendsADamagedBitmap(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {

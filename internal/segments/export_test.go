@@ -8,20 +8,20 @@ import (
 	"capper/internal/objects"
 )
 
-// Refresh looks at the source once, as Run does.
+// Refresh checks the source once, like Run.
 func (r *Refresher) Refresh(ctx context.Context) error { return r.refresh(ctx, r.cfg.Require) }
 
-// WrapCache puts something between a refresher and its cache.
+// WrapCache wraps the location of a refresher's cache.
 func (r *Refresher) WrapCache(wrap func(objects.Location) objects.Location) {
 	r.cache.at = wrap(r.cache.at)
 }
 
-// SaveInCache makes a generation the cached one of a source.
+// SaveInCache stores a generation as the cached one of a source.
 func SaveInCache(ctx context.Context, dir, source string, g *Generation) error {
 	return newCache(dir, source).save(ctx, g)
 }
 
-// LoadFromCache reads what a cache at this location would.
+// LoadFromCache reads the cached generation from a location.
 func LoadFromCache(ctx context.Context, at objects.Location) (*Generation, error) {
 	return (&cache{at: at}).load(ctx, nil)
 }
@@ -31,14 +31,14 @@ func ParseManifest(generation string, raw []byte) (*Manifest, error) {
 	return parseManifest(generation, raw)
 }
 
-// NameOf is the name that the content of m has.
+// NameOf returns the name that m has according to its content.
 func NameOf(m *Manifest) string { return m.name() }
 
-// SumOf is the SHA-256 of the manifest as it is stored.
+// SumOf returns the SHA-256 of the encoded manifest.
 func SumOf(m *Manifest) string { return m.sum() }
 
-// ParseAnyName parses a manifest under the name that its content has, so that a change
-// of a byte is not all that is found; renamed is what was parsed.
+// ParseAnyName parses a manifest under the name that matches its content, so that a test reaches the
+// checks after the check of the name. renamed is the parsed document.
 func ParseAnyName(raw []byte) (m *Manifest, renamed []byte, err error) {
 	var any Manifest
 	if err := decodeDocument(raw, &any, AcceptedFormatVersion); err != nil {
@@ -49,11 +49,11 @@ func ParseAnyName(raw []byte) (m *Manifest, renamed []byte, err error) {
 	return m, renamed, err
 }
 
-// ParseAsOf decodes a manifest as a program does that knows the formats up to newest.
+// ParseAsOf decodes a manifest like a program that knows only the formats up to newest.
 func ParseAsOf(newest int, raw []byte) error {
 	var any Manifest
 	return decodeDocument(raw, &any, newest)
 }
 
-// CacheOf is where a refresher keeps its copy.
+// CacheOf returns the location of a refresher's cache.
 func CacheOf(r *Refresher) objects.Location { return r.cache.at }

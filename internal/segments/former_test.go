@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// reading is a source that knows what was read.
+// reading is a source that records which keys were read.
 type reading struct {
 	objects.Source
 
@@ -40,7 +40,7 @@ func (r *reading) List(ctx context.Context, prefix string) ([]objects.Object, er
 	return r.Source.List(ctx, prefix)
 }
 
-// sinceLast are the keys that were read since it was asked last, sorted.
+// sinceLast returns the sorted keys that were read since the previous call.
 func (r *reading) sinceLast() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,8 +49,8 @@ func (r *reading) sinceLast() []string {
 	return keys
 }
 
-// A start without a cache, or with one that was emptied, compares with the generation
-// before the published one, which goes into use where the published one is refused.
+// TestAStartWithoutACacheComparesWithTheSource checks that a start with no or an empty cache compares
+// with the preceding generation of the source, and uses that generation if the live one is rejected.
 func TestAStartWithoutACacheComparesWithTheSource(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
@@ -91,7 +91,8 @@ func TestAStartWithoutACacheComparesWithTheSource(t *testing.T) {
 	})
 }
 
-// A start without a cache reads no more of the generation before than guarded sets that differ.
+// TestAStartReadsOnlyWhatDiffers checks that a start without a cache reads only the differing guarded
+// sets of the preceding generation.
 func TestAStartReadsOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(t.TempDir())
@@ -117,7 +118,8 @@ func TestAStartReadsOnlyWhatDiffers(t *testing.T) {
 	require.Equal(t, slices.Sorted(slices.Values(want)), src.sinceLast())
 }
 
-// What is newer than the published generation says nothing about it.
+// TestAStartAfterARollbackComparesWithWhatIsEarlier checks that a start ignores generations that are
+// newer than the live one.
 func TestAStartAfterARollbackComparesWithWhatIsEarlier(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(t.TempDir())
@@ -189,14 +191,15 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 	})
 }
 
-// unlisted is a source without the right to list.
+// unlisted is a source that does not allow listing.
 type unlisted struct{ objects.Source }
 
 func (*unlisted) List(context.Context, string) ([]objects.Object, error) {
 	return nil, errors.New("forbidden")
 }
 
-// A generation that lost a list, and was in use nowhere, is no measure for the next one.
+// TestAStartLooksBehindGenerationsThatLostTheList checks that a start does not compare with a
+// generation that lost a list and was never used.
 func TestAStartLooksBehindGenerationsThatLostTheList(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]sets{"missing": {"optedout": span(0, 1_999)},
@@ -218,7 +221,7 @@ func TestAStartLooksBehindGenerationsThatLostTheList(t *testing.T) {
 	}
 }
 
-// A list that no earlier generation has is new.
+// TestAStartTakesAListThatIsNew checks that a list without an earlier version is accepted as new.
 func TestAStartTakesAListThatIsNew(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(t.TempDir())
@@ -234,7 +237,8 @@ func TestAStartTakesAListThatIsNew(t *testing.T) {
 		"the newest one is compared where none has every list")
 }
 
-// A loss that was published again and again is refused, as it is by a service that runs.
+// TestAStartComparesWithNoGenerationThatLostUsersItself checks that a start rejects a loss that was
+// published repeatedly, like a running service.
 func TestAStartComparesWithNoGenerationThatLostUsersItself(t *testing.T) {
 	t.Parallel()
 	zones := func(tokyo, rome *bitmap.Bitmap) sets {

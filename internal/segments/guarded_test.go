@@ -20,7 +20,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// span is the users from the first to the last.
+// span returns a bitmap of the users from first to last, inclusive.
 func span(first, last uint32) *bitmap.Bitmap { return bitmap.Range(first, last+1) }
 
 type sets map[string]*bitmap.Bitmap
@@ -70,7 +70,7 @@ func accept(hour int, set string, from, to *bitmap.Bitmap) segments.Accepted {
 	return a
 }
 
-// guarding is a refresher that guards sets at the default bound, and time zones if asked.
+// guarding is a refresher that guards sets with the default limit, and time zones on request.
 type guarding struct {
 	cfg     segments.RefresherConfig
 	guarded segments.Guarded
@@ -95,7 +95,7 @@ func (g *guarding) start(t testing.TB) *segments.Refresher {
 	return r
 }
 
-// requireKept asks that a generation stays out of use, of which an error says why.
+// requireKept checks that a generation is not used and that the error gives the reason.
 func requireKept(t testing.TB, r *segments.Refresher, inUse *segments.Manifest, says ...string) {
 	t.Helper()
 	err := r.Refresh(t.Context())
@@ -304,7 +304,8 @@ func TestAcceptedLossesPass(t *testing.T) {
 	}
 }
 
-// A bitmap between the two generations that cannot be read just now lets nothing pass, and is asked for again.
+// TestAnAcceptanceThatCannotBeFollowedIsTriedAgain checks that an unreadable bitmap between two
+// generations approves nothing and is read again later.
 func TestAnAcceptanceThatCannotBeFollowedIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(t.TempDir())
@@ -434,7 +435,7 @@ func TestAsOfIsTheNewestConfirmation(t *testing.T) {
 	require.Equal(t, at(24), r.AsOf("stop"), "no later than now, whatever the clock of a builder")
 }
 
-// withoutObject is a source of which one object cannot be read while err is set.
+// withoutObject is a source in which one object cannot be read while err is set.
 type withoutObject struct {
 	objects.Source
 	key string
@@ -448,7 +449,7 @@ func (w *withoutObject) Read(ctx context.Context, key string, limit int64) ([]by
 	return w.Source.Read(ctx, key, limit)
 }
 
-// What a start with the cache would refuse can be known without one.
+// TestJudgeComparesWithTheCache checks that Judge reports what a start with the cache would reject.
 func TestJudgeComparesWithTheCache(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(t.TempDir())
@@ -474,7 +475,7 @@ func TestJudgeComparesWithTheCache(t *testing.T) {
 	require.Equal(t, first.Generation, g.start(t).Current().Generation(), "the cache is as it was")
 }
 
-// check says that a complete build found or made a generation live.
+// check records that a complete build found or made a generation live.
 func check(t testing.TB, store objects.Location, m *segments.Manifest, hour int) {
 	t.Helper()
 	checked := fmt.Sprintf(`{"format_version":1,"generation":"%s","checked_at":"%s"}`, m.Generation,

@@ -18,7 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// A pipe without a writer blocks whoever opens it.
+// TestPipesInTheWayHoldNothingUp uses pipes without a writer, which block every process that opens
+// them.
 func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -68,7 +69,7 @@ func TestPipesInTheWayHoldNothingUp(t *testing.T) {
 	}, "Run ends with its context")
 }
 
-// What stands in for a file system that does not answer.
+// mute simulates a file system that does not answer.
 type mute struct {
 	objects.Location
 	silent atomic.Bool

@@ -59,7 +59,8 @@ func TestNamesOfSets(t *testing.T) {
 	}
 }
 
-// The names are those of the database that Go has in itself.
+// TestZonesAreThoseOfTheDatabase checks that the accepted zones are those of the database that Go
+// contains.
 func TestZonesAreThoseOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -136,7 +137,8 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 	}
 }
 
-// FuzzManifest: what is taken is the very bytes that encoding it gives, names and all in order.
+// FuzzManifest checks that every accepted manifest encodes to exactly the same bytes, with valid names
+// in valid order.
 func FuzzManifest(f *testing.F) {
 	list := []segments.Segment{segments.Describe("vip", bitmap.Of(1)), segments.Describe("new", bitmap.Of())}
 	for _, sets := range [][]segments.Set{nil, {describe("opted-out", bitmap.Of(1, 2))},

@@ -15,7 +15,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// following is a refresher of a directory that a test publishes to, on a clock that it sets.
+// following is a refresher of a directory to which a test publishes, with a clock that the test sets.
 type following struct {
 	*segments.Refresher
 	t     *testing.T
@@ -137,7 +137,7 @@ func TestAGenerationThatNobodyPinnedHasAGrace(t *testing.T) {
 	}
 }
 
-// Those whom nobody pinned make room first.
+// TestAGraceDrivesOutNoPin checks that generations without a pin are dropped first.
 func TestAGraceDrivesOutNoPin(t *testing.T) {
 	t.Parallel()
 	f := follow(t, 0)
@@ -154,7 +154,8 @@ func TestAGraceDrivesOutNoPin(t *testing.T) {
 	}
 }
 
-// Another instance may be ahead of this one: what it has is not gone here.
+// TestALaterGenerationIsNotYetHere checks that a generation that only another instance has is reported
+// as not yet here, instead of gone.
 func TestALaterGenerationIsNotYetHere(t *testing.T) {
 	t.Parallel()
 	f := follow(t, 0)

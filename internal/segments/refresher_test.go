@@ -104,7 +104,7 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 	})
 }
 
-// metricsOf returns all metrics but the age, by name/label.
+// metricsOf returns all metrics except the age, by name and label.
 func metricsOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -160,7 +160,8 @@ func plant(t *testing.T, store objects.Location, at time.Time, spoil func(m *seg
 	segmentstest.MakeLive(t, store, fmt.Appendf(nil, `{"format_version":1,"generation":%q}`, name))
 }
 
-// relabel makes the manifest agree with the bytes in size and hash, so that only deeper checks can find the fault.
+// relabel sets the size and the hash in the manifest to those of the bytes, so that only deeper checks
+// can find the fault.
 func relabel(m *segments.Manifest, bodies [][]byte, i int) {
 	s := &m.Segments[i]
 	s.SHA256 = segments.Sum(bodies[i])
@@ -334,7 +335,8 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 	})
 }
 
-// A fault that stays is not logged with every look.
+// TestAFaultIsLoggedWhenItChangesAndNowAndThen checks that an unchanged fault is not logged at each
+// check of the source.
 func TestAFaultIsLoggedWhenItChangesAndNowAndThen(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -387,7 +389,7 @@ func TestManifestsAreReadStrictly(t *testing.T) {
 	require.NoError(t, err, "a reason may be any text")
 }
 
-// failing is a source that can be made to fail.
+// failing is a source that fails on request.
 type failing struct {
 	objects.Source
 	broken atomic.Bool
@@ -568,8 +570,8 @@ func TestASourceThatHangsHoldsNothingUp(t *testing.T) {
 	require.Contains(t, r.Status().Error, "deadline exceeded")
 }
 
-// Every generation puts each user into the segment whose code says which
-// generation it is: a lookup that saw two generations would show it.
+// TestLookupsNeverSeeAMixOfGenerations moves all users to another segment with every generation, so
+// that a lookup over two generations would return two codes.
 func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 	t.Parallel()
 	clock := segmentstest.Stepping()

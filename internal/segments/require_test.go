@@ -16,7 +16,7 @@ import (
 
 var errLacking = errors.New("it lacks it")
 
-// needs refuses every generation without this segment.
+// needs returns a requirement that rejects every generation without this segment.
 func needs(name string) func(*segments.Manifest) error {
 	return func(m *segments.Manifest) error {
 		for _, s := range m.Segments {

@@ -21,7 +21,7 @@ import (
 	"capper/internal/zones"
 )
 
-// set is a set that a test publishes.
+// set returns a set with these users.
 func set(name string, users ...uint32) publish.Set {
 	return publish.Set{Name: name, Bitmap: bitmap.Of(users...)}
 }
@@ -150,7 +150,8 @@ func TestTheCacheKeepsSets(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is shared with a generation in memory is neither read again nor held twice.
+// TestGenerationsShareWhatIsTheSame checks that equal parts of two generations are read and stored
+// once.
 func TestGenerationsShareWhatIsTheSame(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
@@ -236,8 +237,8 @@ func TestACacheThatWasEmptiedIsFilledAgain(t *testing.T) {
 		t.Context()))
 }
 
-// A manifest that says something else of a bitmap which is in memory is refused as if it
-// had been read.
+// TestWhatIsSharedMustAgreeWithTheManifest checks that a manifest with wrong facts about a bitmap in
+// memory is rejected as if the bitmap had been read.
 func TestWhatIsSharedMustAgreeWithTheManifest(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
@@ -273,7 +274,8 @@ func TestWhatIsSharedMustAgreeWithTheManifest(t *testing.T) {
 	}
 }
 
-// testdata/format1 was built by the program from before there were sets.
+// TestLocationsFromBeforeSetsAreReadAsBefore reads testdata/format1, which a program without sets has
+// written.
 func TestLocationsFromBeforeSetsAreReadAsBefore(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(filepath.Join("testdata", "format1"))

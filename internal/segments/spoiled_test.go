@@ -14,7 +14,8 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// A day beside a damaged generation, looked at every 30 seconds.
+// TestADamagedGenerationIsNotDownloadedAgainAndAgain simulates a day with a damaged generation and a
+// check every 30 seconds.
 func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
@@ -62,7 +63,8 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// What cannot be reached is asked for with every interval: it costs nothing.
+// TestASourceThatIsDownIsAskedWithEveryInterval checks that an unreachable source is retried at every
+// interval, because a retry costs nothing.
 func TestASourceThatIsDownIsAskedWithEveryInterval(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
