@@ -42,9 +42,9 @@ func users(c *publish.Candidate) map[string][]uint32 {
 	return found
 }
 
-// TestGoldenBuild: the same users give the same bytes whatever the order of
-// files and rows, the formats and the number of workers and cores. The hashes
-// hold them against what earlier versions wrote.
+// TestGoldenBuild checks that the same users give the same bytes, whatever the order of files and
+// rows, the formats, and the number of workers and cores. Fixed hashes compare the bytes with those of
+// earlier versions.
 func TestGoldenBuild(t *testing.T) {
 	folder := t.TempDir()
 	r := rand.New(rand.NewPCG(1, 2))

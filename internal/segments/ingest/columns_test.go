@@ -10,7 +10,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Only a column that is named after people is taken for the users' without being asked for.
+// TestColumnsOfUsersAreTaken checks that a column is chosen without a request only if its name looks
+// like user ids.
 func TestColumnsOfUsersAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// count feeds ids in blocks of this many rows.
+// count feeds ids to a counter in blocks of this many rows.
 func count(ids []uint32, block int) (int64, bool) {
 	var c counter
 	var scratch []uint32
@@ -37,8 +37,8 @@ func TestShortFilesAreCountedExactly(t *testing.T) {
 	}
 }
 
-// Whatever the pattern of the ids, their order and the blocks, the estimate is the
-// same, and near.
+// TestLongFilesAreEstimated checks that the estimate is accurate and does not depend on the pattern of
+// the ids, their order and the blocks.
 func TestLongFilesAreEstimated(t *testing.T) {
 	t.Parallel()
 	const users = 400_000
@@ -95,7 +95,7 @@ func TestSeveralCountAtOnce(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// BenchmarkAdd is what the count adds to each row of a long file.
+// BenchmarkAdd measures the time that counting adds to each row of a long file.
 func BenchmarkAdd(b *testing.B) {
 	ids := make([]uint32, 1<<17)
 	random := rand.New(rand.NewPCG(1, 2))

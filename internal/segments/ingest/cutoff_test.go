@@ -31,8 +31,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// export is one file as a warehouse writes it: above two blocks, and above what is looked
-// ahead however it is compressed, so that buffers end within it at every stage.
+// export is one file in the form that a warehouse writes. It is larger than two blocks and than the
+// look-ahead, even when compressed, so that buffers end inside it at every stage.
 type export struct {
 	name    string
 	content []byte
@@ -41,8 +41,8 @@ type export struct {
 	lineEnd bool // cut right behind a line break it cannot be told from a whole one
 }
 
-// exports are random users in every format, made once. Rows are as wide as keeps
-// their number small: rows are what takes time.
+// exports returns random users in every format. The rows are wide, because the number of rows
+// determines the time.
 var exports = sync.OnceValue(func() []export {
 	random := rand.New(rand.NewPCG(1, 2))
 	note := func() string {
@@ -77,7 +77,8 @@ var exports = sync.OnceValue(func() []export {
 	}
 })
 
-// parquetExport has row groups of more than a block, and a column that is not read.
+// parquetExport returns a Parquet file with row groups of more than a block, and with a column that is
+// not read.
 func parquetExport(random *rand.Rand) export {
 	const rows = 140_000
 	type row struct {
@@ -150,7 +151,7 @@ func fastZstd(content []byte) []byte {
 	return b.Bytes()
 }
 
-// readExport returns how many rows were read, or why not all of them could be.
+// readExport returns how many rows were read, or why reading failed.
 func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
 	in := Input{Path: path}
 	if path == stdin && bytes.Contains([]byte(e.name), []byte("csv")) {
@@ -170,9 +171,9 @@ func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
 	return int(r.Reports()[0].Rows), r.Check()
 }
 
-// cuts are the lengths to cut an export to: every step-th percent, from the i-th of n parts of a
-// step on, so that together the exports are cut everywhere, and its end. A cut that nobody could
-// see is moved by a byte.
+// cuts returns the lengths to which an export is truncated: every step-th percent, starting at the
+// i-th of n parts of a step, so that all exports together are cut everywhere. A cut that no reader
+// could detect is moved by a byte.
 func (e *export) cuts(i, n, step int) (lengths []int) {
 	for percent := i * step / n; percent < 100; percent += step {
 		lengths = append(lengths, e.visible(len(e.content)*percent/100))
@@ -180,7 +181,8 @@ func (e *export) cuts(i, n, step int) (lengths []int) {
 	return append(lengths, e.visible(len(e.content)-1))
 }
 
-// visible moves a cut from behind a line, or behind an object, which is whole without its line break.
+// visible moves a cut that falls directly after a line or an object, where the remaining file would
+// look complete.
 func (e *export) visible(n int) int {
 	for n > 0 && e.lineEnd && (e.content[n-1] == '\n' || e.content[n-1] == '}') {
 		n--
@@ -188,7 +190,8 @@ func (e *export) visible(n int) int {
 	return n
 }
 
-// TestInputThatEndsEarlyIsNoFile: from nowhere is an input taken for the whole when it is not.
+// TestInputThatEndsEarlyIsNoFile checks that no truncated input is accepted as complete, whatever its
+// source.
 func TestInputThatEndsEarlyIsNoFile(t *testing.T) {
 	t.Parallel()
 	list := packed(t)
@@ -236,7 +239,7 @@ func cutStandardInput(t *testing.T, list []export) {
 	}
 }
 
-// breaking ends with an error that some readers take for the end of a file.
+// breaking is a reader that ends with an error that some readers mistake for the end of a file.
 type breaking struct {
 	from io.Reader
 	with error
@@ -250,8 +253,8 @@ func (b *breaking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// breakStreams: a stream that breaks is no file, wherever it breaks: right
-// behind a line, or behind a frame or member, too.
+// breakStreams checks that a broken stream is an error wherever it breaks, even directly after a line,
+// a frame or a member.
 func breakStreams(t *testing.T, list []export) {
 	faults := []error{io.ErrUnexpectedEOF, fmt.Errorf("connection: %w", io.EOF), io.ErrClosedPipe}
 	for i, e := range list {
@@ -266,9 +269,8 @@ func breakStreams(t *testing.T, list []export) {
 	}
 }
 
-// cutObjects: of an object whose body ends before its length nothing is used,
-// and one that breaks now and then is read to its end. How it is read on is the
-// same for all: each format is one object, plain or compressed by turns.
+// cutObjects checks that a truncated object is rejected and that an object whose connection breaks
+// several times is read to its end.
 func cutObjects(t *testing.T, list []export) {
 	bucket := s3test.Bucket(t)
 	var each []export
@@ -312,8 +314,9 @@ func cutObjects(t *testing.T, list []export) {
 	}
 }
 
-// An object that is replaced while it is read is not read on: its halves would be of two exports.
-// Nor is it where something between does not pass conditions on, or says of an answer less than it should.
+// TestObjectThatIsReplacedWhileItIsReadIsNoFile checks that reading does not resume after an object
+// was replaced, because the two halves would come from different exports. Reading also does not resume
+// if a proxy drops conditions or announces a wrong length.
 func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 	t.Parallel()
 	const size, broken = 8 * numbers, format.HeadBytes
@@ -383,7 +386,7 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 	}
 }
 
-// numbers are 8 bytes each, and more than is looked ahead.
+// numbers is the number of 8-byte numbers in a file that is longer than the look-ahead.
 const numbers = format.HeadBytes/8 + 30_000
 
 func putNumbers(t *testing.T, bucket, key string, first int) {
@@ -399,7 +402,8 @@ func putNumbers(t *testing.T, bucket, key string, first int) {
 func withoutCondition(in *s3.GetObjectInput) { in.IfMatch = nil }
 func withoutRange(in *s3.GetObjectInput)     { in.Range = nil }
 
-// getWithout passes a request on, signed anew because conditions are part of what is signed.
+// getWithout forwards a request without some of its headers and signs it again, because the signature
+// covers conditions.
 func getWithout(t *testing.T, w http.ResponseWriter, r *http.Request, in *s3.GetObjectInput,
 	drop func(*s3.GetObjectInput)) {
 	in.Range, in.IfMatch = aws.String(r.Header.Get("Range")), aws.String(r.Header.Get("If-Match"))
@@ -434,7 +438,8 @@ func rangeOf(value string) func(http.Header, bool) {
 	return onlyContinued(func(h http.Header) { h.Set("Content-Range", value) })
 }
 
-// laterWithoutTag makes the second version a later one, which within one second it is not by its Last-Modified.
+// laterWithoutTag gives the second version a later Last-Modified, because versions within one second
+// have the same one.
 func laterWithoutTag(h http.Header, continued bool) {
 	h.Del("ETag")
 	if continued {
@@ -442,7 +447,7 @@ func laterWithoutTag(h http.Header, continued bool) {
 	}
 }
 
-// relabelled changes the headers of an answer.
+// relabelled is a response writer that changes the headers of a response.
 type relabelled struct {
 	http.ResponseWriter
 	change func(h http.Header)
@@ -454,5 +459,5 @@ func (r *relabelled) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the inner writer for http.ResponseController.
 func (r *relabelled) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReportsSayWhatWasReadFromWhere: the column, the rows and how many different ids.
+// TestReportsSayWhatWasReadFromWhere checks the column, the rows and the number of distinct ids in the
+// reports.
 func TestReportsSayWhatWasReadFromWhere(t *testing.T) {
 	t.Parallel()
 	type row struct {

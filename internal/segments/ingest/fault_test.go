@@ -10,7 +10,7 @@ import (
 	"capper/internal/objects"
 )
 
-// What is wrong on the way to an input is no fault of the input.
+// TestFaultsOfInputs checks that a fault of the connection is not reported as a fault of the input.
 func TestFaultsOfInputs(t *testing.T) {
 	t.Parallel()
 	var input *InputError

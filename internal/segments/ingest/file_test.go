@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever kinds of faults a build file has, all are told, in the order of its lines.
+// TestEveryFaultOfABuildFileIsTold checks that all faults of a build file are reported in the order of
+// its lines.
 func TestEveryFaultOfABuildFileIsTold(t *testing.T) {
 	t.Parallel()
 	_, err := parse([]byte(`allow_new: [other]
@@ -44,8 +45,8 @@ conf/segments.yaml:14:15: max_bad_rows: must be a whole number of rows, or a sha
 conf/segments.yaml:15:7: sets: must be a list, got a mapping`)
 }
 
-// Numbers may be names and columns, a key may be left empty, and what several
-// inputs have in common may be said once.
+// TestBuildFilesAsPeopleWriteThem tests numbers as names and columns, empty keys, and shared defaults
+// of several inputs.
 func TestBuildFilesAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	plan, err := parse([]byte(`

@@ -28,7 +28,8 @@ func TestEveryFormatIsWhole(t *testing.T) {
 	}
 }
 
-// Exports are cut off, damaged and compressed in other tests: a format without an export would be tested nowhere.
+// TestEveryFormatHasAnExport checks that every format has an export, because the tests of truncated,
+// damaged and compressed files use the exports.
 func TestEveryFormatHasAnExport(t *testing.T) {
 	t.Parallel()
 	var exported []Format

@@ -18,7 +18,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Reasons as people read them.
+// The reasons of bad rows in the form that people read.
 const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 	reasonEmpty = "no user id"
@@ -57,7 +57,7 @@ func idsOf(s *bitmap.Set) []uint32 {
 	return ids
 }
 
-// read reads one file as ids; bad rows are an error.
+// read reads the ids of one file; bad rows are an error.
 func read(t *testing.T, in Input) ([]uint32, error) {
 	t.Helper()
 	r := NewReader(Config{})
@@ -381,7 +381,7 @@ func TestReadsTables(t *testing.T) {
 	require.ErrorContains(t, r.Check(), "more than 255 different segments")
 }
 
-// parquetFile writes rows with the library's writer, in small row groups and pages.
+// parquetFile writes rows to a Parquet file with small row groups and pages.
 func parquetFile[T any](t *testing.T, rows []T, options ...parquet.WriterOption) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -16,8 +16,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// halving passes half of the body of each object whose key ends in name on, up to the end of
-// a line, as a proxy does that has stored half of it: nothing in the answer is wrong.
+// halving simulates a proxy that truncates objects whose key ends in name: it returns half of the
+// body, up to the end of a line, with consistent headers.
 func halving(t *testing.T, name string) (endpoint string) {
 	return s3test.Proxy(t, func(server http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,8 @@ func halving(t *testing.T, name string) (endpoint string) {
 	})
 }
 
-// The length of an input is what the listing says, or the server when it is asked for one object.
+// TestObjectThatIsShorterThanItsListingIsNoFile checks that an input must have the length in the
+// listing, or the length that the server returned for a single object.
 func TestObjectThatIsShorterThanItsListingIsNoFile(t *testing.T) {
 	t.Parallel()
 	bucket := s3test.Bucket(t)

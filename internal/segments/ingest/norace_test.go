@@ -2,5 +2,5 @@
 
 package ingest
 
-// percentStep is how densely files are cut: every so many percent.
+// percentStep is the distance between two truncated lengths in per cent.
 const percentStep = 5

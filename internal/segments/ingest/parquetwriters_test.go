@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadsWhatOtherProgramsWrite: testdata/parquet holds the same 3,000 users
-// as DuckDB and Polars write them, see the README there.
+// TestReadsWhatOtherProgramsWrite reads the same 3,000 users as written by DuckDB and Polars;
+// testdata/parquet has a README.
 func TestReadsWhatOtherProgramsWrite(t *testing.T) {
 	t.Parallel()
 	var want, small []uint32
@@ -43,7 +43,8 @@ func TestReadsWhatOtherProgramsWrite(t *testing.T) {
 	}
 }
 
-// TestParquetDecimalsOfEveryWidth: DECIMAL(p,0) in 4, 8, 5, 16 and any number of bytes, nullable and not.
+// TestParquetDecimalsOfEveryWidth tests DECIMAL(p,0) in 4, 8, 5, 16 and any number of bytes, nullable
+// and not nullable.
 func TestParquetDecimalsOfEveryWidth(t *testing.T) {
 	t.Parallel()
 	word := func(size int, v int64) []byte {
@@ -180,8 +181,8 @@ func TestParquetColumnsAreFoundAsInCSV(t *testing.T) {
 	}
 }
 
-// TestDamagedParquetLosesNoRows: of files that are damaged at random, in every
-// encoding, each is an error or gives as many rows as it had, bad ones included.
+// TestDamagedParquetLosesNoRows damages files of every encoding at random and checks that each is an
+// error or yields as many rows as before, including bad rows.
 func TestDamagedParquetLosesNoRows(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/parquet/*.parquet")
@@ -209,8 +210,8 @@ func TestDamagedParquetLosesNoRows(t *testing.T) {
 	}
 }
 
-// TestParquetOfLZ4RawAndDeltasAtSize: large pages of ids that hardly compress, in
-// row groups of more than a block, nullable, and as a table.
+// TestParquetOfLZ4RawAndDeltasAtSize tests large pages of ids that hardly compress, in row groups of
+// more than a block, with nulls and as a table.
 func TestParquetOfLZ4RawAndDeltasAtSize(t *testing.T) {
 	t.Parallel()
 	type deltas struct {

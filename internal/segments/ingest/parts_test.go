@@ -17,8 +17,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// TestManyPartsAreReadAtOnce: of many objects as many are asked for at once as may be,
-// however few workers there are, so that nobody waits for one answer after the other.
+// TestManyPartsAreReadAtOnce checks that the maximum number of objects is requested in parallel, even
+// with few workers.
 func TestManyPartsAreReadAtOnce(t *testing.T) {
 	t.Parallel()
 	const parts = 4 * s3AtOnce

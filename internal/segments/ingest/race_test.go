@@ -2,5 +2,6 @@
 
 package ingest
 
-// percentStep is how densely files are cut, in percent, where the race detector makes everything slow.
+// percentStep is the distance between two truncated lengths in per cent, larger because the race
+// detector is slow.
 const percentStep = 60

@@ -15,7 +15,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// readAll reads one file; the report and the judgement on bad rows are returned too.
+// readAll reads one file and returns the ids, the report and the error about bad rows.
 func readAll(t *testing.T, in Input, cfg Config) ([]uint32, FileReport, error) {
 	t.Helper()
 	r := NewReader(cfg)
@@ -31,8 +31,8 @@ func mark(t *testing.T, s string) format.Mark {
 	return m
 }
 
-// 20,000 rows that PostgreSQL 15 wrote with COPY, as text and as CSV: fields
-// begin with a quote, hold tabs, line breaks and backslashes, and are null.
+// TestReadsWhatPostgresCopies reads 20,000 rows that PostgreSQL 15 wrote with COPY, as text and as
+// CSV. Fields begin with a quote, contain tabs, line breaks and backslashes, or are null.
 func TestReadsWhatPostgresCopies(t *testing.T) {
 	t.Parallel()
 	text, report, err := readAll(t, Input{Path: "testdata/postgres-copy.tsv.gz"}, Config{})
@@ -55,8 +55,8 @@ func TestReadsWhatPostgresCopies(t *testing.T) {
 	require.True(t, sets["active"].Bitmap().Contains(453), "the row with a null before the segment")
 }
 
-// What MySQL's -B and Hive write: the same with other escapes, several MiB of
-// it, in blocks that end anywhere.
+// TestTSVLosesNoRow reads several MiB in the format of MySQL's -B and of Hive, in blocks that end
+// anywhere.
 func TestTSVLosesNoRow(t *testing.T) {
 	t.Parallel()
 	const rows = 50_000
@@ -91,7 +91,7 @@ func TestTSVLosesNoRow(t *testing.T) {
 	}
 }
 
-// Files are read as their options say, whatever the format's own habits.
+// TestQuotesAndEscapesAreOptions checks that the options override the defaults of a format.
 func TestQuotesAndEscapesAreOptions(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -156,8 +156,8 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 	require.ErrorContains(t, err, `a.tsv:1: "\\N": no user id`)
 }
 
-// One stray quote takes the rows up to the next one with it: they are counted,
-// or the file is refused, wherever the quote closes.
+// TestAStrayQuoteCountsTheRowsThatItSwallows checks that the rows that a stray quote encloses are
+// counted as bad or that the file is rejected, wherever the quote closes.
 func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 	t.Parallel()
 	csv := func(at int, opening string, until int, closing string) []byte {
@@ -215,7 +215,7 @@ func TestAStrayQuoteCountsTheRowsThatItSwallows(t *testing.T) {
 	}
 }
 
-// Fields that rightly hold line breaks are rows like others, and are named.
+// TestFieldsOfManyLinesAreNamed checks that rows with valid line breaks are accepted and reported.
 func TestFieldsOfManyLinesAreNamed(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -239,8 +239,8 @@ func TestFieldsOfManyLinesAreNamed(t *testing.T) {
 	}
 }
 
-// Addresses whose second line begins with a house number and a comma are what a
-// customer file holds; so are notes with a short list.
+// TestAddressesAreRows checks that addresses whose second line begins with a number and a comma are
+// accepted, and so are notes with a short list.
 func TestAddressesAreRows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -295,7 +295,8 @@ func TestBlankLinesAtTheEnd(t *testing.T) {
 	}
 }
 
-// A file of bad rows alone is not a file of ids, whatever is tolerated.
+// TestAFileWithoutAGoodRowIsRefused checks that a file with only bad rows is rejected, however many
+// bad rows are allowed.
 func TestAFileWithoutAGoodRowIsRefused(t *testing.T) {
 	t.Parallel()
 	good := write(t, "good.txt", []byte(strings.Repeat("1\n2\n", 50_000)))
@@ -407,7 +408,7 @@ func TestTolerances(t *testing.T) {
 	require.Error(t, check("151", large, small))
 }
 
-// Whoever asks gets every bad row, in full length.
+// TestHandsOutEveryBadRow checks that Config.BadRows receives every bad row in full length.
 func TestHandsOutEveryBadRow(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -438,7 +439,7 @@ func TestHandsOutEveryBadRow(t *testing.T) {
 	require.Equal(t, "0-"+strings.Repeat("é", 31)+"…", samples[0].Value, "whole characters")
 }
 
-// The fixture is what it says.
+// TestPostgresFixture checks the content of the fixture.
 func TestPostgresFixture(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open("testdata/postgres-copy.tsv.gz")

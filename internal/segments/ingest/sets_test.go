@@ -55,7 +55,8 @@ func TestBuildSets(t *testing.T) {
 	require.Empty(t, users["tz/Africa/Lagos"])
 }
 
-// A build file from before sets could be published means what it meant.
+// TestSetsOfABuildFileStayIngredients checks that a build file from before published sets keeps its
+// meaning.
 func TestSetsOfABuildFileStayIngredients(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -120,7 +121,8 @@ func TestAMissingFileNamesItsSet(t *testing.T) {
 	require.ErrorContains(t, err, `set "opted-out": missing.txt`)
 }
 
-// Tables of sets and what is declared are together no more than a generation can hold.
+// TestTooManySetsOfATable checks that the sets of tables and the declared sets together do not exceed
+// the limit of a generation.
 func TestTooManySetsOfATable(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -11,7 +11,8 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Sets of a table hold what a Set of their rows holds, whether they are small, listed or large.
+// TestReadSets checks that the sets of a table equal a Set of their rows, whether they are small,
+// listed or large.
 func TestReadSets(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))

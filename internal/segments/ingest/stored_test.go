@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file that becomes shorter or longer while it is read is not the export that somebody finished.
+// TestFileThatChangesWhileItIsReadIsNoFile checks that a file whose length changes during reading is
+// rejected.
 func TestFileThatChangesWhileItIsReadIsNoFile(t *testing.T) {
 	t.Parallel()
 	text := bytes.Repeat([]byte("1234567\n"), 3<<17) // more than a block
@@ -31,7 +32,8 @@ func TestFileThatChangesWhileItIsReadIsNoFile(t *testing.T) {
 	}
 }
 
-// The last object of a long NDJSON shows whether it is whole: its brace is its end.
+// TestLastObjectHasToEnd checks that the closing brace decides whether the last object of a long
+// NDJSON file is complete.
 func TestLastObjectHasToEnd(t *testing.T) {
 	t.Parallel()
 	const last = `{"user_id": 7, "of": {"x": [1, "}"]}}`
@@ -91,7 +93,8 @@ func TestLastLineHasToEnd(t *testing.T) {
 	require.ErrorContains(t, err, `a.txt: line 2049: "98": the last line does not end`)
 }
 
-// What a compressed file is not: its name alone, or nothing.
+// TestNameOfACompressionIsNotEnough checks that a file with a compression's extension but other
+// content, or none, is rejected.
 func TestNameOfACompressionIsNotEnough(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a.txt.gz", "a.csv.gzip", "a.tsv.ZST", "a.ndjson.zstd"} {

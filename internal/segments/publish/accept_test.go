@@ -70,7 +70,8 @@ func TestAcceptedChangesAreRoundedAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// Each percentage that a report shows is one that can be accepted, and no other of as many digits is.
+// TestAcceptedChangesAreThoseThatAreShown checks that each percentage in a report can be accepted, and
+// that no other percentage with the same number of digits can.
 func TestAcceptedChangesAreThoseThatAreShown(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,8 +93,8 @@ func TestAcceptedChangesAreThoseThatAreShown(t *testing.T) {
 	})
 }
 
-// fixture is a location with a generation of a segment and sets that are live, and what
-// judges candidates over it.
+// fixture is a location with a live generation of a segment and sets, and with the limits that judge
+// candidates.
 type fixture struct {
 	t   *testing.T
 	at  objects.Location

@@ -16,8 +16,9 @@ import (
 	"capper/internal/segments"
 )
 
-// Builds, roll-backs, holds and publishes of lists alone, all at once: who has objected in
-// what was live once is on the list for good, and held segments do not change.
+// TestNobodyLeavesAListInAStorm runs builds, rollbacks, holds and publishes of lists at once. It
+// checks that a user who objected in a live generation stays on the list, and that held segments do
+// not change.
 func TestNobodyLeavesAListInAStorm(t *testing.T) {
 	t.Parallel()
 	at := objects.NewDirectory(t.TempDir())
@@ -45,7 +46,7 @@ func TestNobodyLeavesAListInAStorm(t *testing.T) {
 	}
 }
 
-// oneOfAStorm does one thing to a location; lost races and holds are as they should be.
+// oneOfAStorm performs one random operation on a location; lost races and holds are expected.
 func oneOfAStorm(ctx context.Context, at objects.Location, first string, random *rand.Rand, id uint32, mu *sync.Mutex,
 	objected map[uint32]bool) error {
 	p := &Publisher{Location: at, ToolVersion: "test"}

@@ -11,7 +11,7 @@ import (
 	"capper/internal/segments"
 )
 
-// withList is a candidate of one segment and a list that only grows.
+// withList returns a candidate of one segment and a list that only grows.
 func withList(segment, list *bitmap.Bitmap) *Candidate {
 	return &Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{segment},
 		Sets: []Set{{Name: "opted-out", Bitmap: list, Growth: Growth{Said: true, OnlyGrows: true}}}}
@@ -31,7 +31,7 @@ func publishForced(t *testing.T, at objects.Location, c *Candidate, reason strin
 	return done.Manifest
 }
 
-// rollBackWith rolls back as the command does, with the live sets that only grow.
+// rollBackWith rolls back like the command, and keeps the live sets that only grow.
 func rollBackWith(t *testing.T, at objects.Location, generation string) *segments.Manifest {
 	t.Helper()
 	base, err := ReadLiveState(t.Context(), at)
@@ -45,7 +45,8 @@ func rollBackWith(t *testing.T, at objects.Location, generation string) *segment
 	return done.Manifest
 }
 
-// A rollback stores no bitmap anew, and readers from before it read its generation.
+// TestARollbackCarriesListsThatOnlyGrow checks that a rollback stores no bitmap again and that older
+// readers can read its generation.
 func TestARollbackCarriesListsThatOnlyGrow(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, at objects.Location) {
@@ -74,7 +75,7 @@ func TestARollbackCarriesListsThatOnlyGrow(t *testing.T) {
 	})
 }
 
-// While publishing is on hold, who objects goes live; nothing else does, whoever asks.
+// TestAHoldLetsOnlyListsGrow checks that during a hold only users who join a list can be published.
 func TestAHoldLetsOnlyListsGrow(t *testing.T) {
 	t.Parallel()
 	at := objects.NewDirectory(t.TempDir())
@@ -99,8 +100,8 @@ func TestAHoldLetsOnlyListsGrow(t *testing.T) {
 	require.Equal(t, []uint32{5, 6}, live(t, at).Sets[0].IDs())
 }
 
-// A start without a cache compares with no generation that was rolled back from: neither
-// the rollback nor the next build is refused for the sake of one, and it is never used.
+// TestAStartPassesOverWhatWasRolledBackFrom checks that a start without a cache neither uses a
+// rolled-back generation nor compares with one.
 func TestAStartPassesOverWhatWasRolledBackFrom(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, at objects.Location) {

@@ -12,7 +12,8 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// Who skips generations follows the acceptances from the list that he has to the one that is live.
+// TestAcceptancesAreAChain checks that a reader that skips generations can follow the acceptances from
+// its list to the live one.
 func TestAcceptancesAreAChain(t *testing.T) {
 	t.Parallel()
 	at := objects.NewDirectory(t.TempDir())
@@ -59,7 +60,8 @@ func TestAcceptancesAreAChain(t *testing.T) {
 	require.Equal(t, m.CreatedAt, m.Accepted[segments.MaxAccepted-1].At)
 }
 
-// An acceptance leads no reader past users who left by force afterwards.
+// TestALossByForceEndsAcceptances checks that acceptances do not cover users who left later through a
+// forced publish.
 func TestALossByForceEndsAcceptances(t *testing.T) {
 	t.Parallel()
 	at := objects.NewDirectory(t.TempDir())

@@ -20,7 +20,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// tolerable are the errors of who comes in the way of others.
+// tolerable reports whether an error is an expected result of concurrent operations.
 func tolerable(err error) bool {
 	var withdrawn *WithdrawnError
 	if errors.As(err, &withdrawn) {
@@ -83,7 +83,7 @@ func TestStormOfCollectionsBuildsAndRollbacks(t *testing.T) {
 	})
 }
 
-// requireWholeLive requires that what is live, at a moment at which it stays, is whole.
+// requireWholeLive checks that the live generation is complete.
 func requireWholeLive(t *testing.T, store objects.Location) {
 	state, err := ReadLiveState(t.Context(), store)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func counting(n *atomic.Int64, err error) error {
 	return err
 }
 
-// The same with processes of their own, each killed at some step.
+// TestStormOfTheKilled runs the storm with separate processes, each of which is killed at some step.
 func TestStormOfTheKilled(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, location string, store objects.Location) {

@@ -22,14 +22,14 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// greedy is a Collector for which everything is old.
+// greedy returns a Collector for which every object is old.
 func greedy(store objects.Location) *Collector {
 	c := collector(store, 1, 0)
 	c.Clock = func() time.Time { return time.Now().Add(time.Hour) }
 	return c
 }
 
-// An act makes the older of two generations live again in its way.
+// act is an operation that makes the older of two generations live again.
 type act struct {
 	name string
 	run  func(ctx context.Context, store objects.Location, old *segments.Manifest) error
@@ -68,7 +68,7 @@ func oldContent() *Candidate {
 			Bitmap: bitmap.Of(1, 2, 3)}}}
 }
 
-// twoGenerations publishes the old content and then another.
+// twoGenerations publishes the old content and then another one.
 func twoGenerations(t *testing.T, store objects.Location, clock func() time.Time) (old *segments.Manifest) {
 	t.Helper()
 	collect(t, store, 1)
@@ -78,7 +78,7 @@ func twoGenerations(t *testing.T, store objects.Location, clock func() time.Time
 	return old
 }
 
-// atCall runs something before the n-th call to the store, and tells whether it came to that.
+// atCall calls run before the n-th call to the store, and reports whether that call happened.
 func atCall(store objects.Location, n int, run func()) (*hooked, *atomic.Bool) {
 	var calls atomic.Int64
 	ran := &atomic.Bool{}
@@ -90,9 +90,9 @@ func atCall(store objects.Location, n int, run func()) (*hooked, *atomic.Bool) {
 	}}, ran
 }
 
-// A whole collection between any two calls of a build or a rollback, and a
-// whole build or rollback between any two calls of a collection, which then is
-// as if it had stopped for longer than its lease.
+// TestACollectionBetweenAnyTwoSteps runs a whole collection between any two calls of a build or a
+// rollback, and the reverse. An interrupted collection then looks as if it had paused for longer than
+// its lease.
 func TestACollectionBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for _, act := range acts() {
@@ -159,19 +159,19 @@ func TestAnythingBetweenAnyTwoStepsOfACollection(t *testing.T) {
 	}
 }
 
-// pausing makes every call of a store wait for up to a few milliseconds, before and after.
+// pausing delays every call to a store by up to a few milliseconds, before and after.
 func pausing(ctx context.Context, store objects.Location) objects.Location {
 	wait := func(string, string) { _ = pause(ctx, time.Duration(rand.IntN(3000))*time.Microsecond) }
 	return &hooked{Location: store, before: wait, after: wait}
 }
 
-// tooSlow are the errors of who did not keep a lease, as nobody may on a busy machine.
+// tooSlow reports whether an error says that a lease was lost, which may happen on a busy machine.
 func tooSlow(err error) bool {
 	var lost *LeaseError
 	return errors.As(err, &lost) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// stormPublish publishes one of few contents, so that most of it has been live before.
+// stormPublish publishes one of a few contents, most of which have been live before.
 func stormPublish(ctx context.Context, store objects.Location) error {
 	base, err := ReadLiveState(ctx, store)
 	if err != nil {
@@ -215,7 +215,7 @@ func stormCollect(ctx context.Context, store objects.Location, lease time.Durati
 	return removed, err
 }
 
-// Roles of the process that is killed.
+// The roles of the process that is killed.
 const (
 	doomedRole   = "SEGMENTS_TEST_DOOMED_ROLE"
 	rolePublish  = "publish"
@@ -223,7 +223,7 @@ const (
 	roleCollect  = "collect"
 )
 
-// playStorm does a part of TestStormOfTheKilled.
+// playStorm performs one role of TestStormOfTheKilled.
 func playStorm(ctx context.Context, store objects.Location) error {
 	slow := pausing(ctx, store)
 	switch os.Getenv(doomedRole) {
@@ -278,7 +278,7 @@ func TestTheLeaseOfACollector(t *testing.T) {
 	})
 }
 
-// hanging removes nothing until it is given up.
+// hanging is a location whose deletions wait until their context ends.
 type hanging struct{ objects.Location }
 
 func (h *hanging) Delete(ctx context.Context, _ string) error {
@@ -293,7 +293,8 @@ func liveTag(t *testing.T, store objects.Location) string {
 	return tag
 }
 
-// A gc that was too slow says so, whatever it was slow at, and that is no time-out.
+// TestALeaseThatWasLostIsToldAsThat checks that a gc that was too slow reports a lost lease instead of
+// a time-out, at any step.
 func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
@@ -326,7 +327,8 @@ func TestALeaseThatWasLostIsToldAsThat(t *testing.T) {
 	})
 }
 
-// current.json of any age is read, and is never the same twice.
+// TestAFencedPointerSaysTheSame checks that current.json of any version can be read, and that its
+// bytes never repeat.
 func TestAFencedPointerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {

@@ -44,8 +44,8 @@ func TestWhatWasRolledBackFromIsRefused(t *testing.T) {
 	})
 }
 
-// A publisher reads, at each of its steps, what others change meanwhile: none
-// that has begun before a rollback or a hold is through goes live after it.
+// TestAHoldAndARollbackBetweenAnyTwoSteps checks that a publisher that started before a rollback or a
+// hold does not go live after it, at whatever step the change happens.
 func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
 	for _, withHold := range []bool{false, true} {
@@ -89,7 +89,8 @@ func TestAHoldAndARollbackBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// A location where nobody publishes has no hold to release: it is misspelt.
+// TestReleaseOfAHoldWhereNothingIs checks that releasing a hold at an empty location is an error,
+// because the location is probably misspelt.
 func TestReleaseOfAHoldWhereNothingIs(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
@@ -119,8 +120,8 @@ func TestControlsAreReadStrictly(t *testing.T) {
 	require.ErrorContains(t, err, "controls.json", "what cannot be read is no permission")
 }
 
-// What was rolled back from stays away when a user of another segment comes, and
-// in another order; what the rollback left as it was does not.
+// TestASegmentThatWasRolledBackFromIsRefused checks that a withdrawn segment is refused beside other
+// changed segments and in another order, and that an unchanged segment is not.
 func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {
@@ -165,7 +166,8 @@ func TestASegmentThatWasRolledBackFromIsRefused(t *testing.T) {
 	})
 }
 
-// A tool that knows whole contents alone reads what is stored now, and what it stored is obeyed.
+// TestControlsOfAnOlderTool checks that a tool that knows only whole contents can read the document,
+// and that its entries are respected.
 func TestControlsOfAnOlderTool(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())
@@ -200,7 +202,8 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 	require.Empty(t, c.Refusals(bad.Segments[:1], nil, &LiveState{}))
 }
 
-// However often, and of however many segments: the document stays small enough to be read.
+// TestManyWithdrawalsAreStillRead checks that the document stays small enough to be read after many
+// withdrawals of many segments.
 func TestManyWithdrawalsAreStillRead(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, t.TempDir())

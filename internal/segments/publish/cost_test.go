@@ -13,7 +13,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// Looking whether the store has what is live costs a HEAD an object; only what changed is uploaded.
+// TestRequestsOfAPublishOfSixtySets checks that verifying live objects costs one HEAD each, and that
+// only changed objects are uploaded.
 func TestRequestsOfAPublishOfSixtySets(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -8,8 +8,8 @@ import (
 	"capper/internal/segments"
 )
 
-// FuzzAcceptance: an acceptance that is taken fits into a manifest, reads the same again
-// from its own text, and matches no set that stays the same.
+// FuzzAcceptance checks that every accepted acceptance fits into a manifest, parses again from its own
+// text, and matches no unchanged set.
 func FuzzAcceptance(f *testing.F) {
 	for _, text := range []string{"opted-out: -57%", "tz/Asia/Singapore: vanishes", "a: empties", "a: -0.04% +3%",
 		"a:-90", "a: +1e3%", "x"} {

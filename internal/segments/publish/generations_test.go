@@ -17,7 +17,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// published is a directory with generations of segments vip and new and of the set opted-out.
+// published is a directory with generations of the segments vip and new and of the set opted-out.
 type published struct {
 	t         *testing.T
 	dir       *objects.Directory

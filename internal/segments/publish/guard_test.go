@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// proposed is a proposal over what is live.
+// proposed returns a proposal over the live generation.
 func proposed(t *testing.T, at objects.Source, b *bitmap.Bitmap) *Proposal {
 	t.Helper()
 	base, err := ReadLiveState(t.Context(), at)

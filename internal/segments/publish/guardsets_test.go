@@ -17,7 +17,7 @@ func grows(said bool, maxLoss float64) Growth {
 	return Growth{Said: said, OnlyGrows: said, MaxLoss: maxLoss}
 }
 
-// night is a candidate of one segment that stays the same, and one set.
+// night returns a candidate of one unchanged segment and one set.
 func night(name string, b *bitmap.Bitmap, growth Growth) *Candidate {
 	return &Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1)},
 		Sets: []Set{{Name: name, Bitmap: b, Growth: growth}}}
@@ -123,7 +123,8 @@ func TestGuardLeavesSmallSetsOfAFolderAlone(t *testing.T) {
 	require.Empty(t, judge(moved), "who moved to another zone keeps quiet hours")
 }
 
-// A list of four that five users join is no accident; one that becomes everybody is.
+// TestGuardJudgesGrowthByAllUsers checks that five users may join a list of four, but that a list must
+// not grow to all users.
 func TestGuardJudgesGrowthByAllUsers(t *testing.T) {
 	t.Parallel()
 	list := func(b *bitmap.Bitmap) *Candidate {

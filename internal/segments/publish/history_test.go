@@ -120,7 +120,7 @@ func collector(store objects.Location, keep int, grace time.Duration) *Collector
 	return &Collector{Location: store, Keep: keep, Grace: grace, Lease: 30 * time.Second}
 }
 
-// collect removes everything beyond the keep newest, however young.
+// collect removes all generations except the keep newest, of any age.
 func collect(t *testing.T, store objects.Location, keep int) {
 	t.Helper()
 	c := collector(store, keep, 0)
@@ -161,8 +161,7 @@ func TestWhatACrashLeftBehindIsGarbage(t *testing.T) {
 	live(t, store)
 }
 
-// collecting runs a garbage collection that knows nothing of the publish
-// between its upload and its going live.
+// collecting runs a garbage collection without a lease between the upload and the swap of a publish.
 type collecting struct {
 	objects.Location
 	collect func()

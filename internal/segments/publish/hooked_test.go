@@ -7,7 +7,7 @@ import (
 	"capper/internal/objects"
 )
 
-// hooked calls before ahead of each call that looks at or changes a store.
+// hooked calls before ahead of each call that reads or changes a store.
 type hooked struct {
 	objects.Location
 	before func(call, key string)

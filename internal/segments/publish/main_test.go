@@ -7,8 +7,8 @@ import (
 	"capper/internal/objects/s3test"
 )
 
-// TestMain runs the tests with an S3 server, or plays the publisher that is
-// killed: see TestKilledAtEveryStep.
+// TestMain runs the tests with an S3 server, or acts as the publisher that TestKilledAtEveryStep
+// kills.
 func TestMain(m *testing.M) {
 	if os.Getenv(doomedLocation) != "" {
 		os.Exit(playDoomedPublisher())

@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments"
 )
 
-// forgetting acknowledges the first PUTs of each object whose key holds a text, and keeps none of them.
+// forgetting confirms the first PUTs of each object whose key contains a text, without storing them.
 func forgetting(t *testing.T, text string, times int) (endpoint string) {
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -34,7 +34,8 @@ func forgetting(t *testing.T, text string, times int) (endpoint string) {
 	})
 }
 
-// A publish ends well only when all that it names is there, and live.
+// TestAPublishIsDoneWhenTheStoreHasIt checks that a publish succeeds only if all of its objects exist
+// and are live.
 func TestAPublishIsDoneWhenTheStoreHasIt(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{segments.BitmapsPrefix, segments.GenerationsPrefix, segments.CurrentKey} {
@@ -66,7 +67,8 @@ func TestAPublishIsDoneWhenTheStoreHasIt(t *testing.T) {
 	}
 }
 
-// A first publish, a hold and a lease are kept, or an error.
+// TestDocumentsThatAreNotKeptAreErrors checks that a first publish, a hold and a lease are either
+// stored or an error.
 func TestDocumentsThatAreNotKeptAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{segments.CurrentKey, segments.ControlsKey, leaseKey} {
@@ -83,7 +85,8 @@ func TestDocumentsThatAreNotKeptAreErrors(t *testing.T) {
 	}
 }
 
-// What went away after it was seen is stored again, and looked for again.
+// TestWhatVanishesAfterTheSwapIsStoredAgain checks that an object that disappears after it was seen is
+// stored and checked again.
 func TestWhatVanishesAfterTheSwapIsStoredAgain(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, at objects.Location) {
@@ -103,8 +106,8 @@ func TestWhatVanishesAfterTheSwapIsStoredAgain(t *testing.T) {
 	})
 }
 
-// Who publishes over a generation before its publisher has read it back is live; the
-// other is told so.
+// TestAPublisherThatIsOvertakenSaysSo checks that a publisher returns an error if another one replaces
+// its generation before it has been read back.
 func TestAPublisherThatIsOvertakenSaysSo(t *testing.T) {
 	t.Parallel()
 	at := objects.NewDirectory(t.TempDir())

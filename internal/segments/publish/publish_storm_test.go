@@ -25,7 +25,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// runDoomed runs the publisher; killed reports whether a signal ended it.
+// runDoomed runs the publisher process; killed reports whether a signal ended it.
 func runDoomed(t *testing.T, location string, step, chunks int, env ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
@@ -80,7 +80,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 	})
 }
 
-// killingProxy passes bytes on to the S3 server, and calls kill when the client has sent so many.
+// killingProxy forwards bytes to the S3 server and calls kill after the client has sent limit bytes.
 func killingProxy(t *testing.T, limit int64, kill func()) (endpoint string) {
 	t.Helper()
 	server, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))

@@ -160,7 +160,7 @@ func TestTwoPublishersAtOnce(t *testing.T) {
 	})
 }
 
-// amnesic loses the answer of the first conditional write, as a network does.
+// amnesic drops the response of the first conditional write, like a faulty network.
 type amnesic struct {
 	objects.Location
 	forgot atomic.Bool
@@ -181,14 +181,14 @@ func TestAWriteWhoseAnswerWasLostIsNoLostRace(t *testing.T) {
 	})
 }
 
-// Environment of the publisher that is killed.
+// The environment variables of the publisher that is killed.
 const (
 	doomedLocation = "SEGMENTS_TEST_DOOMED_LOCATION"
 	doomedStep     = "SEGMENTS_TEST_DOOMED_STEP" // 2n: before the n-th call to the store, 2n+1: after it; -1: never
 	doomedChunks   = "SEGMENTS_TEST_DOOMED_CHUNKS"
 )
 
-// doomed kills its own process at one of its steps.
+// doomed is a store that kills its own process at one of its steps.
 type doomed struct {
 	objects.Location
 	calls atomic.Int64
@@ -234,7 +234,7 @@ func (d *doomed) Replace(ctx context.Context, key string, body []byte, tag strin
 	return newTag, err
 }
 
-// playDoomedPublisher publishes over what is live, in a process of its own.
+// playDoomedPublisher publishes over the live generation in a separate process.
 func playDoomedPublisher() int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -281,8 +281,8 @@ func doomedCandidate(containers int) *Candidate {
 	return &Candidate{Names: []string{"vip", "new"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(3, 4), set.Bitmap()}}
 }
 
-// A bit that flips on the way is found by the server, for small objects and for
-// the parts of large ones: the publish fails and what is live stays.
+// TestTheServerChecksWhatItReceives checks that the server detects a flipped bit in small objects and
+// in the parts of large ones. The publish then fails and the live generation stays.
 func TestTheServerChecksWhatItReceives(t *testing.T) {
 	t.Parallel()
 	upstream, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_S3"))

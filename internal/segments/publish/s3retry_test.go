@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inFrontOfS3 passes requests on to the S3 server, but for those that odd
-// answers itself by returning true.
+// inFrontOfS3 forwards requests to the S3 server, except those that odd answers itself by returning
+// true.
 func inFrontOfS3(t *testing.T, odd func(w http.ResponseWriter, r *http.Request, pass http.Handler) bool) (
 	endpoint string) {
 	t.Helper()
@@ -64,7 +64,8 @@ func publishThrough(t *testing.T, location string, cfg objects.S3Config, timeout
 	return err
 }
 
-// More faults in a row than the SDK's three attempts.
+// TestAPatientPublishOutlastsTheFaultsOfAServer causes more consecutive faults than the SDK's three
+// attempts.
 func TestAPatientPublishOutlastsTheFaultsOfAServer(t *testing.T) {
 	t.Parallel()
 	const stalls = "it stalls"
@@ -120,8 +121,8 @@ func TestRetriesEndWithTheContextAndSayWhy(t *testing.T) {
 	require.Greater(t, time.Since(began), 2*time.Second, "it tries until the end")
 }
 
-// The PUT of current.json arrives, its answer does not: with a retry, without
-// one, and with the publisher's time over.
+// TestALostAnswerIsLookedInto drops the response to the PUT of current.json: with a retry, without
+// one, and after the publisher's time has ended.
 func TestALostAnswerIsLookedInto(t *testing.T) {
 	t.Parallel()
 	for name, patient := range map[string]bool{"the retry finds its own success": true,

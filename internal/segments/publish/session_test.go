@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// counted counts how often controls.json is asked for, and how often its content is read.
+// counted counts the requests for controls.json and the reads of its content.
 type counted struct {
 	objects.Location
 	asked, read int
@@ -55,7 +55,8 @@ func TestASessionReadsTheControlsOnce(t *testing.T) {
 	})
 }
 
-// A session believes nothing that has changed since it read the controls.
+// TestASessionSeesEveryChangeOfTheControls checks that a session reads the controls again after every
+// change.
 func TestASessionSeesEveryChangeOfTheControls(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {

@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments/segmentstest"
 )
 
-// withSets is a candidate of one segment and sets.
+// withSets returns a candidate of one segment and these sets.
 func withSets(sets ...Set) *Candidate {
 	return &Candidate{Names: []string{"vip"}, Bitmaps: []*bitmap.Bitmap{bitmap.Of(1, 2)}, Sets: sets}
 }
@@ -110,8 +110,8 @@ func TestCompareSets(t *testing.T) {
 	require.Len(t, after.DriftSets(before), 4, "what comes and goes was judged when it did")
 }
 
-// Objects of sets are kept and collected like those of segments, and a generation whose format is not
-// known stops a collection, as one with sets does that of a program from before there were any.
+// TestCollectSets checks that objects of sets are kept and collected like those of segments, and that
+// a generation of an unknown format stops a collection.
 func TestCollectSets(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, _ string, store objects.Location) {

@@ -32,8 +32,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzCSV: whatever encoding/csv reads without complaint gives the same ids and
-// the same number of bad rows.
+// FuzzCSV checks that every file that encoding/csv accepts gives the same ids and the same number of
+// bad rows.
 func FuzzCSV(f *testing.F) {
 	f.Add("1,a\n2,b\nx,c\n")
 	f.Add("\"1\",\"a\"\"b\"\n2,\"c\nd,\"\n\"x\",e")
@@ -72,8 +72,8 @@ func FuzzCSV(f *testing.F) {
 
 var likeRows = regexp.MustCompile(`\n[" \t]*[0-9]+[" \t]*,`)
 
-// FuzzTSV: the rule for escapes, written another way: they are put out of sight
-// before anything is split.
+// FuzzTSV compares the parser with a second implementation of escapes, which replaces escaped
+// characters before it splits the text.
 func FuzzTSV(f *testing.F) {
 	f.Add("1\ta\n2\t\\N\nx\tc\n")
 	f.Add("1\t\"a\\\n5\tb\n\\N\t\\\\\n3\t\\\t\n")

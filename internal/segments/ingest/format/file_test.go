@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A disk that is full is no fault of the file that is copied onto it.
+// TestAFullDiskIsNoFaultOfAFile checks that a full disk is not reported as a fault of the copied file.
 func TestAFullDiskIsNoFaultOfAFile(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzNDJSON: an object's id is what encoding/json finds under exactly that name.
+// FuzzNDJSON checks that the id of an object is the value that encoding/json finds under exactly that
+// name.
 func FuzzNDJSON(f *testing.F) {
 	f.Add(`{"user_id": 1, "x": [{"user_id": 2}, "}"], "y": "\"user_id\": 3"}`)
 	f.Add(`{"x":null,"\u0075ser_id":"12"}`)

@@ -1,4 +1,3 @@
-// Package rowstest is what the tests of the formats share.
 package format
 
 import (
@@ -10,7 +9,7 @@ import (
 	"testing"
 )
 
-// parse parses a text in two blocks, cut where the syntax says. Blank lines at the end are left out.
+// parse parses a text in two blocks, cut where the syntax allows. Blank lines at the end are dropped.
 func parse(text string, s Syntax) *Block {
 	into := NewBlock(nil, 20)
 	rest := []byte(strings.TrimRight(text, "\r\n"))
@@ -24,7 +23,7 @@ func parse(text string, s Syntax) *Block {
 	return into
 }
 
-// PlainID is the rule for ids, written another way.
+// PlainID is a second implementation of the rule for ids.
 func PlainID(field string) (uint32, bool) {
 	field = strings.Trim(field, " \t\r")
 	if strings.Trim(field, "0123456789") != "" {
@@ -34,13 +33,13 @@ func PlainID(field string) (uint32, bool) {
 	return uint32(v), err == nil
 }
 
-// oneName is the only segment of a table.
+// oneName accepts any name as the only segment of a table.
 type oneName struct{}
 
 func (oneName) Code([]byte) (uint16, error) { return 1, nil }
 
-// benchmark is the parsing alone, on one core, of one block of random ids in rows of
-// this form, of a table or of ids alone.
+// benchmark measures parsing one block of random ids on one core, for rows of this form, with or
+// without names.
 func benchmark(b *testing.B, row string, table bool, parse func(into *Block, text []byte, line int64)) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var text bytes.Buffer

@@ -77,7 +77,8 @@ func TestTimes(t *testing.T) {
 	require.Contains(t, bad[0], "--timezone")
 }
 
-// Dates that look like numbers are told with their column and what they would be.
+// TestEarlyTimesAreToldWithTheRule checks that the error for a date written as a number names the
+// column and the time that the number would mean.
 func TestEarlyTimesAreToldWithTheRule(t *testing.T) {
 	t.Parallel()
 	_, bad, err := read(t, "x.csv", []byte("user_id,sent\n7,202611221000\n"),
@@ -88,7 +89,8 @@ func TestEarlyTimesAreToldWithTheRule(t *testing.T) {
 		`2: sent: "202611221000" means 1976-06-03T00:53:41Z, but a send must not be before the year 2000`)
 }
 
-// Of the hour that clocks went through twice the later instant counts; what they left out is no time.
+// TestTimesWhereClocksWerePut checks that a time that clocks showed twice means the later instant, and
+// that a skipped time is rejected.
 func TestTimesWhereClocksWerePut(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ zone, text, want string }{
@@ -122,7 +124,8 @@ func TestTimesWhereClocksWerePut(t *testing.T) {
 	}
 }
 
-// What is ahead by less than a second may be, unless its time is all that tells it from others.
+// TestTimesThatAreAhead checks that a time up to a second in the future is accepted only with a
+// message id.
 func TestTimesThatAreAhead(t *testing.T) {
 	t.Parallel()
 	rows, bad, err := read(t, "x.csv",
@@ -136,7 +139,7 @@ func TestTimesThatAreAhead(t *testing.T) {
 		"5: at: 2026-11-20T12:00:01.001Z is in the future: the time is now 2026-11-20T12:00:00Z"}, bad)
 }
 
-// columnOf is a Parquet file of one send, whose time is a value of any type.
+// columnOf returns a Parquet file of sends whose time column has any type.
 func columnOf[T any](t *testing.T, rows ...T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -281,7 +284,8 @@ func TestFilesThatAreRefused(t *testing.T) {
 	require.Len(t, bad, 5)
 }
 
-// A line of JSON that can be read in two ways is none, and a column that is named need not be in each.
+// TestLinesOfJSON checks that an ambiguous JSON line is rejected, and that a requested column may be
+// missing in some lines.
 func TestLinesOfJSON(t *testing.T) {
 	t.Parallel()
 	rows, bad, err := read(t, "x.ndjson", []byte(`{"user_id":1,"user_id":2,"at":1795175998}
@@ -300,12 +304,13 @@ func TestLinesOfJSON(t *testing.T) {
 		"7: line is not a JSON object"}, bad)
 }
 
-// endless is a text that goes on.
+// endless returns a text that repeats its second part.
 func endless(begin, again string, times int) []byte {
 	return append([]byte(begin), bytes.Repeat([]byte(again), times)...)
 }
 
-// A row that is too long ends the reading with its line and the rule, whatever memory it would have taken.
+// TestRowsAreBounded checks that a too long row ends the reading with an error that names its line and
+// the limit.
 func TestRowsAreBounded(t *testing.T) {
 	t.Parallel()
 	row := "7,2026-11-20T11:59:59Z,"
@@ -333,8 +338,8 @@ func TestRowsAreBounded(t *testing.T) {
 	require.Len(t, rows, 5)
 }
 
-// Each row has the namespace of its column, and an empty cell is the one without a name. Another one than that of all
-// rows is a bad row, never silently one of it.
+// TestNamespaces checks that each row has the namespace in its column, and that an empty cell means
+// the namespace without a name. A namespace that differs from the requested one makes a bad row.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -372,7 +377,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// Files without the column are of the namespace that was named, or of the one without a name.
+// TestNamespacesThatNoColumnNames checks that a file without the column has the requested namespace,
+// or the one without a name.
 func TestNamespacesThatNoColumnNames(t *testing.T) {
 	t.Parallel()
 	type row struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A name that is there twice says nothing, however it is spelled; the same word
-// elsewhere is no name.
+// TestRepeatedNames checks that an object with a repeated member name is rejected, in any spelling,
+// and that the same word elsewhere is no name.
 func TestRepeatedNames(t *testing.T) {
 	t.Parallel()
 	for row, reason := range map[string]string{
