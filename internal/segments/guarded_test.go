@@ -32,7 +32,7 @@ func goLiveWith(t testing.TB, store objects.Location, hour int, of sets,
 	return goLiveFor(t, store, hour, "", of, accepted...)
 }
 
-// goLiveFor is goLiveWith for a reason.
+// goLiveFor makes a generation live like goLiveWith, with a reason.
 func goLiveFor(t testing.TB, store objects.Location, hour int, reason string, of sets,
 	accepted ...segments.Accepted) *segments.Manifest {
 	t.Helper()
@@ -59,7 +59,7 @@ func goLiveFor(t testing.TB, store objects.Location, hour int, reason string, of
 	return m
 }
 
-// accept is the acceptance of a change by the generation of an hour.
+// accept returns the acceptance of a change by the generation of an hour.
 func accept(hour int, set string, from, to *bitmap.Bitmap) segments.Accepted {
 	a := segments.Accepted{Set: set, FromSHA256: from.SHA256(), Before: from.Cardinality(), Removed: from.Cardinality(),
 		Change: "-1%", Reason: "meant",
@@ -205,8 +205,8 @@ func TestARestartIsNoWayRound(t *testing.T) {
 	})
 }
 
-// Bitmaps of the cached generation that are damaged are read from the source. Where nobody
-// has them, nothing comes into use of which the counts say that users were lost.
+// TestADamagedCacheIsNoWayRound checks that damaged bitmaps of the cached generation are read from
+// the source. If no copy can be read, a generation whose counts show a loss of users is rejected.
 func TestADamagedCacheIsNoWayRound(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(t.TempDir())
@@ -240,7 +240,7 @@ func TestADamagedCacheIsNoWayRound(t *testing.T) {
 	require.ErrorContains(t, err, "the previous generation cannot be used: ")
 }
 
-// ofGrowth is an acceptance of the users who join, with others who leave by force.
+// ofGrowth returns an acceptance of joining users in a publish in which other users leave by force.
 func ofGrowth(a segments.Accepted) segments.Accepted {
 	a.Removed, a.Change = 0, "+300%"
 	return a
@@ -483,7 +483,8 @@ func check(t testing.TB, store objects.Location, m *segments.Manifest, hour int)
 	require.NoError(t, store.Overwrite(t.Context(), segments.CheckedKey, []byte(checked)))
 }
 
-// Neither a rollback nor a build of joined users confirms the sets that it carries along.
+// TestCarryingAlongConfirmsNothing checks that neither a rollback nor a build that only adds users
+// confirms the sets that its generation repeats.
 func TestCarryingAlongConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	store := objects.NewDirectory(t.TempDir())

@@ -515,7 +515,7 @@ func TestAnUnchangedGenerationCostsOneConditionalRead(t *testing.T) {
 	})
 }
 
-// toldStatus tells the status of an answer before the client has it.
+// toldStatus is a response writer that reports the status of a response before the client has it.
 type toldStatus struct {
 	http.ResponseWriter
 	tell func(code int)
@@ -635,7 +635,7 @@ func TestLookupsNeverSeeAMixOfGenerations(t *testing.T) {
 	require.Greater(t, swaps.Load(), int64(10))
 }
 
-// notingStore notes a manifest before anybody can see it.
+// notingStore is a store that records a manifest before any reader can see it.
 type notingStore struct {
 	objects.Location
 	note func(*segments.Manifest)

@@ -269,7 +269,8 @@ func playDoomedPublisher() int {
 	return 0
 }
 
-// doomedCandidate has a segment with so many containers, 8 KiB each: 4,096 users are the fewest that take as much.
+// doomedCandidate returns a candidate whose segment has this many containers of 8 KiB each, with the
+// fewest users that fill a container: 4,096.
 func doomedCandidate(containers int) *Candidate {
 	r := rand.New(rand.NewPCG(1, 2))
 	var set bitmap.Set
