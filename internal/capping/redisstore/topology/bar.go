@@ -7,32 +7,33 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Bar is why the users of a partition are unavailable though a node serves it:
-// what it holds is not all that was recorded. It is an error.
+// Bar is the quarantine of a partition: a node serves the partition, but some of its records were
+// lost or may have been lost. Bar is an error that names the cause.
 type Bar struct {
-	Reason string // Gone, Dropped, Older, Ahead, Torn or Broken
-	what   string // happened
-	way    string // back for its users
-	node   string // of which what speaks already; "": of none
+	Reason string // gone, Dropped, Older, ahead, Torn or broken
+	what   string // the event
+	way    string // the way to end the quarantine
+	node   string // address of the node that the event already names; "": none
 }
 
-// Reasons of bars, as metrics label them.
+// Causes of a quarantine; each value is a label of a metric.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
 	Older   = "older"   // the server came back with an older state
-	ahead   = "clock"   // the server's clock was ahead
-	Torn    = "parted"  // a failover in the middle of a slot's move
-	broken  = "broken"  // a server did what drops logs, and no operator has accepted it yet
+	ahead   = "clock"   // the server's clock was ahead earlier
+	Torn    = "parted"  // a failover during the move of a slot
+	broken  = "broken"  // a server evicted keys or lacks the append-only file, and no operator has accepted the risk
 )
 
-// Error is what happened, and the way back.
+// Error returns the event and the way to end the quarantine.
 func (b *Bar) Error() string { return b.what + ": " + b.way }
 
-// What is what happened, without the way back.
+// What returns the event without the way to end the quarantine.
 func (b *Bar) What() string { return b.what }
 
-// Group is what bars have in common that are told together: the reason, and of a broken promise the server.
+// Group returns the key by which several quarantines are reported together: the cause, and for a
+// broken promise also the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
 		return broken + ": " + b.what
@@ -40,10 +41,10 @@ func (b *Bar) Group() string {
 	return b.Reason
 }
 
-// Names reports whether the error names the node itself.
+// Names reports whether the error text already names the node.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
-// Remedy is to leave the users undecided.
+// Remedy returns a remedy without a retry: the users stay undecided.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
 var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded sends are lost",
@@ -52,7 +53,7 @@ var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded
 var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
 	"because its user default lacks permissions", way: rightsFirst}
 
-// barUnmarked is that the mark is missing beside its sign.
+// barUnmarked is the quarantine of a partition whose sentinel key exists without the mark.
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
@@ -66,10 +67,10 @@ func barOlder(by time.Duration) *Bar {
 		way: "the users are unavailable until the server has its newest data again, or " + restart}
 }
 
-// Reasons are those of bars.
+// Reasons returns all causes of a quarantine.
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// restart is the way back where history is lost for good.
+// restart is the way to end a quarantine after an irreversible loss.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
@@ -78,9 +79,9 @@ func barAhead(by time.Duration) *Bar {
 		way: "the users are unavailable until that time has come, or " + restart}
 }
 
-// Bar is why nobody of the partition is decided, or nil.
+// Bar returns the partition's quarantine, or nil.
 func (t *Topology) Bar(partition int) *Bar {
-	if b := t.broken[partition].Load(); b != nil { // first: what evicts logs evicts signs too
+	if b := t.broken[partition].Load(); b != nil { // evictions come first: they may remove sentinel keys too
 		return b
 	}
 	if b := t.bars[partition].Load(); b != nil {
@@ -89,7 +90,7 @@ func (t *Topology) Bar(partition int) *Bar {
 	return t.tornBar(partition)
 }
 
-// Lost are the partitions of which the signs say that records are lost.
+// Lost returns the quarantined partitions whose sentinel keys show a loss of records.
 func (t *Topology) Lost() map[int]*Bar {
 	lost := map[int]*Bar{}
 	for p := range t.bars {
@@ -100,7 +101,7 @@ func (t *Topology) Lost() map[int]*Bar {
 	return lost
 }
 
-// markEmptied bars the partition: its sign was missing on the node.
+// markEmptied quarantines the partition after its sentinel key was missing on the node.
 func (t *Topology) markEmptied(n *Node, partition int) {
 	if t.bars[partition].CompareAndSwap(nil, barGone) {
 		t.config.Logger.Error("Redis store", "error", fmt.Errorf("node %s: %w", n.addr, barGone))

@@ -6,16 +6,16 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// belief is that the signs of partitions have been looked at on the node, since its server started and since
-// it holds them.
+// belief is the proof that the sentinel keys of partitions were checked on a node, in one run of
+// the server and after the node took over the partitions.
 type belief struct {
 	node *Node
 	run  *string
 }
 
-// Believe is the belief with which commands for the partitions are sent to the node, or why there is none: the
-// server has started, or has become their master, and nobody has looked at their signs since. They are looked at
-// now. Partitions that the node is asked for only while it takes them over are none of these.
+// Believe returns the belief for a command to the given partitions on the node. It returns an error
+// when the server has restarted or has become the partitions' master since the last check of their
+// sentinel keys, and starts such a check. Partitions that the node is only importing need no check.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil
@@ -30,8 +30,8 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge is why the replies of the pipeline may not be believed, or nil: the server may have started
-// anew before it.
+// Judge returns the reason to reject a pipeline's replies, or nil. The server may have restarted
+// before it ran the pipeline.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
@@ -40,7 +40,7 @@ func (b belief) Judge() error {
 	return errUnseen{}
 }
 
-// forgetLooks forgets the looks at the node, which holds no partition.
+// forgetLooks discards the sentinel checks on a node that no longer holds partitions.
 func (n *Node) forgetLooks() {
 	for p := range n.top.looked {
 		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n {
@@ -49,8 +49,8 @@ func (n *Node) forgetLooks() {
 	}
 }
 
-// noteProcess keeps which run of the server a new connection is to. Where it is hidden, every
-// connection may be to another.
+// noteProcess stores the server's run id on a new connection. A server that hides its run id may
+// have restarted before each connection.
 func (n *Node) noteProcess(run string) {
 	for {
 		known := n.process.Load()
@@ -60,7 +60,7 @@ func (n *Node) noteProcess(run string) {
 	}
 }
 
-// doubt has the signs of the node looked at, unless that is under way.
+// doubt starts a check of the node's sentinel keys, unless one is already running.
 func (n *Node) doubt() {
 	look := n.top.look.Load()
 	if look == nil || !n.doubted.CompareAndSwap(false, true) {
@@ -76,12 +76,12 @@ func (n *Node) doubt() {
 	})
 }
 
-// errUnseen is that nobody has looked at the signs of a server since it started.
+// errUnseen reports that a server has restarted and its sentinel keys were not checked since.
 type errUnseen struct{}
 
 func (errUnseen) Error() string {
 	return "the server has started, and its sentinel keys have not been checked yet"
 }
 
-// Remedy is to try again: a look takes milliseconds.
+// Remedy returns a retry, because a check of the sentinel keys takes milliseconds.
 func (errUnseen) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Down, Unknown: true} }

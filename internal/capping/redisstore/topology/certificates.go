@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// certificatesEvery is how often every server is asked for its certificate: connections that stand outlive one
-// that has expired, and the next connection, after a restart or a break of the network, would be the first to see it.
+// certificatesEvery is the interval for reading every server's certificate. An open connection
+// outlives an expired certificate, so the next connection after a restart or a network failure
+// would be the first to fail.
 const certificatesEvery = 30 * time.Second
 
-// watchCertificates asks every server for its certificate from time to time.
+// watchCertificates reads the certificate of every server at regular intervals.
 func (t *Topology) watchCertificates(ctx context.Context) {
 	ticker := time.NewTicker(cmp.Or(t.config.CertificatesEvery, certificatesEvery))
 	defer ticker.Stop()
@@ -36,7 +37,8 @@ func (t *Topology) watchCertificates(ctx context.Context) {
 	}
 }
 
-// lookAtCertificates asks the nodes, and every other server that there is a connection to, such as Sentinels.
+// lookAtCertificates reads the certificates of all nodes and of other connected servers, such as
+// Sentinels.
 func (t *Topology) lookAtCertificates(ctx context.Context) {
 	addrs := slices.Collect(maps.Keys(t.Certificates()))
 	for _, n := range t.Nodes() {
@@ -51,13 +53,16 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 	asked.Wait()
 }
 
-// Certificates are those that servers showed lately, by address; none without TLS.
+// Certificates returns the certificates that servers recently presented, by address. Without TLS
+// the map is empty.
 func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
-// certificateSoon is how long before its end a certificate is a warning, as CapperRedisCertificateExpiresSoon has it.
+// certificateSoon is the remaining lifetime below which a certificate causes a warning. The alert
+// CapperRedisCertificateExpiresSoon uses the same limit.
 const certificateSoon = 7 * 24 * time.Hour
 
-// certificateWarnings are the servers that new connections refuse, or will refuse soon.
+// certificateWarnings returns a warning for each server whose certificate new connections reject
+// now or will reject soon.
 func (t *Topology) certificateWarnings() map[string]string {
 	warnings := map[string]string{}
 	for addr, c := range t.Certificates() {

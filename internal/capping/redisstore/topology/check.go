@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Check examines every master and its replicas for what would break a promise
-// (an error) or only costs memory or cannot be seen (warnings).
+// Check examines every master and its replicas. It returns an error for everything that would break
+// a promise, and warnings for extra memory or hidden values.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {
@@ -34,7 +34,7 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	return f.All(), errors.Join(f.Refusals...)
 }
 
-// checkMasters examines every master, and returns those that answered.
+// checkMasters examines every master and returns the masters that answered.
 func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*Node) {
 	for _, n := range t.Masters() {
 		var own Findings
@@ -49,8 +49,7 @@ func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*No
 	return reached
 }
 
-// announcedHint is for a cluster none of whose masters can be reached, though a
-// node told of them.
+// announcedHint returns the hint for a cluster whose nodes announce masters that cannot be reached.
 func (t *Topology) announcedHint() string {
 	if !t.cluster {
 		return ""
@@ -68,8 +67,8 @@ func (n *Node) check(ctx context.Context, f *Findings) error {
 	return n.checkReplicas(ctx, f)
 }
 
-// inspect examines the rights of the store's user and the settings of a master.
-// Without the rights nothing else can be asked.
+// inspect checks the rights of the store's user and then the settings of a master. Missing rights
+// end the check, because the user may not read the settings.
 func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
 	defer cancel()
@@ -81,8 +80,7 @@ func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error
 	return found.Lacking == nil, nil
 }
 
-// trial is what rights are tried with: a key of a partition that the node
-// holds. Nil: the server is not known to hold any.
+// trial returns the key for testing the user's rights, from a partition that the node holds.
 func (t *Topology) trial(who string, n *Node) Trial {
 	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
 	for p := range t.config.Partitions {
@@ -128,15 +126,15 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	return nil
 }
 
-// vetEvery is how often the settings and rights of masters are examined: somebody may change
-// them. After an examination that found something the next one is soon: the status speaks of
-// the present, so a repair shows within seconds.
+// vetEvery is the interval between examinations of a master's settings and rights, which an
+// operator may change at any time. After an examination with findings, the next one follows soon,
+// so that the status shows a repair within seconds.
 const (
 	vetEvery     = 30 * time.Second
 	vetFoundSoon = 3 * time.Second
 )
 
-// vetDue reports whether it is time to examine the master.
+// vetDue reports whether the master is due for an examination.
 func (n *Node) vetDue() bool {
 	every := vetEvery
 	if n.breach != "" || len(n.warned) > 0 {
@@ -145,19 +143,19 @@ func (n *Node) vetDue() bool {
 	return n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > every
 }
 
-// vet examines a master and its replicas while the store runs: one that is new,
-// and all of them from time to time. It is too late to refuse it, since its
-// users would be unavailable, so operators are told. A replica that does not
-// answer is no news: it is known otherwise.
+// vet examines a master and its replicas while the store runs: at once for a new master, and then
+// at regular intervals. Findings become warnings for operators, because a refusal would make the
+// master's users unavailable. vet ignores a replica that does not answer; lookAtReplicas reports
+// such a replica.
 func (n *Node) vet(ctx context.Context) {
 	var f, copies Findings
 	usable, err := n.inspect(ctx, &f)
 	if err == nil && usable {
-		err = n.checkReplicas(ctx, &copies) // lookAtReplicas reports a shortage
+		err = n.checkReplicas(ctx, &copies) // lookAtReplicas reports missing replicas
 		f.Warnings = append(f.Warnings, copies.Warnings...)
 	}
 	if err != nil {
-		return // asked again at the next refresh
+		return // the next refresh asks again
 	}
 	f.Add(n.top.checkSuccessors(ctx, []*Node{n})[0])
 	if len(n.missed) == 0 || len(f.Missed) > 0 {
@@ -168,7 +166,8 @@ func (n *Node) vet(ctx context.Context) {
 	n.logFindings(known, broken)
 }
 
-// logFindings logs what an examination found and the one before did not, and what was repaired.
+// logFindings logs new findings of an examination, and findings that were repaired since the last
+// one.
 func (n *Node) logFindings(known []string, broken string) {
 	log := n.top.config.Logger
 	for _, warning := range n.warned {
@@ -185,15 +184,15 @@ func (n *Node) logFindings(known []string, broken string) {
 	}
 }
 
-// noteFindings keeps what an examination found, in place of what the one before did.
+// noteFindings replaces the findings of the last examination with f.
 func (n *Node) noteFindings(f *Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
-	n.nameless.Store(false) // who took the right away may have given it back
+	n.nameless.Store(false) // the right to run ROLE may have been granted again
 	n.warned, n.missed, n.breach = nil, nil, ""
 	n.addFindings(f)
 }
 
-// addFindings adds to what the latest examination found.
+// addFindings adds f to the findings of the latest examination.
 func (n *Node) addFindings(f *Findings) {
 	n.warned = append(n.warned, f.Warnings...)
 	n.missed = append(n.missed, f.Missed...)
@@ -202,7 +201,7 @@ func (n *Node) addFindings(f *Findings) {
 	}
 }
 
-// publishWarnings keeps what Warnings returns.
+// publishWarnings updates the result of Warnings.
 func (t *Topology) publishWarnings() {
 	var warnings []string
 	for _, n := range t.Masters() {
@@ -213,8 +212,8 @@ func (t *Topology) publishWarnings() {
 	t.warnings = warnings
 }
 
-// Warnings are what the latest examinations found that breaks no promise: it costs memory,
-// it endangers users, or it could not be seen.
+// Warnings returns the findings of the latest examinations that break no promise: extra memory, a
+// risk for users, or a value that could not be read.
 func (t *Topology) Warnings() []string {
 	certificates := t.certificateWarnings()
 	t.mu.Lock()

@@ -1,6 +1,3 @@
-// Package connect makes clients of single Redis servers, and knows how far the
-// servers are. A client tries once: what to do about a failure is for its user
-// to decide.
 package topology
 
 import (
@@ -16,34 +13,36 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Options are how servers are reached.
+// Options says how to connect to Redis servers.
 type Options struct {
-	// Addrs are host:port of nodes or servers, or, with SentinelMaster, of Sentinels.
+	// Addrs are the host:port addresses of the nodes, or of the Sentinels when SentinelMaster is
+	// set.
 	Addrs          []string
-	SentinelMaster string // "": no Sentinel
+	SentinelMaster string // the master's name in Sentinel; "": no Sentinel
 	Username       string
 	Password       string
 	TLS            *tls.Config // nil: plain TCP
-	// Authorities is asked at every new connection whose certificates are believed. Nil: those of TLS.
+	// Authorities returns the trusted certificate authorities for each new connection. Nil means
+	// the authorities in TLS.
 	Authorities func() (*x509.CertPool, error)
-	// Credentials is asked for user and password at every new connection. Nil:
-	// Username and Password.
+	// Credentials returns the user and password for each new connection. Nil means Username and
+	// Password.
 	Credentials func() (username, password string, err error)
 
-	// Shown takes the certificates that servers show. Nil: they are not kept.
+	// Shown records the certificates that servers present. Nil records nothing.
 	Shown *Shown
 
-	// AttemptTimeout bounds what is sent at once, with four round trips on top.
+	// AttemptTimeout limits one attempt; four round trips to the server are added to the limit.
 	AttemptTimeout time.Duration
-	Connections    int // to one server, at most
+	Connections    int // maximum number of connections to one server
 
-	// Dial replaces the dialer; nil: the usual one.
+	// Dial replaces the default dialer; nil keeps the default.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Client is a client of the server at addr, or with Sentinels of the master.
-// Attempts are bounded by contexts, so that a far server gets more time. started is told
-// the run of the server that each new connection is to; nil: nobody asks.
+// Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is
+// set. Contexts limit each attempt, so that a distant server gets more time. The client calls
+// started with the server's run id on each new connection; started may be nil.
 func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {
@@ -51,7 +50,8 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 			MasterName: o.SentinelMaster, SentinelAddrs: o.Addrs,
 			Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(),
 			Dialer: trips.dialThrough(o),
-			// A dial asks the Sentinels first: there has to be time for another one when the first is silent.
+			// A dial asks the Sentinels first, so the limit leaves time for a second Sentinel when
+			// the first is silent.
 			DialTimeout: 4 * o.AttemptTimeout, ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),
 			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
 			PoolSize: o.Connections, OnConnect: askRun(started),
@@ -60,7 +60,7 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 	return o.DirectClient(addr, trips, started)
 }
 
-// DirectClient is a client of the server at addr, Sentinels or not.
+// DirectClient returns a client of the server at addr and never asks a Sentinel.
 func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{
@@ -74,7 +74,8 @@ func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run 
 	})
 }
 
-// askRun asks a new connection for the run of its server: a number that it draws when it starts.
+// askRun returns a connection hook that reads the server's run id, a random number drawn at each
+// start.
 func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	if started == nil {
 		return nil
@@ -85,18 +86,18 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 		if err != nil && !errors.As(err, &refused) {
 			return err
 		}
-		// the library asks Sentinels over connections like these
+		// The library also asks Sentinels over such connections; their run ids do not count.
 		if facts := ParseInfo(text); facts["redis_mode"] != "sentinel" {
-			started(facts["run_id"]) // "": the server hides it
+			started(facts["run_id"]) // "": the server hides its run id
 		}
 		return nil
 	}
 }
 
-// dialTimeout is for a connection and its handshake.
+// dialTimeout returns the time limit for one connection and its handshake.
 func (o *Options) dialTimeout() time.Duration { return 2 * o.AttemptTimeout }
 
-// credentials is Credentials as the library asks for them.
+// credentials adapts Credentials to the signature that the Redis library expects.
 func (o *Options) credentials() func(context.Context) (string, string, error) {
 	if o.Credentials == nil {
 		return nil
@@ -104,9 +105,9 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) { return o.Credentials() }
 }
 
-// Exec sends the commands. Each of them holds its own error; the one that is
-// returned is that of a connection that was refused, as with a wrong password,
-// of which the library tells the commands nothing: nothing was sent.
+// Exec sends the commands of a pipeline; each command then holds its own error. Exec returns an
+// error only when the connection was refused, for example for a wrong password. No command was sent
+// then, and the library records no error in the commands.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {
@@ -117,8 +118,8 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// silenceLibrary silences the library's own log, which goes to standard error
-// and says nothing that the errors do not.
+// silenceLibrary turns off the Redis library's own log. That log goes to standard error and repeats
+// the returned errors.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

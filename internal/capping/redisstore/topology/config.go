@@ -7,48 +7,52 @@ import (
 	"time"
 )
 
-// Config of a Topology. Everything is required but where Options say otherwise.
+// Config is the configuration of a Topology. Every field is required unless Options makes it
+// optional.
 type Config struct {
 	Options
 
 	ReplicaAcks       Acks
-	ClockSkew         time.Duration // that is tolerated between machines; 0: no guard
-	WithoutAppendOnly bool          // servers may have their append-only file off
+	ClockSkew         time.Duration // tolerated clock difference between machines; 0: clocks are not checked
+	WithoutAppendOnly bool          // servers may run without an append-only file
 
-	CertificatesEvery time.Duration // how often servers are asked for their certificates; 0: 30 s
+	CertificatesEvery time.Duration // interval for reading the servers' certificates; 0: 30 s
 
 	Namespace  string      // prefix of every key
-	HashFields int         // of the largest hash that has to stay compact
-	Partitions []Partition // by number; users know theirs
-	// UserPartitions are how many of them, from the first on, have users. 0: all.
+	HashFields int         // number of fields of the largest hash that has to stay compact
+	Partitions []Partition // by number; the caller assigns users to partitions
+	// UserPartitions is the number of partitions with users, counted from the first partition. 0
+	// means all.
 	UserPartitions int
-	// LedgerCopies are the partitions that hold a copy of the ledger of broken promises: on several nodes.
+	// LedgerCopies are the partitions that store a copy of the ledger of broken promises. They lie
+	// on several nodes.
 	LedgerCopies []int
-	Scripts      []string // sources that every server should have at hand
+	Scripts      []string // sources of the scripts that every server should have loaded
 
 	Clock  func() time.Time
 	Logger *slog.Logger
 }
 
-// Partition is a share of the keys that lies in one slot.
+// Partition is a share of the keys within one hash slot.
 type Partition struct {
 	Slot   int
-	Prefix string // of its keys: the namespace and a hash tag of the slot
+	Prefix string // prefix of the partition's keys: the namespace and a hash tag for the slot
 }
 
-// signKey is the key of the partition's sign: a dash is in no bucket's name.
+// signKey returns the partition's sentinel key. The dash sets it apart from the name of any bucket.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
-// markKey is the key of the partition's mark.
+// markKey returns the key of the partition's mark.
 func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 
-// signKeys are the keys of sign.lua.
+// signKeys returns the two keys that sign.lua uses.
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
-// trialKey is a key that nobody uses: buckets have no capital letters.
+// trialKey returns an unused key for testing rights. The names of buckets never have capital
+// letters.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
-// rules are what every server has to keep.
+// rules returns the requirements that every server has to meet.
 func (c *Config) rules() *Rules {
 	return &Rules{
 		Namespace: c.Namespace, Username: c.Username, HashFields: c.HashFields,
@@ -58,19 +62,19 @@ func (c *Config) rules() *Rules {
 	}
 }
 
-// Acks is how many replicas must hold a send before it is answered Allowed.
-// The zero value is Healthy.
+// Acks is the number of replicas that must confirm a send before a user is answered "allowed". The
+// zero value is Healthy.
 type Acks int
 
-// Healthy asks every replica of the user's master that the cluster does not
-// flag as failed, and never fewer than one.
+// Healthy requires a confirmation from every replica that the cluster does not flag as failed, and
+// from one replica at least.
 const Healthy Acks = 0
 
-// FixedAcks asks n replicas, whatever their state; 0, for servers without
-// replicas, gives up that an allowed send survives the loss of a master.
+// FixedAcks requires confirmations from n replicas in any state. With 0, for servers without
+// replicas, an allowed send may be lost with the master.
 func FixedAcks(n int) Acks { return Acks(n + 1) }
 
-// ParseAcks reads "healthy" or a number from 0 to 5.
+// ParseAcks parses "healthy" or a number from 0 to 5.
 func ParseAcks(text string) (Acks, error) {
 	if text == "healthy" {
 		return Healthy, nil
@@ -82,7 +86,7 @@ func ParseAcks(text string) (Acks, error) {
 	return FixedAcks(n), nil
 }
 
-// String is the text that ParseAcks reads.
+// String returns the text that ParseAcks accepts.
 func (a Acks) String() string {
 	if a == Healthy {
 		return "healthy"
@@ -90,7 +94,7 @@ func (a Acks) String() string {
 	return strconv.Itoa(a.fixed())
 }
 
-// Validate refuses numbers that FixedAcks does not make of 0 to 5.
+// Validate returns an error unless a is Healthy or FixedAcks of a number from 0 to 5.
 func (a Acks) Validate() error {
 	if a < Healthy || a > FixedAcks(5) {
 		return fmt.Errorf("replica_acks: must be healthy or 0 to 5, got %d", a.fixed())
@@ -98,8 +102,8 @@ func (a Acks) Validate() error {
 	return nil
 }
 
-// None reports whether no replica is asked.
+// None reports whether a send needs no confirmation by replicas.
 func (a Acks) None() bool { return a == FixedAcks(0) }
 
-// fixed is the number of a fixed count.
+// fixed returns the number n of FixedAcks(n).
 func (a Acks) fixed() int { return int(a) - 1 }

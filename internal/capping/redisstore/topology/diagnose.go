@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// diagnoseTime bounds each question of Diagnose.
+// diagnoseTime is the time limit for each question of Diagnose.
 const diagnoseTime = time.Second
 
-// Diagnose finds out why the first address gives no answer, "" when nothing is
-// to be seen. talks is that it speaks Redis as it should.
+// Diagnose returns a hint why the first address does not answer, or "" if it finds no cause. talks
+// reports whether the server speaks Redis as configured.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)
@@ -39,7 +39,7 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	return addr + " accepts connections but does not answer: the server hangs, or is not Redis", false
 }
 
-// secureHint is for a server that speaks TLS as it should.
+// secureHint returns the hint for a server that completes a TLS handshake.
 func (o *Options) secureHint(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -51,7 +51,7 @@ func (o *Options) secureHint(ctx context.Context, addr string) string {
 	return o.clientHint(ctx, conn)
 }
 
-// dialer is Dial, or the usual one.
+// dialer returns Dial, or the default dialer when Dial is nil.
 func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if o.Dial != nil {
 		return o.Dial
@@ -59,8 +59,8 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// greets reports whether what listens at the address answers as Redis, or as
-// any TLS server. An error is that nobody can be connected to.
+// greets reports whether the server at the address answers like Redis, or with secure like any TLS
+// server. An error means that no connection was possible.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -70,7 +70,7 @@ func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, e
 	}
 	defer func() { _ = conn.Close() }()
 	if secure {
-		// Whose certificate it is does not matter: nothing is sent.
+		// The certificate needs no check, because no data is sent.
 		err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
 		var alert tls.AlertError
 		return err == nil || errors.As(err, &alert), nil
@@ -92,5 +92,5 @@ func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, e
 
 var errNoRedis = errors.New("server is not Redis")
 
-// alertRecord is the first byte of a TLS alert.
+// alertRecord is the first byte of a TLS alert record.
 const alertRecord = 0x15

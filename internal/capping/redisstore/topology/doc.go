@@ -1,36 +1,41 @@
-// Package topology knows which Redis server holds which partition of the keys,
-// and whether what it holds may be believed. It knows no users.
+// Package topology tracks which Redis server holds which partition of the keys, and whether the
+// records on that server are complete. The package reads no user data.
 //
-// # Who holds a slot
+// # Routing
 //
-// Every second, and whenever somebody learned that the routes are out of date,
-// a refresh asks some nodes of the cluster for their view (survey.go) and takes
-// the newest one of our cluster: a node that was cut off keeps an old view, and
-// nodes of another cluster must never be followed. Servers that do not belong to a
-// cluster are asked for their role and history (master.go): only who has the
-// history of the master in use takes over from it, since another server would
-// start without the recorded sends.
+//	CLUSTER SLOTS of up to 5 nodes ─> newest view of our cluster ─> routes: partition ─> node
+//	ROLE and INFO of single servers ─> master with our history ──┘
 //
-// # Whether it may be believed
+// A refresh runs every second, and whenever a caller reports that a route is out of date.
+// In a cluster, the refresh asks several nodes for their view (survey.go) and adopts the newest view
+// of our cluster. A node that was cut off keeps an old view, and a view of another cluster is
+// rejected. Outside a cluster, the refresh asks every server for its role and replication history
+// (master.go). Only a server with the same history may replace the current master, because any
+// other server would start without the recorded sends.
 //
-//   - replicas.go: how many replicas of a master have to hold a send, and whether others
-//     than those that were counted are there by now;
-//   - lack.go: a master that lacks its replicas, or refuses connections, is sent nothing after
-//     a moment: its users are undecided at once, and the refresh finds out when it is whole;
-//   - signs.go: a sign stands for all that is recorded in a partition, and a mark, beside it, is
-//     written as logs are. A server without the sign was emptied. One whose sign is later than its mark
-//     dropped what scripts wrote. One whose clock is behind its sign was ahead before, and
-//     keys may have expired too early;
-//   - points.go: how far each partition is known to have come. A server that falls behind that came back with
-//     an older state, and sign.lua notes it there;
-//   - belief.go: a server that started, or became a master, decides nobody until its signs have been looked at;
-//   - moves.go: a slot that is being moved has its keys on two nodes. When a
-//     failover makes another node its owner, the slot is torn;
-//   - promise.go, ledger.go: a master that evicts, has evicted or has no append-only file is not
-//     decided on until an operator accepts it, in any instance and after any restart;
-//   - check.go, and the package examine: a server whose settings or rights would
-//     break a promise is refused at the start, and told of later.
+// # Complete records
 //
-// A partition that is not to be believed is barred (bar.go): its users are
-// unavailable until the Bar says otherwise.
+// A partition with doubtful records is quarantined (bar.go): its users get the outcome
+// "unavailable" until the cause is gone or an operator accepts the loss.
+//
+//   - replicas.go counts how many replicas of a master must confirm a send, and detects replicas that
+//     joined after the count.
+//   - lack.go makes calls fail at once when a master refuses connections or has had too few replicas for a while.
+//     The refresh detects when the shard is complete again.
+//   - signs.go checks a sentinel key and a mark for each partition. The mark is a hash that is
+//     written in the same way as users' logs. A missing sentinel key shows that the server was emptied. A
+//     sentinel key that is later than the mark shows that the server dropped writes of scripts. A
+//     sentinel key ahead of the server's clock shows that the clock was wrong before, so keys may have
+//     expired too early.
+//   - points.go remembers the latest time that each partition has reached. A server behind that
+//     time has restarted from an older state, and sign.lua records that state in the partition.
+//   - belief.go blocks decisions on a server that has restarted or become a master until the
+//     sentinel keys on the server have been checked.
+//   - moves.go follows slots that move between two nodes. A failover during the move may give
+//     the slot to a third node, which lacks the moved keys; the slot then counts as torn.
+//   - promise.go and ledger.go quarantine the partitions of a master that evicts keys, has evicted
+//     keys or runs without an append-only file. The quarantine holds in every instance and across restarts
+//     until an operator accepts the loss.
+//   - check.go and examine.go refuse a server at start-up when its settings or rights would break a
+//     promise. While the store runs, the same checks only log warnings.
 package topology

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Facts are the lines of INFO and its like.
+// Facts are the names and values in a reply of INFO or CLUSTER INFO.
 type Facts map[string]string
 
-// ParseInfo reads the reply of INFO or CLUSTER INFO.
+// ParseInfo parses the reply of INFO or CLUSTER INFO.
 func ParseInfo(text string) Facts {
 	f := Facts{}
 	for line := range strings.Lines(text) {
@@ -19,7 +19,7 @@ func ParseInfo(text string) Facts {
 	return f
 }
 
-// Number is the value of the name, 0 where there is none.
+// Number returns the numeric value of a name, or 0 without one.
 func (f Facts) Number(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n

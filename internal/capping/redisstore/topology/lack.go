@@ -9,9 +9,10 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// lack is why a master cannot decide its users, as the refreshes have found it since a time. A shard is
-// without a replica, or a master, for a moment in each failover: calls wait for so long. After that they
-// are answered at once, and the refresh, once a second, finds out when the shard is whole again.
+// lack is the reason why a master cannot decide its users, and the time since which refreshes have
+// found it. During a failover a shard lacks a replica or a master for a moment, and calls wait.
+// After the patience has passed, calls fail at once. The refresh detects within a second when the
+// shard is complete again.
 type lack struct {
 	what     string
 	kind     fault.Kind
@@ -20,31 +21,34 @@ type lack struct {
 	patience time.Duration
 }
 
-// lackOf is what is lacking.
+// lackOf is the kind of a lack.
 type lackOf int
 
 const (
-	ofReplicas     lackOf = iota // the cluster has given them up, or there are none
-	ofConfirmation               // replicas are silent, and not given up
-	ofMaster                     // it refuses connections
-	ofAnswer                     // the look failed otherwise, which says nothing of the next call
+	ofReplicas     lackOf = iota // the cluster flagged the replicas as failed, or there are none
+	ofConfirmation               // replicas are silent and not flagged as failed
+	ofMaster                     // the master refuses connections
+	ofAnswer                     // the check failed for another reason, which predicts nothing for the next call
 )
 
-// Patience with what is lacking. A replica that the cluster has given up may be back in a moment. A silent
-// one is given up, and a master is replaced, after the cluster's node time-out, which is 15 s by default.
+// Time limits for which calls wait for a missing part. A replica that the cluster flagged as failed
+// may return within moments. A silent replica is flagged, and a master is replaced, after the
+// cluster's node time-out, which is 15 s by default.
 const (
 	missingPatience = time.Second
 	silentPatience  = 30 * time.Second
-	silentLag       = 3 // seconds without a confirmation: a replica sends one each second
+	silentLag       = 3 // seconds without a confirmation; a live replica confirms every second
 )
 
-// Error is what is lacking.
+// Error returns the missing part.
 func (l *lack) Error() string { return l.what }
 
-// Remedy is to leave the users undecided, without another look: there is one each second.
+// Remedy returns a remedy without a retry or a refresh: the users stay undecided, and a refresh
+// runs every second anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack keeps since when the same is lacking. Nil: nothing is.
+// noteLack records the missing part and since when it has been missing. Nil means that nothing is
+// missing.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
 	if found != nil {
@@ -56,17 +60,17 @@ func (n *Node) noteLack(found *lack) {
 	n.lacks.Store(found)
 }
 
-// lastsLong reports whether calls wait no more for what is lacking.
+// lastsLong reports whether calls should fail at once instead of waiting for the missing part.
 func (l *lack) lastsLong() bool { return l.of != ofAnswer && time.Since(l.since) >= l.patience }
 
-// degraded reports whether the last look found the node unable to decide its users.
+// degraded reports whether the last check found that the node cannot decide its users.
 func (n *Node) degraded() bool {
 	l := n.lacks.Load()
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())
 }
 
-// Lack is why a command for the node is not sent, or nil: its answer would not come, or not hold.
-// durable: the command's reply needs replicas.
+// Lack returns the reason to send the node no command, or nil. The reply would never come or would
+// not count. durable says that the command needs confirmations by replicas.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {
@@ -75,7 +79,7 @@ func (n *Node) Lack(durable bool) error {
 	return l
 }
 
-// unanswered is what is lacking where the look at the node failed.
+// unanswered returns the missing part for an error of the check itself.
 func unanswered(err error) *lack {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) {
 		return &lack{what: err.Error(), kind: fault.Dial, of: ofMaster, patience: silentPatience}
@@ -83,7 +87,7 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// shortage is why sends cannot be held by as many replicas as asked for, or nil.
+// shortage returns the missing part when too few replicas can store a send, or nil.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

@@ -11,31 +11,32 @@ import (
 	"time"
 )
 
-// Breach is that a server did what drops logs, so that those of a partition may not be whole. It stands
-// until an operator has accepted it.
+// Breach is an event on a server that may have removed logs of a partition. It stays open until an
+// operator accepts it.
 type Breach struct {
-	Reason   string    `json:"reason"` // Evicting, Evicted or AppendOnly
+	Reason   string    `json:"reason"` // evicting, Evicted or appendOnly
 	Node     string    `json:"node"`
 	What     string    `json:"what"`
 	Since    time.Time `json:"since"`
-	Evicted  int64     `json:"evicted,omitempty"` // keys, by a run of the server since it was accepted last
-	Accepted time.Time `json:"accepted,omitzero"` // zero: nobody did
+	Evicted  int64     `json:"evicted,omitempty"` // keys evicted by one run of the server since the last acceptance
+	Accepted time.Time `json:"accepted,omitzero"` // zero: not accepted
 	Why      string    `json:"why,omitempty"`     // the operator's reason
-	At       int64     `json:"at"`                // ms: a later word about the partition goes before an earlier one
+	At       int64     `json:"at"`                // time of the entry in ms; the later entry of a partition wins
 }
 
-// Reasons of breaches, as metrics label them.
+// Causes of a breach; each value is a label of a metric.
 const (
-	evicting   = "policy"      // the server's maxmemory-policy evicts
-	Evicted    = "evicted"     // evicted_keys moved since the store began
+	evicting   = "policy"      // the server's maxmemory-policy evicts keys
+	Evicted    = "evicted"     // evicted_keys has grown since the store was created
 	appendOnly = "append_only" // the append-only file is off
 )
 
-// Open reports whether nobody has accepted the breach.
+// Open reports whether no operator has accepted the breach.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// replaces reports whether the breach is what holds, rather than one known of the same partition, or nil. An acceptance
-// ends a breach from before it, though an instance that had not heard of it counted more keys since.
+// replaces reports whether b wins over the known breach of the same partition, which may be nil. An
+// acceptance ends every earlier breach, even if an instance that missed the acceptance has counted
+// more keys since.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -48,7 +49,7 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// told is the breach as operators are told of it: keys that were evicted go before what else it is about.
+// told returns the breach as operators see it: a number of evicted keys replaces any other cause.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -60,7 +61,7 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// bar is why the partition is not decided, or nil.
+// bar returns the partition's quarantine for the breach, or nil.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -70,36 +71,37 @@ func (b *Breach) bar() *Bar {
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
-// serverRun is one run of a server, from its start to its end: its counters begin at 0.
+// serverRun is one run of a server from start to stop. The server's counters begin at 0.
 type serverRun struct {
 	Node    string `json:"node"`
-	Evicted int64  `json:"evicted"` // evicted_keys of which nothing is lost, or all was accepted
+	Evicted int64  `json:"evicted"` // the value of evicted_keys up to which no record was lost or every loss was accepted
 	At      int64  `json:"at"`
-	// AppendOnly is that the run was seen with its append-only file on. Instances of earlier versions drop it.
+	// AppendOnly says that the append-only file was on at some time in the run. Instances of
+	// earlier versions drop this field.
 	AppendOnly bool `json:"append_only,omitempty"`
 }
 
-// ledger is what is known of breaches, and of the runs of servers. Each instance has it in memory and
-// merges it with the copies in the store: what one of them lost, another brings back.
+// ledger is the list of breaches and server runs. Each instance keeps the ledger in memory and
+// merges it with the copies in the store, so that one copy restores what another has lost.
 type ledger struct {
-	users    int // how many partitions have any
+	users    int // number of partitions with users
 	mu       sync.Mutex
-	read     bool // a copy with entries was read, or all of them were
-	old      bool // servers were known before: one that is new to it counts from 0
+	read     bool // a copy with entries was read, or all copies were read
+	old      bool // servers were known before, so a new server counts from 0
 	breaches map[int]*Breach
 	runs     map[string]serverRun
 }
 
-// Fields of a copy: p and a partition's number, r and the id of a run.
+// Fields of a copy: "p" and a partition's number, or "r" and a run id.
 const (
 	partitionField = "p"
 	runField       = "r"
 )
 
-// runKept is for how long the run of a server that is not seen is kept.
+// runKept is how long the ledger keeps a server run that no instance sees.
 const runKept = 90 * 24 * time.Hour
 
-// fields is the ledger as a copy holds it.
+// fields returns the ledger as the hash fields of a copy.
 func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
@@ -112,11 +114,11 @@ func (l *ledger) fields() map[string]string {
 }
 
 func encode(v any) string {
-	text, _ := json.Marshal(v) // texts, numbers and times: never fails
+	text, _ := json.Marshal(v) // texts, numbers and times never fail to encode
 	return string(text)
 }
 
-// merge takes what a copy holds that is later. A field that cannot be read counts as missing.
+// merge adds the later entries of a copy to the ledger. It ignores a field that it cannot parse.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
@@ -141,8 +143,8 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// prune drops accepted breaches that no limit can see any more, and runs of servers that have not been
-// seen for long.
+// prune removes accepted breaches older than the retention, and server runs that no instance has
+// seen for 90 days.
 func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {
 		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention))
@@ -150,13 +152,14 @@ func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.runs, func(_ string, r serverRun) bool { return now.After(time.UnixMilli(r.At).Add(runKept)) })
 }
 
-// BrokenPromise is a breach with all the partitions that it is of.
+// BrokenPromise is a breach with the number of its partitions.
 type BrokenPromise struct {
 	Breach
-	Partitions int // with users: that of the store's records has none
+	Partitions int // number of affected partitions with users; the partition of the store's own records has none
 }
 
-// broken are the breaches for which keep holds, those of one node and reason together, in order of nodes.
+// broken returns the breaches for which keep returns true, grouped by node and cause, in the order
+// of nodes.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,8 +192,8 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 	return broken
 }
 
-// BrokenIn are the breaches that nobody has accepted, as copies of the ledger tell. users: how many partitions have
-// any.
+// BrokenIn returns the breaches that no operator has accepted, from copies of the ledger. users is
+// the number of partitions with users.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

@@ -12,15 +12,15 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// loaded are the writes of scripts, as an append-only file has them. Redis loads that file as its
-// user default, since version 7: EXEC refuses what that user may not do, and the server
-// starts without it.
+// loaded are the commands that an append-only file holds for the store's scripts. Since version 7,
+// Redis replays the file with the rights of the user "default". EXEC rejects a command that this
+// user may not run, and the server starts without that transaction.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
 }
 
-// loading asks a server whether its user default may do all that an append-only file holds.
+// loading asks a server whether its user "default" may run every command in an append-only file.
 func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd {
 	var asked []*redis.Cmd
 	for _, write := range loaded {
@@ -30,8 +30,8 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 	return asked
 }
 
-// Loads reports whether the server may drop records when it restarts: lacking is what its user default may
-// not do, and err why nobody knows.
+// Loads reports whether the server may drop records when it restarts. lacking lists the rights that
+// its user "default" lacks; err says why the rights could not be read.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)
@@ -44,7 +44,7 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads reads the answers: "OK", or a sentence about the right that is lacking.
+// deniedLoads parses the answers: "OK", or a sentence about the missing right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {
 		text, err := reply.Text()
@@ -62,10 +62,10 @@ func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	return lacking, nil
 }
 
-// dropsDenied reports whether the server looks at rights while it loads an append-only file:
-// Redis 6 and Valkey 9 do not.
+// dropsDenied reports whether the server checks rights while it loads an append-only file. Redis 6
+// and Valkey 9 check no rights then.
 func dropsDenied(facts Facts) bool {
-	if facts["aof_enabled"] == "0" && facts["loading"] != "1" { // a server that loads its data says 0
+	if facts["aof_enabled"] == "0" && facts["loading"] != "1" { // aof_enabled is 0 while a server loads its data
 		return false
 	}
 	if valkey := facts["valkey_version"]; valkey != "" {
@@ -74,7 +74,7 @@ func dropsDenied(facts Facts) bool {
 	return major(facts["redis_version"]) != 6
 }
 
-// major is the first number of a version; 0: it has none.
+// major returns the first number of a version, or 0 without one.
 func major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(first)

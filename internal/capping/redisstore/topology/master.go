@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// history is what a server outside a cluster says of its data: a server and
-// its replicas share an id, and who is promoted remembers the one before.
+// history is the replication history of a server outside a cluster. A server and its replicas share
+// a history id, and a promoted replica remembers the previous id.
 type history struct {
 	node       *Node
 	role       string
 	id, former string
-	follows    string // of a replica, the address of its master
+	follows    string // address of a replica's master
 	err        error
 }
 
@@ -32,7 +32,7 @@ func (n *Node) history(ctx context.Context) history {
 	return h
 }
 
-// noMaster is why the server is not to be used.
+// noMaster returns the reason why the server cannot be used as the master.
 func (h *history) noMaster() error {
 	if h.follows == "" {
 		return fmt.Errorf("node %s: must be a master", h.node.addr)
@@ -42,15 +42,15 @@ func (h *history) noMaster() error {
 		h.node.addr, h.follows)
 }
 
-// refreshServers finds the master among servers outside a cluster, or asks the
-// Sentinels' one.
+// refreshServers finds the master among servers outside a cluster, or the master that Sentinel
+// names.
 func (t *Topology) refreshServers(ctx context.Context) error {
 	told := t.histories(ctx)
 	chosen, err := t.elect(told)
 	if chosen == nil {
 		return err
 	}
-	if chosen.id != t.replid { // promoted, perhaps behind the same name, or started anew
+	if chosen.id != t.replid { // the server was promoted, perhaps behind the same name, or restarted
 		chosen.node.vetted.Store(0)
 		chosen.node.scripts.Store(false)
 	}
@@ -65,9 +65,10 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 	return err
 }
 
-// noteHeirs notes who has all that the master has. A master beside it went its own
-// way: what is recorded from now on, it lacks. That it was one beside it, and not after
-// it, is known when the master says so once more: their answers may be far apart in time.
+// noteHeirs records which servers have replicated all data of the master. A second master beside it
+// has diverged and lacks all sends from now on. The answers of two servers may be far apart in
+// time, so noteHeirs asks the first master once more to prove that both were masters at the same
+// time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	var beside []*Node
 	for _, h := range told {
@@ -88,7 +89,7 @@ func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	}
 }
 
-// histories asks all servers at once.
+// histories asks all configured servers concurrently for their replication history.
 func (t *Topology) histories(ctx context.Context) []history {
 	addrs := t.config.Addrs
 	if t.config.SentinelMaster != "" {
@@ -103,10 +104,9 @@ func (t *Topology) histories(ctx context.Context) []history {
 	return told
 }
 
-// elect is the master to use. The one in use stays it while it says that it is
-// one; another takes over only when it has the same history, as its replicas
-// do: anything else would start without the sends that are recorded. An error
-// beside a master is about another.
+// elect returns the master to use. The current master stays while it reports the role of a master.
+// Another server takes over only with the same history, because it would otherwise start without
+// the recorded sends. An error together with a master is about another server.
 func (t *Topology) elect(told []history) (*history, error) {
 	var faults, rivals []error
 	var chosen *history
@@ -122,7 +122,7 @@ func (t *Topology) elect(told []history) (*history, error) {
 				rivals = append(rivals, rival(chosen))
 			}
 			chosen = h
-		// one server by two names: who is promoted takes a new id
+		// Two names lead to one server here: a promoted server would have a new id.
 		case chosen != nil && h.id != "" && h.id == chosen.id:
 		default:
 			rivals = append(rivals, rival(h))
@@ -137,8 +137,8 @@ func (t *Topology) elect(told []history) (*history, error) {
 	return chosen, errors.Join(rivals...)
 }
 
-// inherits reports whether the master holds what was recorded in the one in
-// use: it was its replica until it took over, or is followed by it now.
+// inherits reports whether the master has all data of the current one: it was the current one's
+// replica before its promotion, or the current one now replicates from it.
 func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
 		return true

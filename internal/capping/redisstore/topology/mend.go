@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// mendBroken begins anew, with what is left, those partitions of open breaches whose sign or mark was lost by what
-// the breach is about. What was lost otherwise stays barred. found: the promises of masters, by address.
+// mendBroken creates the lost sentinel keys and marks of partitions whose open breach explains the
+// loss, and keeps the remaining records. A partition with any other loss stays in quarantine. found
+// holds the promises of masters by address.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -28,7 +29,7 @@ func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) err
 // Broken reports whether a breach of the partition is open.
 func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partition] != nil }
 
-// openBreaches are those that nobody has accepted, by partition.
+// openBreaches returns the breaches that no operator has accepted, by partition.
 func (t *Topology) openBreaches() map[int]*Breach {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
@@ -47,7 +48,7 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 	if len(look.Accept) == 0 {
 		return nil
 	}
-	for _, s := range n.lookAtSigns(ctx, partitions, &look) { // all: the node is believed by this look
+	for _, s := range n.lookAtSigns(ctx, partitions, &look) { // all partitions, because this check also sets the node's belief
 		if s.good() {
 			delete(look.Accept, s.partition)
 		}
@@ -60,7 +61,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("some sentinel keys of partitions could not be read")
 
-// explained are the partitions that were lost by what their breaches are about. now: the node's promises.
+// explained returns the partitions whose loss is explained by their open breach. now holds the
+// node's present promises.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -75,15 +77,16 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 			lost[s.partition] = true
 		}
 	}
-	// A server that was emptied, or dropped all transactions while it loaded, has no partition left either.
+	// An emptied server has no partition left, and neither has a server that dropped all
+	// transactions on loading.
 	if whole && (!withoutFile && evicted < int64(len(signs)) || n.flushed(ctx)) {
 		return nil
 	}
 	return lost
 }
 
-// explains reports whether what the breach is about brings the outcome of a look about. evicted: the server has
-// evicted keys, whatever the breach is about.
+// explains reports whether the breach can cause the given outcome of a sentinel check. evicted says
+// that the server has evicted keys, whatever the cause of the breach.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":
@@ -96,14 +99,14 @@ func (b *Breach) explains(outcome string, evicted bool) bool {
 	return false
 }
 
-// flushed reports whether somebody may have told the server to forget everything since it started.
+// flushed reports whether a client may have run FLUSHALL or FLUSHDB since the server started.
 func (n *Node) flushed(ctx context.Context) bool {
 	stats, err := n.client.Info(ctx, "commandstats").Result()
 	return err != nil || !strings.Contains(stats, "cmdstat_info:") ||
 		strings.Contains(stats, "cmdstat_flushall:") || strings.Contains(stats, "cmdstat_flushdb:")
 }
 
-// evictedSince is how many keys the run has evicted that nobody has accepted yet.
+// evictedSince returns how many keys the run has evicted since the last acceptance.
 func (l *ledger) evictedSince(p promise) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

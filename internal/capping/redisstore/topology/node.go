@@ -15,39 +15,39 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Node is one Redis server, and what is known of it. It is safe for concurrent use.
+// Node is one Redis server and its known state. It is safe for concurrent use.
 type Node struct {
 	addr    string
 	client  *redis.Client
 	top     *Topology
 	trips   RoundTrips
-	scripts atomic.Bool            // whether the scripts were loaded, as far as we know
-	id      atomic.Pointer[string] // in the cluster; nil: not known yet
-	told    atomic.Pointer[gossip] // nil: it was not asked yet
-	process atomic.Pointer[string] // which run of the server the latest connection is to; nil: there was none
-	vetted  atomic.Int64           // when this master's settings were examined, in ms; 0: not since it is one
+	scripts atomic.Bool            // the scripts are loaded, as far as known
+	id      atomic.Pointer[string] // id in the cluster; nil: unknown
+	told    atomic.Pointer[gossip] // its last CLUSTER NODES; nil: not asked yet
+	process atomic.Pointer[string] // run id of the server on the latest connection; nil: no connection yet
+	vetted  atomic.Int64           // time of the last examination of this master in ms; 0: not examined since it became a master
 
-	looking sync.Mutex  // one look at the signs at a time
-	doubted atomic.Bool // one is under way since a call found a new run, or a partition that is new to the node
+	looking sync.Mutex  // one check of the sentinel keys at a time
+	doubted atomic.Bool // a call found a new run or a new partition, and a check of the sentinel keys is under way
 
-	// Of the refresher, and of Open before it:
-	breach string   // which promises the settings break; "": none
-	warned []string // what else they are known for
-	missed []string // what the start could not look at, and the latest examination neither
+	// The refresher uses these fields, and Discover uses them before it.
+	breach string   // the promises that the settings break; "": none
+	warned []string // further warnings about the node
+	missed []string // parts that neither start-up nor the latest examination could check
 
-	count  atomic.Pointer[Count] // of its replicas; nil: it was not asked yet, or who they are has changed
-	alive  atomic.Int32          // replicas that work
-	known  atomic.Int32          // replicas, also those that do not
-	most   atomic.Int32          // replicas that it ever had
-	looked atomic.Int64          // when a pipeline last asked who its replicas are, in µs
-	lacks  atomic.Pointer[lack]  // at the last look its users could not be decided; nil: they could
+	count  atomic.Pointer[Count] // its replicas; nil: not counted, or the replicas have changed
+	alive  atomic.Int32          // number of working replicas
+	known  atomic.Int32          // number of all replicas
+	most   atomic.Int32          // highest number of replicas so far
+	looked atomic.Int64          // when a pipeline last asked for ROLE, in µs
+	lacks  atomic.Pointer[lack]  // why the last check found the node's users undecided; nil: they can be decided
 
-	standing atomic.Pointer[standing] // nil: it was not asked since it is a master
-	// when a pipeline asked for evicted keys whose answer was that none are new, in µs
+	standing atomic.Pointer[standing] // nil: not asked since it became a master
+	// evictionKnown is when a pipeline last learned that no more keys were evicted, in µs.
 	evictionKnown atomic.Int64
 
-	heirless atomic.Bool // it has replicas, and none that may take over
-	nameless atomic.Bool // the store's user may not ask it who its replicas are, as of the last examination
+	heirless atomic.Bool // it has replicas, and none of them may take over
+	nameless atomic.Bool // at the last examination, the store's user had no right to ask the node for its replicas
 }
 
 func (t *Topology) newNode(addr string) *Node {
@@ -56,18 +56,19 @@ func (t *Topology) newNode(addr string) *Node {
 	return n
 }
 
-// Addr is host:port, or "sentinel:" and the master's name.
+// Addr returns the node's host:port, or "sentinel:" and the master's name.
 func (n *Node) Addr() string { return n.addr }
 
-// Client is the client of the node. It tries once.
+// Client returns the node's Redis client, which never retries.
 func (n *Node) Client() *redis.Client { return n.client }
 
-// AttemptTime bounds one attempt: what has no reply by then is unknown.
+// AttemptTime returns the time limit for one attempt. A command without a reply by then may or may
+// not have been executed.
 func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
 
-// name is the node's id in its cluster; "" while it is not known.
+// name returns the node's id in its cluster, or "" while the id is unknown.
 func (n *Node) name() string {
 	if id := n.id.Load(); id != nil {
 		return *id
@@ -75,8 +76,8 @@ func (n *Node) name() string {
 	return ""
 }
 
-// resolve is addr as the node means it: without a host it knows, it is the
-// node's own. Redirections hold IPv6 addresses without brackets.
+// resolve completes an address that the node returned. An address without a known host gets the
+// node's own host. Redirections hold IPv6 addresses without brackets.
 func (n *Node) resolve(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
@@ -89,8 +90,8 @@ func (n *Node) resolve(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// LoadScripts adds to the pipeline what loads the scripts, where the node lacks
-// them as far as is known.
+// LoadScripts adds the commands that load the scripts to the pipeline, unless the node already has
+// the scripts.
 func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.StringCmd {
 	if n.scripts.Load() {
 		return nil
@@ -102,7 +103,7 @@ func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.S
 	return loads
 }
 
-// MarkLoaded keeps what became of the loads: the pipeline was sent.
+// MarkLoaded records the results of the load commands after the pipeline has run.
 func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	for _, load := range loads {
 		if load.Err() != nil {
@@ -114,11 +115,11 @@ func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	}
 }
 
-// MarkUnloaded notes that the node lacks a script.
+// MarkUnloaded records that the node lacks a script.
 func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 
-// loadScripts spares the next pipeline to the node an extra round trip; a failure
-// costs no more than that.
+// loadScripts loads the scripts into the node, which saves the next pipeline a round trip. A
+// failure has no other effect.
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.LoadScripts(ctx, pipe)
@@ -127,14 +128,14 @@ func (n *Node) loadScripts(ctx context.Context) {
 	}
 }
 
-// VetSoon has the next refresh examine the node's rights and settings.
+// VetSoon requests an examination of the node's rights and settings at the next refresh.
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
-// AskSign adds to a pipeline the question whether the partition's sign is still
-// there, behind commands for the partition: what was emptied before any of them
-// shows. With awaited, a WAIT follows, and the question is a write: since Redis 7.2
-// WAIT counts who has the writes of its own connection, and a command that finds what
-// was recorded over another one writes nothing. Nil: signs are not all made yet.
+// AskSign adds a read of the partition's sentinel key to the end of a pipeline. The reply shows
+// whether the server was emptied before any command of the pipeline. With awaited, AskSign writes
+// the key because a WAIT follows. Since Redis 7.2, WAIT counts only the writes of its own
+// connection, and a command that repeats a recorded send writes nothing. AskSign returns nil until
+// all sentinel keys have been created.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {
@@ -151,10 +152,9 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 	return sign
 }
 
-// JudgeSign is why nothing of the pipeline with this question may be believed,
-// or nil. Where the sign is missing it bars the partition. An error otherwise
-// says nothing of it, as the slot may have moved, but for one of rights: nobody
-// knows then whether the server was emptied.
+// JudgeSign returns the reason to reject the replies of a pipeline with AskSign, or nil. A missing
+// sentinel key quarantines the partition. A permission error also rejects the replies, because an
+// emptied server then goes unnoticed. Other errors prove nothing: the slot may have moved.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

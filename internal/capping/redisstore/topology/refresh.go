@@ -12,13 +12,13 @@ import (
 
 const (
 	refreshEvery  = time.Second
-	refreshPause  = 50 * time.Millisecond // between refreshes that were asked for
+	refreshPause  = 50 * time.Millisecond // between requested refreshes
 	refreshBudget = 500 * time.Millisecond
 	logPause      = 5 * time.Second
-	forgetAfter   = 60 // refreshes after which a node that nobody lists is closed
+	forgetAfter   = 60 // refreshes without mention of a node after which its connections are closed
 )
 
-// Run refreshes until Close.
+// Run refreshes the routes until Close.
 func (t *Topology) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
@@ -45,8 +45,8 @@ func (t *Topology) Run() {
 	}()
 }
 
-// logRefresh says what a refresh ended with when it is something new: one that fails
-// is repeated many times a second.
+// logRefresh logs the result of a refresh when the result differs from the last one, because a
+// failing refresh repeats many times a second.
 func (t *Topology) logRefresh(err error) {
 	text := ""
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *Topology) logRefresh(err error) {
 	case text == t.logged:
 	case err == nil:
 		t.config.Logger.Info("the Redis topology is known again")
-	case time.Since(t.loggedAt) > logPause: // the text of time-outs changes
+	case time.Since(t.loggedAt) > logPause: // the text of a time-out changes each time
 		t.config.Logger.Warn("refresh of the Redis topology failed", "error", err)
 		t.loggedAt = time.Now()
 	default:
@@ -74,12 +74,12 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Refreshes is how many refreshes have ended in time, so that who was asked
-// either answered or is known to be away. A server that was away for many dials may be
-// back for a second before it is asked again: until then the library repeats the last error.
+// Refreshes returns how many refreshes have ended in time. Such a refresh proves that every node
+// either answered or is known to be away. After many failed dials the library repeats the last
+// error for up to a second, even when the server is back.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
-// RefreshSoon asks for a refresh.
+// RefreshSoon requests a refresh.
 func (t *Topology) RefreshSoon() {
 	select {
 	case t.kick <- struct{}{}:
@@ -87,7 +87,7 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// refresh learns the routes, in time or not, and counts replicas.
+// refresh learns the routes, counts the replicas, and returns whether the answers came in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -99,27 +99,27 @@ func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	return inTime, err
 }
 
-// over reports whether the context's time is up. A connection's reads end at the same
-// instant, and may end before the context says so.
+// over reports whether the context's deadline has passed. Reads of a connection end at the same
+// instant, sometimes shortly before the context is done.
 func over(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// budget is for each of the two parts of a refresh.
+// budget returns the time limit for each of the two parts of a refresh.
 func (t *Topology) budget() time.Duration {
 	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
 }
 
-// attempt is for asking any server once.
+// attempt returns the time limit for one question to any server.
 func (t *Topology) attempt() time.Duration {
 	return t.farthest().Patience(t.config.AttemptTimeout, t.config.AttemptTimeout)
 }
 
-// LongestAttempt is the most that an attempt takes, however far the server is.
+// LongestAttempt returns the maximum duration of one attempt, even for the most distant server.
 func (t *Topology) LongestAttempt() time.Duration { return t.config.LongestAttempt() }
 
-// farthest is the round trips to the node that is furthest away.
+// farthest returns the round trips of the most distant node.
 func (t *Topology) farthest() *RoundTrips {
 	farthest := &RoundTrips{}
 	for _, n := range t.Nodes() {
@@ -141,9 +141,8 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 	return !over(ctx), err
 }
 
-// examineMasters counts the replicas of every master, loads scripts where a node
-// lacks them, looks which slots are being moved, and notes what would make users
-// unavailable. refreshed is how the routes were learnt.
+// examineMasters counts the replicas of every master, loads missing scripts, follows moving slots,
+// and records the causes that make users unavailable. refreshed is the error of the route refresh.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
@@ -158,8 +157,8 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	t.problems, t.down = problems, down
 }
 
-// askNodes asks every master for its replicas and says what is wrong with them,
-// and prepares the other nodes for when they become masters.
+// askNodes asks every master about its replicas and returns the problems. It also loads the scripts
+// into the other nodes, which may become masters.
 func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -174,7 +173,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	}
 	for _, n := range t.Nodes() {
 		if !slices.Contains(masters, n) {
-			n.vetted.Store(0) // its settings and replicas may change until it is a master again
+			n.vetted.Store(0) // settings and replicas may change before the node is a master again
 			n.count.Store(nil)
 			n.lacks.Store(nil)
 			n.forgetLooks()
@@ -188,7 +187,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// standing are the problems that no answer of this refresh tells.
+// standing returns the problems that are known apart from the answers of this refresh.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {
@@ -214,7 +213,8 @@ func (t *Topology) standing(masters []*Node, refreshed error) (problems []string
 	return problems
 }
 
-// State is ok, degraded or down, and what the last refresh found wrong.
+// State returns the store's state, "ok", "degraded" or "down", and the problem that the last
+// refresh found.
 func (t *Topology) State() (state, problem string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,15 +13,16 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// shard is a master with its replicas, as the last refresh found them.
+// shard is a master and its replicas as of the last refresh.
 type shard struct {
-	Addr     string // of the master
-	Working  int    // replicas that can hold a send
-	Known    int    // replicas, also those that cannot; 0 where the master does not answer
-	Degraded bool   // its users are unavailable: it does not answer, or too few replicas work
+	Addr     string // address of the master
+	Working  int    // number of replicas that can store a send
+	Known    int    // number of all replicas, working or not; 0 when the master does not answer
+	Degraded bool   // the shard's users are unavailable: the master does not answer, or too few replicas work
 }
 
-// Shards are the masters that hold partitions, in order of the first.
+// Shards returns the masters that hold partitions with their replica counts, in the order of their
+// first partition.
 func (t *Topology) Shards() (shards []shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())
@@ -30,7 +31,7 @@ func (t *Topology) Shards() (shards []shard) {
 	return shards
 }
 
-// NeededReplicas is how many replicas of a master have to work for its users to be decided.
+// NeededReplicas returns how many working replicas a master needs before its users are decided.
 func (a Acks) NeededReplicas() int {
 	if a == Healthy {
 		return 1
@@ -38,8 +39,8 @@ func (a Acks) NeededReplicas() int {
 	return a.fixed()
 }
 
-// lookAtReplicas counts the master's replicas, and vets it when it is time. It
-// returns what is wrong with the replicas; "": nothing.
+// lookAtReplicas counts the master's replicas, and examines the master when it is due. It returns
+// the problem with the replicas, or "" for none.
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -52,7 +53,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	return problem
 }
 
-// lookForLack counts the master's replicas and is what it lacks to decide its users, or nil.
+// lookForLack counts the master's replicas. It returns the reason why the master cannot decide its
+// users, or nil.
 func (n *Node) lookForLack(ctx context.Context) *lack {
 	found, err := n.replicas(ctx)
 	n.known.Store(int32(found.all))
@@ -64,7 +66,7 @@ func (n *Node) lookForLack(ctx context.Context) *lack {
 	return n.shortage(found)
 }
 
-// keepCount sets how many of the replicas have to hold a send.
+// keepCount stores how many replicas must confirm a send.
 func (n *Node) keepCount(found found) *Count {
 	n.most.Store(max(n.most.Load(), int32(found.all)))
 	count := &Count{Acks: max(found.alive, 1), fed: found.fed, named: true, missing: found.alive < int(n.most.Load())}
@@ -73,17 +75,17 @@ func (n *Node) keepCount(found found) *Count {
 	return count
 }
 
-// found is what a node says of its replicas.
+// found is a node's report on its replicas.
 type found struct {
-	alive, all int // those that can hold a send, and all
+	alive, all int // replicas that can store a send, and all replicas
 	fed        []fed
-	facts      Facts // INFO
+	facts      Facts // reply of INFO
 }
 
-// replicas counts the node's replicas. In a cluster those can hold a send that it does
-// not flag as failed, but for those that get all data anew: they confirm nothing until
-// they have it. One that is flagged and confirms all the same can hold one too: it may
-// be back before the flag is gone.
+// replicas counts the node's replicas. In a cluster, a replica can store a send unless the cluster
+// flags it as failed or it is in a full resync; during a full resync a replica confirms nothing. A
+// flagged replica that still confirms writes counts too, because it may be back before the flag is
+// removed.
 func (n *Node) replicas(ctx context.Context) (found, error) {
 	pipe := n.client.Pipeline()
 	info, whole := pipe.Info(ctx, "replication"), pipe.Info(ctx)
@@ -105,23 +107,24 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 		ParseInfo(whole.Val())}, nil
 }
 
-// Count is how many replicas of a master have to hold a send, and which of them it was
-// feeding when they were counted.
+// Count is the number of replicas that must confirm a send, with the replicas that the master fed
+// at the time of the count.
 type Count struct {
 	Acks    int
 	fed     []fed
-	named   bool // the number was counted: it holds for these replicas alone
-	missing bool // there were more replicas once: they may come back at any time
+	named   bool // the number was counted and holds only for the replicas in fed
+	missing bool // some known replicas are missing and may return at any time
 }
 
-// fed is a replica that its master feeds: its address as the master has it, up to where it has
-// confirmed, and for how many seconds it has confirmed nothing.
+// fed is a replica that receives a master's replication stream: its address as the master has it,
+// the last confirmed offset, and the seconds since the last confirmation.
 type fed struct {
 	addr        string
 	offset, lag int64
 }
 
-// Replicas is who has to hold a send, asked of the node itself when that is not known.
+// Replicas returns the replicas that must confirm a send. It asks the node itself when the count is
+// unknown.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -136,17 +139,18 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	return n.keepCount(found), nil
 }
 
-// confirmation is the question, at the end of a pipeline, whether enough replicas have
-// what it wrote.
+// confirmation is the check at the end of a pipeline that enough replicas have stored the
+// pipeline's writes.
 type confirmation struct {
 	node  *Node
 	count *Count
 	wait  *redis.Cmd
-	role  *redis.Cmd // nil: not asked
+	role  *redis.Cmd // nil: the pipeline did not ask for ROLE
 }
 
-// AskReplicas adds the question to a pipeline, and gives replicas so long to confirm: WAIT
-// says how many did, and ROLE behind it who else might be a master soon. Nil for no count.
+// AskReplicas adds the confirmation check to a pipeline and gives replicas the duration patience to
+// confirm. WAIT returns how many replicas confirmed, and ROLE returns which other replicas might
+// become a master soon. AskReplicas returns nil for a nil count.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {
@@ -161,12 +165,12 @@ func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Cou
 	return c
 }
 
-// lookEvery is how often a master that misses none of its replicas is asked whether it has others:
-// ROLE behind every WAIT would take 7 % of its time where calls are for one user each.
+// lookEvery is the interval between ROLE questions to a master that misses none of its replicas.
+// ROLE after every WAIT would cost 7 % of the server's time with calls for one user each.
 const lookEvery = 5 * time.Millisecond
 
-// lookDue reports whether the pipeline has to ask who else is there. A replica that was here once may
-// be back, and made master, in no time; one that never was has to copy everything first.
+// lookDue reports whether the pipeline has to ask for ROLE. A known replica may return and become a
+// master within moments; a new replica has to copy all data first.
 func (n *Node) lookDue(count *Count) bool {
 	now := time.Now().UnixMicro()
 	since := time.Duration(now-n.looked.Load()) * time.Microsecond
@@ -177,8 +181,9 @@ func (n *Node) lookDue(count *Count) bool {
 	return true
 }
 
-// Judge is why the replies of the pipeline may not be believed, or nil. A replica that was not
-// counted may be made master, though nobody waited for it: the next pipeline counts anew.
+// Judge returns the reason to reject the pipeline's replies, or nil. A replica outside the count
+// might become a master without the pipeline's writes, so the next pipeline counts the replicas
+// again.
 func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil
@@ -205,8 +210,8 @@ func (c *confirmation) Judge() error {
 	return nil
 }
 
-// judgeRole takes an error of ROLE. Without the right to ask, which is told when the node is examined,
-// the count has to do.
+// judgeRole handles an error of the ROLE command. Without the right to run ROLE the counted number
+// has to suffice; the examination of the node reports the missing right.
 func (n *Node) judgeRole(err error) error {
 	if fault.IsAuth(err) {
 		n.nameless.Store(true)
@@ -215,8 +220,8 @@ func (n *Node) judgeRole(err error) error {
 	return fmt.Errorf("read the addresses of replicas: %w", err)
 }
 
-// uncounted is the address of a replica that the count knew nothing of, or took for dead: more of
-// them than were counted have confirmed something since. "": there is none.
+// uncounted returns the address of a live replica that the count did not include, or "" for none.
+// More replicas than counted have then confirmed a write since the count.
 func (c *Count) uncounted(now []fed) string {
 	left, confirmed, silent := slices.Clone(c.fed), 0, fed{}
 	for _, f := range now {
@@ -230,7 +235,7 @@ func (c *Count) uncounted(now []fed) string {
 				silent = left[i]
 			}
 		}
-		left = slices.Delete(left, i, i+1) // replicas behind one address have no other name
+		left = slices.Delete(left, i, i+1) // replicas behind one address share a name
 	}
 	if confirmed > c.Acks {
 		return silent.addr
@@ -238,7 +243,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking is how many replicas have confirmed within so many seconds, as each does every second that is alive.
+// talking returns how many replicas have confirmed a write within the given seconds. Every live
+// replica confirms once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -248,7 +254,8 @@ func talking(online []fed, within int64) (n int) {
 	return n
 }
 
-// fedOf reads INFO replication: the replicas that are fed, and how many get all data anew.
+// fedOf parses INFO replication. It returns the replicas in normal replication, the number in full
+// resync, and the number of all replicas.
 func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {
@@ -262,8 +269,8 @@ func fedOf(info Facts) (online []fed, syncing, all int) {
 	return online, syncing, all
 }
 
-// roleOf reads ROLE's reply: master, offset, and address, port and offset of each replica that is fed.
-// False: it is no master's.
+// roleOf parses the reply of ROLE from a master: the address and offset of each replica it feeds.
+// ok is false for a reply that does not come from a master.
 func roleOf(reply any) (online []fed, ok bool) {
 	parts, _ := reply.([]any)
 	if len(parts) < 3 || parts[0] != "master" {
@@ -287,24 +294,24 @@ func roleOf(reply any) (online []fed, ok bool) {
 	return online, true
 }
 
-// errAcks is that too few replicas confirmed in time.
+// errAcks reports that too few replicas confirmed a write in time.
 type errAcks struct{ got, want int }
 
 func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// Remedy is to ask again who the replicas are.
+// Remedy returns the remedy of an unconfirmed write: count the replicas again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
-// errUncounted is that a replica is back, or new, which nobody waited for.
+// errUncounted reports a new or returning replica that did not have to confirm the write.
 type errUncounted struct{ addr string }
 
 func (e *errUncounted) Error() string {
 	return fmt.Sprintf("replica %s has just returned and was skipped", e.addr)
 }
 
-// Remedy is that of too few.
+// Remedy returns the remedy of an unconfirmed write.
 func (e *errUncounted) Remedy() fault.Remedy { return unconfirmed }
 
 var unconfirmed = fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}

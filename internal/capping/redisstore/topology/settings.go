@@ -12,7 +12,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// settings examines the settings of the server who, a master or a replica that may become one. An error adds nothing.
+// settings checks the settings of one server, a master or a replica that may become one, and adds
+// the results to f. An error means that the server did not answer; f then stays unchanged.
 func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
 	began := r.Clock()
 	pipe := client.Pipeline()
@@ -37,7 +38,8 @@ func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings,
 	return nil
 }
 
-// checkRole warns of a user who may not ask who the replicas are: the store goes on with their number.
+// checkRole adds a warning when the user may not run ROLE. The store then relies on the counted
+// number of replicas and does not learn which replicas they are.
 func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if !r.CountedReplicas || !fault.IsAuth(err) {
 		return
@@ -51,8 +53,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the server's clock with ours: off is the server's less
-// ours of before the question, which took so long.
+// checkClock compares the server's clock with the local clock. off is the server's time minus the
+// local time before the question; took is how long the answer took.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {
@@ -69,8 +71,8 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	}
 }
 
-// listpackValue is the length of logs up to which buckets should stay compact:
-// 21 sends.
+// listpackValue is the size in bytes up to which a log should stay in Redis' compact encoding. 256
+// bytes hold 21 sends.
 const listpackValue = 256
 
 func (r *Rules) checkEncoding(f *Findings, who string, config *redis.MapStringStringCmd) {
@@ -82,7 +84,7 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	name := "hash-max-listpack-" + which
 	text := config.Val()[name]
 	if text == "" {
-		name = "hash-max-ziplist-" + which // before Redis 7
+		name = "hash-max-ziplist-" + which // the name before Redis 7
 		text = config.Val()[name]
 	}
 	got, err := strconv.Atoi(text)
@@ -95,7 +97,7 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	}
 }
 
-// inGroup says where settings are that a managed server does not let be set.
+// inGroup is the hint for managed services, which allow settings only in a parameter group.
 const inGroup = " (of a managed service: in the node's parameter group)"
 
 func checkEviction(f *Findings, who string, info Facts, config *redis.MapStringStringCmd) {
@@ -119,7 +121,7 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	case on == "1" && fsync == "no":
 		f.Warn("%s: appendfsync is no: a restart may lose many seconds of sends: set it to everysec or always", who)
 	case on == "1":
-	case info["loading"] == "1": // it says 0 meanwhile, and is examined again
+	case info["loading"] == "1": // aof_enabled is 0 while the server loads its data, so the server is examined later
 	case r.WithoutAppendOnly && !none:
 		f.Warn("%s: appendonly is off, as allow_no_append_only permits: a restarted master would be empty and empty "+
 			"its replicas, so always replace a lost node", who)
@@ -136,7 +138,8 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	}
 }
 
-// fullCoverage is the setting with which a cluster serves nobody while a slot has no master; it is Redis' default.
+// fullCoverage is the setting that stops the whole cluster while any slot has no master. Redis
+// turns the setting on by default.
 const fullCoverage = "cluster-require-full-coverage"
 
 func checkCoverage(f *Findings, who string, info Facts, value string) {

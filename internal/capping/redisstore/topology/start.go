@@ -14,8 +14,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Discover finds out what the addresses are, that they belong together, and
-// learns the routes. Addresses that do not answer are warned of.
+// Discover asks the configured addresses whether they are cluster nodes or single servers, checks
+// that they belong together, and learns the routes. It returns a warning for each address that does
+// not answer.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -34,7 +35,8 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// learn makes the first refresh, and makes it again while servers are late for its short time: a start has more.
+// learn runs the first refresh, and repeats the refresh while servers answer too late, because
+// start-up has more time than one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
 		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {
@@ -43,10 +45,10 @@ func (t *Topology) learn(ctx context.Context) error {
 	}
 }
 
-// findKind asks every address whether it is a node of a cluster. All that answer
-// have to agree, and one has to answer.
+// findKind asks every address whether it is a node of a cluster. At least one address has to
+// answer, and all answers have to agree.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
-	// how far they are is not known
+	// The distance to the servers is still unknown.
 	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
 	defer cancel()
 	enabled, faults := make([]string, len(t.config.Addrs)), make([]error, len(t.config.Addrs))
@@ -76,7 +78,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 	return warnings, nil
 }
 
-// noteSilent keeps the warning of an address for as long as it gives no answer.
+// noteSilent stores the warning for an address until the address answers.
 func (t *Topology) noteSilent(addr, warning string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +88,8 @@ func (t *Topology) noteSilent(addr, warning string) {
 	t.silent[addr] = warning
 }
 
-// findStrangers refuses addresses of another cluster: which of the two would
-// be used is chance.
+// findStrangers refuses an address that belongs to another cluster, because chance would otherwise
+// decide which of the two clusters is used.
 func (t *Topology) findStrangers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
@@ -102,7 +104,7 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// askAddresses asks all addresses of the configuration at once.
+// askAddresses asks all configured addresses concurrently.
 func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	var asked sync.WaitGroup
 	for i, addr := range t.config.Addrs {
@@ -111,21 +113,20 @@ func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	asked.Wait()
 }
 
-// HintedError is why a store cannot be opened, with what an operator can do
-// about it.
+// HintedError is an error that prevents the store from opening, with a hint for the operator.
 type HintedError struct {
 	Err  error
 	Hint string
 }
 
-// Error is the error without the hint.
+// Error returns the text of the error without the hint.
 func (e *HintedError) Error() string { return e.Err.Error() }
 
-// Unwrap is the error without the hint.
+// Unwrap returns the error without the hint.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Explain adds to why the store cannot start what can be found out about it,
-// in a time of its own: the start's may be over.
+// Explain adds a hint to a start-up error. It uses a time limit of its own, because the time for
+// start-up may already be over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -136,7 +137,7 @@ func (t *Topology) Explain(ctx context.Context, err error) error {
 		return hint(err, cmp.Or(CertificateHint(err), t.diagnose(ctx)))
 	}
 	switch fix := fault.Of(reply); {
-	case fix.Vet: // rights are lacking
+	case fix.Vet: // missing rights
 		return cmp.Or(t.askRights(ctx), err)
 	case fix.Kind == fault.Down:
 		return hint(err, cmp.Or(t.clusterHint(ctx), fix.Kind.Hint()))
@@ -151,8 +152,8 @@ func hint(err error, text string) error {
 	return &HintedError{err, text}
 }
 
-// askRights finds the first server where rights are lacking, and all of them.
-// Whether it is a node of a cluster is not known: all commands are tried.
+// askRights returns the missing rights on the first server that lacks any. It tries all commands,
+// because the server may or may not be a cluster node.
 func (t *Topology) askRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -166,8 +167,8 @@ func (t *Topology) askRights(ctx context.Context) error {
 	return nil
 }
 
-// diagnose finds out why the first address of the configuration gives no
-// answer; "" when nothing is to be seen.
+// diagnose returns the reason why the first configured address does not answer, or "" if it finds
+// none.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
 	if talks {
@@ -176,8 +177,7 @@ func (t *Topology) diagnose(ctx context.Context) string {
 	return hint
 }
 
-// clusterHint is the one for a cluster that does not serve, when a node says
-// that it does not; otherwise "".
+// clusterHint returns the hint for a cluster that is down, when a node reports it as down, or "".
 func (t *Topology) clusterHint(ctx context.Context) string {
 	if !t.cluster {
 		return ""

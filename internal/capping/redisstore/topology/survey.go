@@ -11,10 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refreshAsks is how many nodes are asked for their view at once.
+// refreshAsks is the number of nodes that one refresh asks for their view.
 const refreshAsks = 5
 
-// view is what one node says about the cluster.
+// view is one node's description of the cluster.
 type view struct {
 	from    *Node
 	slots   []slotRange
@@ -23,8 +23,8 @@ type view struct {
 	epoch   int64
 }
 
-// better prefers views of nodes that see a working cluster, then newer ones:
-// a node that was cut off keeps an old view.
+// better reports whether v should replace the view than. A view of a working cluster wins, and then the
+// newer view, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -32,8 +32,8 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// of reports whether the view is of the cluster that has had those members.
-// Nodes come and go, but not all of them from one view to the next.
+// of reports whether the view describes the cluster with the given members. Nodes join and leave,
+// but two successive views of one cluster always share a node.
 func (v *view) of(members map[string]bool) bool {
 	for id := range v.members {
 		if members[id] {
@@ -43,7 +43,7 @@ func (v *view) of(members map[string]bool) bool {
 	return len(members) == 0
 }
 
-// stranger is why the view is not of our cluster.
+// stranger returns the reason why the view does not describe our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
 		return fmt.Errorf("node %s: reports no node that serves slots", v.from.addr)
@@ -52,7 +52,7 @@ func (v *view) stranger() error {
 		"was created again", v.from.addr)
 }
 
-// view asks the node.
+// view asks the node for its description of the cluster.
 func (n *Node) view(ctx context.Context) (*view, error) {
 	pipe := n.client.Pipeline()
 	described, info := slotsCommand(ctx, pipe), pipe.ClusterInfo(ctx)
@@ -81,8 +81,8 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// confusion is that masters cannot be told apart by the addresses that the node
-// has for them: nothing would say where a slot is.
+// confusion returns an error when several masters share the address that the node lists for them.
+// Such an address cannot say which master holds a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
 	for _, part := range ranges {
@@ -108,7 +108,7 @@ func (t *Topology) refreshCluster(ctx context.Context) error {
 	return nil
 }
 
-// adopt takes the routes from the view.
+// adopt replaces the routes with those of the view.
 func (t *Topology) adopt(best *view) {
 	owners := make([]*Node, slotCount)
 	listed := map[string]bool{}
@@ -138,8 +138,8 @@ func (t *Topology) adopt(best *view) {
 	t.closeUnlisted(listed)
 }
 
-// survey asks several nodes for their view and returns the best one of our
-// cluster; it waits for more than half of those asked.
+// survey asks several nodes for their view and returns the best view of our cluster. It waits for
+// the answers of more than half of the nodes.
 func (t *Topology) survey(ctx context.Context) (*view, error) {
 	asked := t.sample()
 	type answer struct {
@@ -174,8 +174,8 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView notes whether the view is of our cluster, and returns why not. A node without one is no
-// alarm: it was taken out of the cluster, or is not in it yet.
+// noteView records whether the view describes our cluster, and returns the reason if it does not. A
+// node without a view raises no alarm: it has left the cluster, or has not joined yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -189,7 +189,7 @@ func (t *Topology) noteView(v *view) error {
 	return t.strangers[v.from.addr]
 }
 
-// sample is some nodes, drawn by lot.
+// sample returns up to refreshAsks random nodes.
 func (t *Topology) sample() []*Node {
 	asked := t.Nodes()
 	for _, addr := range t.config.Addrs {
@@ -201,28 +201,28 @@ func (t *Topology) sample() []*Node {
 	return asked[:min(len(asked), refreshAsks)]
 }
 
-// slotCount is how many slots a cluster has.
+// slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// slotRange is who serves the slots from start to end, the master first.
+// slotRange is a range of slots from start to end and the nodes that serve it, the master first.
 type slotRange struct {
 	start, end int
 	members    []member
 }
 
-// member is a node as CLUSTER SLOTS describes it. An address without a host is
-// of the host that was asked.
+// member is a node in the reply of CLUSTER SLOTS. An address without a host belongs to the host
+// that was asked.
 type member struct{ addr, id string }
 
-// slotsCommand asks for CLUSTER SLOTS. The library's own command takes an
-// unknown host, which is a null, for the end of the reply.
+// slotsCommand adds CLUSTER SLOTS to the pipeline as a raw command. The library's own command
+// mistakes an unknown host, which is null, for the end of the reply.
 func slotsCommand(ctx context.Context, pipe redis.Pipeliner) *redis.SliceCmd {
 	cmd := redis.NewSliceCmd(ctx, "cluster", "slots")
 	_ = pipe.Process(ctx, cmd)
 	return cmd
 }
 
-// parseSlots reads the reply of CLUSTER SLOTS.
+// parseSlots parses the reply of CLUSTER SLOTS.
 func parseSlots(reply []any) ([]slotRange, error) {
 	ranges := make([]slotRange, len(reply))
 	for i, described := range reply {
@@ -247,10 +247,9 @@ func parseSlots(reply []any) ([]slotRange, error) {
 	return ranges, nil
 }
 
-// parseMember reads host, port, id (since Redis 4) and other addresses (since
-// Redis 7) of a node. Servers behind one endpoint know no host: it is null or
-// empty; where a node's name was not announced it is "?", and its address is
-// among the others.
+// parseMember parses one node of CLUSTER SLOTS: host, port, id (since Redis 4) and further
+// addresses (since Redis 7). Servers behind one endpoint report a null or empty host. A node whose
+// name was not announced has the host "?", and its address is among the further addresses.
 func parseMember(described any) (member, error) {
 	fields, _ := described.([]any)
 	if len(fields) < 2 {
@@ -275,10 +274,10 @@ func parseMember(described any) (member, error) {
 	return m, nil
 }
 
-// unknownHost stands for a host that the server does not know.
+// unknownHost is the host that a server reports when it does not know the host.
 const unknownHost = "?"
 
-// otherAddress is the value of the name in a list of names and values.
+// otherAddress returns the value of a name in a flat list of names and values.
 func otherAddress(list any, name string) string {
 	pairs, _ := list.([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -10,60 +10,61 @@ import (
 	"time"
 )
 
-// Topology knows which node holds which partition. One goroutine refreshes it
-// every second, and whenever somebody learned that it is out of date.
+// Topology tracks which node holds which partition. One goroutine refreshes the routes every
+// second, and whenever a caller reports that they are out of date. Its methods are safe for
+// concurrent use.
 type Topology struct {
 	config  Config
 	rules   *Rules
-	scripts []string // sources
-	cluster bool     // else one node holds every slot
+	scripts []string // sources of the Lua scripts
+	cluster bool     // true: a Redis Cluster; false: one node holds every slot
 
 	routes    []atomic.Pointer[Node]   // by partition; nil: no node holds the slot
-	bars      []atomic.Pointer[Bar]    // the same; nil: what is recorded there is whole, as far as known
-	broken    []atomic.Pointer[Bar]    // the same; nil: no server did what drops logs, or it was accepted
-	moves     []atomic.Pointer[move]   // the same; nil: the slot is not being moved
-	looked    []atomic.Pointer[belief] // the same: where its sign was looked at last; nil: nowhere
-	signReads [][]any                  // the same: the command that reads its sign
-	signLife  atomic.Int64             // how long signs last, in ms, since they were last looked at
+	bars      []atomic.Pointer[Bar]    // by partition; nil: the records are complete, as far as known
+	broken    []atomic.Pointer[Bar]    // by partition; nil: no open breach
+	moves     []atomic.Pointer[move]   // by partition; nil: the slot is not moving
+	looked    []atomic.Pointer[belief] // by partition: the node and run on which the sentinel key was checked last; nil: none
+	signReads [][]any                  // by partition: the command that reads the sentinel key
+	signLife  atomic.Int64             // lifetime of sentinel keys in ms, as of the last check
 	ledger    *ledger
-	signed    atomic.Bool          // every sign has been made: one that is missing was lost
-	look      atomic.Pointer[Look] // the latest one, without what was accepted; nil: none yet
+	signed    atomic.Bool          // every sentinel key was created once: a missing one was lost
+	look      atomic.Pointer[Look] // the latest check, without the accepted partitions; nil: none yet
 	recalled  sync.Once
 	points    points
-	kept      [][]int // by partition: those whose points its mark keeps
+	kept      [][]int // by partition: the other partitions whose points its mark stores
 
-	alarmed   chan struct{} // signs are to be looked at now
+	alarmed   chan struct{} // requests a check of the sentinel keys now
 	kick      chan struct{}
 	stop      context.CancelFunc
 	living    context.Context // ends with Close
 	die       context.CancelFunc
-	wait      sync.WaitGroup // refresher, and looks that calls asked for
-	refreshes atomic.Int64   // that have ended in time
+	wait      sync.WaitGroup // the refresher, and checks that calls requested
+	refreshes atomic.Int64   // number of refreshes that ended in time
 
 	mu       sync.Mutex
 	nodes    map[string]*Node
-	absent   map[string]int // by address: refreshes without the node
-	problems []string       // what the last refresh found
+	absent   map[string]int // by address: how many refreshes in a row did not list the node
+	problems []string       // findings of the last refresh
 	down     bool
 	closed   bool
-	warnings []string          // what the latest examinations found
-	silent   map[string]string // by address of the configuration: the warning that it gave the start no answer
+	warnings []string          // findings of the latest examinations
+	silent   map[string]string // by configured address: the warning that the server did not answer at start-up
 
-	watchful bool // the start-up checks are over: masters are vetted
+	watchful bool // the start-up checks are over, and masters are examined regularly
 
-	// Of the refresher, and of Open before it:
-	failing    bool             // every node that was asked says that its cluster does not serve
+	// The refresher uses these fields, and Discover uses them before it.
+	failing    bool             // every node that was asked reports its cluster as down
 	members    map[string]bool  // ids of the nodes of our cluster
-	strangers  map[string]error // by address: nodes that are of another cluster
-	master     *Node            // of servers outside a cluster
-	replid     string           // its history's id
-	heirs      map[*Node]bool   // whether a server among the addresses has all that it has
-	tornBefore int              // slots that were torn
+	strangers  map[string]error // by address: nodes of another cluster
+	master     *Node            // the current master outside a cluster
+	replid     string           // the id of that master's replication history
+	heirs      map[*Node]bool   // whether another configured server has replicated all its data
+	tornBefore int              // number of torn slots at the last refresh
 	logged     string           // the last refresh's error in the log; "": none
 	loggedAt   time.Time
 }
 
-// New is a topology that knows nothing yet: Discover, Check and Run come next.
+// New returns a topology without any routes. The caller then calls Discover, Check and Run.
 func New(config Config) *Topology {
 	n := len(config.Partitions)
 	t := &Topology{
@@ -84,8 +85,8 @@ func New(config Config) *Topology {
 	return t
 }
 
-// Close closes every connection, which ends what is in flight, and waits for
-// all goroutines. A refresh that was under way may have found more nodes.
+// Close closes every connection, which ends all commands in flight, and waits for all goroutines. A
+// running refresh may have found more nodes; Close closes their connections too.
 func (t *Topology) Close() error {
 	t.stop()
 	t.die()
@@ -106,7 +107,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside does work on a goroutine that Close waits for. False: it is closed.
+// beside runs work on a goroutine that Close waits for. It returns false when the topology is
+// closed.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +119,7 @@ func (t *Topology) beside(work func()) bool {
 	return true
 }
 
-// DoubtSigns asks for a look at the signs soon, of whoever listens to Doubts.
+// DoubtSigns requests an early check of the sentinel keys from the reader of Doubts.
 func (t *Topology) DoubtSigns() {
 	select {
 	case t.alarmed <- struct{}{}:
@@ -125,21 +127,21 @@ func (t *Topology) DoubtSigns() {
 	}
 }
 
-// Doubts tells that signs should be looked at now.
+// Doubts returns a channel that signals when the sentinel keys should be checked at once.
 func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 
-// Route is the node that holds the partition; nil when none does.
+// Route returns the node that holds the partition, or nil when no node holds it.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect notes that addr holds the partition's slot, as the node said.
+// Redirect records that the node at addr holds the partition's slot, as another node replied.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
 
-// Named is the node that the other one names by the address.
+// Named returns the node for an address in another node's reply.
 func (t *Topology) Named(by *Node, addr string) *Node { return t.node(by.resolve(addr)) }
 
-// Nodes are all that are known, replicas and others too.
+// Nodes returns every known node, including replicas and masters without slots.
 func (t *Topology) Nodes() []*Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,14 +152,14 @@ func (t *Topology) Nodes() []*Node {
 	return nodes
 }
 
-// Knows reports whether the node is among them still.
+// Knows reports whether the topology still lists the node.
 func (t *Topology) Knows(n *Node) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.nodes[n.addr] == n
 }
 
-// node is the node at addr, new when it is not known.
+// node returns the node at addr, and creates the node when the address is new.
 func (t *Topology) node(addr string) *Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +171,7 @@ func (t *Topology) node(addr string) *Node {
 	return n
 }
 
-// Masters are the nodes that hold partitions, in order of the first.
+// Masters returns the nodes that hold partitions, in the order of their first partition.
 func (t *Topology) Masters() []*Node {
 	var masters []*Node
 	for p := range t.routes {
@@ -180,7 +182,7 @@ func (t *Topology) Masters() []*Node {
 	return masters
 }
 
-// Unserved is how many partitions are on slots that no node serves.
+// Unserved returns the number of partitions on slots that no node serves.
 func (t *Topology) Unserved() (n int) {
 	for p := range t.routes {
 		if t.Route(p) == nil {
@@ -190,7 +192,7 @@ func (t *Topology) Unserved() (n int) {
 	return n
 }
 
-// closeUnlisted closes nodes that have not been listed for long.
+// closeUnlisted closes the connections to nodes that many refreshes in a row did not list.
 func (t *Topology) closeUnlisted(listed map[string]bool) {
 	for _, addr := range t.config.Addrs {
 		listed[addr] = true
