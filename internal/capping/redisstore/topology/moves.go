@@ -9,24 +9,23 @@ import (
 	"sync"
 )
 
-// importing is a slot that a node takes over, key by key, from another. While
-// it does, the other tells callers where the keys are that have gone. When the
-// other fails, the replica that is promoted in its place does not know of it
-// (Redis does not replicate that), and takes those keys for users who got
-// nothing: the slot is torn.
+// importing is a slot that a node takes over from another node, key by key. During the move, the
+// other node redirects callers for the keys that have moved. If the other node fails, its promoted
+// replica does not know of the move, because Redis does not replicate it. The promoted replica then
+// treats the moved users as users without sends, and the slot is torn.
 type importing struct {
 	slot int
-	from string // the other's id
+	from string // id of the other node
 }
 
-// move is a slot that is moved from one node to another, by their ids.
+// move is a slot's move from one node to another; both are node ids.
 type move struct{ from, to string }
 
-// Moving reports whether the partition's slot is being moved, as of the last refresh.
+// Moving reports whether the partition's slot was moving at the last refresh.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
-// tornBar is why the partition's users are unavailable although their slot
-// has an owner: it is neither of the two nodes that have the keys.
+// tornBar returns the quarantine of a torn partition, or nil. The slot's owner is then neither of
+// the two nodes with the keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {
@@ -46,11 +45,11 @@ var barTorn = &Bar{Reason: Torn, what: "a hash slot is split: a master failed wh
 	"its successor does not know the moved keys",
 	way: "the users are unavailable until redis-cli --cluster fix has repaired the slot"}
 
-// gossip is what a node's CLUSTER NODES says beside its replicas.
+// gossip is a node's report in CLUSTER NODES, apart from its replicas.
 type gossip struct {
 	self    string
 	imports []importing
-	idle    []string // addresses of masters without slots, which may be importing their first
+	idle    []string // addresses of masters without slots, which may be importing their first slot
 	known   []string // ids of all nodes
 }
 
@@ -74,8 +73,8 @@ func gossipOf(text, asked string) (g gossip) {
 	return g
 }
 
-// importsOf reads the slots of a node: 0-99 or 7, and [93-<-id] of one that it
-// imports.
+// importsOf parses the slots of a node in CLUSTER NODES: "0-99" or "7" for owned slots, and
+// "[93-<-id]" for an importing slot.
 func importsOf(slots []string) (imports []importing) {
 	for _, text := range slots {
 		number, from, found := strings.Cut(strings.Trim(text, "[]"), "-<-")
@@ -86,16 +85,15 @@ func importsOf(slots []string) (imports []importing) {
 	return imports
 }
 
-// noteGossip keeps what the node says of slots that are being moved.
+// noteGossip stores the node's report on moving slots.
 func (n *Node) noteGossip(text string) {
 	g := gossipOf(text, n.addr)
 	n.id.Store(&g.self)
 	n.told.Store(&g)
 }
 
-// followMoves learns which slots are being moved: from the masters, which have
-// just been asked, and from those that have no slot yet. A node that does not
-// answer counts as it last did, as long as the others know it.
+// followMoves learns which slots are moving, from the reports of all masters and of nodes without
+// slots. For a node that does not answer, its last report counts while other nodes still list it.
 func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	if !t.cluster {
 		return
@@ -122,7 +120,7 @@ func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	}
 }
 
-// askIdle asks the masters without slots that the others know.
+// askIdle asks the masters without slots that other nodes list.
 func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	idle := map[string]bool{}
 	for _, n := range masters {
@@ -132,7 +130,7 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 			}
 		}
 	}
-	for _, n := range t.Nodes() { // who has become a replica imports nothing any more
+	for _, n := range t.Nodes() { // a node that became a replica no longer imports slots
 		if g := n.told.Load(); g != nil && len(g.imports) > 0 && !slices.Contains(masters, n) {
 			idle[n.addr] = true
 		}
@@ -149,7 +147,7 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	asked.Wait()
 }
 
-// torn are the slots of partitions that are torn.
+// torn returns the torn slots of partitions.
 func (t *Topology) torn() (slots []int) {
 	for p := range t.moves {
 		if t.tornBar(p) != nil {
@@ -159,7 +157,7 @@ func (t *Topology) torn() (slots []int) {
 	return slots
 }
 
-// logTorn logs slots that have been torn since the last look.
+// logTorn logs the slots that became torn since the last refresh.
 func (t *Topology) logTorn() {
 	slots := t.torn()
 	if len(slots) > 0 && len(slots) != t.tornBefore {

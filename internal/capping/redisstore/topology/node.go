@@ -25,7 +25,7 @@ type Node struct {
 	id      atomic.Pointer[string] // id in the cluster; nil: unknown
 	told    atomic.Pointer[gossip] // its last CLUSTER NODES; nil: not asked yet
 	process atomic.Pointer[string] // run id of the server on the latest connection; nil: no connection yet
-	vetted  atomic.Int64           // time of the last examination of this master in ms; 0: not examined since it became a master
+	vetted  atomic.Int64           // when this master was last examined, in ms; 0: not since its promotion
 
 	looking sync.Mutex  // one check of the sentinel keys at a time
 	doubted atomic.Bool // a call found a new run or a new partition, and a check of the sentinel keys is under way

@@ -11,8 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// point is how far the records of a partition have come, by its mark: when somebody
-// began anew, and the latest time since, in milliseconds since 1970.
+// point is the progress of a partition, as its mark shows it: the time when an operator started the
+// partition again with incomplete records, and the latest time since then. Both are in milliseconds
+// since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -26,33 +27,32 @@ func later(p, q point) point {
 	return p
 }
 
-// settleAfter is for how long a point has to have been there until its loss is the
-// loss of records. A server that is killed may forget its last second, or three when its
-// disk is slow (appendfsync everysec).
+// settleAfter is the age from which the loss of a point proves a loss of records. A killed server
+// may lose its last second, or three seconds with a slow disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// points are how far partitions are known to have come. They are safe for concurrent use.
+// points is the known progress of all partitions. It is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
 }
 
-// progress of one partition.
+// progress is the known progress of one partition.
 type progress struct {
-	settled point     // it never goes back behind it
-	latest  point     // as of the look at since
-	since   time.Time // zero: none yet
-	on      belief    // the server of that look, and its run
+	settled point     // a partition behind this point has lost records
+	latest  point     // the point at the check at the time since
+	since   time.Time // zero: no check yet
+	on      belief    // the server and run of that check
 }
 
-// settled is the point behind which the partition never goes back.
+// settled returns the point that a partition with complete records never falls behind.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.partitions[partition].settled
 }
 
-// told takes a settled point that another instance has kept.
+// told raises the settled point to one that another instance has stored.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,8 +60,9 @@ func (h *points) told(partition int, p point) {
 	one.settled = later(one.settled, p)
 }
 
-// reached takes the point of a look that began at the time on a run of a server, and that as many replicas have as
-// a send needs. A server that started since the look before may have lost that one's point, so that it settles nothing.
+// reached records the point of a sentinel check, which began at the given time on one run of a
+// server. As many replicas as a send needs have confirmed the point. If the server has restarted
+// since the previous check, the previous point may be lost and does not become settled.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,8 +78,9 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	one.latest, one.since, one.on = p, time.Now(), on
 }
 
-// keepersOf says for each partition which other one's mark keeps its point: one whose slot
-// is half of all slots away, so that another master has it. -1: there is no other.
+// keepersOf returns for each partition the other partition whose mark stores its point. The other
+// partition's slot is half of all slots away, and therefore on another master. -1 means that no
+// other partition exists.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -95,7 +97,7 @@ func keepersOf(partitions []Partition) []int {
 	return keepers
 }
 
-// keptBy are the partitions whose points the mark of each one keeps.
+// keptBy returns for each partition the other partitions whose points its mark stores.
 func keptBy(keepers []int) [][]int {
 	kept := make([][]int, len(keepers))
 	for p, q := range keepers {
@@ -106,9 +108,9 @@ func keptBy(keepers []int) [][]int {
 	return kept
 }
 
-// recall asks the marks for the points that they keep of other partitions, before the first
-// look renews anything: it is all that outlives a restart of every instance. A
-// server that does not answer tells its points at the first look that reaches it.
+// recall reads the points that marks store for other partitions, before the first sentinel check
+// changes any mark. Only these points survive a restart of every instance. A server that does not
+// answer returns its points at the first check that reaches it.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -130,7 +132,7 @@ func (n *Node) recall(ctx context.Context, partitions []int) {
 	if len(replies) == 0 {
 		return
 	}
-	_, _ = pipe.Exec(ctx) // every command holds its own error
+	_, _ = pipe.Exec(ctx) // each command holds its own error
 	for p, reply := range replies {
 		var told point
 		if _, err := fmt.Sscanf(reply.Val(), "%d %d", &told.anew, &told.at); err == nil {

@@ -15,22 +15,22 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// standing is what a master said of its promises at the last look.
+// standing is the state of a master's promises at the last check.
 type standing struct {
-	run     string // of the server: it changes with each start
-	evicted int64  // evicted_keys that the store knows of; -1: the server does not tell
-	bar     *Bar   // a promise is broken now; nil: none is
+	run     string // run id of the server; it changes with each start
+	evicted int64  // value of evicted_keys that the store has counted; -1: the server hides it
+	bar     *Bar   // the quarantine for a promise that is broken now; nil: none
 }
 
-// promise is what INFO says that may drop logs.
+// promise holds the fields of INFO about a possible loss of logs.
 type promise struct {
 	run      string
-	evicted  int64  // -1: not told
-	evicting string // the policy, where it evicts
-	aof      string // 1 where the append-only file is on, 0 where it is off; a server that loads its data says 0
+	evicted  int64  // -1: hidden by the server
+	evicting string // the maxmemory-policy, if it evicts keys
+	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf reads INFO. What a server hides counts as kept: start-up warns of it.
+// promiseOf parses INFO. A hidden field counts as a kept promise, and start-up warns of the field.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -48,14 +48,15 @@ func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	return p
 }
 
-// withoutFile reports whether a server has no append-only file though it should. Where sends need no replicas, those
-// that never had one in their run are configured so. The ledger's lock is held.
+// withoutFile reports whether a server lacks the append-only file that the store requires. If sends
+// need no replicas, a run that never had the file counts as configured without it. The caller holds
+// the ledger's lock.
 func (t *Topology) withoutFile(p promise) bool {
 	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() ||
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// judge takes what a master says of its promises: one that is broken bars what it holds.
+// judge checks a master's promises. A broken promise puts the master's partitions into quarantine.
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -73,9 +74,9 @@ func (n *Node) judge(facts Facts) {
 	n.standing.Store(s)
 }
 
-// baseline is up to where evicted_keys of the run are known, or accepted. The counter of a run that the
-// ledger does not know began at 0, but when the ledger itself begins: what servers had evicted before
-// the store is none of its keys.
+// baseline returns the value of evicted_keys up to which the evictions of a run are known or
+// accepted. An unknown run starts at 0. In a new ledger the present value is the baseline, because
+// earlier evictions removed no keys of the store.
 func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
@@ -86,7 +87,7 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 		return p.evicted
 	case !known && !l.old:
 		r.Evicted = p.evicted
-	case p.evicted == 0: // a new run, or CONFIG RESETSTAT
+	case p.evicted == 0: // a new run, or CONFIG RESETSTAT was called
 		r.Evicted = 0
 	}
 	if before := l.runs[p.run]; !known || before.Evicted != r.Evicted || on && !before.AppendOnly ||
@@ -97,7 +98,8 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	return r.Evicted
 }
 
-// breach is what is broken, "" when nothing is; known: see baseline. withoutFile: the append-only file is off.
+// breach returns the cause and the text of a broken promise, or "". known is the baseline of
+// evicted_keys; withoutFile says that the append-only file is off.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -114,12 +116,12 @@ func evictedText(evicted, known int64) string {
 	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
 }
 
-// markBroken bars the partitions that the node holds by the breach. Those that are barred so already keep
-// what it was, and since when. It is the bar for what is sent to the node.
+// markBroken opens the breach for all partitions of the node, and returns the quarantine for
+// commands to the node. A partition with an open breach keeps its cause and its start time.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()
-	news := 0 // partitions of which operators learn something
+	news := 0 // partitions with news for operators
 	t.ledger.mu.Lock()
 	for p := range t.routes {
 		if t.Route(p) == n && t.ledger.mark(p, fresh) {
@@ -130,13 +132,14 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	t.ledger.mu.Unlock()
 	if news > 0 {
 		t.config.Logger.Error("Redis store", "error", fresh.bar(), "partitions", news)
-		t.DoubtSigns() // the next beat tells the store
+		t.DoubtSigns() // the next heartbeat writes the breach to the store
 	}
 	return fresh.bar()
 }
 
-// mark opens the breach of the partition, under the ledger's lock. Where one is open it counts evicted keys, and notes
-// the policy that evicted them. news is that operators learn more than a larger number.
+// mark opens a breach of the partition; the caller holds the ledger's lock. If a breach is already
+// open, mark adds the evicted keys and records the eviction policy. news reports a change that
+// matters to operators beyond a higher number.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -159,15 +162,15 @@ func (l *ledger) mark(p int, b Breach) (news bool) {
 	return why || before.Reason != Evicted && before.Evicted == 0
 }
 
-// showBroken has bars be those of the ledger, whose lock is held.
+// showBroken updates the quarantines from the ledger. The caller holds the ledger's lock.
 func (t *Topology) showBroken() {
 	for p := range t.broken {
 		t.broken[p].Store(t.ledger.breaches[p].bar())
 	}
 }
 
-// Examined is why nothing may be sent to the node, or nil. It asks a node whose promises are not known,
-// as one that has just become a master.
+// Examined returns the reason to send the node no command, or nil. It first checks the promises of
+// a node whose promises are unknown, such as a new master.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -178,7 +181,7 @@ func (n *Node) Examined(ctx context.Context) error {
 	}
 	s := n.standing.Load()
 	switch {
-	case s == nil: // it was taken for a replica meanwhile
+	case s == nil: // the node was listed as a replica in the meantime
 		return errNotExamined
 	case s.bar != nil:
 		return s.bar
@@ -186,29 +189,29 @@ func (n *Node) Examined(ctx context.Context) error {
 	return nil
 }
 
-// restarted reports whether the latest connection is to another run of the server.
+// restarted reports whether the latest connection leads to another run of the server.
 func (n *Node) restarted(run string) bool {
 	process := n.process.Load()
 	return process != nil && *process != "" && *process != run && run != n.addr
 }
 
 const (
-	// evictionUsers is how many users a pipeline has that always asks whether keys were evicted:
-	// the question takes some 3 µs of the server's time, and the answer 1.3 kB.
+	// evictionUsers is the number of users from which a pipeline always asks for evicted keys. The
+	// question takes about 3 µs of the server's time, and the answer has 1.3 kB.
 	evictionUsers = 128
-	// evictionEvery is how often pipelines of fewer users ask.
+	// evictionEvery is the interval at which pipelines with fewer users ask for evicted keys.
 	evictionEvery = 10 * time.Millisecond
 )
 
-// evictedQuestion is how many keys a server has evicted, and when a pipeline asked for it.
+// evictedQuestion is the command in a pipeline that reads evicted_keys.
 type evictedQuestion struct {
 	info  *redis.StringCmd
-	asked int64 // µs
+	asked int64 // time of the question in µs
 }
 
-// AskEvicted adds to a pipeline the question how many keys the server has evicted, behind commands for
-// so many users: a log that was gone before any of them shows. Nil: it is not asked. A question whose answer is
-// on its way still spares no other one.
+// AskEvicted adds a read of evicted_keys to the end of a pipeline for the given number of users, so
+// that evictions before any command are noticed. It returns nil when an answer is recent enough. A
+// question without its answer yet does not count as recent.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -222,7 +225,7 @@ func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) 
 	return &evictedQuestion{pipe.Info(ctx, "stats"), now}
 }
 
-// JudgeEvicted is why nothing of the pipeline with this question may be believed, or nil.
+// JudgeEvicted returns the reason to reject the replies of a pipeline with AskEvicted, or nil.
 func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	s := n.standing.Load()
 	switch {
@@ -231,7 +234,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	case asked.info.Err() != nil:
 		return fmt.Errorf("read the number of evicted keys: %w", asked.info.Err())
 	case s == nil:
-		return errNotExamined // it was taken for a replica meanwhile
+		return errNotExamined // the node was listed as a replica in the meantime
 	}
 	evicted, ok := evictedOf(asked.info.Val())
 	if !ok || evicted == 0 || evicted == s.evicted {
@@ -243,7 +246,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	known, counted := l.runs[s.run]
 	accepted := counted && known.Evicted == evicted
 	l.mu.Unlock()
-	if accepted { // the next look sees it too
+	if accepted { // the next check sees the acceptance too
 		n.top.RefreshSoon()
 		return errNotExamined
 	}
@@ -251,7 +254,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 		Evicted: max(0, evicted-s.evicted)})
 }
 
-// errNotExamined is that what the node's answers rest on is about to be looked at.
+// errNotExamined reports that the node's promises must be checked before its replies count.
 var errNotExamined error = notExamined{}
 
 type notExamined struct{}
@@ -262,7 +265,7 @@ func (notExamined) Remedy() fault.Remedy {
 	return fault.Remedy{Kind: fault.Down, Unknown: true, Refresh: true}
 }
 
-// evictedOf reads evicted_keys of INFO.
+// evictedOf parses evicted_keys in the reply of INFO.
 func evictedOf(info string) (int64, bool) {
 	const name = "\nevicted_keys:"
 	at := strings.Index(info, name)
@@ -274,22 +277,24 @@ func evictedOf(info string) (int64, bool) {
 	return evicted, err == nil
 }
 
-// BrokenPromises are the breaches that nobody has accepted.
+// BrokenPromises returns the breaches that no operator has accepted.
 func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
 
-// AcceptedPromises are those that somebody has, and that limits can still see.
+// AcceptedPromises returns the accepted breaches that limits can still see.
 func (t *Topology) AcceptedPromises() []BrokenPromise {
 	return t.ledger.broken(func(b *Breach) bool { return !b.Open() })
 }
 
-// ledgerKey is the key of a partition's copy of the ledger.
+// ledgerKey returns the Redis key of a partition's copy of the ledger.
 func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 
-// LedgerKey is the key of a copy of the ledger; prefix: of the partition's keys.
+// LedgerKey returns the Redis key of a copy of the ledger. prefix is the prefix of the partition's
+// keys.
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
-// KeepLedger merges the ledger with its copies in the store, and writes back what they lack, to last for
-// life. It is how many copies are the same as the ledger now. Accepted breaches are dropped after retention.
+// KeepLedger merges the ledger with its copies in the store and writes the missing entries back.
+// The copies expire after life; accepted breaches are removed after retention. KeepLedger returns
+// how many copies equal the ledger afterwards.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -318,7 +323,8 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger is every copy that can be read, by partition; all: that is each of them.
+// readLedger returns every readable copy of the ledger by partition. all reports whether every copy
+// was readable.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -351,7 +357,7 @@ func (t *Topology) askLedger(ctx context.Context, p int) (map[string]string, err
 	return copied, nil
 }
 
-// writeLedger makes a copy that was read the same as the ledger.
+// writeLedger updates one copy to equal the ledger.
 func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[string]string, life time.Duration) error {
 	n := t.Route(p)
 	if n == nil {
@@ -383,7 +389,7 @@ func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[st
 	return nil
 }
 
-// BeginLedger forgets everything: the store was made with nothing recorded.
+// BeginLedger empties the ledger, after the store was created without any records.
 func (t *Topology) BeginLedger() {
 	l := t.ledger
 	l.mu.Lock()
@@ -394,8 +400,8 @@ func (t *Topology) BeginLedger() {
 	t.showBroken()
 }
 
-// LookAtPromises asks all nodes, replicas too, and judges the masters. The error names those masters that
-// gave no answer.
+// LookAtPromises checks the promises of all nodes, including replicas, and acts on those of
+// masters. The error names the masters that did not answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -425,8 +431,8 @@ func (t *Topology) LookAtPromises(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// EvictedBefore are the servers, with how many keys each had evicted when the ledger began. It is empty where
-// the ledger is an older one.
+// EvictedBefore returns the servers that had evicted keys before the ledger began, with the number
+// of keys. The map is empty for an older ledger.
 func (t *Topology) EvictedBefore() map[string]int64 {
 	l := t.ledger
 	l.mu.Lock()
@@ -440,23 +446,23 @@ func (t *Topology) EvictedBefore() map[string]int64 {
 	return before
 }
 
-// noteRun notes up to where a replica has evicted: it may be a master some day.
+// noteRun records a replica's evicted_keys, because the replica may become a master.
 func (t *Topology) noteRun(n *Node, facts Facts) {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
 	t.ledger.baseline(n.addr, t.promiseOf(n, facts), time.Now())
 }
 
-// AcceptError is why breaches cannot be accepted: a promise is broken still.
+// AcceptError is the reason why breaches cannot be accepted: a server still breaks a promise.
 type AcceptError struct{ Err error }
 
-// Error is what is broken.
+// Error returns the text of the broken promise.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept takes every open breach as looked at, for the reason, and is what was accepted. It is refused
-// while a server that holds one of them evicts, has no append-only file or does not answer. Signs that were lost
-// with the logs are made anew first. mend has to make anew what else was, and keep to tell the store: where one
-// of them fails nothing is accepted.
+// Accept accepts every open breach for the reason why, and returns the accepted breaches. Accept
+// fails while a server with an open breach evicts keys, lacks the append-only file or does not
+// answer. It first creates the lost sentinel keys. mend has to restore other lost records of the
+// store, and keep has to store the acceptance; if either fails, nothing is accepted.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",
@@ -491,11 +497,11 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 		l.mu.Unlock()
 		return nil, err
 	}
-	_ = t.LookAtPromises(ctx) // where it fails, the next refresh opens the partitions
+	_ = t.LookAtPromises(ctx) // if it fails, the next refresh ends the quarantine
 	return accepted, nil
 }
 
-// acceptable are the promises of all masters, where none is broken now.
+// acceptable returns the promises of all masters, or an error while one of them is broken.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
 	for _, n := range t.Masters() {
@@ -520,7 +526,7 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	return found, nil
 }
 
-// accept marks what is open, and takes what the servers have evicted as known.
+// accept marks every open breach as accepted, and the present evicted_keys of all servers as known.
 func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {
 		if b.Open() {

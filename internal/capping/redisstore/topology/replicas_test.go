@@ -90,7 +90,7 @@ func TestUncountedReplicasAreFound(t *testing.T) {
 	}
 }
 
-// What may have been done is found when it is sent again.
+// A command that may have been executed counts as unknown, and a retry resolves it.
 func TestRemediesOfReplicas(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{&errAcks{0, 1}, &errUncounted{"a:1"}} {

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// ofKeys reports whether the denial is of keys and not of a command.
+// ofKeys reports whether a permission error is about keys and not about a command.
 func ofKeys(text string) bool {
 	for _, said := range []string{"access one of the keys", "access at least one of the keys", "access a key"} {
 		if strings.Contains(text, said) {
@@ -23,14 +23,14 @@ func ofKeys(text string) bool {
 	return false
 }
 
-// rights is what the user of the connection lacks.
+// rights are the missing rights of the connections' user.
 type rights struct {
-	commands []string // as an ACL names them
-	unknown  []string // that the server does not know under these names, the same
-	keys     bool     // the keys of the namespace
+	commands []string // names as in an ACL
+	unknown  []string // commands that the server does not know under these names
+	keys     bool     // access to the keys of the namespace is missing
 }
 
-// note takes what became of a command.
+// note records the result of a tried command.
 func (r *rights) note(command, text string) {
 	switch {
 	case !fault.IsDenial(text):
@@ -43,12 +43,12 @@ func (r *rights) note(command, text string) {
 	}
 }
 
-// err is the refusal, nil when nothing is lacking.
+// err returns the refusal for all missing rights, or nil.
 func (r *rights) err(who string, e *Rules) error {
 	return errors.Join(r.denied(who, e), r.missing(who))
 }
 
-// denied is that the user may not do something.
+// denied returns the refusal for commands and keys that the user may not use.
 func (r *rights) denied(who string, e *Rules) error {
 	var lacking []string
 	if len(r.commands) > 0 {
@@ -64,7 +64,7 @@ func (r *rights) denied(who string, e *Rules) error {
 		strings.Join(lacking, " and "))
 }
 
-// missing is that the server lacks commands, whoever asks.
+// missing returns the refusal for commands that the server does not have.
 func (r *rights) missing(who string) error {
 	if len(r.unknown) == 0 {
 		return nil
@@ -75,15 +75,15 @@ func (r *rights) missing(who string) error {
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 
-// Trial is a key to try rights with.
+// Trial is the key with which rights are tested.
 type Trial struct {
-	Who     string // the server is called in what is said
-	Key     string // that nobody uses
+	Who     string // name of the server in messages
+	Key     string // an unused key
 	Held    bool   // the server is known to hold the key's slot
-	Cluster bool   // the commands of clusters are needed
+	Cluster bool   // the commands of Redis Cluster are needed too
 }
 
-// command is one that is tried, and the name that an ACL has for it.
+// command is a command for the test, with its name in an ACL.
 type command struct {
 	name string
 	args []any
@@ -92,7 +92,7 @@ type command struct {
 //go:embed rights.lua
 var rightsSource string
 
-// commands are those that are sent as such.
+// commands returns the commands that the store sends outside scripts.
 func (r *Rules) commands(t Trial) []command {
 	probe, keys := redis.NewScript(rightsSource), 0
 	if t.Held {
@@ -121,8 +121,8 @@ func (r *Rules) commands(t Trial) []command {
 	return all
 }
 
-// Rights tries every command that the store uses, and is the refusal for those
-// that the user may not run, or nil. err is that the server could not be asked.
+// Rights tries every command of the store. lacking is the refusal for the commands that the user
+// may not run, or nil. err means that the server did not answer.
 func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lacking, err error) {
 	pipe := client.Pipeline()
 	commands := r.commands(t)
@@ -148,12 +148,12 @@ func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lack
 	return found.err(t.Who, r), nil
 }
 
-// noteScript takes what the script tells of its commands.
+// noteScript records the results that the script rights.lua returned for its commands.
 func (r *rights) noteScript(name string, command *redis.Cmd) {
 	if name != "evalsha" {
 		return
 	}
-	failed, _ := command.StringSlice() // another reply tells nothing
+	failed, _ := command.StringSlice() // any other reply holds no result
 	for i := 0; i+1 < len(failed); i += 2 {
 		r.note(strings.ToLower(failed[i]), failed[i+1])
 	}

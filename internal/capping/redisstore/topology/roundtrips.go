@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// RoundTrips is how long the way to a server and back takes: the quickest of
-// its latest connections and of their first answers. A slow server answers late
-// and connects as ever, and one that hangs gives no answer, so that only
-// distance is measured. It is safe for concurrent use.
+// RoundTrips estimates the round-trip time to a server: the shortest of its latest connection times
+// and first answers. A slow server still connects quickly, and a hung server gives no answer, so
+// the estimate measures only distance. It is safe for concurrent use.
 type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
 }
 
-// samples are the latest durations.
+// samples are the latest eight durations.
 type samples struct {
 	latest [8]time.Duration
 	n      int
@@ -29,7 +28,7 @@ func (s *samples) add(d time.Duration) {
 	s.n++
 }
 
-// least is the shortest of them, 0 for none.
+// least returns the shortest sample, or 0 without samples.
 func (s *samples) least() time.Duration {
 	var least time.Duration
 	for i, d := range s.latest[:min(s.n, len(s.latest))] {
@@ -40,7 +39,7 @@ func (s *samples) least() time.Duration {
 	return least
 }
 
-// Time is the round trip, 0 while nothing is known.
+// Time returns the estimated round-trip time, or 0 while it is unknown.
 func (r *RoundTrips) Time() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,20 +52,20 @@ func (r *RoundTrips) note(s *samples, d time.Duration) {
 	s.add(d)
 }
 
-// tripsOfAttempt is how many round trips an attempt gets on top of its time: a
-// new connection takes one to connect, two for TLS and one to log in.
+// tripsOfAttempt is the number of round trips that an attempt gets in addition to its time limit. A
+// new connection needs one to connect, two for TLS and one to log in.
 const tripsOfAttempt = 4
 
-// Patience is d for a server at this distance. What counts as far is bounded:
-// a server further away than an attempt takes is not served.
+// Patience returns the time limit d, extended for the distance of the server. The extension is
+// bounded: a server whose round trip exceeds the limit of an attempt is not supported.
 func (r *RoundTrips) Patience(d, attempt time.Duration) time.Duration {
 	return d + tripsOfAttempt*min(r.Time(), attempt)
 }
 
-// LongestAttempt is the most that Patience makes of an attempt.
+// LongestAttempt returns the maximum that Patience makes of one attempt.
 func (o *Options) LongestAttempt() time.Duration { return (1 + tripsOfAttempt) * o.AttemptTimeout }
 
-// dialThrough connects as the configuration says, and takes the time.
+// dialThrough returns a dial function with the configured settings that also measures round trips.
 func (r *RoundTrips) dialThrough(o *Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := o.dialer()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -104,7 +103,7 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	return secure, nil
 }
 
-// believe sets whose certificates are believed, as they are now.
+// believe sets the trusted certificate authorities of a TLS configuration to the present ones.
 func (o *Options) believe(settings *tls.Config) (err error) {
 	if o.Authorities != nil {
 		settings.RootCAs, err = o.Authorities()
@@ -112,8 +111,8 @@ func (o *Options) believe(settings *tls.Config) (err error) {
 	return err
 }
 
-// timedConn takes the time from the first request to its answer. One goroutine
-// at a time uses it.
+// timedConn measures the time from the first request to its answer. Only one goroutine at a time
+// may use it.
 type timedConn struct {
 	net.Conn
 	trips *RoundTrips
@@ -121,7 +120,7 @@ type timedConn struct {
 	done  bool
 }
 
-// Write sends b.
+// Write sends b and starts the clock at the first request.
 func (c *timedConn) Write(b []byte) (int, error) {
 	if !c.done && c.sent.IsZero() {
 		c.sent = time.Now()
@@ -129,7 +128,7 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads into b.
+// Read reads into b and stops the clock at the first answer.
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.done {
@@ -139,8 +138,8 @@ func (c *timedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// timedSocket is a timedConn of which the library sees whether it was closed
-// while it was idle.
+// timedSocket is a timedConn that lets the Redis library detect a connection that was closed while
+// idle.
 type timedSocket struct {
 	*timedConn
 	syscall.Conn

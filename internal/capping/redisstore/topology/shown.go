@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// certificate is what a server showed at the latest handshake of TLS with it.
+// certificate is a server's certificate from its latest TLS handshake.
 type certificate struct {
-	Ends    time.Time // of the certificate, or of one on its way to the authority when that ends first
-	Refusal error     // why a new connection does not believe it, or nil
+	Ends    time.Time // expiry of the certificate, or of an intermediate certificate that expires earlier
+	Refusal error     // why a new connection rejects the certificate, or nil
 	seen    time.Time
 }
 
-// Shown are the certificates of servers, by the address that was dialed. It is safe for concurrent
-// use; on nil nothing is noted.
+// Shown collects the servers' certificates by the dialed address. It is safe for concurrent use; a
+// nil Shown records nothing.
 type Shown struct {
 	mu sync.Mutex
 	by map[string]certificate
 }
 
-// forgetAfter is how long a certificate is remembered of a server that shakes no hands any more.
+// rememberCertificate is how long a certificate is kept after the server's last TLS handshake.
 const rememberCertificate = 10 * time.Minute
 
-// All are the certificates that were shown lately.
+// All returns the certificates that servers recently presented.
 func (s *Shown) All() map[string]certificate {
 	if s == nil {
 		return nil
@@ -39,7 +39,8 @@ func (s *Shown) All() map[string]certificate {
 	return maps.Clone(s.by)
 }
 
-// note keeps what became of a handshake. One that failed for another reason than the certificate tells nothing of it.
+// note records the result of a TLS handshake. A handshake that failed for another reason proves
+// nothing about the certificate.
 func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	if s == nil {
 		return
@@ -62,8 +63,8 @@ func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	s.by[addr] = certificate{Ends: endOf(chain), Refusal: err, seen: time.Now()}
 }
 
-// endOf is when the first certificate of a chain ends. An authority that signed itself is believed for what this
-// machine has of it.
+// endOf returns the earliest expiry in a certificate chain. A self-signed authority is skipped,
+// because the local copy of that authority counts.
 func endOf(chain []*x509.Certificate) time.Time {
 	ends := chain[0].NotAfter
 	for _, c := range chain[1:] {
@@ -74,7 +75,8 @@ func endOf(chain []*x509.Certificate) time.Time {
 	return ends
 }
 
-// Look shakes hands with the server at addr as a new connection would, and ends it: Shown keeps the certificate.
+// Look performs one TLS handshake with the server at addr, like a new connection, and closes the
+// connection. Shown then holds the certificate.
 func (o *Options) Look(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()

@@ -15,14 +15,14 @@ import (
 //go:embed sign.lua
 var signSource string
 
-// Look is how to look at the signs.
+// Look holds the options for a check of the sentinel keys.
 type Look struct {
-	Make   bool          // make those that are missing
-	Accept map[int]bool  // partitions that begin anew with what is left
-	Life   time.Duration // for which a sign lasts
+	Make   bool          // create missing sentinel keys
+	Accept map[int]bool  // partitions that start again with incomplete records
+	Life   time.Duration // lifetime of a sentinel key
 }
 
-// mode is what sign.lua may do with the partition's sign.
+// mode returns the mode of sign.lua for the partition.
 func (l *Look) mode(partition int) int {
 	switch {
 	case l.Accept[partition]:
@@ -33,26 +33,26 @@ func (l *Look) mode(partition int) int {
 	return 0
 }
 
-// Steps of sign.lua.
+// The two steps of sign.lua.
 const (
 	stepMark    = 1
 	stepSign    = 2
 	stepCondemn = 3
 )
 
-// sign is what sign.lua said of a partition.
+// sign is the reply of sign.lua for a partition.
 type sign struct {
 	partition int
 	outcome   string
 	by        time.Duration
 	point     point
-	kept      map[int]point // of other partitions
+	kept      map[int]point // points of other partitions
 }
 
-// good reports whether all that was recorded is there, as far as can be seen.
+// good reports whether all records of the partition are present, as far as the check can tell.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
-// bar is why the partition may not be believed, or nil.
+// bar returns the quarantine for the partition, or nil.
 func (s *sign) bar() *Bar {
 	switch s.outcome {
 	case "gone":
@@ -69,8 +69,8 @@ func (s *sign) bar() *Bar {
 	return nil
 }
 
-// LookAtSigns looks at all signs and bars the partitions of which they say that records
-// are lost. all is that every one could be looked at.
+// LookAtSigns checks the sentinel keys of all partitions, and puts partitions with lost records
+// into quarantine. all reports whether every sentinel key could be checked.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -80,8 +80,8 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	return len(t.askSigns(ctx, &look, (*Node).lookAtSigns)) == len(t.signReads)
 }
 
-// CountSigns is how many partitions have a sign, of those that could be asked. It
-// renews these for life, makes none and bars nothing.
+// CountSigns returns how many partitions have a sentinel key, and how many were asked. It extends
+// the lifetime of the present keys to life; it creates no keys and starts no quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -97,20 +97,19 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 	return have, len(signs)
 }
 
-// Settled reports whether the loss of what the partition holds by now would be noticed
-// although it held some of it earlier: a look at its sign has been there for a while.
+// Settled reports whether a loss of the partition's present records would be noticed. The
+// partition's point has then been confirmed for a while, at a time no earlier than since.
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
 
-// SetSigned notes whether every sign has been made: from then on a missing one
-// is one that was lost.
+// SetSigned sets whether all sentinel keys have been created. From then on, a missing key was lost.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
-// Signed reports whether every sign has been made.
+// Signed reports whether all sentinel keys have been created.
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// routed are the partitions that each node holds.
+// routed returns the partitions on each node.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -121,7 +120,7 @@ func (t *Topology) routed() map[*Node][]int {
 	return partitions
 }
 
-// partitions are those that the node holds.
+// partitions returns the partitions on the node.
 func (n *Node) partitions() (held []int) {
 	for p := range n.top.routes {
 		if n.top.Route(p) == n {
@@ -131,7 +130,7 @@ func (n *Node) partitions() (held []int) {
 	return held
 }
 
-// askSigns asks every node that can be reached for the signs of its partitions.
+// askSigns checks the sentinel keys on every node that answers.
 func (t *Topology) askSigns(
 	ctx context.Context, look *Look, ask func(*Node, context.Context, []int, *Look) []sign,
 ) []sign {
@@ -152,14 +151,15 @@ func (t *Topology) askSigns(
 	return all
 }
 
-// lookAtSigns looks at the signs of partitions that the node holds, and bars those of which
-// they say that records are lost. The node is believed for these from then on, until it restarts.
+// lookAtSigns checks the sentinel keys of partitions on the node, and puts partitions with lost
+// records into quarantine. Replies of the node for these partitions then count until the node
+// restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()
 	before := n.process.Load()
 	if err := n.condemn(ctx, partitions, look); err != nil {
-		return nil // it is not believed, and asked again
+		return nil // the node's replies do not count, and the check is repeated
 	}
 	signs, seen := n.askSigns(ctx, partitions, look)
 	for _, sign := range signs {
@@ -174,9 +174,9 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	return signs
 }
 
-// condemn writes down that partitions have lost records, where the server has started anew since they were looked
-// at there, and its user default lacks rights. The marks show that only of what was there at a look since the
-// append-only file was rewritten.
+// condemn records a loss in partitions on a server that has restarted since their last check, if
+// its user "default" lacks rights. The marks alone reveal only the loss of records from before such
+// a check and after the last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -184,12 +184,12 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	}
 	lacking, err := n.top.rules.Loads(ctx, n.client)
 	if fault.IsAuth(err) {
-		return nil // nobody knows
+		return nil // the rights are unknown
 	}
 	if err != nil || len(lacking) == 0 {
 		return err
 	}
-	n.MarkUnloaded() // scripts do not outlive a restart
+	n.MarkUnloaded() // a restart removes the loaded scripts
 	n.loadScripts(ctx)
 	pipe := n.client.Pipeline()
 	for _, p := range suspect {
@@ -199,8 +199,8 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore are the partitions that were looked at on the node in another run of the server, but for those
-// that begin anew.
+// lookedAtBefore returns the partitions that were checked in another run of the server, without the
+// partitions that start again with incomplete records.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
@@ -215,7 +215,7 @@ func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	return before
 }
 
-// judge bars the partition, or no longer.
+// judge starts or ends the partition's quarantine according to its sentinel key.
 func (t *Topology) judge(s *sign) {
 	next := s.bar()
 	before := t.bars[s.partition].Swap(next)
@@ -224,8 +224,8 @@ func (t *Topology) judge(s *sign) {
 	}
 }
 
-// askSigns runs both steps of sign.lua for the partitions, and keeps how far they have come. seen are those
-// that the node told of, and those that it is giving away.
+// askSigns runs both steps of sign.lua for the partitions and records their progress. seen returns
+// the partitions for which the node replied or which are moving to another node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
 		began, on := time.Now(), belief{n, n.process.Load()}
@@ -251,7 +251,7 @@ func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (foun
 	return found, seen
 }
 
-// leaving reports whether the error is that the partition's keys are on their way to another node.
+// leaving reports whether the error means that the partition's keys are moving to another node.
 func leaving(err error) bool {
 	switch fault.Of(err).Kind {
 	case fault.Ask, fault.TryAgain:
@@ -260,7 +260,8 @@ func leaving(err error) bool {
 	return false
 }
 
-// remember keeps how far the partition has come, and others of which its mark tells.
+// remember records the progress of the partition, and the progress of other partitions from its
+// mark.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -272,11 +273,12 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 	}
 }
 
-// confirmSigns is how long replicas have to confirm signs: it holds up a look only.
+// confirmSigns is the time limit for replicas to confirm sentinel keys. A timeout delays only the
+// check.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions. confirmed is that as many replicas
-// have them as a send needs, and missing that the node lacks the script.
+// runSigns runs both steps of sign.lua for the partitions. confirmed reports whether as many
+// replicas as a send needs have confirmed the keys. missing reports that the node lacks the script.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {
@@ -286,11 +288,12 @@ func (n *Node) runSigns(
 		replies = append(replies, n.addSign(ctx, pipe, p, stepSign, look))
 	}
 	confirmation, confirmed := n.askToConfirm(ctx, pipe)
-	_, err := pipe.Exec(ctx) // every command holds its own error
+	_, err := pipe.Exec(ctx) // each command holds its own error
 	return replies, confirmed && confirmation.Judge() == nil, redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// askToConfirm adds the question who has the signs. False: too few replicas can have them.
+// askToConfirm adds a confirmation by replicas to the pipeline. It returns false when too few
+// replicas could confirm.
 func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*confirmation, bool) {
 	if n.top.config.ReplicaAcks.None() {
 		return nil, true
@@ -315,7 +318,7 @@ func (n *Node) addSign(ctx context.Context, pipe redis.Pipeliner, p, step int, l
 
 var signScript = redis.NewScript(signSource)
 
-// signOf reads a reply of sign.lua; false: it is an error, or another.
+// signOf parses a reply of sign.lua. It returns false for an error or any other reply.
 func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	reply, err := cmd.StringSlice()
 	if err != nil || len(reply) < 4 || len(reply)%3 != 1 {
@@ -337,6 +340,6 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	return s, true
 }
 
-// clockSlack is by how much the clocks of a shard's servers may differ without
-// a sign that one was ahead.
+// clockSlack is the tolerated clock difference between the servers of a shard. A larger difference
+// counts as a clock that was ahead.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

@@ -18,7 +18,7 @@ var signWithoutMark string
 //go:embed testdata/sign-without-note.lua
 var signWithoutNote string
 
-// signed is a topology whose signs have been made, and the client of the server with partition 0.
+// signed returns a topology with all sentinel keys, and a client of the server with partition 0.
 func signed(t *testing.T) (*Topology, *redis.Client) {
 	t.Helper()
 	top := start(t, testcluster.Shared(t))
@@ -27,7 +27,8 @@ func signed(t *testing.T) (*Topology, *redis.Client) {
 	return top, top.Route(0).Client()
 }
 
-// looks looks at the signs as a beat does, and is why partition 0 is barred.
+// looks checks the sentinel keys like a heartbeat, and returns the cause of partition 0's
+// quarantine.
 func looks(t *testing.T, top *Topology) string {
 	t.Helper()
 	require.True(t, top.LookAtSigns(t.Context(), Look{Life: time.Hour}))
@@ -37,7 +38,8 @@ func looks(t *testing.T, top *Topology) string {
 	return ""
 }
 
-// What a server that lost records leaves in signs and marks bars a partition, until somebody begins anew.
+// A sentinel key and a mark that contradict each other quarantine the partition until it starts
+// again.
 func TestSignsAndMarksThatContradictEachOther(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -74,7 +76,7 @@ func TestSignsAndMarksThatContradictEachOther(t *testing.T) {
 	}
 }
 
-// The mark outlasts the sign: one that expired first would look like one that was dropped.
+// The mark outlives the sentinel key; a mark that expired first would look like a dropped one.
 func TestTheMarkOutlastsTheSign(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -83,7 +85,8 @@ func TestTheMarkOutlastsTheSign(t *testing.T) {
 	require.Greater(t, mark, sign+12*time.Hour)
 }
 
-// Instances of the version before marks look at the same signs, in turns with newer ones.
+// Instances of the version before marks can check the same sentinel keys in turns with newer
+// instances.
 func TestSignsOfInstancesThatKnowNoMarks(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -104,15 +107,16 @@ func TestSignsOfInstancesThatKnowNoMarks(t *testing.T) {
 	require.NoError(t, err, "without a fraction")
 	require.WithinDuration(t, time.Now(), time.UnixMilli(value), time.Minute)
 
-	// The older one's sign says nothing of the mark: a newer instance remembers by itself.
+	// The older instance's sentinel key says nothing about the mark, so a newer instance uses its
+	// own memory.
 	require.NoError(t, client.HSet(t.Context(), keys.markKey(), "at", value-60_000).Err())
 	top.points.told(0, point{anewOf(t, client, keys), value - 1})
 	require.Equal(t, "found", olderLooks())
 	require.Equal(t, Older, looks(t, top))
 }
 
-// An older state that one instance has seen stays one for those that start afterwards and remember nothing, until
-// somebody begins anew. Instances of earlier versions do not lift it either.
+// An older state found by one instance also counts for instances that start later, until the
+// partition starts again. Instances of earlier versions do not end the quarantine either.
 func TestAnOlderStateIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -132,14 +136,14 @@ func TestAnOlderStateIsWrittenDown(t *testing.T) {
 	require.Equal(t, Older, looks(t, top))
 
 	noNote := redis.NewScript(signWithoutNote)
-	for step := 1; step <= 2; step++ { // of a version that knows marks: it bars, and renews nothing
+	for step := 1; step <= 2; step++ { // a version that knows marks quarantines the partition and renews nothing
 		reply, err := noNote.Run(t.Context(), client, keys.signKeys(), step, 1, 1000, time.Hour.Milliseconds(), 0, 0).
 			StringSlice()
 		require.NoError(t, err)
 		require.Equal(t, "dropped", reply[0])
 	}
 	require.NoError(t, redis.NewScript(signWithoutMark).Run(t.Context(), client, []string{keys.signKey()}, 0, 1000,
-		time.Hour.Milliseconds()).Err()) // of one that knows none: it writes the sign without a fraction
+		time.Hour.Milliseconds()).Err()) // a version without marks writes the key without a fraction
 
 	for range 3 {
 		require.Equal(t, Older, looks(t, other))
@@ -153,7 +157,7 @@ func TestAnOlderStateIsWrittenDown(t *testing.T) {
 	require.Empty(t, looks(t, top))
 }
 
-// Who begins anew does so later than anybody before, though a clock was ahead then.
+// A new start of a partition is later than every earlier start, even after a clock was ahead.
 func TestBeginningsAreInOrder(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -175,7 +179,7 @@ func anewOf(t *testing.T, client *redis.Client, keys Partition) int64 {
 	return n
 }
 
-// A point counts when it was there for a while.
+// A point becomes settled only after a while.
 func TestPointsSettle(t *testing.T) {
 	t.Parallel()
 	h := points{partitions: make([]progress, 1)}
@@ -200,7 +204,7 @@ func TestPointsSettle(t *testing.T) {
 	require.Equal(t, point{7, 50}, h.settled(0))
 }
 
-// Another master keeps a partition's point, wherever there are several of about the same size.
+// Another master stores a partition's point whenever several masters of similar size exist.
 func TestKeepersAreOnOtherMasters(t *testing.T) {
 	t.Parallel()
 	var partitions []Partition

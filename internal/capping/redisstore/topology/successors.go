@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// checkSuccessors examines the replicas of masters, as a failover makes them
-// masters, and returns what it found by master. One that does not answer is no
-// reason to refuse.
+// checkSuccessors examines the replicas of masters, because a failover turns replicas into masters.
+// It returns the findings for each master. A replica that does not answer is no reason for a
+// refusal.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
@@ -39,8 +39,8 @@ func (n *Node) checkSuccessors(ctx context.Context, f *Findings) {
 	}
 }
 
-// checkSuccessor asks over a connection of its own: the replica of a
-// server outside a cluster is not one of the nodes, which every refresh asks.
+// checkSuccessor examines one replica over its own connection, because the replica of a server
+// outside a cluster is not among the nodes that each refresh asks.
 func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string) {
 	client := t.config.DirectClient(addr, &RoundTrips{}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
@@ -55,8 +55,8 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 	f.Add(found.Judged())
 }
 
-// successors are the addresses of the node's replicas, those that do not work
-// too. CLUSTER SLOTS would leave those out, and new ones that got no write yet.
+// successors returns the addresses of the node's replicas, working or not. It does not use CLUSTER
+// SLOTS, which leaves out failed replicas and new replicas without any write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
@@ -66,7 +66,7 @@ func (n *Node) successors(ctx context.Context) ([]string, error) {
 	return FedAddrs(ParseInfo(text)), err
 }
 
-// FedAddrs are the addresses of the replicas that INFO replication tells of.
+// FedAddrs returns the addresses of the replicas in INFO replication.
 func FedAddrs(info Facts) (addrs []string) {
 	for _, replica := range replicasOf(info) {
 		addrs = append(addrs, addrOf(replica))
@@ -74,7 +74,7 @@ func FedAddrs(info Facts) (addrs []string) {
 	return addrs
 }
 
-// replicasOf reads INFO replication: slave0:ip=…,port=…,state=….
+// replicasOf parses the replicas in INFO replication: slave0:ip=…,port=…,state=….
 func replicasOf(info Facts) (replicas []Facts) {
 	for i := range info.Number("connected_slaves") {
 		fields := Facts{}
@@ -89,8 +89,8 @@ func replicasOf(info Facts) (replicas []Facts) {
 
 func addrOf(replica Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
-// slavesOf reads CLUSTER NODES, where an address is ip:port@bus,hostname. The
-// replicas of a master that is known by its name are known by theirs.
+// slavesOf parses the replicas' addresses in CLUSTER NODES; an address is ip:port@bus,hostname. For
+// a master that was dialed by host name, it returns the replicas' host names.
 func slavesOf(text, master string) (addrs []string) {
 	for fields := range slaves(text) {
 		if addr := listedAddr(fields[1], master); addr != "" {
@@ -100,12 +100,12 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr reads an address of CLUSTER NODES, as asked of a node; "": none.
+// listedAddr parses an address in CLUSTER NODES of the node at asked; "" means no address.
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")
 	addr, _, _ = strings.Cut(addr, "@")
-	name, _, _ = strings.Cut(name, ",") // Redis 7.2 has more behind it
+	name, _, _ = strings.Cut(name, ",") // Redis 7.2 appends further fields
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
 		return ""
@@ -116,15 +116,15 @@ func listedAddr(text, asked string) string {
 	return net.JoinHostPort(name, addr[colon+1:])
 }
 
-// Member is a node as CLUSTER NODES has it.
+// Member is a node in the reply of CLUSTER NODES.
 type Member struct {
-	ID, Addr, Master string // Master: the id of its master; "" of a master
+	ID, Addr, Master string // Master: id of the node's master; "" for a master
 	Flags            []string
-	Slots            [][2]int // from, to
-	Moving           int      // slots that are being moved to or from it
+	Slots            [][2]int // first and last slot
+	Moving           int      // number of slots that are moving to or from the node
 }
 
-// Members reads CLUSTER NODES, as the node at asked tells it.
+// Members parses CLUSTER NODES from the node at the address asked.
 func Members(text, asked string) (members []Member) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -150,7 +150,7 @@ func Members(text, asked string) (members []Member) {
 	return members
 }
 
-// addSlots reads 5, 0-5460 or [77->-id], a slot that is being moved.
+// addSlots parses "5", "0-5460" or "[77->-id]"; the last form is a moving slot.
 func (m *Member) addSlots(part string) {
 	if strings.HasPrefix(part, "[") {
 		m.Moving++
@@ -167,12 +167,12 @@ func (m *Member) addSlots(part string) {
 	}
 }
 
-// Serves reports whether the node has the slot.
+// Serves reports whether the node holds the slot.
 func (m *Member) Serves(slot int) bool {
 	return slices.ContainsFunc(m.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-// countSlaves reads CLUSTER NODES.
+// countSlaves parses CLUSTER NODES and returns the number of working replicas and of all replicas.
 func countSlaves(text string) (alive, all int) {
 	for fields := range slaves(text) {
 		all++
@@ -183,7 +183,7 @@ func countSlaves(text string) (alive, all int) {
 	return alive, all
 }
 
-// heirless reports whether the node has replicas, and none that may take over.
+// heirless reports whether the node has replicas and none of them may take over.
 func heirless(text string) bool {
 	barred, all := 0, 0
 	for fields := range slaves(text) {
@@ -195,8 +195,8 @@ func heirless(text string) bool {
 	return all > 0 && barred == all
 }
 
-// slaves yields the lines of CLUSTER NODES about replicas of the node that was
-// asked, as their fields: id, address, flags, master's id …
+// slaves yields one line of CLUSTER NODES for each replica of the asked node, split into fields:
+// id, address, flags, the master's id and more.
 func slaves(text string) iter.Seq[[]string] {
 	self := ""
 	for line := range strings.Lines(text) {

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// CertificateHint is what to do about a server's certificate that was refused; ""
-// when the error is another.
+// CertificateHint returns a hint for a server's rejected certificate, or "" for any other error.
 func CertificateHint(err error) string {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -30,7 +29,7 @@ func CertificateHint(err error) string {
 	return ""
 }
 
-// holders are the names and addresses that the certificate is for.
+// holders returns the host names and addresses in the certificate.
 func holders(certificate *x509.Certificate) []string {
 	all := slices.Clone(certificate.DNSNames)
 	for _, ip := range certificate.IPAddresses {
@@ -43,12 +42,12 @@ func holders(certificate *x509.Certificate) []string {
 	return all
 }
 
-// clientHint is for a server that shakes hands and says nothing then: it takes no
-// client without a certificate, or not this one's.
+// clientHint returns the hint for a server that completes the handshake and then sends no answer.
+// Such a server rejects clients without a certificate, or rejects this client's certificate.
 func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	asked, shown := false, false
 	settings := o.TLS.Clone()
-	settings.InsecureSkipVerify = true // whose it is does not matter: nothing is sent
+	settings.InsecureSkipVerify = true // the certificate needs no check, because no data is sent
 	settings.Certificates = nil
 	settings.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		asked = true

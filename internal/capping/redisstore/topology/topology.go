@@ -23,7 +23,7 @@ type Topology struct {
 	bars      []atomic.Pointer[Bar]    // by partition; nil: the records are complete, as far as known
 	broken    []atomic.Pointer[Bar]    // by partition; nil: no open breach
 	moves     []atomic.Pointer[move]   // by partition; nil: the slot is not moving
-	looked    []atomic.Pointer[belief] // by partition: the node and run on which the sentinel key was checked last; nil: none
+	looked    []atomic.Pointer[belief] // by partition: where its sentinel key was checked last; nil: nowhere
 	signReads [][]any                  // by partition: the command that reads the sentinel key
 	signLife  atomic.Int64             // lifetime of sentinel keys in ms, as of the last check
 	ledger    *ledger

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(testcluster.Run(m))) }
 
-// start is a topology of three partitions, one on each master, as the servers say.
+// start returns a topology of three partitions, one on each master of a running cluster.
 func start(t *testing.T, addrs []string) *Topology {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addrs[0], Protocol: 2, DisableIdentity: true})
@@ -39,7 +39,7 @@ func start(t *testing.T, addrs []string) *Topology {
 	return top
 }
 
-// What a partition's node says of its slot is what the topology says.
+// The topology returns the same node for a partition as the servers do.
 func TestRoutesAreTheServersOwn(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -50,7 +50,7 @@ func TestRoutesAreTheServersOwn(t *testing.T) {
 	}
 }
 
-// A server that is emptied is not believed, until somebody begins anew there.
+// An emptied server's partitions stay in quarantine until they start again.
 func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -84,7 +84,7 @@ func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 	require.Nil(t, top.Bar(1))
 }
 
-// A pipeline whose sign is missing may not be believed.
+// The replies of a pipeline with a missing sentinel key are rejected.
 func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 15 * time.Second}).Addrs)
@@ -117,7 +117,7 @@ func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	<-top.Doubts()
 }
 
-// A server with a fault is examined again within seconds, so that its repair shows.
+// A server with a problem is examined again within seconds, so that its repair shows.
 func TestAFaultIsLookedAtAgainSoon(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -143,7 +143,7 @@ func TestAFaultIsLookedAtAgainSoon(t *testing.T) {
 	}
 }
 
-// A node that is believed is not believed for partitions that it has taken over since: they are looked at first.
+// A believed node must have its sentinel keys checked for partitions that it takes over later.
 func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -155,7 +155,7 @@ func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 	_, err = n.Believe(nil)
 	require.NoError(t, err, "keys that are moved to it")
 
-	top.Redirect(1, n, n.Addr()) // as a node says that is about to take it over, and does not hold it yet
+	top.Redirect(1, n, n.Addr()) // like the reply of a node that is about to take over the slot
 	for range 3 {
 		_, err = n.Believe([]int{0, 1})
 		require.ErrorIs(t, err, errUnseen{})
@@ -164,13 +164,13 @@ func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 	_, err = n.Believe([]int{0})
 	require.NoError(t, err)
 
-	n.forgetLooks() // as of one that was no master for a while
+	n.forgetLooks() // as after a time as a replica
 	_, err = n.Believe([]int{0})
 	require.ErrorIs(t, err, errUnseen{})
 	testkit.Eventually(t, func() bool { _, err := n.Believe([]int{0}); return err == nil })
 }
 
-// A node that is taken for a replica while a pipeline is on its way was not examined for its answers.
+// Replies are rejected if the node was listed as a replica while the pipeline was running.
 func TestAnswersOfANodeThatIsNotExaminedAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
