@@ -1,7 +1,6 @@
-// Package fault says what an error on the way to a Redis server and back means,
-// and what is to be done about it: it is the one place that reads the text of
-// error replies. An error that is of this program's making says so itself (see
-// Known).
+// Package fault classifies errors in the communication with a Redis server, and decides what the
+// caller should do next: retry, refresh the routes, or give up. It is the only package that parses
+// the text of error replies. An error of this program can implement Known to name its own remedy.
 package fault
 
 import (
@@ -12,33 +11,33 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Kind says what went wrong; it is a label of capper_store_errors_total.
+// Kind is the category of an error; it is a label of capper_store_errors_total.
 type Kind string
 
-// The kinds of faults.
+// The categories of errors.
 const (
 	None      Kind = ""
-	Script    Kind = "script"     // the node lacks the script
+	Script    Kind = "script"     // the node has not loaded the script
 	Moved     Kind = "moved"      // another node holds the slot
 	Ask       Kind = "ask"        // another node is importing the slot
 	TryAgain  Kind = "tryagain"   // the slot's keys are on two nodes
-	Down      Kind = "down"       // the node or the cluster does not serve now
-	Dial      Kind = "dial"       // no connection
-	Lost      Kind = "lost"       // no answer: it may or may not have happened
-	Acks      Kind = "acks"       // too few replicas confirmed
-	Clock     Kind = "clock"      // the node's clock differs too much
-	Lag       Kind = "lag"        // the command was on its way for longer than clocks may differ
-	Memory    Kind = "memory"     // the node is full
+	Down      Kind = "down"       // the node or the cluster is temporarily down
+	Dial      Kind = "dial"       // no connection to the node
+	Lost      Kind = "lost"       // no reply: the command may or may not have been executed
+	Acks      Kind = "acks"       // too few replicas confirmed the write
+	Clock     Kind = "clock"      // the node's clock differs too much from the local clock
+	Lag       Kind = "lag"        // the command took longer to arrive than clocks may differ
+	Memory    Kind = "memory"     // the node is out of memory
 	Auth      Kind = "auth"       // wrong password or missing permission
-	Server    Kind = "server"     // any other error of the server
+	Server    Kind = "server"     // any other error reply of a server
 	Route     Kind = "route"      // no node serves the slot
-	Barred    Kind = "barred"     // what is recorded there is not whole
-	Deadline  Kind = "deadline"   // time was up
-	Corrupt   Kind = "corrupt"    // a log that is not a whole number of entries
-	WrongType Kind = "wrong_type" // a key of another type
+	Barred    Kind = "barred"     // the partition is in quarantine: some of its records are lost
+	Deadline  Kind = "deadline"   // the caller's time is up
+	Corrupt   Kind = "corrupt"    // a log is not a whole number of entries
+	WrongType Kind = "wrong_type" // the key has another type
 )
 
-// Kinds are all but None.
+// Kinds returns all categories except None.
 func Kinds() []Kind {
 	return []Kind{
 		Script, Moved, Ask, TryAgain, Down, Dial, Lost, Acks, Clock, Lag,
@@ -46,11 +45,10 @@ func Kinds() []Kind {
 	}
 }
 
-// ClusterDown is what to do about a cluster of which a part has no master.
+// ClusterDown is the hint for a cluster with slots that have no master.
 const ClusterDown = "the cluster is down: redis-cli --cluster check ADDRESS shows which slots have no master"
 
-// Hint is what an operator can do about faults of the kind; "" where there is
-// nothing to be said.
+// Hint returns advice for an operator about errors of the kind, or "" without any advice.
 func (k Kind) Hint() string {
 	switch k {
 	case Acks:
@@ -69,25 +67,25 @@ func (k Kind) Hint() string {
 	return ""
 }
 
-// Remedy is what to do about a fault. The zero Remedy is that of a success.
+// Remedy says how to continue after an attempt. The zero Remedy means success.
 type Remedy struct {
 	Kind    Kind
 	Unknown bool          // the command may have been executed
 	Refresh bool          // the routes are out of date
-	Now     bool          // try again at once
-	Final   bool          // trying again is of no use
-	Vet     bool          // the node's settings or rights have changed
-	Addr    string        // of Moved and Ask: the node that is named
-	Off     time.Duration // of Clock: the node's clock less ours
+	Now     bool          // retry at once
+	Final   bool          // retries are useless
+	Vet     bool          // the node's settings or rights have changed and need an examination
+	Addr    string        // with Moved and Ask: address of the other node
+	Off     time.Duration // with Clock: the node's clock minus the local clock
 }
 
-// Known is an error that knows its remedy.
+// Known is an error that provides its own remedy.
 type Known interface {
 	error
 	Remedy() Remedy
 }
 
-// Of classifies the outcome of an attempt.
+// Of returns the remedy for the error of an attempt; nil means success.
 func Of(err error) Remedy {
 	var known Known
 	var reply redis.Error
@@ -105,17 +103,17 @@ func Of(err error) Remedy {
 	return Remedy{Kind: Lost, Unknown: true, Refresh: true}
 }
 
-// IsAuth reports whether a server refused the user, the password or a command
-// or key for lack of a right.
+// IsAuth reports whether the server rejected the user, the password, or a command or key without
+// permission.
 func IsAuth(err error) bool { return answered(err) && Of(err).Kind == Auth }
 
-// answered reports whether a server's error reply is in the chain.
+// answered reports whether the error chain contains a server's error reply.
 func answered(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// ErrNoRoute is that no node serves a slot.
+// ErrNoRoute means that no node serves a slot.
 var ErrNoRoute error = noRoute{}
 
 type noRoute struct{}

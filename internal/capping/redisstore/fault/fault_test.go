@@ -57,7 +57,8 @@ func TestRemediesOfRepliesThatComeWithAFailover(t *testing.T) {
 	}
 }
 
-// What may not be run is told in words of its own by each engine, in a script and outside.
+// Permission errors are recognized in the wording of every engine, in a script and outside a
+// script.
 func TestDenialsOfAllEngines(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

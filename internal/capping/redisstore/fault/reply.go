@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// prefixes of error replies and their remedies.
+// replies lists the prefixes of error replies with their remedies.
 var replies = []struct {
 	prefix string
 	remedy Remedy
@@ -22,9 +22,10 @@ var replies = []struct {
 	{"MASTERDOWN", Remedy{Kind: Down, Refresh: true}},
 	{"BUSY", Remedy{Kind: Down}},
 	{"MISCONF", Remedy{Kind: Down}},
-	// a WAIT whose master was demoted
+	// The first reply ends a running WAIT when its master is demoted; the second reply answers a
+	// later WAIT.
 	{"UNBLOCKED", Remedy{Kind: Down, Unknown: true, Refresh: true}},
-	{"ERR WAIT cannot be used with replica", Remedy{Kind: Down, Unknown: true, Refresh: true}}, // one that came later
+	{"ERR WAIT cannot be used with replica", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR max number of clients", Remedy{Kind: Down}},
 	{"NOREPLICAS", Remedy{Kind: Acks}},
 	{"CLOCKSKEW ", Remedy{Kind: Clock}},
@@ -33,38 +34,37 @@ var replies = []struct {
 	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
 }
 
-// denials are the beginnings of errors for what the user of the connection may
-// not do, in a command and in a script.
+// denials are the prefixes of permission errors, for a command and for a script.
 var denials = []string{
-	// until Redis 7.0; since 7.2, and of Valkey
+	// The first two are of Redis up to 7.0; the third is of Redis since 7.2 and of Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
-// unknowns are the beginnings of errors for what the server does not know.
+// unknowns are the prefixes of errors about commands that the server does not know.
 var unknowns = []string{
 	"ERR unknown command", "ERR unknown subcommand",
-	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // of Redis; of Valkey
-	"ERR Unknown subcommand or wrong number", // of Redis 6
+	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // Redis; Valkey
+	"ERR Unknown subcommand or wrong number", // Redis 6
 }
 
-// denied is the remedy of denials: the next refresh finds out what is lacking.
+// denied is the remedy for a permission error: the next refresh finds the missing right.
 var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
 
-// IsDenial reports whether the error reply is for something that the user of
-// the connection may not do, or that the server does not know.
+// IsDenial reports whether the error reply means that the user may not run a command or use a key,
+// or that the server does not know the command.
 func IsDenial(reply string) bool {
 	return IsUnknown(reply) || begins(reply, denials)
 }
 
-// IsUnknown reports whether the error reply is for something that the server
-// does not know under its name.
+// IsUnknown reports whether the error reply means that the server does not know the command under
+// this name.
 func IsUnknown(reply string) bool { return begins(reply, unknowns) }
 
 func begins(reply string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
 }
 
-// ofReply classifies an error reply.
+// ofReply returns the remedy for the text of an error reply.
 func ofReply(text string) Remedy {
 	for _, r := range replies {
 		if !strings.HasPrefix(text, r.prefix) {

@@ -1,5 +1,5 @@
-// Package rentedtest holds the tests of the Redis store on Redis as it is
-// rented: what a provider forbids, hides, renames, puts a gateway before, or
-// reaches by names and by TLS alone. Each restriction is a setting of real
-// servers, or stands between them and the store (gateway.go, names.go).
+// Package rentedtest tests the Redis store on Redis servers with the restrictions of hosting
+// providers: forbidden, hidden or renamed commands, gateways, DNS names, and TLS only. The tests set
+// each restriction on real servers, or put a gateway (gateway.go) or a DNS server (names.go) between
+// the servers and the store.
 package rentedtest

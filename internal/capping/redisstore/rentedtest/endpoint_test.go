@@ -19,7 +19,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// A cluster on IPv6 names its nodes by addresses without brackets.
+// The store works with a cluster on IPv6, whose nodes list addresses without brackets.
 func TestAClusterOnIPv6(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Host: "::1"})
@@ -32,23 +32,23 @@ func TestAClusterOnIPv6(t *testing.T) {
 	storetest.IsOK(t, s)
 }
 
-// A master on IPv6 and one that is reached by a name that has both kinds.
+// The store works with a master on IPv6, and with a host name that has IPv4 and IPv6 addresses.
 func TestAServerOnIPv6(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1, Host: "::1"})
 	decides(t, open(t, redisstore.Config{Addrs: c.Addrs}))
 }
 
-// place is a cluster whose nodes stand behind gateways: node i listens at ips[i],
-// on a port that all of them share, as rented nodes do.
+// place is a cluster whose nodes are behind gateways. The gateway of node i listens at ips[i], and
+// all gateways use the same port, as with hosted Redis.
 type place struct {
 	*testcluster.Cluster
 	port     string
 	gateways []*rentedtest.Gateway
 }
 
-// rent starts a cluster of 3 masters and 3 replicas behind gateways at 127.0.NET.1
-// to 6. It may move to the next net: what listens for the other nodes is there too.
+// rent starts a cluster of 3 masters and 3 replicas behind gateways at 127.0.NET.1 to 127.0.NET.6.
+// The nodes also listen for each other on the next network, so the cluster can move there.
 func rent(t *testing.T, net byte) *place {
 	t.Helper()
 	bind := "bind 127.0.0.1 " + strings.Join(append(ips(net), ips(net+1)...), " ")
@@ -66,7 +66,7 @@ func ips(net byte) (all []string) {
 	return all
 }
 
-// open has node i stand at the address, and tell so.
+// open starts the gateway of node i at the address, and makes the node announce that address.
 func (p *place) open(t *testing.T, i int, ip string) {
 	t.Helper()
 	if p.port == "" {
@@ -81,7 +81,7 @@ func (p *place) open(t *testing.T, i int, ip string) {
 	set(t, p.Addrs[i], "cluster-announce-ip", ip)
 }
 
-// known waits until every node tells that address of node i.
+// known waits until every node lists the wanted addresses of the nodes.
 func (p *place) known(t *testing.T, wants ...string) {
 	t.Helper()
 	testkit.Eventually(t, func() bool {
@@ -97,8 +97,8 @@ func (p *place) known(t *testing.T, wants ...string) {
 	})
 }
 
-// One name stands for all nodes, which are behind translated addresses; then all of
-// them are replaced, one after the other, and the name points elsewhere.
+// The store works through one DNS name for nodes behind translated addresses. It follows when all
+// nodes are replaced one by one and the name leads to the new addresses.
 func TestOneNameForAClusterThatMoves(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 41)
@@ -120,14 +120,14 @@ func TestOneNameForAClusterThatMoves(t *testing.T) {
 	storetest.IsOK(t, s)
 	stillDecides(t, open(t, config))
 
-	// One port before all nodes: whoever is behind it names the others.
+	// One port leads to all nodes, and each node lists the other nodes.
 	any, err := rentedtest.NewGateway("127.0.0.1:0", p.Addrs...)
 	require.NoError(t, err)
 	t.Cleanup(any.Close)
 	stillDecides(t, open(t, redisstore.Config{Addrs: []string{any.Addr()}}))
 }
 
-// Nodes announce names; what a name stands for changes while the store runs, at once.
+// The store follows nodes that announce DNS names, even when a name gets another address.
 func TestNodesThatAnnounceNames(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 43)
@@ -152,7 +152,7 @@ func TestNodesThatAnnounceNames(t *testing.T) {
 	storetest.IsOK(t, s)
 }
 
-// What the cluster announces cannot be reached from here.
+// An error names the announced nodes that the store cannot reach.
 func TestNodesThatCannotBeReachedAreNamed(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 51)
@@ -168,7 +168,7 @@ func TestNodesThatCannotBeReachedAreNamed(t *testing.T) {
 	require.Contains(t, hint, "cluster-announce")
 }
 
-// Three masters behind one name and one port, that know no host of their own, cannot be told apart.
+// The store refuses three masters behind one name and one port, because nothing distinguishes them.
 func TestNodesThatCannotBeToldApartAreRefused(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 53)

@@ -22,8 +22,8 @@ import (
 
 var alone = redisstore.FixedAcks(0)
 
-// On a cluster where nobody can log in but the user of deploy/redis.acl, the
-// suites of all kinds of stores pass, and the servers note no denial.
+// All store test suites pass when only the user of deploy/redis.acl can log in, and the servers
+// record no permission error.
 func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
@@ -67,7 +67,7 @@ func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 	}
 }
 
-// field is the value of the name in a list of names and values.
+// field returns the value of a name in a flat list of names and values.
 func field(list any, name string) any {
 	pairs, _ := list.([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -78,7 +78,7 @@ func field(list any, name string) any {
 	return nil
 }
 
-// Users who may only read are refused, and rights may be given by selectors.
+// The store refuses a user with read rights only, and accepts rights in ACL selectors.
 func TestRightsByKeysAndSelectors(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -104,13 +104,14 @@ func TestRightsByKeysAndSelectors(t *testing.T) {
 	}
 }
 
-// keyRights reports whether the server knows rights to read or to write keys alone, as since Redis 7.
+// keyRights reports whether the server supports separate rights to read and to write keys, as Redis
+// does since version 7.
 func keyRights(t *testing.T, addr string) bool {
 	return admin(t, addr).Do(t.Context(), "acl", "setuser", "trial", "%R~fc:*").Err() == nil
 }
 
-// Whatever a provider renames that is needed is named, with the way out; what
-// is not needed may be gone.
+// An error names each required command that a provider has renamed, with a solution. Other commands
+// may be missing.
 func TestCommandsThatAreRenamed(t *testing.T) {
 	t.Parallel()
 	gone := func(commands ...string) (lines []string) {

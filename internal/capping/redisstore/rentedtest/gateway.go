@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Gateway listens at an address of its own and passes connections on to a
-// server, as address translation does.
+// Gateway is a TCP proxy: it listens at its own address and forwards connections to servers, like
+// network address translation.
 type Gateway struct {
 	listener net.Listener
 	next     atomic.Uint64
@@ -18,7 +18,7 @@ type Gateway struct {
 	wait     sync.WaitGroup
 }
 
-// NewGateway passes connections to addr on to the targets, one after the other.
+// NewGateway starts a proxy at addr that forwards connections to the targets in turn.
 func NewGateway(addr string, targets ...string) (*Gateway, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -29,10 +29,10 @@ func NewGateway(addr string, targets ...string) (*Gateway, error) {
 	return g, nil
 }
 
-// Addr is where the gateway listens.
+// Addr returns the address of the gateway.
 func (g *Gateway) Addr() string { return g.listener.Addr().String() }
 
-// Close ends the gateway and all its connections.
+// Close stops the gateway and closes all its connections.
 func (g *Gateway) Close() {
 	_ = g.listener.Close()
 	g.mu.Lock()

@@ -21,7 +21,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// names are those of all tests: the dialer of the store resolves by them.
+// names is the DNS server of all tests; the stores' dialer resolves names with it.
 var names *rentedtest.Names
 
 func TestMain(m *testing.M) {
@@ -40,10 +40,10 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// user is the one of deploy/redis.acl, whom every test server knows.
+// user is the user name in deploy/redis.acl, which every test server knows.
 const user = "capper"
 
-// try opens a store as that user, and closes it with the test.
+// try opens a store with that user, and closes the store at the end of the test.
 func try(t *testing.T, config redisstore.Config) (*redisstore.Store, error) {
 	t.Helper()
 	if config.Username == "" && config.Password == "" && config.Credentials == nil {
@@ -67,7 +67,7 @@ func open(t *testing.T, config redisstore.Config) *redisstore.Store {
 	return s
 }
 
-// refused is why the store does not start, and its hint.
+// refused returns the error and the hint of a store that fails to start.
 func refused(t *testing.T, config redisstore.Config) (text, hint string) {
 	t.Helper()
 	_, err := try(t, config)
@@ -79,7 +79,7 @@ func refused(t *testing.T, config redisstore.Config) (text, hint string) {
 	return err.Error(), hint
 }
 
-// admin is a client for what a store does not do.
+// admin returns a Redis client for commands that a store never sends.
 func admin(t *testing.T, addr string) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
@@ -93,7 +93,7 @@ func set(t *testing.T, addr, name, value string) {
 	require.NoError(t, admin(t, addr).ConfigSet(t.Context(), name, value).Err())
 }
 
-// users are of many partitions.
+// users returns 640 users in many partitions.
 func users() []capping.UserID {
 	all := make([]capping.UserID, 640)
 	for i := range all {
@@ -102,7 +102,8 @@ func users() []capping.UserID {
 	return all
 }
 
-// decide is how many of the users have the outcome, in a few seconds.
+// decide filters a message to all users within five seconds, and returns the number of users by
+// outcome.
 func decide(t *testing.T, s *redisstore.Store, message string) map[capping.Outcome]int {
 	t.Helper()
 	return decideWithin(t, s, message, 5*time.Second)
@@ -126,21 +127,21 @@ func decideWithin(t *testing.T, s *redisstore.Store, message string, patience ti
 	return outcomes
 }
 
-// decides asks that everybody is allowed once, and a second message denied.
+// decides checks that every user is allowed one message and denied a second one.
 func decides(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	require.Equal(t, map[capping.Outcome]int{capping.Allowed: 640}, decideWithin(t, s, "first", testkit.Patience))
 	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "second", testkit.Patience))
 }
 
-// stillDecides waits until everybody is decided again, by what is on record.
+// stillDecides waits until every user is decided again, with the recorded sends.
 func stillDecides(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	testkit.Eventually(t, func() bool { return decide(t, s, "later")[capping.Unavailable] == 0 })
 	require.Equal(t, map[capping.Outcome]int{capping.Denied: 640}, decideWithin(t, s, "later", testkit.Patience))
 }
 
-// leastRights are the rules of deploy/redis.acl, without user and password.
+// leastRights returns the rules in deploy/redis.acl, without the user and the password.
 func leastRights(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../../../deploy/redis.acl")
@@ -149,7 +150,7 @@ func leastRights(t *testing.T) []string {
 	return strings.Fields(line)
 }
 
-// allow gives the user these rules and no others.
+// allow sets the user's rights to exactly these rules.
 func allow(t *testing.T, addr string, rules ...string) {
 	t.Helper()
 	args := []any{"acl", "setuser", user, "reset", "on", ">" + user}

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Names is a DNS server on loopback, whose answers last for no time.
+// Names is a DNS server on the loopback interface; its answers have a lifetime of zero.
 type Names struct {
 	conn  net.PacketConn
 	mu    sync.Mutex
@@ -17,7 +17,7 @@ type Names struct {
 	wait  sync.WaitGroup
 }
 
-// NewNames is a server that knows no name.
+// NewNames starts a DNS server without any names.
 func NewNames() (*Names, error) {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -28,27 +28,27 @@ func NewNames() (*Names, error) {
 	return n, nil
 }
 
-// Close ends the server.
+// Close stops the server.
 func (n *Names) Close() {
 	_ = n.conn.Close()
 	n.wait.Wait()
 }
 
-// Resolver asks this server alone.
+// Resolver returns a resolver that asks only this server.
 func (n *Names) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", n.conn.LocalAddr().String())
 	}}
 }
 
-// Point gives the name these IPv4 addresses from now on.
+// Point sets the IPv4 addresses of the host name.
 func (n *Names) Point(host string, ips ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.hosts[host] = ips
 }
 
-// Asked is how often the name was asked for.
+// Asked returns how many times clients have asked for the host name.
 func (n *Names) Asked(host string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,8 +68,8 @@ func (n *Names) serve() {
 	}
 }
 
-// The layout of a message is that of RFC 1035, 4.1: 12 bytes of header, the
-// question as labels with their lengths, its type and class.
+// answer returns the reply to a DNS query. The format follows RFC 1035, section 4.1: a header of 12
+// bytes, then the question as labels with their lengths, its type and its class.
 func (n *Names) answer(query []byte) []byte {
 	var labels []string
 	at := 12
@@ -94,7 +94,7 @@ func (n *Names) answer(query []byte) []byte {
 		reply[3] = 3 // no such name
 		return reply
 	}
-	if kind != 1 { // IPv4 alone
+	if kind != 1 { // the server knows only IPv4
 		return reply
 	}
 	for _, ip := range ips {

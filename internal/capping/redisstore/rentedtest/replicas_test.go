@@ -17,8 +17,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// The address of a cluster's replica leads to its masters; that of a lone server's replica is
-// told, with the master's.
+// The address of a cluster's replica leads to the cluster's masters. For the replica of a single
+// server, the error names the replica and its master.
 func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
@@ -32,7 +32,7 @@ func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 	decides(t, open(t, redisstore.Config{Addrs: []string{one.Addrs[2], one.Addrs[0]}}))
 }
 
-// The endpoint for reads of a master without replicas is the master itself.
+// The read endpoint of a master without replicas leads to the master itself.
 func TestTwoNamesOfOneServer(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -45,7 +45,8 @@ func TestTwoNamesOfOneServer(t *testing.T) {
 	storetest.IsOK(t, s)
 }
 
-// Replicas that never become masters hold sends like others, and where there are no others operators are told.
+// Replicas that never become masters can confirm sends. If a shard has no other replicas, the
+// status warns operators.
 func TestReplicasThatAreNeverPromoted(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Settings: []string{"cluster-replica-no-failover yes",
@@ -58,8 +59,8 @@ func TestReplicasThatAreNeverPromoted(t *testing.T) {
 	decides(t, open(t, redisstore.Config{Addrs: one.Addrs[:1]}))
 }
 
-// A replica that is always behind holds everybody up while it counts, since it might be promoted:
-// nobody is allowed without it, and all are once it is taken out.
+// A replica that is always behind blocks every user, because the replica might become a master. All
+// users are allowed after the replica is removed.
 func TestAReplicaThatIsAlwaysBehind(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 3600"}})

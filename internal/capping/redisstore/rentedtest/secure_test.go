@@ -17,8 +17,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// A cluster that speaks TLS alone, also among its nodes, and asks clients for
-// certificates, through the whole life of its certificates.
+// The store works with a cluster that requires TLS between its nodes and client certificates, for
+// the whole lifetime of its certificates.
 func TestAClusterOfTLSAlone(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
@@ -33,7 +33,7 @@ func TestAClusterOfTLSAlone(t *testing.T) {
 
 	stranger := secure.Clone()
 	stranger.Certificates = nil
-	// What the server says may be lost in the reset behind it, so the hint does not rest on it.
+	// A connection reset may hide the server's message, so the hint must not depend on it.
 	_, hint = refused(t, redisstore.Config{Addrs: c.Addrs[:1], TLS: stranger})
 	require.Contains(t, hint, "set tls.cert_file and key_file")
 
@@ -50,7 +50,7 @@ func TestAClusterOfTLSAlone(t *testing.T) {
 	require.Contains(t, hint, "rejects the one in cert_file")
 }
 
-// What is wrong with a server's certificate is told, with the way out.
+// An error names the problem with a server's certificate and a solution.
 func TestCertificatesOfServersAreChecked(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
@@ -85,8 +85,8 @@ func TestCertificatesOfServersAreChecked(t *testing.T) {
 	require.Contains(t, hint, "has expired: renew it")
 }
 
-// Server, client and authority change their keys while the store runs: what is
-// connected stays, and new connections use the new files.
+// The store survives new keys of the server, the client and the authority. Open connections stay,
+// and new connections use the new files.
 func TestCertificatesAreRotated(t *testing.T) {
 	t.Parallel()
 	old, next := testkit.NewAuthority(t), testkit.NewAuthority(t)
@@ -94,7 +94,7 @@ func TestCertificatesAreRotated(t *testing.T) {
 	c := testcluster.Single(t, testcluster.Options{TLS: old.Dir})
 	secure := old.Client(t)
 	secure.RootCAs, secure.Certificates = nil, nil
-	file, dir := old.File("ca.crt"), old.Dir // what the configuration names
+	file, dir := old.File("ca.crt"), old.Dir // the files that the configuration names
 	secure.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(dir+"/client.crt", dir+"/client.key")
 		return &pair, err

@@ -48,7 +48,7 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 	if len(look.Accept) == 0 {
 		return nil
 	}
-	for _, s := range n.lookAtSigns(ctx, partitions, &look) { // all partitions, because this check also sets the node's belief
+	for _, s := range n.lookAtSigns(ctx, partitions, &look) { // all: this check also sets the belief
 		if s.good() {
 			delete(look.Accept, s.partition)
 		}
