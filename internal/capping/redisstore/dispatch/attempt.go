@@ -13,18 +13,18 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// attempt is one sending of a command. The run fills in where to; the lane, from
-// submission to delivery, the rest.
+// attempt is one transmission of a command. The run sets the destination. The sender's worker sets
+// the other fields between submission and delivery.
 type attempt struct {
-	node   *topology.Node // nil: none serves the slot
-	asking bool           // the slot is being imported by the node
+	node   *topology.Node // nil: no node serves the slot
+	asking bool           // the node is importing the slot
 
-	now   capping.Instant // that the command was stamped with
+	now   capping.Instant // timestamp of the command
 	began time.Time
-	err   error // nil: the command has its reply
+	err   error // nil: the command has a reply
 }
 
-// stamp begins the attempt of the command.
+// stamp starts an attempt: it sets the command's timestamp and the local start time.
 func (c *Command) stamp(now capping.Instant, began time.Time) {
 	c.attempt.now, c.attempt.began = now, began
 	c.op.Stamp(c, Stamp{Now: now, Since: c.since})
@@ -40,8 +40,8 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// take ends the attempt with what came back. lacking is why what the command
-// wrote is not held by enough replicas, or nil.
+// take ends the attempt and stores its reply or error. lacking is the reason why too few replicas
+// have stored the command's writes, or nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
@@ -62,7 +62,7 @@ func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	}
 }
 
-// texts are the texts of an array of them; nil: it holds something else.
+// texts converts an array of strings, and returns nil if the array holds any other type.
 func texts(list []any) []string {
 	texts := make([]string, len(list))
 	for i, one := range list {
@@ -75,27 +75,27 @@ func texts(list []any) []string {
 	return texts
 }
 
-// fail ends the attempts of all commands.
+// fail ends the attempts of all commands with the error.
 func fail(commands []*Command, err error) {
 	for _, c := range commands {
 		c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, err
 	}
 }
 
-// errUnsent is an error before anything was sent.
+// errUnsent is an error that occurred before the command was sent.
 type errUnsent struct{ err error }
 
 func (e *errUnsent) Error() string { return e.err.Error() }
 func (e *errUnsent) Unwrap() error { return e.err }
 
-// Remedy is that of the error, which cannot have had an effect.
+// Remedy returns the remedy of the error, with the certainty that the command had no effect.
 func (e *errUnsent) Remedy() fault.Remedy {
 	r := fault.Of(e.err)
 	r.Unknown, r.Refresh = false, true
 	return r
 }
 
-// clockError is what a node says of a stamp that is off its clock.
+// clockError reports that a command's timestamp differs too much from the node's clock.
 type clockError struct {
 	off, skew time.Duration
 	late      bool
@@ -109,6 +109,7 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// late is whether a command that came off after its stamp, and whose answer took
-// so long, may have been late rather than the node's clock wrong.
+// late reports whether the delay of the command can explain the clock difference off, so that the
+// node's clock may be right. took is the time until the answer, and skew is the tolerated
+// difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

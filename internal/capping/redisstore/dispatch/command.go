@@ -7,45 +7,45 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// Command is what is asked of one partition. The run that made it owns it; while
-// an attempt is under way, a lane reads what is not the run's own.
+// Command is a Redis command for one partition. It belongs to the run that created it. During an
+// attempt, a sender's worker reads the fields that the run does not reserve for itself.
 type Command struct {
 	Partition int
-	Items     []uint64 // of a script over users (see script.Plan); nil of other commands
+	Items     []uint64 // users of a script (see script.Plan); nil for other commands
 	Args      script.Args
 
-	// Bare: the slot's keys are on two nodes, so that the command may name the users'
-	// key only. It is encoded anew when it comes to be.
+	// Bare limits the command to the users' key, because the slot's keys are on two nodes. The
+	// operation encodes the command again when Bare becomes true.
 	Bare bool
 
-	// The reply, when it holds. Null: there is none. List: of one that is an array of
-	// texts, nil of any other.
+	// Reply, Null and List hold a valid reply. Null means that the reply was null. List holds the
+	// texts of an array reply, and is nil for any other reply.
 	Reply string
 	Null  bool
 	List  []string
 
 	run     *Run
 	op      Operation
-	durable bool   // its reply holds only when enough replicas have it
-	aside   bool   // stored beside the logs: it decides no user
-	awaited bool   // although it is aside; it is not sent twice where it may have been executed
-	then    func() // follows when the command is settled, whatever became of it; nil: nothing
+	durable bool   // the reply counts only when enough replicas have stored the writes
+	aside   bool   // writes data beside the logs, and decides no user
+	awaited bool   // the run waits for a command with aside; the command is not repeated if it may have been executed
+	then    func() // called once the command is settled, successful or not; nil: nothing
 
-	attempt attempt // the latest one
+	attempt attempt // the latest attempt
 
-	// Of the run alone:
-	front       *front          // that counts it; nil: none yet
-	since       capping.Instant // first attempt whose outcome is unknown; Never: none
-	tries       int             // attempts that failed
-	serverTries int             // of these, attempts answered by an error that we have no remedy for
-	due         time.Time       // when to try again
+	// Only the run uses these fields.
+	front       *front          // the front that counts the command; nil: none yet
+	since       capping.Instant // timestamp of the first attempt with unknown outcome; Never: none
+	tries       int             // number of failed attempts
+	serverTries int             // number of attempts with a server error that no remedy covers
+	due         time.Time       // time of the next attempt
 }
 
-// Repeated reports whether an earlier attempt may have been executed.
+// Repeated reports whether an earlier attempt of the command may have been executed.
 func (c *Command) Repeated() bool { return c.since != capping.Never }
 
-// weight is how much of the run the command settles: its users, 1 for a command
-// that is the whole run, 0 for one aside.
+// weight returns how many open items of the run the command settles: its number of users, 1 for a
+// single command, or 0 for a command with aside.
 func (c *Command) weight() int {
 	if c.aside {
 		return 0
@@ -53,14 +53,14 @@ func (c *Command) weight() int {
 	return max(1, len(c.Items))
 }
 
-// hold counts the command to a front until it is settled.
+// hold adds the command to the count of a front until the command is settled.
 func (c *Command) hold(f *front) {
 	c.free()
 	c.front, c.attempt.node = f, f.node
 	f.held++
 }
 
-// free takes the command off its front.
+// free removes the command from the count of its front.
 func (c *Command) free() {
 	if c.front != nil {
 		c.front.held--
@@ -68,21 +68,20 @@ func (c *Command) free() {
 	}
 }
 
-// Operation is what a run does for each command: it encodes parts of a batch and
-// takes their replies.
+// Operation encodes the commands of a run and processes their replies.
 type Operation interface {
 	// Encode sets the arguments of c.
 	Encode(c *Command)
-	// Stamp writes the time of an attempt into the arguments. It runs just
-	// before they are sent, on another goroutine.
+	// Stamp writes the time of an attempt into the arguments of c. It runs on another goroutine,
+	// just before the arguments are sent.
 	Stamp(c *Command, s Stamp)
-	// Apply takes a reply that holds. It returns how many of c's items the
-	// reply answers: the rest is asked again.
+	// Apply processes a valid reply. It returns how many items of c the reply answers; the run asks
+	// for the remaining items again.
 	Apply(c *Command) (int, error)
 }
 
 // Stamp is the time of an attempt.
 type Stamp struct {
 	Now   capping.Instant
-	Since capping.Instant // of the first attempt whose outcome is unknown; Never: none
+	Since capping.Instant // timestamp of the first attempt with unknown outcome; Never: none
 }

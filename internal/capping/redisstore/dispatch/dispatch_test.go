@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.NoLeaks(m.Run())) }
 
-// dispatcher is one over the servers, which may be none.
+// dispatcher returns a Dispatcher for the servers at addrs, which may be empty.
 func dispatcher(t *testing.T, addrs []string) (d *Dispatcher, prefixes []string) {
 	t.Helper()
 	namespace, keyspace := testkit.Namespace(), script.Standard
@@ -46,7 +46,8 @@ func dispatcher(t *testing.T, addrs []string) (d *Dispatcher, prefixes []string)
 	return d, prefixes
 }
 
-// echo sets a key of the partition for its items, and counts those it answers.
+// echo is an Operation that sets a key of the partition for its items and counts the answered
+// items.
 type echo struct {
 	prefixes []string
 	answered int
@@ -63,8 +64,7 @@ func (e *echo) Apply(c *Command) (int, error) {
 	return len(c.Items), nil
 }
 
-// A partition may get another master between two looks at the routes, one that
-// the run has already seen to.
+// Users are not forgotten when their partition moves to a master that the run has already served.
 func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	t.Parallel()
 	d, prefixes := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -77,16 +77,16 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	a, b := d.top.Route(here), d.top.Route(there)
 	op := &echo{prefixes: prefixes}
 	r := d.NewRun(op, true)
-	r.front(a) // as a run that is used again has it
+	r.front(a) // like a run that is used again
 	r.front(b)
 	r.AddUsers([]capping.UserID{capping.UserID(there) * script.Standard.BucketSize}, MostUsers)
-	d.top.Redirect(there, a, a.Addr()) // as after a MOVED
+	d.top.Redirect(there, a, a.Addr()) // as after a MOVED reply
 	r.Do(t.Context())
 	require.NoError(t, r.Faults.Err())
 	require.Equal(t, 1, op.answered, "the node says where the slot is")
 }
 
-// Senders of nodes that are gone are dropped, those of others kept.
+// The dispatcher removes the senders of forgotten nodes and keeps all other senders.
 func TestSendersOfForgottenNodesAreDropped(t *testing.T) {
 	t.Parallel()
 	d, _ := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -101,7 +101,7 @@ func TestSendersOfForgottenNodesAreDropped(t *testing.T) {
 	require.Nil(t, d.sender(nil))
 }
 
-// errorReply is an error that a server answered.
+// errorReply is an error reply of a Redis server.
 type errorReply string
 
 func (e errorReply) Error() string { return string(e) }
@@ -112,7 +112,7 @@ func TestRemediesOfAttempts(t *testing.T) {
 	require.Equal(t, fault.Remedy{Kind: fault.Lost, Refresh: true}, fault.Of(&errUnsent{io.EOF}))
 }
 
-// Only errors that we have no remedy for count towards giving up.
+// Only errors without a remedy count towards giving up a command.
 func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
 	t.Parallel()
 	d, _ := dispatcher(t, nil)
@@ -131,7 +131,8 @@ func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
 	require.Equal(t, 1, r.Faults.Users[fault.Server])
 }
 
-// The sign behind a pipeline is one that the node has: that of a slot which it only takes over is elsewhere.
+// The sentinel key at the end of a pipeline belongs to a partition of the node, not to a slot that
+// the node is still importing.
 func TestTheSignBehindAPipelineIsOfAPartitionOfTheNode(t *testing.T) {
 	t.Parallel()
 	d, _ := dispatcher(t, nil)

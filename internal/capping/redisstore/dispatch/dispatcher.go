@@ -10,20 +10,20 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// Config of a Dispatcher. Everything is required.
+// Config is the configuration of a Dispatcher. Every field is required, except for Logger.
 type Config struct {
 	Topology *topology.Topology
 	Keyspace script.Keyspace
 
 	Replicated  bool          // durable commands wait for replicas
-	WaitForAcks time.Duration // for which a node waits for its replicas
-	ClockSkew   time.Duration // by which the clocks of nodes may differ; 0: no guard
-	Timeout     time.Duration // of runs whose context has no deadline
+	WaitForAcks time.Duration // time limit for replicas to confirm a write
+	ClockSkew   time.Duration // tolerated clock difference between nodes; 0: clocks are not checked
+	Timeout     time.Duration // time limit of a run whose context has no deadline
 	Clock       func() time.Time
-	Logger      *slog.Logger // nil: pipelines are not told
+	Logger      *slog.Logger // nil: pipelines are not logged
 }
 
-// Dispatcher makes runs. It is safe for concurrent use.
+// Dispatcher creates runs. It is safe for concurrent use.
 type Dispatcher struct {
 	config  Config
 	top     *topology.Topology
@@ -32,7 +32,7 @@ type Dispatcher struct {
 	runs    sync.Pool
 }
 
-// New is a Dispatcher over the topology.
+// New returns a Dispatcher that routes commands by the topology in config.
 func New(config Config) *Dispatcher {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -40,11 +40,11 @@ func New(config Config) *Dispatcher {
 	return &Dispatcher{config: config, top: config.Topology}
 }
 
-// Wait waits for the lanes, which end soon after the topology was closed.
+// Wait waits for the workers of all senders. The workers end soon after the topology is closed.
 func (d *Dispatcher) Wait() { d.lanes.Wait() }
 
-// NewRun is a run of the operation; nil, where each command has its own. Its
-// replies of durable commands hold when enough replicas have what was written.
+// NewRun returns a run of the operation op. op is nil when each command has its own operation. With
+// durable, replies count only when enough replicas have stored the writes.
 func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	r, _ := d.runs.Get().(*Run)
 	if r == nil {
@@ -54,8 +54,8 @@ func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	return r
 }
 
-// Recycle keeps the buffers of a run of which no lane holds a command any more.
-// The run must not be used after it.
+// Recycle keeps the buffers of a finished run for reuse, if no worker holds a command of the run.
+// The caller must not use the run afterwards.
 func (d *Dispatcher) Recycle(r *Run) {
 	if r.inFlight == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
 		r.reset()
@@ -63,10 +63,10 @@ func (d *Dispatcher) Recycle(r *Run) {
 	}
 }
 
-// recycledUsers bounds what a recycled run keeps.
+// recycledUsers is the number of users up to which the buffers of a run are kept for reuse.
 const recycledUsers = 1 << 17
 
-// sender is that of the node; nil for nil.
+// sender returns the sender of the node, or nil for a nil node.
 func (d *Dispatcher) sender(n *topology.Node) *sender {
 	if n == nil {
 		return nil
@@ -79,8 +79,8 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 	return known.(*sender)
 }
 
-// forgetSenders drops those of nodes that the topology has forgotten. A run that
-// still has one goes on using it.
+// forgetSenders removes the senders of nodes that the topology no longer lists. A run that holds
+// such a sender may continue to use it.
 func (d *Dispatcher) forgetSenders() {
 	d.senders.Range(func(node, _ any) bool {
 		if !d.top.Knows(node.(*topology.Node)) {
@@ -90,7 +90,7 @@ func (d *Dispatcher) forgetSenders() {
 	})
 }
 
-// bounded is ctx with the usual deadline where it has none.
+// bounded returns ctx, with the default time limit if ctx has no deadline.
 func (d *Dispatcher) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}

@@ -1,18 +1,20 @@
-// Package dispatch gets commands done: it sends each one to the node that holds
-// its partition, as many at once as the node can take, and sends it again until
-// there is a reply that holds, trying is of no use, or the caller's time is up.
-// What the commands mean is known to their Operation alone.
+// Package dispatch sends commands to the Redis nodes that hold their partitions and retries them. It
+// stops when every command has a valid reply, when retries are useless, or when the caller's
+// time is up.
 //
-// A Run (run.go) belongs to one caller and stays on the caller's goroutine. It
-// arranges the users of a batch by partition, cuts them into commands, and keeps
-// a number of them in flight on every node (front.go). A sender (sender.go) has
-// the queue of one node; its lanes turn what commands of all runs are in it into
-// pipelines. What came back goes into the run's inbox (run.go), and the run
-// settles it (settle.go): by its kind (package fault) an attempt is taken,
-// repeated, sent elsewhere or given up.
+//	caller's goroutine                         per node
+//	Run: batch ─> parts by partition ─> commands ─> sender's queue ─> worker ─> pipeline ─> node
+//	      └── settle: accept, retry, redirect or give up <── inbox <── replies ──┘
 //
-// A Command (command.go) is what is asked, and belongs to its run. An attempt
-// (attempt.go) is one sending of it, and belongs to a lane from when it is
-// submitted until it is delivered, so that nothing of a batch is touched after
-// its caller has left.
+// A Run (run.go) belongs to one caller and stays on the caller's goroutine. It sorts the users of a
+// batch by partition, cuts them into commands, and keeps a limited number of commands in flight on
+// every node (front.go). A sender (sender.go) owns the queue of one node. Its workers, called lanes in
+// the code, combine the queued commands of all runs into pipelines. Replies go to the run's inbox
+// (run.go), and the run settles each attempt by the kind of its fault (settle.go, package fault).
+//
+// A Command (command.go) belongs to its run. An attempt (attempt.go) is one transmission of a
+// command, and belongs to a worker from its submission until its delivery. A worker therefore never
+// touches a batch after its caller has returned.
+//
+// Only an Operation knows the meaning of its commands.
 package dispatch

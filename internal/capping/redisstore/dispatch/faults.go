@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Faults counts what went wrong in a run, by kind, each with one example.
+// Faults counts the faults in a run by kind, with one example error for each kind.
 type Faults struct {
-	// What names what is left undecided, where it is not users: "the call for permits".
+	// What names the undecided work if it is not users, for example "the call for permits".
 	What     string
-	Users    map[fault.Kind]int // left undecided
-	Attempts map[fault.Kind]int // that failed
+	Users    map[fault.Kind]int // number of undecided users
+	Attempts map[fault.Kind]int // number of failed attempts
 	example  map[fault.Kind]error
 }
 
@@ -23,7 +23,7 @@ func (f *Faults) addAttempt(k fault.Kind, err error) {
 	f.Attempts[k]++
 }
 
-// AddUndecided counts users who are left undecided.
+// AddUndecided adds a number of undecided users with the kind of fault and an example error.
 func (f *Faults) AddUndecided(k fault.Kind, users int, err error) {
 	if users == 0 {
 		return
@@ -41,7 +41,7 @@ func (f *Faults) keepExample(k fault.Kind, err error) {
 	}
 }
 
-// Err is a sentence for operators about the users left undecided, or nil.
+// Err returns a sentence for operators about the undecided users, or nil if there are none.
 func (f *Faults) Err() error {
 	var kinds []fault.Kind
 	for k, n := range f.Users {
@@ -67,8 +67,8 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// cause is the example of the kind; of a deadline, that of what went wrong
-// most often until then.
+// cause returns the example error of the kind. For an expired deadline it returns the most frequent
+// error before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {
 		return f.example[k]

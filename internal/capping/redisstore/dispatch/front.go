@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	inFlightLimit = 64  // commands of one run in flight on one node
-	heldLimit     = 256 // commands of one run for one node that are in flight or wait for another attempt
+	inFlightLimit = 64  // limit of commands in flight from one run to one node
+	heldLimit     = 256 // limit of commands from one run to one node that are in flight or wait for a retry
 )
 
-// front is what a run has left to send to one node.
+// front is the work that a run still has to send to one node.
 type front struct {
 	node     *topology.Node // nil: no node serves the slots
-	sender   *sender        // nil with node
-	parts    []script.Part  // with items that are in no command
+	sender   *sender        // nil if node is nil
+	parts    []script.Part  // parts with items that are not yet in a command
 	ready    []*Command
-	inFlight int // commands that the sender has
-	held     int // commands that are not settled
+	inFlight int // number of commands at the sender
+	held     int // number of unsettled commands
 }
 
-// front is the one of the node.
+// front returns the run's remaining work for the node.
 func (r *Run) front(n *topology.Node) *front {
 	for _, f := range r.fronts {
 		if f.node == n {
@@ -33,12 +33,12 @@ func (r *Run) front(n *topology.Node) *front {
 	return f
 }
 
-// fill submits commands where there is room. A part whose route changed moves to
-// a front that may have been passed already.
+// fill submits commands to every node up to the limits. A part whose route changed moves to the
+// front of another node, so fill repeats the pass over all fronts.
 func (r *Run) fill() {
 	for r.strayed = true; r.strayed; {
 		r.strayed = false
-		for i := 0; i < len(r.fronts); i++ { // fronts may grow meanwhile
+		for i := 0; i < len(r.fronts); i++ { // the loop may append fronts
 			r.fillFront(r.fronts[i])
 		}
 	}
@@ -66,7 +66,7 @@ func (r *Run) fillFront(f *front) {
 	}
 }
 
-// refusal is why the command is not sent, or nil.
+// refusal returns the reason not to send the command, or nil.
 func (r *Run) refusal(c *Command) error {
 	if c.attempt.node == nil {
 		return fault.ErrNoRoute
@@ -77,7 +77,7 @@ func (r *Run) refusal(c *Command) error {
 	return c.attempt.node.Lack(c.durable)
 }
 
-// next is the next command for the front's node, or nil.
+// next returns the next command for the front's node, or nil.
 func (r *Run) next(f *front) *Command {
 	if len(f.ready) > 0 {
 		c := f.ready[0]

@@ -12,54 +12,53 @@ import (
 )
 
 const (
-	// MostUsers is how many users a command has at most.
+	// MostUsers is the maximum number of users in one command.
 	MostUsers = 512
 
-	asideGrace = 20 * time.Millisecond // for what is stored beside the logs, when all users are settled
+	asideGrace = 20 * time.Millisecond // extra time for side commands after all users are settled
 )
 
-// Run does one operation: it cuts the batch into commands, keeps a number of
-// them in flight on every node, and tries again what failed, until all is
-// answered or the context ends. It belongs to one goroutine; lanes only ever see
-// commands.
+// Run executes one operation. It cuts the batch into commands, keeps a number of them in flight on
+// every node, and retries failures until all commands are settled or the context ends. A run
+// belongs to one goroutine; the workers of senders see only its commands.
 type Run struct {
-	// Faults are what went wrong; Operations may add to them when Do is over.
+	// Faults counts the faults of the run. Operations may add faults after Do has returned.
 	Faults Faults
-	// BeforeBare returns what has to be stored in the partition before bare commands take the place of the command: by
-	// then each of its operations was answered, or given up. Twice has to be as good as once. Nil: nothing.
+	// BeforeBare returns the operations that must be stored in the partition before bare commands
+	// replace the command c. The bare commands wait until each of these operations is settled. Each
+	// operation must be idempotent. A nil BeforeBare means no operations.
 	BeforeBare func(c *Command) []Operation
 
-	ctx        context.Context // of Do: whom log lines and spans are of
-	span       *trace.Span     // nil: it is not traced
+	ctx        context.Context // context of Do, for log lines and spans
+	span       *trace.Span     // nil: the run is not traced
 	dispatcher *Dispatcher
 	op         Operation
 	durable    bool
-	most       int         // users of a command
-	over       atomic.Bool // lanes drop what they have not sent yet
+	most       int         // maximum number of users in a command
+	over       atomic.Bool // workers drop the run's unsent commands
 	inbox      inbox
 
 	plan     script.Plan
 	fronts   []*front
-	waiting  []*Command // for their time to be tried again
+	waiting  []*Command // commands that wait for the time of their retry
 	inFlight int
-	strayed  bool     // a part moved to another front
-	open     int      // users and single commands that are not settled
-	awaited  int      // commands aside that are waited for
-	failed   failures // attempts that were settled, and are not told yet
+	strayed  bool     // a part has moved to another front
+	open     int      // number of unsettled users and single commands
+	awaited  int      // number of side commands that the run waits for
+	failed   failures // settled attempts that the span does not show yet
 	arrived  []*Command
 	ready    []*Command
-	unused   []*Command // settled: their buffers serve again
+	unused   []*Command // settled commands whose buffers can be reused
 }
 
-// reset readies the run for another operation. Settled commands keep their
-// buffers.
+// reset prepares the run for another operation. Settled commands keep their buffers.
 func (r *Run) reset() {
 	r.op, r.open, r.awaited, r.Faults, r.BeforeBare = nil, 0, 0, Faults{}, nil
 	r.ctx, r.span = nil, nil
 	for _, f := range r.fronts {
 		f.parts, f.ready = f.parts[:0], f.ready[:0]
 	}
-	if len(r.fronts) > 64 { // nodes come and go
+	if len(r.fronts) > 64 { // nodes join and leave
 		r.fronts = nil
 	}
 	for _, c := range r.unused {
@@ -72,8 +71,8 @@ func (r *Run) reset() {
 	}
 }
 
-// AddUsers arranges the users of a batch for the run, in commands of at most so
-// many.
+// AddUsers adds the users of a batch to the run, with at most the given number of users in one
+// command.
 func (r *Run) AddUsers(users []capping.UserID, most int) {
 	r.most = min(most, MostUsers)
 	r.plan.Arrange(r.dispatcher.config.Keyspace, users)
@@ -84,19 +83,19 @@ func (r *Run) AddUsers(users []capping.UserID, most int) {
 	}
 }
 
-// Add puts a single command of the operation into the run.
+// Add adds a single command of the operation to the run.
 func (r *Run) Add(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable})
 }
 
-// AddAside puts a single command into the run that is not waited for longer than
-// for the others, and whose failure leaves no user undecided. Twice has to be as good as once.
+// AddAside adds a side command to the run: its failure leaves no user undecided, and the run waits
+// for it no longer than for the other commands. The command must be idempotent.
 func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }
 
-// AddOnce is AddAside for what is waited for, as long as the run has time, but not for replicas.
-// It is tried again unless it may have been executed.
+// AddOnce adds a side command that the run waits for until its deadline, without waiting for
+// replicas. The command is not retried if an attempt may have been executed.
 func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
@@ -110,7 +109,7 @@ func (r *Run) enqueue(c *Command) {
 	f.ready = append(f.ready, c)
 }
 
-// command is a command of the run's operation for items of a partition.
+// command returns a command of the run's operation for items of a partition.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
 	if n := len(r.unused); n > 0 {
@@ -123,8 +122,8 @@ func (r *Run) command(partition int, items []uint64) *Command {
 	return c
 }
 
-// Do runs until everything is settled or time is up. What went wrong is in
-// Faults; nothing that is learnt later is given to the operation.
+// Do runs the commands until all of them are settled or the time is up, and records the faults in
+// Faults. After Do returns, the operation receives no more replies.
 func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
@@ -183,7 +182,7 @@ func (r *Run) nextDue() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// wake makes the commands ready whose time has come.
+// wake moves the commands whose retry time has come to the ready commands.
 func (r *Run) wake() {
 	now, kept := time.Now(), r.waiting[:0]
 	for _, c := range r.waiting {
@@ -196,7 +195,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// hasten tries what is left at once: it is aside, and the servers that held it up have just answered.
+// hasten retries the waiting commands at once. They are side commands, and the servers that delayed
+// them have just answered.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)
@@ -205,18 +205,18 @@ func (r *Run) hasten() {
 	r.fill()
 }
 
-// repeat makes the command ready for the node that holds its slot now.
+// repeat schedules the command for the node that now holds its slot.
 func (r *Run) repeat(c *Command) {
 	c.attempt.asking = false
 	f := r.front(r.dispatcher.top.Route(c.Partition))
 	f.ready = append(f.ready, c)
 }
 
-// inbox takes commands from lanes without ever making them wait.
+// inbox receives commands from the workers of senders and never blocks a worker.
 type inbox struct {
 	mu       sync.Mutex
 	commands []*Command
-	signal   chan struct{} // of capacity 1: there are commands
+	signal   chan struct{} // capacity 1: the inbox holds commands
 }
 
 func (b *inbox) put(commands []*Command) {
@@ -229,7 +229,7 @@ func (b *inbox) put(commands []*Command) {
 	}
 }
 
-// drain moves what is there to into.
+// drain appends the received commands to into and empties the inbox.
 func (b *inbox) drain(into []*Command) []*Command {
 	b.mu.Lock()
 	defer b.mu.Unlock()

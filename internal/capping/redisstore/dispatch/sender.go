@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// Lanes is how many pipelines a node is sent at once.
+	// Lanes is the maximum number of concurrent pipelines to one node. Each lane is one worker
+	// goroutine.
 	Lanes = 2
-	// pipelineCommands and pipelineUsers bound one pipeline, so that its replies
-	// come well within an attempt and other clients get their turn.
+	// pipelineCommands and pipelineUsers limit the size of one pipeline. Its replies then arrive
+	// well within the time of an attempt, and other clients get their turn.
 	pipelineCommands = 64
 	pipelineUsers    = 2048
 )
 
-// sender is one node's queue of commands, which lanes turn into pipelines.
-// Commands of different runs share pipelines.
+// sender is the command queue of one node, with workers that combine queued commands into
+// pipelines. Commands of different runs share pipelines.
 type sender struct {
 	node   *topology.Node
 	top    *topology.Topology
@@ -35,7 +36,7 @@ type sender struct {
 	running int
 }
 
-// submit queues commands, which lanes send soon. It does not keep the slice.
+// submit adds commands to the queue, and workers send them soon. submit does not keep the slice.
 func (s *sender) submit(commands []*Command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,7 @@ func (s *sender) submit(commands []*Command) {
 // work sends pipelines until the queue is empty.
 func (s *sender) work() {
 	defer s.lanes.Done()
-	runtime.Gosched() // callers that are about to submit share the pipeline
+	runtime.Gosched() // lets other callers add commands to the same pipeline
 	for {
 		commands := s.take()
 		if commands == nil {
@@ -63,9 +64,8 @@ func (s *sender) work() {
 	}
 }
 
-// take is the commands of the next pipeline: all of them durable or none, as a
-// pipeline waits for replicas as a whole. Commands whose run has ended are
-// dropped.
+// take removes the commands of the next pipeline from the queue. Either all of them are durable or
+// none, because a pipeline waits for replicas as a whole. take drops the commands of ended runs.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *sender) take() []*Command {
 	return commands
 }
 
-// deliver hands commands back to their runs.
+// deliver returns commands to their runs.
 func deliver(commands []*Command) {
 	for start := 0; start < len(commands); {
 		end := start + 1
@@ -103,9 +103,9 @@ func deliver(commands []*Command) {
 	}
 }
 
-// send runs one pipeline: scripts first where the node lacks them, the question who has
-// what was written last where a command is durable. It ends the attempt of every command, and answers how
-// many the pipeline had, with its own.
+// send runs one pipeline and ends the attempt of each of its commands. It loads the scripts first
+// if the node lacks them. It asks for confirmation by replicas at the end if a command is durable.
+// It returns the total number of commands in the pipeline.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
@@ -115,7 +115,7 @@ func (s *sender) send(commands []*Command) (size int) {
 		return 0
 	}
 	pipe := s.node.Client().Pipeline()
-	var replicas *topology.Count // nil: none is waited for
+	var replicas *topology.Count // nil: the pipeline waits for no replica
 	if commands[0].durable {
 		if replicas, err = s.node.Replicas(ctx); err != nil {
 			fail(commands, &errUnsent{err})
@@ -157,7 +157,7 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// owned are the partitions of commands that the node is sent because it holds them.
+// owned returns the partitions of commands that go to the node as the owner of the slot.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -168,8 +168,9 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// witness is the partition whose sign is asked for behind the commands: the last one, and where there is another,
-// none whose slot is being moved, as its sign may be elsewhere.
+// witness returns the partition whose sentinel key is read at the end of the pipeline. It is the
+// last partition with a slot that is not moving, because the sentinel key of a moving slot may be
+// on another node. If all slots are moving, it is the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
@@ -179,7 +180,8 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// distrust fails a command whose partition was barred after it had been queued: what it was decided on is not whole.
+// distrust fails a command whose partition entered quarantine while the command was queued, because
+// the records behind its reply are incomplete.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

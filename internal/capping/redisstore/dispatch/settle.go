@@ -14,10 +14,11 @@ import (
 const (
 	firstPause     = 10 * time.Millisecond
 	longPause      = 250 * time.Millisecond
-	maxServerTries = 3 // a command is given up then
+	maxServerTries = 3 // after so many server errors, the run gives up the command
 )
 
-// settle takes a command whose attempt is over.
+// settle processes the result of an attempt: it accepts the reply, retries the command, or gives
+// up.
 func (r *Run) settle(c *Command) {
 	fix := fault.Of(c.attempt.err)
 	if fix.Kind == fault.None {
@@ -52,7 +53,7 @@ func (r *Run) settle(c *Command) {
 	}
 }
 
-// tellTopology passes on what a fault says of the servers.
+// tellTopology reports the fault's meaning for nodes and routes to the topology.
 func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	if fix.Vet && c.attempt.node != nil {
 		c.attempt.node.VetSoon()
@@ -61,11 +62,11 @@ func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 		r.dispatcher.top.RefreshSoon()
 	}
 	if fix.Kind == fault.Clock && fix.Off > 0 {
-		r.dispatcher.top.DoubtSigns() // a server that is ahead may have let logs expire
+		r.dispatcher.top.DoubtSigns() // a server with a fast clock may have let logs expire
 	}
 }
 
-// hopeless reports whether another attempt could not end otherwise.
+// hopeless reports whether another attempt would fail in the same way.
 func (c *Command) hopeless(fix *fault.Remedy) bool {
 	switch fix.Kind {
 	case fault.Server:
@@ -76,8 +77,8 @@ func (c *Command) hopeless(fix *fault.Remedy) bool {
 	return fix.Final
 }
 
-// judgeClock tells a wrong clock from a command that was late: the node read its
-// clock between the attempt's beginning and now.
+// judgeClock distinguishes a wrong clock from a late command. The node read its clock between the
+// start of the attempt and now.
 func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
 	skew := r.dispatcher.config.ClockSkew
 	e := &clockError{off: fix.Off, skew: skew, late: late(fix.Off, time.Since(c.attempt.began), skew)}
@@ -109,8 +110,8 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split makes a bare command for each bucket of c, after what BeforeBare returns was stored. It reports whether the
-// bare commands differ from c.
+// split replaces c by one bare command for each of its buckets, once the operations from BeforeBare
+// are stored. It returns false if c would stay the same.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false
@@ -134,7 +135,7 @@ func (r *Run) split(c *Command) bool {
 	return true
 }
 
-// divide makes the bare commands of split.
+// divide creates the bare commands for split.
 func (r *Run) divide(c *Command) {
 	k := r.dispatcher.config.Keyspace
 	for rest := c.Items; len(rest) > 0; {
@@ -151,7 +152,7 @@ func (r *Run) divide(c *Command) {
 	}
 }
 
-// apply takes a reply that holds.
+// apply passes a valid reply to the operation.
 func (r *Run) apply(c *Command) {
 	n, err := c.op.Apply(c)
 	if err == nil && n == 0 && len(c.Items) > 0 {
@@ -174,7 +175,7 @@ func (r *Run) apply(c *Command) {
 	}
 }
 
-// finish takes a command off what is open.
+// finish removes a command from the run's open work.
 func (r *Run) finish(c *Command) {
 	c.free()
 	r.open -= c.weight()
@@ -186,13 +187,13 @@ func (r *Run) finish(c *Command) {
 	}
 }
 
-// giveUp leaves the command's users undecided.
+// giveUp leaves the command's users undecided and records the fault.
 func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.finish(c)
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// abandon counts what is open when time is up.
+// abandon counts the open users and commands as undecided when the time is up.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
 	r.span.Event("time is up", "capper.users", r.open)

@@ -10,16 +10,16 @@ import (
 	"capper/internal/trace"
 )
 
-// share is the commands of one run in a pipeline that others share.
+// share is the part of one run in a pipeline that several runs share.
 type share struct {
 	run      *Run
 	commands int
 	users    int
-	failed   fault.Kind // of the first one that did
+	failed   fault.Kind // kind of the first failed attempt
 }
 
-// failures are attempts that failed, which a span tells of together: a span has room for
-// some hundred events, and a node that is away fails more commands.
+// failures are failed attempts that a span reports together. A span holds only a few hundred
+// events, and an unreachable node can fail more commands than that.
 type failures []failure
 
 type failure struct {
@@ -42,7 +42,7 @@ func (f *failures) add(c *Command, kind fault.Kind) {
 	*f = append(*f, failure{kind, c.tries, 1, c.weight()})
 }
 
-// tell records what was added since it was called last.
+// tell records the attempts that were added since its last call.
 func (f *failures) tell(span *trace.Span) {
 	for _, like := range *f {
 		span.Event("attempt failed", "error.type", string(like.kind), "capper.attempt", like.attempt,
@@ -51,9 +51,9 @@ func (f *failures) tell(span *trace.Span) {
 	*f = (*f)[:0]
 }
 
-// tell records and logs the pipeline that was sent: each run that shared it has a span of
-// its own, with the same beginning and end, which links to the spans of the others. It does
-// nothing where neither is asked for.
+// tell logs and traces a pipeline after it was sent. Each run with commands in the pipeline gets
+// its own span, with the same start and end and with links to the other runs' spans. tell does
+// nothing when neither logging nor tracing is on.
 func (s *sender) tell(commands []*Command, size int, began time.Time) {
 	debug := s.config.Logger.Enabled(commands[0].run.ctx, slog.LevelDebug)
 	traced := false
@@ -99,7 +99,7 @@ func (s *sender) log(of *share, size, callers int, took time.Duration) {
 		"pipeline", size, "callers", callers, "took", took.String(), "error", string(of.failed))
 }
 
-// mostLinks is to how many others that share a pipeline a span links.
+// mostLinks is the maximum number of links from one span to the other runs in a pipeline.
 const mostLinks = 16
 
 func (s *sender) record(of *share, size int, shares []share, began, ended time.Time) {
