@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// together runs n filter calls at once and returns their verdicts.
+// together runs n filter calls concurrently and returns the verdicts of each call.
 func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]capping.Verdict {
 	f.Helper()
 	verdicts, errs := make([][]capping.Verdict, n), make([]error, n)
@@ -35,7 +35,7 @@ func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]cappi
 	return verdicts
 }
 
-// outcomes counts the outcomes of user i over all calls.
+// outcomes counts each outcome of user i over all calls.
 func outcomes(verdicts [][]capping.Verdict, i int) (count [4]int) {
 	for call := range verdicts {
 		count[verdicts[call][i].Outcome]++
@@ -50,7 +50,7 @@ func concurrentMessages(f *fixture) {
 		backwards := slices.Clone(users)
 		slices.Reverse(backwards)
 		verdicts := f.together(calls, func(call int) *capping.Batch {
-			if call%2 == 1 { // opposite orders would deadlock a careless store
+			if call%2 == 1 { // opposite orders would deadlock a store that locks user by user
 				return f.batch(f.message(), backwards, daily(2), weekly(5))
 			}
 			return f.batch(f.message(), users, daily(2), weekly(5))
@@ -77,9 +77,8 @@ func concurrentSameMessage(f *fixture) {
 	}
 }
 
-// slotIsALock: with a limit of one, whoever is allowed is the only one until
-// the send is released. Calls for many users at once take and give back slots
-// of all of them, in any order.
+// slotIsALock checks that a slot of a limit of one works like a lock: one call holds it until the
+// send is released. Concurrent calls for many users take and release slots in any order.
 func slotIsALock(f *fixture) {
 	const calls, rounds = 6, 25
 	users := f.users(40)
@@ -108,8 +107,8 @@ func slotIsALock(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
 }
 
-// take filters the message, demands that nobody else holds the slots that it
-// got, and lists their users.
+// take filters the message, checks that no other call holds the slots of its allowed users, and
+// returns those users.
 func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID,
 	err error) {
 	verdicts := make([]capping.Verdict, len(users))

@@ -1,23 +1,21 @@
-// Package storetest is the acceptance suite of capping.Store: what every store
-// must do, whatever it keeps its logs in.
+// Package storetest is the acceptance test suite for every implementation of capping.Store.
 //
-// Run drives a store with a clock that only moves when a case moves it. The
-// cases share nothing: each takes users and message ids of its own, so a store
-// whose keyspace outlives a case needs no flushing in between. The exceptions
-// are the users 0 and 4294967295, which are erased before use.
+//	random calls ─┬─> store under test ─┬─> compare every answer
+//	              └─> naive model ──────┘
 //
-// The oracle of the random histories is a naive model: a plain slice of sends
-// per user, counted anew for every question. It shares no code with
-// capping.Judge.
+// Run tests the store alone. RunPolicies tests a capper with a whole policy over the store. RunUpgrade
+// tests a store that an earlier version has written.
 //
-// # Cappertest
+// A test case controls the clock of the store. The cases share no data: each case uses its own users
+// and message ids, so the keys of a case need no removal. The only exceptions are the users 0 and
+// 4294967295, which a case erases before it uses them.
 //
-// Package cappertest is the acceptance suite of the whole policy over a store: random
-// policies (suppression, holdout, quiet hours, limits by calendars, by users' time zones
-// and in the shadow), random sets that overlap, calls of every kind over weeks and
-// forecasts into other seasons, each user's decision compared with a naive model.
+// Run compares random histories with a naive model (model.go): a plain list of sends for each user,
+// which is counted again for every question. The model shares no code with capping.Judge.
 //
-// The model knows the rules that users are told and nothing of how they are kept. It has
-// types of its own, walks over lists, asks what a clock on the wall shows, and finds what
-// comes later by stepping minute by minute.
+// RunPolicies draws random policies with suppression, holdout, quiet hours and limits. The limits
+// use calendars, users' time zones and shadow mode. It draws overlapping sets of users, makes calls
+// of every kind over several weeks, and forecasts decisions in other seasons. A second naive model
+// (policymodel.go) checks each user's decision. That model knows only the documented rules. It has types
+// of its own, reads local times from a calendar, and finds later times minute by minute.
 package storetest

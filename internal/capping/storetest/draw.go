@@ -10,8 +10,8 @@ import (
 	"capper/internal/share"
 )
 
-// zoneNames have clocks that are never changed, changed by half an hour, one and two hours, at midnight,
-// and zones on both sides of the date line.
+// zoneNames returns time zones with all kinds of clock changes: none, half an hour, one hour, two
+// hours, and a change at midnight. The zones lie on both sides of the date line.
 func zoneNames() []string {
 	return []string{
 		"UTC", "Asia/Singapore", "Asia/Kolkata", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
@@ -27,7 +27,7 @@ func drawChannels(t *rapid.T, label string) policyChannels {
 	return rapid.SampledFrom([]policyChannels{nil, nil, nil, {1}, {2}, {1, 2}}).Draw(t, label)
 }
 
-// drawWorld puts each user into any of the segments and sets.
+// drawWorld returns a world with random segments and sets for the users.
 func drawWorld(t *rapid.T, generation string, users []capping.UserID) *world {
 	w := &world{generation: generation}
 	draw := func(name string) members {
@@ -74,7 +74,7 @@ func drawRules(t *rapid.T) *rules {
 			r.limits[segment] = drawLimits(t, segment)
 		}
 	}
-	// so that all histories of a store remember for as long
+	// This limit gives all histories of a store the same retention.
 	r.limits["nobody"] = []limit{{name: "month", most: 1, unit: "month"}}
 	return r
 }
@@ -88,7 +88,7 @@ func drawQuiet(t *rapid.T) quietHours {
 	return q
 }
 
-// units lists "", which stands for a rolling window, and the names of all calendars.
+// units returns "" for a rolling window, and the names of all calendars.
 func units() []string {
 	names := []string{""}
 	for _, calendar := range capping.Calendars() {

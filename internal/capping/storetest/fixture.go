@@ -19,17 +19,16 @@ const (
 	week = 7 * day
 )
 
-// Clock is a clock that stands still between calls of Advance. It is safe for
-// concurrent use.
+// Clock is a clock that moves only when a test calls Advance. It is safe for concurrent use.
 type Clock struct{ *testkit.Clock }
 
-// NewClock is a clock that shows the real time, cut to its millisecond.
+// NewClock returns a clock at the present time, truncated to a millisecond.
 func NewClock() *Clock { return &Clock{testkit.NewClock()} }
 
-// Instant is what the clock shows, in the unit of the logs.
+// Instant returns the clock's time in the unit of the logs.
 func (c *Clock) Instant() capping.Instant { return capping.InstantOf(c.Now()) }
 
-// fixture is one case's store, clock and names.
+// fixture holds the store and the clock of one test case, and creates users and message ids for it.
 type fixture struct {
 	*testing.T
 	store capping.Store
@@ -41,15 +40,15 @@ func newFixture(t *testing.T, open Open) *fixture {
 	return &fixture{t, open(t, clock.Now), clock}
 }
 
-// Users and message ids are never handed out twice by one process, and hardly
-// ever by two.
+// The process number makes message ids unique, even across several test processes on one store.
+// Each user is also used only once in a process.
 var (
 	process   = rand.Uint64()
 	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
 	nextNames atomic.Uint64
 )
 
-// users is n neighbouring users that no other case has.
+// users returns n users with consecutive ids that no other case uses.
 func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
@@ -61,12 +60,12 @@ func (f *fixture) users(n int) []capping.UserID {
 
 func (f *fixture) user() capping.UserID { return f.users(1)[0] }
 
-// message is an id that no other case has.
+// message returns a message id that no other case uses.
 func (f *fixture) message() string {
 	return fmt.Sprintf("message-%x-%d", process, nextNames.Add(1))
 }
 
-// batch records a send without a channel to the users under the limits.
+// batch returns a batch that records a send without a channel to the users, under the limits.
 func (f *fixture) batch(message string, users []capping.UserID, limits ...capping.Limit) *capping.Batch {
 	rules := make([]capping.Rule, len(limits))
 	for i := range limits {
@@ -79,7 +78,7 @@ func (f *fixture) batch(message string, users []capping.UserID, limits ...cappin
 	}
 }
 
-// filter decides a batch and demands that every user is decided.
+// filter filters a batch and checks that the store decides every user.
 func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(b.Users))
@@ -90,32 +89,32 @@ func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	return verdicts
 }
 
-// send is filter for one user and a new message.
+// send filters a new message for one user and returns the verdict.
 func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Verdict {
 	f.Helper()
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
 }
 
-// on is the batch as a send on the channel.
+// on sets the channel of the batch and returns the batch.
 func on(b *capping.Batch, channel capping.Channel) *capping.Batch {
 	b.Channel = channel
 	return b
 }
 
-// of is the batch as one of the namespace.
+// of sets the namespace of the batch's message and returns the batch.
 func of(b *capping.Batch, namespace string) *capping.Batch {
 	b.Message.Namespace = namespace
 	b.Token = b.Message.Token()
 	return b
 }
 
-// only is filter for the single user of the batch.
+// only filters a batch with a single user and returns the verdict.
 func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	f.Helper()
 	return f.filter(b)[0]
 }
 
-// log is the user's log, checked.
+// log returns the user's log after a check of its format.
 func (f *fixture) log(user capping.UserID) capping.Log {
 	f.Helper()
 	log, err := f.store.Log(context.Background(), user)
@@ -124,7 +123,7 @@ func (f *fixture) log(user capping.UserID) capping.Log {
 	return log
 }
 
-// live is the number of entries that a retention of a week still shows.
+// live returns the number of log entries within a retention of one week.
 func (f *fixture) live(user capping.UserID) int {
 	f.Helper()
 	return f.log(user).Live(f.clock.Instant() - capping.Instant(week.Milliseconds())).Len()
@@ -140,13 +139,13 @@ func (f *fixture) replayed(v capping.Verdict) {
 	require.Equal(f, capping.Verdict{Outcome: capping.Replayed}, v)
 }
 
-// denied demands a denial by the rule until the instant.
+// denied checks that the verdict is a denial by the given rule until the given time.
 func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Denied, Rule: rule, FreesAt: until}, v)
 }
 
-// all demands one outcome of every verdict.
+// all checks that every verdict has the given outcome.
 func (f *fixture) all(verdicts []capping.Verdict, outcome capping.Outcome) {
 	f.Helper()
 	for i := range verdicts {

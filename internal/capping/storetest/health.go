@@ -12,8 +12,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// IsOK waits until the store finds nothing wrong, and has forgotten the calls that failed: on a busy machine
-// one look at its servers may have missed one.
+// IsOK waits until the store reports no problem and its failed calls are no longer counted. On a
+// busy machine, one check may have missed a server.
 func IsOK(t testing.TB, s interface {
 	Health(ctx context.Context) capping.Health
 }) {

@@ -10,14 +10,14 @@ import (
 	"capper/internal/capping"
 )
 
-// history drives the store and the model through the same random calls.
+// history makes the same random calls to the store and to the model.
 type history struct {
 	*fixture
 	rt       *rapid.T
 	model    model
 	users    []capping.UserID
 	messages []capping.Message
-	limits   [][]capping.Limit // by group
+	limits   [][]capping.Limit // by group of users
 }
 
 func randomHistories(f *fixture) {
@@ -62,7 +62,7 @@ func drawLimit(rt *rapid.T) capping.Limit {
 func (h *history) step() {
 	pause := rapid.SampledFrom(pauses).Draw(h.rt, "pause")
 	if h.clock.Instant() > capping.Never/2 {
-		pause %= time.Second // a long run must not come to the end of storable time
+		pause %= time.Second // keeps a long run within the range of stored times
 	}
 	h.clock.Advance(pause)
 	switch rapid.IntRange(0, 9).Draw(h.rt, "call") {
@@ -91,7 +91,7 @@ func (h *history) release() {
 			require.Equal(h.rt, capping.ReleaseDone, got, "user %d", h.users[i])
 		case !known:
 			require.Equal(h.rt, capping.ReleaseAbsent, got, "user %d", h.users[i])
-		} // what is past retention may have left the store or not
+		} // the store may or may not have removed a send older than the retention
 	}
 }
 
@@ -144,7 +144,7 @@ func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows 
 	}
 	require.Equal(h.rt, until, got.FreesAt, "user %d at %v", b.Users[i], at)
 	require.Zero(h.rt, got.Shadow)
-	// The limit that is named is one that is full until that very instant.
+	// The named limit has a free slot at the returned time and not before.
 	named, sends := windows[got.Rule], h.model.remembered(b.Users[i], at)
 	require.False(h.rt, named.shadow || named.free(sends, at))
 	if until != capping.Never {
@@ -152,7 +152,7 @@ func (h *history) compare(b *capping.Batch, i int, got capping.Verdict, windows 
 	}
 }
 
-// windowOf is the limit in the words of the model. Its calendar is that of UTC.
+// windowOf converts a limit to a window of the model. Calendars use UTC.
 func windowOf(l *capping.Limit, at time.Time) window {
 	w := window{most: l.Max, length: l.Window, channels: l.Channels.Channels(), shadow: l.Shadow}
 	at = at.UTC()
@@ -173,7 +173,7 @@ func windowOf(l *capping.Limit, at time.Time) window {
 	return w
 }
 
-// compareLogs demands that what can still matter is the same on both sides.
+// compareLogs checks that the store and the model hold the same sends within the retention.
 func (h *history) compareLogs() {
 	for _, user := range h.users {
 		var want []capping.Entry

@@ -24,7 +24,8 @@ func (f *fixture) releaseOn(message capping.Message, channel capping.Channel,
 	return released
 }
 
-// A release takes what is of its namespace, and on its channel where it names one.
+// releaseIdentity checks that a release removes only sends of its namespace, and of its channel if
+// one is given.
 func releaseIdentity(f *fixture) {
 	const push, email = 1, 2
 	users, id := f.users(3000), f.message()
@@ -66,7 +67,7 @@ func release(f *fixture) {
 	require.Equal(f, []capping.Released{capping.ReleaseAbsent}, f.release(failed, user))
 	require.Equal(f, []capping.Released{capping.ReleaseAbsent}, f.release(f.message(), user))
 	require.Equal(f, 1, f.log(user).Len())
-	f.allowed(one(failed)) // the same message again, as a new send
+	f.allowed(one(failed)) // the same message counts as a new send
 	f.replayed(one(failed))
 	f.replayed(one(kept))
 	require.Equal(f, capping.Denied, f.send(user, daily(2)).Outcome)
@@ -125,7 +126,7 @@ func messages(f *fixture) {
 	long := capping.Message{Namespace: strings.Repeat("n", 64), ID: f.message() + strings.Repeat("é", 40)}
 	users := f.users(capping.BulkUsers)
 	f.all(f.filter(f.batch(bulk, users)), capping.Allowed)
-	f.all(f.filter(f.batch(small, users[:1])), capping.Allowed) // within the burst of a new memory
+	f.all(f.filter(f.batch(small, users[:1])), capping.Allowed) // a new memory allows this burst
 	ask := f.batch(preview, users)
 	ask.Record = false
 	f.filter(ask)
@@ -143,8 +144,8 @@ func messages(f *fixture) {
 	require.Empty(f, got)
 }
 
-// knows waits until the store knows these messages of the tokens, and no others: no call waits long for
-// a text to be stored.
+// knows waits until the store knows exactly these messages for the tokens, because the store saves
+// texts in the background.
 func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
 	f.Helper()
 	require.EventuallyWithT(f, func(c *assert.CollectT) {
@@ -154,8 +155,8 @@ func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.M
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
-// An exempt flood keeps the newest LogBound sends of its channel and leaves
-// other channels alone.
+// logBound checks that a flood of sends without limits keeps only the newest LogBound sends of its
+// channel, and keeps all sends of other channels.
 func logBound(f *fixture) {
 	const quiet, flooded = 1, 2
 	user, first, second := f.user(), f.message(), f.message()
@@ -177,11 +178,11 @@ func logBound(f *fixture) {
 	f.replayed(f.only(on(f.batch(other, one), quiet)))
 	full := rolling("full", capping.LogBound, day, flooded)
 	require.Equal(f, capping.Denied, f.only(on(f.batch(f.message(), one, full), flooded)).Outcome)
-	f.allowed(f.only(on(f.batch(first, one), flooded))) // pushed out, hence a new send
+	f.allowed(f.only(on(f.batch(first, one), flooded))) // its entry was pushed out, so the send is new
 }
 
-// What no window can see any more is gone from storage once the log is
-// written again.
+// expiredLeave checks that the next write of a log removes the entries that no window can still
+// see.
 func expiredLeave(f *fixture) {
 	user := f.user()
 	for range 4 {

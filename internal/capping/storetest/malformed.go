@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// malformations are what a batch can be that no store can decide, each made of
-// one that it can, with what is said about it.
+// malformations lists the errors of a batch that every store must reject. The key is part of the
+// expected error, and the function damages a valid batch.
 var malformations = map[string]func(b *capping.Batch){
 	"verdict per user, got 0 and 3":             func(b *capping.Batch) { b.Groups = nil },
 	"verdict per user, got 4 and 3":             func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
@@ -46,15 +46,15 @@ var malformations = map[string]func(b *capping.Batch){
 	"not between the years 2024 and 2058":      func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
-// manyRules is the first rule of b many times, the last one a shadow rule.
+// manyRules returns the first rule of b repeated before times, followed by one shadow rule.
 func manyRules(b *capping.Batch, before int) []capping.Rule {
 	rules := slices.Repeat(b.Rules[0], before+1)
 	rules[before].Shadow = true
 	return rules
 }
 
-// malformedBatch: whatever a caller gets wrong is an error of its call, for
-// which nothing is decided or recorded, and the store goes on.
+// malformedBatch checks that an invalid batch returns an error. The store then decides and records
+// nothing, and continues to work.
 func malformedBatch(f *fixture) {
 	users := f.users(3)
 	for want, spoil := range malformations {
@@ -93,12 +93,12 @@ func malformedRelease(f *fixture) {
 	f.all(f.filter(f.batch(message, users, daily(1))), capping.Replayed)
 }
 
-// userTwice: users of a batch are to be distinct, which no store need check. One
-// who is not is recorded once all the same, and decided each time.
+// userTwice checks a batch with repeated users, which callers should avoid and stores need not
+// detect. The store still records one send for each user and decides every occurrence.
 func userTwice(f *fixture) {
 	users, message := f.users(600), f.message()
 	for i := range users {
-		users[i] = users[i/200*200] // three users, 200 times each
+		users[i] = users[i/200*200] // three users, each 200 times
 	}
 	for range 2 {
 		for _, v := range f.filter(f.batch(message, users, daily(1))) {
@@ -120,7 +120,8 @@ func userTwice(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users[:1], daily(1))), capping.Allowed)
 }
 
-// clockTolerance: windows are widened by it in every call, so it never changes.
+// clockTolerance checks that the tolerance never changes, because every call extends its windows by
+// the tolerance.
 func clockTolerance(f *fixture) {
 	tolerance := f.store.ClockTolerance()
 	require.GreaterOrEqual(f, tolerance, time.Duration(0))

@@ -14,7 +14,7 @@ import (
 	"capper/internal/capping"
 )
 
-// logOf is the entries as a log, as they stand.
+// logOf returns the entries as a log, in the given order.
 func logOf(entries ...capping.Entry) (log capping.Log) {
 	for _, e := range entries {
 		log = log.Record(nil, e, -1)
@@ -22,7 +22,7 @@ func logOf(entries ...capping.Entry) (log capping.Log) {
 	return log
 }
 
-// merge merges and demands that every user is done.
+// merge merges logs and checks that the store has merged every user.
 func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	f.Helper()
 	merger, ok := capping.As[capping.Merger](f.store)
@@ -35,7 +35,7 @@ func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	return merged
 }
 
-// mergeOf is the log for each of the users.
+// mergeOf returns a merge of the same log for each of the users.
 func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	m := &capping.Merge{Users: users, Retention: week, Logs: make([]capping.Log, len(users))}
 	for i := range m.Logs {
@@ -44,19 +44,20 @@ func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	return m
 }
 
-// bring merges the log of one user and returns how many entries were added.
+// bring merges the log of one user and returns the number of added entries.
 func (f *fixture) bring(user capping.UserID, entries ...capping.Entry) int {
 	f.Helper()
 	return int(f.merge(mergeOf([]capping.UserID{user}, logOf(entries...)))[0].Added)
 }
 
-// What was recorded elsewhere counts from its own time on, for as long as if it had been recorded here.
+// mergedCount checks that a merged send counts from its own time, like a send recorded in this
+// store.
 func mergedCount(f *fixture) {
 	user := f.user()
 	now, token := f.clock.Instant(), capping.Message{ID: f.message()}.Token()
 	require.Equal(f, 1, f.bring(user, capping.Entry{At: after(now, -day+time.Second), Channel: 3, Token: token}))
 	f.denied(f.send(user, daily(1)), 0, after(now, time.Second))
-	require.Zero(f, f.bring(user, capping.Entry{At: now, Channel: 3, Token: token})) // the same send: its time stays
+	require.Zero(f, f.bring(user, capping.Entry{At: now, Channel: 3, Token: token})) // the store knows this send and keeps its time
 	f.clock.Advance(time.Second - time.Millisecond)
 	f.denied(f.send(user, daily(1)), 0, after(now, time.Second))
 	f.clock.Advance(time.Millisecond)
@@ -66,7 +67,7 @@ func mergedCount(f *fixture) {
 	f.allowed(f.send(user, weekly(4)))
 }
 
-// A send that was merged is the send of its message: asked for, it is replayed.
+// mergedReplays checks that a filter call for a merged message returns Replayed.
 func mergedReplays(f *fixture) {
 	users, message := f.users(300), f.message()
 	before := capping.Entry{At: after(f.clock.Instant(), -time.Hour), Channel: 2,
@@ -89,7 +90,8 @@ func mergedReplays(f *fixture) {
 	require.Equal(f, 1, f.bring(users[0], before))
 }
 
-// What is too old, and what there is no room for, is not merged, however often it is brought.
+// mergedBounds checks that sends older than the retention and sends beyond the log's limit are
+// never merged.
 func mergedBounds(f *fixture) {
 	user, now := f.user(), f.clock.Instant()
 	entry := func(n int, age time.Duration) capping.Entry {
@@ -113,7 +115,7 @@ func mergedBounds(f *fixture) {
 	require.Equal(f, capping.LogBound+1, f.log(user).Len())
 }
 
-// A log of more than the store keeps at hand, of many channels, and without tokens.
+// mergedLong merges long logs with many channels and without tokens.
 func mergedLong(f *fixture) {
 	users, now := f.users(40), f.clock.Instant()
 	var entries []capping.Entry
@@ -165,8 +167,8 @@ func malformedMerge(f *fixture) {
 	f.allowed(f.send(user, daily(1)))
 }
 
-// Calls that merge and calls that decide come at once: nobody has a send twice, or more than the limit
-// from calls that decide, and nothing that was merged is lost.
+// mergesBesideCalls runs merges and filter calls concurrently. No send is stored twice, no limit is
+// exceeded by filter calls, and no merged send is lost.
 func mergesBesideCalls(f *fixture) {
 	users, at := f.users(600), f.clock.Instant()
 	message := f.message()
@@ -204,7 +206,7 @@ func mergesBesideCalls(f *fixture) {
 	}
 }
 
-// mergeStep merges random sends into the histories that randomHistories makes.
+// mergeStep merges random sends into the histories of randomHistories.
 func (h *history) mergeStep() {
 	m := &capping.Merge{Retention: week}
 	for _, user := range h.users {
@@ -230,7 +232,7 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// unite adds the sends that are not there, those that are remembered, at their times.
+// unite adds the missing sends that are within the retention, at their own times.
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {

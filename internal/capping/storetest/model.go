@@ -7,30 +7,30 @@ import (
 	"capper/internal/capping"
 )
 
-// send is one recorded send of the model.
+// send is one recorded send in the model.
 type send struct {
 	at      time.Time
 	channel capping.Channel
 	message capping.Message
 }
 
-// window is one limit of the model: rolling, or from start to until.
+// window is one limit in the model: a rolling window, or a fixed period from start to until.
 type window struct {
 	most         int
-	length       time.Duration // rolling when set
+	length       time.Duration // not 0: length of a rolling window
 	start, until time.Time
-	channels     []capping.Channel // none: all
-	shadow       bool              // denies nobody
+	channels     []capping.Channel // empty: all channels
+	shadow       bool              // a shadow limit, which never denies
 }
 
-// model is the naive oracle: all sends of all users, none ever removed but by
-// release and erase.
+// model is the naive reference: it holds all sends of all users, and removes sends only on a
+// release or an erasure.
 type model struct {
 	retention time.Duration
 	sends     map[capping.UserID][]send
 }
 
-// counts is how many sends the window counts when it is asked at a time.
+// counts returns how many of the sends the window counts at the given time.
 func (w window) counts(sends []send, at time.Time) (n int) {
 	for _, s := range sends {
 		if len(w.channels) > 0 && !slices.Contains(w.channels, s.channel) {
@@ -48,7 +48,7 @@ func (w window) counts(sends []send, at time.Time) (n int) {
 
 func (w window) free(sends []send, at time.Time) bool { return w.counts(sends, at) < w.most }
 
-// remembered is the user's sends that are younger than the retention.
+// remembered returns the user's sends within the retention.
 func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -58,9 +58,9 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// answer is what the model says of one user. until is set with Denied: the
-// first instant at which all windows have a free slot; zero: never. shadow is set with
-// Allowed: the shadow windows without a free slot, by their numbers.
+// answer is the model's decision for one user. With Denied, until is the first time at which all
+// windows have a free slot, or zero for never. With Allowed, shadow lists the numbers of the shadow
+// windows without a free slot.
 type answer struct {
 	outcome capping.Outcome
 	until   time.Time
@@ -100,7 +100,7 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree tries every instant at which anything can change, in order.
+// firstFree tries every time at which a count can change, in ascending order.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {
@@ -122,8 +122,8 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
-// release removes the message's sends on the channel, 0 for all: remembered tells whether one was
-// younger than the retention, known whether there was any.
+// release removes the message's sends on the channel; channel 0 means all channels. remembered
+// reports whether one of the sends was within the retention, and known whether any existed.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Policies draw every calendar, and the model must know each of them.
+// The model knows every calendar that random policies use.
 func TestModelKnowsEveryCalendar(t *testing.T) {
 	t.Parallel()
 	m := newModel(&rules{}, &world{})

@@ -7,14 +7,14 @@ import (
 	"capper/internal/capping"
 )
 
-// model is the oracle: all sends of all users.
+// policyModel is the naive reference for whole policies. It holds all sends of all users.
 type policyModel struct {
 	rules     *rules
 	world     *world
-	widen     time.Duration // rolling windows are longer by it
+	widen     time.Duration // added to the length of rolling windows
 	retention time.Duration
 	sends     map[capping.UserID][]policySend
-	ends      map[string]time.Time // of periods, by zone, unit and what the calendar shows
+	ends      map[string]time.Time // ends of periods, by zone, unit and the shown period
 	places    map[string]*time.Location
 }
 
@@ -25,7 +25,7 @@ func newModel(rules *rules, world *world) *policyModel {
 	}
 }
 
-// place is the time zone by whose clocks a rule is, for the user.
+// place returns the time zone that a rule uses for the user.
 func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
 	zone = m.zoneBy(zone, user)
 	if m.places[zone] == nil {
@@ -34,14 +34,14 @@ func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
 	return m.places[zone]
 }
 
-// send is one recorded send.
+// policySend is one recorded send in the model.
 type policySend struct {
 	at      time.Time
 	channel capping.Channel
 	message capping.Message
 }
 
-// call is a filter call.
+// call is a filter call in the model.
 type call struct {
 	message capping.Message
 	channel capping.Channel
@@ -49,14 +49,14 @@ type call struct {
 	at      time.Time
 }
 
-// answer is what is told of one user.
+// policyAnswer is the expected decision for one user.
 type policyAnswer struct {
 	outcome capping.Outcome
-	by      string    // "suppressed", "holdout", "quiet" or a limit; "" where nobody denied
-	set     string    // suppressed: by which
-	zone    string    // quiet, and limits in the user's time zone
-	until   time.Time // zero: no waiting helps
-	shadow  []string  // limits that would have denied
+	by      string    // "suppressed", "holdout", "quiet" or the name of a limit; "": no denial
+	set     string    // with "suppressed": name of the set
+	zone    string    // with "quiet", and with limits in the user's time zone
+	until   time.Time // zero: waiting never helps
+	shadow  []string  // names of shadow limits that would have denied the send
 }
 
 func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
@@ -85,7 +85,7 @@ func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
 	return m.judge(user, c)
 }
 
-// judge applies the limits.
+// judge applies the limits to the user and returns the expected decision.
 func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	found := policyAnswer{outcome: capping.Allowed}
 	var shadow []string
@@ -120,7 +120,7 @@ func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	return found
 }
 
-// zoneBy is the zone of a rule: its own, or else the user's.
+// zoneBy returns the name of a rule's time zone: its own zone, or the user's.
 func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	if zone == "" {
 		zone = m.world.zoneOf(user)
@@ -131,7 +131,7 @@ func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	return zone
 }
 
-// night is the first quiet hours that are on for the user, nil for none.
+// night returns the first quiet hours that apply to the user at a time, or nil.
 func (m *policyModel) night(user capping.UserID, channel capping.Channel, at time.Time) *quietHours {
 	for i := range m.rules.quiet {
 		if q := &m.rules.quiet[i]; q.channels.has(channel) && m.concerns(q, user) && m.on(q, user, at) {
@@ -158,11 +158,12 @@ func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool 
 	return from <= shown || shown < to
 }
 
-// searched is how far the model looks for an opening.
+// searched is how far ahead the model looks for the end of quiet hours.
 const searched = 5 * 24 * time.Hour
 
-// opening is the first minute from a time on at which no quiet hours are on, that time itself if none are;
-// zero where there is none as far as the model looks.
+// opening returns the first minute, from the given time on, without quiet hours for the user. If no
+// quiet hours apply, it returns the given time. If the model finds no such minute in five days, it
+// returns zero.
 func (m *policyModel) opening(user capping.UserID, channel capping.Channel, from time.Time) time.Time {
 	for at := from; at.Before(from.Add(searched)); at = at.Truncate(time.Minute).Add(time.Minute) {
 		if m.night(user, channel, at) == nil {
@@ -172,12 +173,12 @@ func (m *policyModel) opening(user capping.UserID, channel capping.Channel, from
 	return time.Time{}
 }
 
-// opensAt reports whether quiet hours end at a time.
+// opensAt reports whether quiet hours of the user end exactly at the given time.
 func (m *policyModel) opensAt(user capping.UserID, channel capping.Channel, at time.Time) bool {
 	return m.night(user, channel, at) == nil && m.night(user, channel, at.Add(-time.Millisecond)) != nil
 }
 
-// remembered is the user's sends that are younger than the retention.
+// remembered returns the user's sends within the retention.
 func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []policySend) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -187,7 +188,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// shown returns the day, the week or the month that the calendar shows at a time.
+// shown returns the day, week or month that a calendar shows at the given time.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -201,7 +202,7 @@ func (l limit) shown(at time.Time) string {
 	panic("the model has no calendar " + l.unit)
 }
 
-// counts is how many sends the limit counts at a time.
+// counts returns how many sends of the user the limit counts at the given time.
 func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int) {
 	location := m.place(l.zone, user)
 	for _, s := range m.remembered(user, at) {
@@ -216,12 +217,12 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// frees is the first instant at which a limit that is full has a free slot.
+// frees returns the first time at which a full limit has a free slot.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
 	}
-	for _, s := range m.sends[user] { // in the order of time
+	for _, s := range m.sends[user] { // in ascending order of time
 		if free := s.at.Add(l.window + m.widen); free.After(at) && m.counts(l, user, free) < l.most {
 			return free
 		}
@@ -229,7 +230,7 @@ func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Tim
 	panic("a window that never ends")
 }
 
-// end is the first minute at which the calendar shows another period.
+// end returns the first minute at which the calendar shows the next period.
 func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
 	shown := l.shown(at.In(location))
 	key := location.String() + " " + l.unit + " " + shown
@@ -246,8 +247,8 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 	m.sends[user] = append(m.sends[user], s)
 }
 
-// release removes the message's sends on the channel, 0 for all, and reports whether one was remembered,
-// and whether any was there.
+// release removes the message's sends on the channel; channel 0 means all channels. remembered
+// reports whether one of the sends was within the retention, and known whether any existed.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

@@ -16,9 +16,9 @@ import (
 
 const policyDay = 24 * time.Hour
 
-// Run compares a capper over the store that open opens with the naive model. The store
-// stamps sends with the clock, which starts at the real time and never moves back. open
-// closes the store through t.Cleanup.
+// RunPolicies compares a capper over a store with the naive model. open opens the store and closes
+// it through t.Cleanup. The store takes the times of sends from the clock, which starts at the
+// present time and never moves back.
 func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("policies decide as the naive model does", func(t *testing.T) {
 		t.Parallel()
@@ -32,10 +32,10 @@ func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) c
 	})
 }
 
-// users is how many a history has.
+// users is the number of users in a history.
 const users = 10
 
-// history drives a capper and the model through the same random calls.
+// policyHistory makes the same random calls to a capper and to the model.
 type policyHistory struct {
 	*rapid.T
 	capper   *capping.Capper
@@ -69,7 +69,7 @@ func (h *policyHistory) run() {
 			policyDay - time.Millisecond, policyDay, 3*policyDay + 7*time.Hour,
 		}).Draw(h.T, "pause")
 		if capping.InstantOf(h.clock.Now()) > capping.Never/2 {
-			pause %= time.Second // a long run must not come to the end of storable time
+			pause %= time.Second // keeps a long run within the range of stored times
 		}
 		h.clock.Advance(pause)
 		switch rapid.IntRange(0, 9).Draw(h.T, "call") {
@@ -94,7 +94,8 @@ func (h *policyHistory) run() {
 	}
 }
 
-// forecast is an instant up to a year ahead, half of them near a change of some zone's clocks.
+// forecast returns a random time up to a year ahead. Half of these times are shortly before a clock
+// change of a zone.
 func (h *policyHistory) forecast() capping.Instant {
 	at := h.clock.Now().Add(time.Duration(rapid.Int64Range(1, 365*policyDay.Milliseconds()).Draw(h.T,
 		"ahead")) * time.Millisecond)
@@ -117,11 +118,11 @@ func (h *policyHistory) release() {
 			require.Equal(h, capping.ReleaseDone, got)
 		case !known:
 			require.Equal(h, capping.ReleaseAbsent, got)
-		} // what is past retention may have left the store or not
+		} // the store may or may not have removed a send older than the retention
 	}
 }
 
-// filter makes the send to some of the users and compares what is decided.
+// filter filters the send for random users and compares the decisions with the model's.
 func (h *policyHistory) filter(send *capping.Send) {
 	send.Users = rapid.Permutation(h.users).Draw(h.T, "users")[:rapid.IntRange(1, len(h.users)).Draw(h.T, "n")]
 	send.Message = rapid.SampledFrom(h.messages).Draw(h.T, "message")
@@ -166,7 +167,7 @@ func (h *policyHistory) compare(want policyAnswer, d *capping.Decisions, i int, 
 		}
 	}
 	if want.until.IsZero() && got.until.After(c.at.Add(searched)) && h.model.opensAt(d.Users[i], c.channel, got.until) {
-		got.until = want.until // in another season, where the model does not look
+		got.until = want.until // another season, beyond the model's search
 	}
 	want.until, got.until = want.until.UTC(), got.until.UTC()
 	require.Equal(h, want, got, "user %d at %v", d.Users[i], c.at)
@@ -181,7 +182,7 @@ func shadowOf(d *capping.Decisions, i int) (names []string) {
 	return names
 }
 
-// explain compares what is told of a user.
+// explain compares the capper's explanation for a user with the model.
 func (h *policyHistory) explain(user capping.UserID) {
 	e, err := h.capper.Explain(context.Background(), user)
 	require.NoError(h, err)

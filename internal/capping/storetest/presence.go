@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// recorded asks which users have a recorded send, as a capper does.
+// recorded returns which of the users have a recorded send, through the same call that a capper
+// makes.
 func (f *fixture) recorded(
 	message capping.Message, channel capping.Channel, users []capping.UserID,
 ) []capping.Presence {
@@ -31,7 +32,8 @@ func (f *fixture) present(
 	}
 }
 
-// Sends are found by message, namespace and channel, until they are given back or erased; asking records nothing.
+// presence checks that sends are found by message, namespace and channel until their release or
+// erasure, and that a lookup records nothing.
 func presence(f *fixture) {
 	users, id := f.users(3000), f.message()
 	message := capping.Message{Namespace: "growth", ID: id}
@@ -53,7 +55,8 @@ func presence(f *fixture) {
 	require.Equal(f, 0, f.log(users[2500]).Len())
 }
 
-// The oldest send of a channel leaves a full log: that it is gone proves nothing.
+// presenceInFullLog checks a full log, which has dropped the oldest send of a channel. A missing
+// send then proves nothing.
 func presenceInFullLog(f *fixture) {
 	users := f.users(2)
 	first := capping.Message{ID: f.message()}

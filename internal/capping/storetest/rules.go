@@ -10,16 +10,17 @@ import (
 	"capper/internal/share"
 )
 
-// rules is a policy in the words of the model.
+// rules is a policy in the types of the model.
 type rules struct {
 	suppress []suppression
 	held     *heldOut
 	quiet    []quietHours
-	zone     string             // of users in no set of one
-	limits   map[string][]limit // by segment; of "", the default
+	zone     string             // for users in no time zone's set
+	limits   map[string][]limit // by segment; "" holds the default limits
 }
 
-// channels are those that a rule is about; none: every one, and no channel.
+// policyChannels are the channels of a rule. Without channels, the rule applies to every send, with
+// or without a channel.
 type policyChannels []capping.Channel
 
 func (c policyChannels) has(channel capping.Channel) bool {
@@ -37,26 +38,26 @@ type heldOut struct {
 	channels policyChannels
 }
 
-// quietHours is from and to by minutes of the day.
+// quietHours are quiet hours between two minutes of the day.
 type quietHours struct {
 	from, to int
 	channels policyChannels
-	zone     string // "": the user's
+	zone     string // "": the user's zone
 	sets     []string
 }
 
-// limit is at most so many sends in a window, or in a unit of the calendar.
+// limit is a maximum number of sends in a rolling window or in a calendar period.
 type limit struct {
 	name     string
 	most     int
 	window   time.Duration
-	unit     string // a calendar by its name; "": a window
-	zone     string // of unit; "": the user's
+	unit     string // name of a calendar; "": a rolling window
+	zone     string // zone of the calendar; "": the user's zone
 	channels policyChannels
 	shadow   bool
 }
 
-// of is the limits of a segment.
+// of returns the limits of a segment.
 func (r *rules) of(segment string) []limit {
 	if limits, ok := r.limits[segment]; ok {
 		return limits
@@ -64,7 +65,7 @@ func (r *rules) of(segment string) []limit {
 	return r.limits[""]
 }
 
-// policy is the rules as the domain takes them.
+// policy converts the rules to a policy of the domain.
 func (r *rules) policy() *capping.Policy {
 	p := &capping.Policy{Zone: load(r.zone), Segments: map[string][]capping.Limit{}}
 	for _, s := range r.suppress {
@@ -113,5 +114,5 @@ func (l limit) limit() capping.Limit {
 	return limit
 }
 
-// clock writes minutes of the day as a clock on the wall shows them.
+// clock returns a minute of the day in the form "15:04".
 func clock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }

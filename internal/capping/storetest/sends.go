@@ -23,12 +23,12 @@ func sameMessageOnce(f *fixture) {
 	require.Equal(f, 1, f.live(user))
 	f.clock.Advance(day)
 	f.allowed(f.send(user, daily(1), weekly(3)))
-	f.replayed(one()) // recorded long before, and no slot of today is free
+	f.replayed(one()) // the send was recorded long before, and no slot is free today
 	require.Equal(f, 2, f.live(user))
 }
 
-// A send is a message, of a namespace, on a channel: whatever of these differs,
-// it is another one, which is judged and counted.
+// identities checks that message, namespace and channel identify a send. A difference in any of the
+// three makes another send, with its own decision and count.
 func identities(f *fixture) {
 	users, id, limit := f.users(3000), f.message(), daily(4)
 	all := []func(b *capping.Batch) *capping.Batch{
@@ -36,7 +36,7 @@ func identities(f *fixture) {
 		func(b *capping.Batch) *capping.Batch { return on(b, 1) },
 		func(b *capping.Batch) *capping.Batch { return on(b, 255) },
 		func(b *capping.Batch) *capping.Batch { return on(of(b, "growth"), 1) },
-		func(b *capping.Batch) *capping.Batch { return of(b, "growth") }, // the fifth: there is no slot
+		func(b *capping.Batch) *capping.Batch { return of(b, "growth") }, // the fifth send finds no slot
 		func(b *capping.Batch) *capping.Batch { return of(b, "crm") },
 	}
 	for round := range 2 {
@@ -87,7 +87,7 @@ func maxZero(f *fixture) {
 	require.Zero(f, f.log(user).Len())
 }
 
-// A call without limits counts against later calls, and never has to wait.
+// exempt checks that a call without limits is never denied and still counts against later calls.
 func exempt(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	f.allowed(f.send(user, daily(2)))
@@ -95,7 +95,7 @@ func exempt(f *fixture) {
 		f.clock.Advance(time.Minute)
 		f.allowed(f.send(user))
 	}
-	// Four sends count; two slots are taken until the third of them ends.
+	// Four sends count against a limit of two, so a slot is free only after the third send expires.
 	f.denied(f.send(user, daily(2)), 0, after(start, day+2*time.Minute))
 	require.Equal(f, 4, f.live(user))
 }
@@ -153,7 +153,7 @@ func previewAt(f *fixture) {
 }
 
 func neighbours(f *fixture) {
-	users := f.users(300) // more than one bucket, both ends cut
+	users := f.users(300) // several buckets, the first and the last only in part
 	for round := range 5 {
 		var some []capping.UserID
 		for i := range users {
@@ -201,7 +201,7 @@ func largeBatch(f *fixture) {
 	first, second := f.message(), f.message()
 	users := f.users(3 * n)
 	for i := range n {
-		users[i] = users[0] + uint32(i*48271%n*3) // every third user, in no order
+		users[i] = users[0] + uint32(i*48271%n*3) // every third user, in mixed order
 	}
 	users = users[:n]
 	half := f.batch(first, users[:n/2], daily(1))

@@ -8,20 +8,21 @@ import (
 	"capper/internal/capping"
 )
 
-// shadow is the limit as one that denies nobody.
+// shadow returns the limit in shadow mode, in which the limit denies nobody.
 func shadow(limit capping.Limit) capping.Limit {
 	limit.Shadow = true
 	return limit
 }
 
-// marked demands that the user is allowed and that of the shadow rules those of the
-// mask would have denied.
+// marked checks that the user is allowed, and that exactly the shadow rules in the mask would have
+// denied the send.
 func (f *fixture) marked(v capping.Verdict, mask uint32) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Allowed, Shadow: mask}, v)
 }
 
-// shadowLimits deny nobody, and tell of each allowed send whether they would have.
+// shadowLimits checks that shadow limits deny nobody, and report for each allowed send whether they
+// would have denied it.
 func shadowLimits(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	limits := []capping.Limit{shadow(daily(1)), weekly(4), shadow(weekly(2))}
@@ -32,18 +33,19 @@ func shadowLimits(f *fixture) {
 	f.marked(f.send(user, limits...), 1|4)
 	f.clock.Advance(day - time.Millisecond)
 	f.marked(f.send(user, limits...), 1|4)
-	f.denied(f.send(user, limits...), 1, after(start, week)) // whatever the shadow limits say
+	f.denied(f.send(user, limits...), 1, after(start, week)) // whatever the shadow limits report
 	f.clock.Advance(6 * day)
 	f.denied(f.send(user, limits...), 1, after(start, week))
 	f.clock.Advance(time.Millisecond)
-	f.allowed(f.send(user, limits...)) // the one of a day later is all that counts
+	f.allowed(f.send(user, limits...)) // only the send of a day later still counts
 	f.clock.Advance(day - time.Millisecond)
 	f.marked(f.send(user, limits...), 1)
 	f.clock.Advance(2 * time.Millisecond)
 	f.marked(f.send(user, limits...), 1|4)
 }
 
-// shadowMaxZero would deny everybody, also who has received nothing.
+// shadowMaxZero checks a shadow limit of zero, which would deny every user, even without any
+// earlier send.
 func shadowMaxZero(f *fixture) {
 	users := f.users(300)
 	for round := range 3 {
@@ -64,7 +66,7 @@ func shadowMaxZero(f *fixture) {
 	f.marked(f.send(f.user(), shadow(rolling("push", 0, day, 1))), 1)
 }
 
-// shadowPreview: a preview tells the same, and records nothing.
+// shadowPreview checks that a preview reports the same shadow limits and records nothing.
 func shadowPreview(f *fixture) {
 	user := f.user()
 	for range 2 {
@@ -81,7 +83,7 @@ func shadowPreview(f *fixture) {
 	require.Equal(f, 2, f.log(user).Len())
 }
 
-// shadowChannels: a shadow limit counts the sends of its channels alone.
+// shadowChannels checks that a shadow limit counts only the sends on its channels.
 func shadowChannels(f *fixture) {
 	const push, email = 1, 255
 	users := f.users(40)
@@ -105,8 +107,8 @@ func shadowChannels(f *fixture) {
 	}
 }
 
-// shadowGroups: each user is judged by the shadow limits of its own group, also
-// among neighbours whose logs are alike.
+// shadowGroups checks that each user is judged by the shadow limits of its own group, even next to
+// users with the same log.
 func shadowGroups(f *fixture) {
 	users := f.users(200)
 	f.all(f.filter(f.batch(f.message(), users[:100])), capping.Allowed)
@@ -137,7 +139,7 @@ func shadowGroups(f *fixture) {
 	require.Equal(f, 2, f.live(users[5]))
 }
 
-// shadowBound: the last rule that may be a shadow one, and the rules behind it.
+// shadowBound checks the highest rule number that may be a shadow rule, and the rules after it.
 func shadowBound(f *fixture) {
 	users := f.users(50)
 	limits := make([]capping.Limit, capping.MaxShadow+2)

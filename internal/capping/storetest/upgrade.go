@@ -12,14 +12,16 @@ import (
 	"capper/internal/testkit"
 )
 
-// recorded is when the first send of such a store was recorded.
+// recorded is the time of the first send in the old store.
 var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// RunUpgrade demands that a store which a program from before there were
-// namespaces wrote is read on as it is. open opens such a store, with these
-// sends: "newsletter" on channel 1 to the users 0 to 569, "offer" on 2 to 0 to
-// 284 an hour later, "order-1" without a channel to 7 after another hour, and 64
-// times é on 3 to 0 to 99 after another.
+// RunUpgrade checks that a store from a version without namespaces keeps working. open opens such a
+// store with these sends:
+//
+// - "newsletter" on channel 1 to the users 0 to 569
+// - "offer" on channel 2 to the users 0 to 284, one hour later
+// - "order-1" without a channel to user 7, another hour later
+// - "é", repeated 64 times, on channel 3 to the users 0 to 99, another hour later
 func RunUpgrade(t *testing.T, open Open) {
 	clock := &Clock{testkit.NewClockAt(recorded.Add(4 * time.Hour))}
 	f := &fixture{t, open(t, clock.Now), clock}
@@ -37,8 +39,9 @@ func RunUpgrade(t *testing.T, open Open) {
 	resumed(capping.Message{ID: "offer"}, 2, users[:285], capping.Replayed)
 	resumed(capping.Message{ID: "order-1"}, 0, users[7:8], capping.Replayed)
 	resumed(capping.Message{ID: long}, 3, users[:100], capping.Replayed)
-	resumed(capping.Message{ID: "offer"}, 2, users[285:], capping.Allowed) // whom the campaign had not reached
-	// On other channels and in namespaces they are sends of their own, and what is on record counts.
+	resumed(capping.Message{ID: "offer"}, 2, users[285:], capping.Allowed) // users without this send before the upgrade
+	// Another channel or namespace makes another send, and the sends of the old version count
+	// against it.
 	resumed(capping.Message{ID: "newsletter"}, 2, users[8:], capping.Allowed)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[8:100], capping.Denied)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[100:], capping.Allowed)
@@ -54,7 +57,7 @@ func RunUpgrade(t *testing.T, open Open) {
 	})
 }
 
-// requireOldLogs demands what the old program wrote, byte by byte.
+// requireOldLogs checks that the logs of the old version are unchanged, byte by byte.
 func (f *fixture) requireOldLogs() {
 	f.Helper()
 	at := capping.InstantOf(recorded)

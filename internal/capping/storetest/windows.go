@@ -17,7 +17,7 @@ func rollingWindow(f *fixture) {
 	f.clock.Advance(time.Millisecond)
 	f.allowed(f.send(user, daily(1)))
 
-	// The shortest window there is: one millisecond.
+	// One millisecond is the shortest possible window.
 	user = f.user()
 	f.allowed(f.send(user, rolling("gap", 1, time.Millisecond)))
 	f.denied(f.send(user, rolling("gap", 1, time.Millisecond)), 0, f.clock.Instant()+1)
@@ -25,8 +25,9 @@ func rollingWindow(f *fixture) {
 	f.allowed(f.send(user, rolling("gap", 1, time.Millisecond)))
 }
 
-// Two a day and three a week: the week refuses on day 2, and the day's slot
-// that was free then must still be free when the week has one again.
+// dailyAndWeekly checks a limit of two a day and three a week. The week's limit denies a send on
+// day 2 and must not use up the day's slot. That slot must still be free when the week has a free
+// slot again.
 func dailyAndWeekly(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	limits := []capping.Limit{daily(2), weekly(3)}
@@ -44,7 +45,7 @@ func dailyAndWeekly(f *fixture) {
 	f.clock.Advance(time.Millisecond)
 	f.allowed(f.send(user, limits...))
 	f.allowed(f.send(user, limits...))
-	f.denied(f.send(user, limits...), 0, after(start, 8*day)) // both then; the first is named
+	f.denied(f.send(user, limits...), 0, after(start, 8*day)) // both limits deny; the first one is named
 }
 
 func denialRecordsNothing(f *fixture) {
@@ -58,7 +59,7 @@ func denialRecordsNothing(f *fixture) {
 		require.Equal(f, capping.Denied, f.only(b).Outcome)
 	}
 	require.Equal(f, before, f.log(user))
-	// The week has four slots left: none was burnt.
+	// The week still has four slots, because denials used none.
 	for range 4 {
 		f.clock.Advance(day)
 		f.allowed(f.send(user, daily(1), weekly(5)))
@@ -75,13 +76,13 @@ func lastLimitNamed(f *fixture) {
 	f.denied(f.send(user, weekly(9), rolling("gap", 1, time.Minute), daily(9)), 1, after(start, time.Minute))
 }
 
-// The instant of a denial is the first at which every limit has a free slot,
-// also when the log holds more sends than a limit allows.
+// freesAtExact checks that a denial returns the first time at which every limit has a free slot,
+// even when the log holds more sends than a limit allows.
 func freesAtExact(f *fixture) {
 	limits := []capping.Limit{rolling("hour", 2, time.Hour), daily(3), weekly(4)}
 	user := f.user()
 	for range 6 {
-		f.allowed(f.send(user)) // exempt
+		f.allowed(f.send(user)) // without limits
 		f.clock.Advance(7 * time.Minute)
 	}
 	for range 4 {
@@ -115,13 +116,13 @@ func channels(f *fixture) {
 	f.allowed(to(push, gap, both))
 	f.denied(to(push, gap, both), 0, after(start, 30*time.Minute))
 	for range 3 {
-		f.allowed(to(email)) // no limit is over email
+		f.allowed(to(email)) // no limit applies to email
 	}
-	f.allowed(to(sms, both)) // push-gap does not judge sms
+	f.allowed(to(sms, both)) // the limit push-gap does not apply to sms
 	f.clock.Advance(time.Hour)
 	f.denied(to(push, gap, both), 1, after(start, day))
 	f.denied(to(sms, both), 0, after(start, day))
-	f.allowed(to(0, daily(6))) // a limit over all channels counts sends of none, too
+	f.allowed(to(0, daily(6))) // a limit without channels also counts sends without a channel
 	f.denied(to(0, daily(5)), 0, after(start, day))
 	f.denied(to(email, daily(6)), 0, after(start, day))
 	require.Equal(f, 6, f.live(user))
@@ -151,8 +152,9 @@ func calendar(f *fixture) {
 	f.denied(f.send(user, limit(), weekly(5)), 1, after(next-2, week))
 }
 
-// calendarMonth: a send of a month's first millisecond counts until its last one. At
-// Antarctica/Troll clocks go back by two hours in October, so that no month is longer.
+// calendarMonth checks that a send in a month's first millisecond counts until the month's last
+// one. At Antarctica/Troll the clocks go back by two hours in October, which makes it the longest
+// possible month.
 func calendarMonth(f *fixture) {
 	troll, err := time.LoadLocation("Antarctica/Troll")
 	require.NoError(f, err)
@@ -172,12 +174,12 @@ func calendarMonth(f *fixture) {
 	for range 2 {
 		f.all(ask(users[:20]), capping.Allowed)
 	}
-	for range 31 { // others of the same place get something each day, as one sends in a month
+	for range 31 { // a neighbour gets a send each day, as happens within a month
 		f.denied(ask(users[:1])[0], 0, capping.InstantOf(november))
 		f.send(users[30])
 		f.clock.Advance(day)
 	}
-	f.clock.Advance(2*time.Hour - time.Millisecond) // the last one of October
+	f.clock.Advance(2*time.Hour - time.Millisecond) // the last millisecond of October
 	for _, v := range ask(users[:20]) {
 		f.denied(v, 0, capping.InstantOf(november))
 	}

@@ -8,15 +8,16 @@ import (
 	"capper/internal/capping"
 )
 
-// world is who is in what. Of several segments, and of several sets of time zones, the first one counts.
+// world is the membership of users in segments and sets. If a user is in several segments or in
+// several sets of time zones, the first one counts.
 type world struct {
 	generation string
 	segments   []members
 	sets       []members
-	zones      []*time.Location // of which there are sets, in their order
+	zones      []*time.Location // zones that have a set, in the order of the sets
 }
 
-// members is the users of a segment or a set.
+// members are the users of a segment or a set.
 type members struct {
 	name  string
 	users []capping.UserID
@@ -24,7 +25,7 @@ type members struct {
 
 func (m members) has(user capping.UserID) bool { return slices.Contains(m.users, user) }
 
-// in reports whether the user is in the set of the name.
+// in reports whether the user is in the named set.
 func (w *world) in(name string, user capping.UserID) bool {
 	for _, set := range w.sets {
 		if set.name == name && set.has(user) {
@@ -45,7 +46,7 @@ func (w *world) segmentOf(user capping.UserID) string {
 
 const zonePrefix = "tz/"
 
-// zoneOf is the name of the user's time zone, "" for none.
+// zoneOf returns the name of the user's time zone, or "" for none.
 func (w *world) zoneOf(user capping.UserID) string {
 	for _, set := range w.sets {
 		if zone, ok := strings.CutPrefix(set.name, zonePrefix); ok && set.has(user) {
@@ -55,7 +56,7 @@ func (w *world) zoneOf(user capping.UserID) string {
 	return ""
 }
 
-// load is the time zone of a name.
+// load returns the time zone of the given name.
 func load(name string) *time.Location {
 	location, err := time.LoadLocation(name)
 	if err != nil {
@@ -64,7 +65,7 @@ func load(name string) *time.Location {
 	return location
 }
 
-// segments is the world as the domain asks it.
+// segments provides the world's memberships through the interface of the domain.
 type segments struct{ *world }
 
 func (s segments) Generation() string { return s.generation }
@@ -108,7 +109,7 @@ func (s segments) LookupZones(users []capping.UserID, zones []uint16) {
 	}
 }
 
-// Mark marks the users of the set.
+// Mark sets the mark for each user in the set.
 func (m members) Mark(users []capping.UserID, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m.has(user) {
