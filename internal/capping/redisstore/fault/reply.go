@@ -36,7 +36,7 @@ var replies = []struct {
 
 // denials are the prefixes of permission errors, for a command and for a script.
 var denials = []string{
-	// The first two are of Redis up to 7.0; the third is of Redis since 7.2 and of Valkey.
+	// Scripts return the second prefix up to Redis 7.0, and the third since Redis 7.2 and in Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
