@@ -57,7 +57,7 @@ func mergedCount(f *fixture) {
 	now, token := f.clock.Instant(), capping.Message{ID: f.message()}.Token()
 	require.Equal(f, 1, f.bring(user, capping.Entry{At: after(now, -day+time.Second), Channel: 3, Token: token}))
 	f.denied(f.send(user, daily(1)), 0, after(now, time.Second))
-	require.Zero(f, f.bring(user, capping.Entry{At: now, Channel: 3, Token: token})) // the store knows this send and keeps its time
+	require.Zero(f, f.bring(user, capping.Entry{At: now, Channel: 3, Token: token})) // a known send keeps its time
 	f.clock.Advance(time.Second - time.Millisecond)
 	f.denied(f.send(user, daily(1)), 0, after(now, time.Second))
 	f.clock.Advance(time.Millisecond)

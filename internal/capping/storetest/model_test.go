@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The model knows every calendar that random policies use.
+// TestModelKnowsEveryCalendar checks that the model knows every calendar that random policies use.
 func TestModelKnowsEveryCalendar(t *testing.T) {
 	t.Parallel()
 	m := newModel(&rules{}, &world{})

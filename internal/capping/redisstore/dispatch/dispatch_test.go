@@ -64,7 +64,8 @@ func (e *echo) Apply(c *Command) (int, error) {
 	return len(c.Items), nil
 }
 
-// Users are not forgotten when their partition moves to a master that the run has already served.
+// TestUsersWhoseRouteChangesAreNotForgotten checks that users are not forgotten when their
+// partition moves to a master that the run has already served.
 func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	t.Parallel()
 	d, prefixes := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -86,7 +87,8 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	require.Equal(t, 1, op.answered, "the node says where the slot is")
 }
 
-// The dispatcher removes the senders of forgotten nodes and keeps all other senders.
+// TestSendersOfForgottenNodesAreDropped checks that the dispatcher removes the senders of forgotten
+// nodes and keeps all other senders.
 func TestSendersOfForgottenNodesAreDropped(t *testing.T) {
 	t.Parallel()
 	d, _ := dispatcher(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -112,7 +114,8 @@ func TestRemediesOfAttempts(t *testing.T) {
 	require.Equal(t, fault.Remedy{Kind: fault.Lost, Refresh: true}, fault.Of(&errUnsent{io.EOF}))
 }
 
-// Only errors without a remedy count towards giving up a command.
+// TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp checks that only errors without a remedy count
+// towards giving up a command.
 func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
 	t.Parallel()
 	d, _ := dispatcher(t, nil)
@@ -131,8 +134,8 @@ func TestFailedAttemptsOfOtherKindsDoNotGiveUsersUp(t *testing.T) {
 	require.Equal(t, 1, r.Faults.Users[fault.Server])
 }
 
-// The sentinel key at the end of a pipeline belongs to a partition of the node, not to a slot that
-// the node is still importing.
+// TestTheSignBehindAPipelineIsOfAPartitionOfTheNode checks that the sentinel key at the end of a
+// pipeline belongs to a partition of the node, not to a slot that the node is still importing.
 func TestTheSignBehindAPipelineIsOfAPartitionOfTheNode(t *testing.T) {
 	t.Parallel()
 	d, _ := dispatcher(t, nil)

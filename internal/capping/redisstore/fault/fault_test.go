@@ -57,8 +57,8 @@ func TestRemediesOfRepliesThatComeWithAFailover(t *testing.T) {
 	}
 }
 
-// Permission errors are recognized in the wording of every engine, in a script and outside a
-// script.
+// TestDenialsOfAllEngines checks that permission errors are recognized in the wording of every
+// engine, in a script and outside a script.
 func TestDenialsOfAllEngines(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -19,7 +19,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// The store works with a cluster on IPv6, whose nodes list addresses without brackets.
+// TestAClusterOnIPv6 checks that the store works with a cluster on IPv6, whose nodes list addresses
+// without brackets.
 func TestAClusterOnIPv6(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Host: "::1"})
@@ -32,7 +33,8 @@ func TestAClusterOnIPv6(t *testing.T) {
 	storetest.IsOK(t, s)
 }
 
-// The store works with a master on IPv6, and with a host name that has IPv4 and IPv6 addresses.
+// TestAServerOnIPv6 checks that the store works with a master on IPv6, and with a host name that
+// has IPv4 and IPv6 addresses.
 func TestAServerOnIPv6(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 1, Host: "::1"})
@@ -97,8 +99,9 @@ func (p *place) known(t *testing.T, wants ...string) {
 	})
 }
 
-// The store works through one DNS name for nodes behind translated addresses. It follows when all
-// nodes are replaced one by one and the name leads to the new addresses.
+// TestOneNameForAClusterThatMoves checks that the store works through one DNS name for nodes behind
+// translated addresses. It follows when all nodes are replaced one by one and the name leads to the
+// new addresses.
 func TestOneNameForAClusterThatMoves(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 41)
@@ -127,7 +130,8 @@ func TestOneNameForAClusterThatMoves(t *testing.T) {
 	stillDecides(t, open(t, redisstore.Config{Addrs: []string{any.Addr()}}))
 }
 
-// The store follows nodes that announce DNS names, even when a name gets another address.
+// TestNodesThatAnnounceNames checks that the store follows nodes that announce DNS names, even when
+// a name gets another address.
 func TestNodesThatAnnounceNames(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 43)
@@ -152,7 +156,8 @@ func TestNodesThatAnnounceNames(t *testing.T) {
 	storetest.IsOK(t, s)
 }
 
-// An error names the announced nodes that the store cannot reach.
+// TestNodesThatCannotBeReachedAreNamed checks that an error names the announced nodes that the
+// store cannot reach.
 func TestNodesThatCannotBeReachedAreNamed(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 51)
@@ -168,7 +173,8 @@ func TestNodesThatCannotBeReachedAreNamed(t *testing.T) {
 	require.Contains(t, hint, "cluster-announce")
 }
 
-// The store refuses three masters behind one name and one port, because nothing distinguishes them.
+// TestNodesThatCannotBeToldApartAreRefused checks that the store refuses three masters behind one
+// name and one port, because nothing distinguishes them.
 func TestNodesThatCannotBeToldApartAreRefused(t *testing.T) {
 	t.Parallel()
 	p := rent(t, 53)

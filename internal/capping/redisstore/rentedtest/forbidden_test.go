@@ -22,8 +22,8 @@ import (
 
 var alone = redisstore.FixedAcks(0)
 
-// All store test suites pass when only the user of deploy/redis.acl can log in, and the servers
-// record no permission error.
+// TestTheSuitesPassWithTheLeastRights checks that all store test suites pass when only the user of
+// deploy/redis.acl can log in, and the servers record no permission error.
 func TestTheSuitesPassWithTheLeastRights(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
@@ -78,7 +78,8 @@ func field(list any, name string) any {
 	return nil
 }
 
-// The store refuses a user with read rights only, and accepts rights in ACL selectors.
+// TestRightsByKeysAndSelectors checks that the store refuses a user with read rights only, and
+// accepts rights in ACL selectors.
 func TestRightsByKeysAndSelectors(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -110,8 +111,8 @@ func keyRights(t *testing.T, addr string) bool {
 	return admin(t, addr).Do(t.Context(), "acl", "setuser", "trial", "%R~fc:*").Err() == nil
 }
 
-// An error names each required command that a provider has renamed, with a solution. Other commands
-// may be missing.
+// TestCommandsThatAreRenamed checks that an error names each required command that a provider has
+// renamed, with a solution. Other commands may be missing.
 func TestCommandsThatAreRenamed(t *testing.T) {
 	t.Parallel()
 	gone := func(commands ...string) (lines []string) {

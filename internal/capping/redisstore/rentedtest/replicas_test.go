@@ -17,8 +17,9 @@ import (
 	"capper/internal/testkit"
 )
 
-// The address of a cluster's replica leads to the cluster's masters. For the replica of a single
-// server, the error names the replica and its master.
+// TestAReplicaAsTheOnlyAddress checks that the address of a cluster's replica leads to the
+// cluster's masters. For the replica of a single server, the error names the replica and its
+// master.
 func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
@@ -32,7 +33,8 @@ func TestAReplicaAsTheOnlyAddress(t *testing.T) {
 	decides(t, open(t, redisstore.Config{Addrs: []string{one.Addrs[2], one.Addrs[0]}}))
 }
 
-// The read endpoint of a master without replicas leads to the master itself.
+// TestTwoNamesOfOneServer checks that the read endpoint of a master without replicas leads to the
+// master itself.
 func TestTwoNamesOfOneServer(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{})
@@ -45,8 +47,8 @@ func TestTwoNamesOfOneServer(t *testing.T) {
 	storetest.IsOK(t, s)
 }
 
-// Replicas that never become masters can confirm sends. If a shard has no other replicas, the
-// status warns operators.
+// TestReplicasThatAreNeverPromoted checks that replicas that never become masters can confirm
+// sends. If a shard has no other replicas, the status warns operators.
 func TestReplicasThatAreNeverPromoted(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{Replicas: 1, Settings: []string{"cluster-replica-no-failover yes",
@@ -59,8 +61,8 @@ func TestReplicasThatAreNeverPromoted(t *testing.T) {
 	decides(t, open(t, redisstore.Config{Addrs: one.Addrs[:1]}))
 }
 
-// A replica that is always behind blocks every user, because the replica might become a master. All
-// users are allowed after the replica is removed.
+// TestAReplicaThatIsAlwaysBehind checks that a replica that is always behind blocks every user,
+// because the replica might become a master. All users are allowed after the replica is removed.
 func TestAReplicaThatIsAlwaysBehind(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 3600"}})

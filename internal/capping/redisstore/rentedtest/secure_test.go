@@ -17,8 +17,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// The store works with a cluster that requires TLS between its nodes and client certificates, for
-// the whole lifetime of its certificates.
+// TestAClusterOfTLSAlone checks that the store works with a cluster that requires TLS between its
+// nodes and client certificates, for the whole lifetime of its certificates.
 func TestAClusterOfTLSAlone(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
@@ -50,7 +50,8 @@ func TestAClusterOfTLSAlone(t *testing.T) {
 	require.Contains(t, hint, "rejects the one in cert_file")
 }
 
-// An error names the problem with a server's certificate and a solution.
+// TestCertificatesOfServersAreChecked checks that an error names the problem with a server's
+// certificate and a solution.
 func TestCertificatesOfServersAreChecked(t *testing.T) {
 	t.Parallel()
 	a := testkit.NewAuthority(t)
@@ -85,8 +86,8 @@ func TestCertificatesOfServersAreChecked(t *testing.T) {
 	require.Contains(t, hint, "has expired: renew it")
 }
 
-// The store survives new keys of the server, the client and the authority. Open connections stay,
-// and new connections use the new files.
+// TestCertificatesAreRotated checks that the store survives new keys of the server, the client and
+// the authority. Open connections stay, and new connections use the new files.
 func TestCertificatesAreRotated(t *testing.T) {
 	t.Parallel()
 	old, next := testkit.NewAuthority(t), testkit.NewAuthority(t)

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The ledgers of all instances agree on a partition, in whatever order they read the copies.
+// TestLedgersAgreeOnWhatHolds checks that the ledgers of all instances agree on a partition, in
+// whatever order they read the copies.
 func TestLedgersAgreeOnWhatHolds(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

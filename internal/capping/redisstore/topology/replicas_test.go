@@ -90,7 +90,8 @@ func TestUncountedReplicasAreFound(t *testing.T) {
 	}
 }
 
-// A command that may have been executed counts as unknown, and a retry resolves it.
+// TestRemediesOfReplicas checks that a command that may have been executed counts as unknown, and a
+// retry resolves it.
 func TestRemediesOfReplicas(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{&errAcks{0, 1}, &errUncounted{"a:1"}} {

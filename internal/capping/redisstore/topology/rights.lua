@@ -1,17 +1,16 @@
--- Runs each command of the other scripts once and leaves nothing behind, to
--- find out which of them the user may not run.
+-- Tries each command of the other scripts once, to find the commands that the user may not run. The
+-- script leaves no data behind.
 --
--- KEYS[1]  a key that holds nothing. For a server that may not hold it, such as a
---          replica, it is
--- ARGV[1]  instead: rights are looked at before anything else, so that there
---          every command is tried and none has an effect.
+-- KEYS[1]  a key without a value, if the server holds the key's slot
+-- ARGV[1]  otherwise the same key as an argument, for example on a replica. The server checks rights
+--          first, so the script still tries every command, and no command has an effect there.
 --
--- Reply    an array: a command, its error, for each one that failed for whatever reason
+-- Reply    an array: the name and the error of each failed command
 -- Cost     constant.
 local key = KEYS[1] or ARGV[1]
 local failed = {}
 
--- try reports whether the command may be run.
+-- try runs a command, records an error, and reports whether the user may run the command.
 local function try(command, ...)
   local reply = redis.pcall(command, ...)
   if type(reply) ~= 'table' or not reply.err then return true end

@@ -1,34 +1,38 @@
--- Looks at the sign of a partition, and renews it in two steps, which are two calls.
+-- Checks the sentinel key of a partition and renews it. The renewal takes two calls, one for each step.
 --
--- The mark is a hash and is written as logs are: by several commands of one script,
--- which Redis keeps as one transaction. The sign is a string, is written later and by
--- one command alone, and repeats the mark's time. A server that drops transactions
--- while it loads its append-only file thus has a sign that is later than its mark. A
--- file that ends early never leaves that.
+-- The mark is a hash. A script writes it like a log: with several commands, which Redis stores as one
+-- transaction. The sentinel key is a string. A later call writes it with a single command and the
+-- mark's time. A server that drops transactions while it loads its append-only file therefore has a
+-- sentinel key that is later than its mark. A truncated file never causes this state.
 --
--- KEYS[1]  the sign: milliseconds since 1970, the latest time that the server has shown.
---          With the fraction .5 the mark had that time before; with .75 the partition
---          is known to have lost records. Without a fraction it says nothing of the
---          mark: instances of older versions write it so, and read all three.
--- KEYS[2]  the mark. at: the latest time; anew: when somebody began anew with what was
---          left; older "anew at": a look found the records that began at anew older than at;
---          and by the number of another partition "anew at": a time which that
---          partition is known to have reached
--- ARGV[1]  1: the mark's step; 2: the sign's step; 3: write down that records are lost
--- ARGV[2]  0: renew; 1: make what is missing; 2: as 1, and begin anew with what is left
--- ARGV[3]  milliseconds by which clocks of servers may differ
--- ARGV[4]  milliseconds for which the sign lasts; the mark outlasts it
--- ARGV[5]  and [6] anew and at, which the partition is known to have reached
--- ARGV[7]… partitions that this mark keeps a time for: number, anew, at, number, anew, at …
+-- KEYS[1]  the sentinel key: the latest time of the server, in milliseconds since 1970. The fraction
+--          .5 means that the mark already had that time. The fraction .75 means that the partition
+--          has lost records. No fraction says nothing about the mark: instances of older versions
+--          write the time without a fraction, and can read all three forms.
+-- KEYS[2]  the mark, with these fields:
+--          at     the latest time
+--          anew   when an operator started the partition again with the remaining records
+--          older  "anew at": a check found that the records since anew had lost the time at
+--          NUMBER "anew at": a time that the partition with this number has reached
+-- ARGV[1]  1: the mark's step; 2: the sentinel key's step; 3: record a loss
+-- ARGV[2]  0: renew; 1: also create missing keys; 2: like 1, and start again with the remaining records
+-- ARGV[3]  tolerated clock difference between servers in milliseconds
+-- ARGV[4]  lifetime of the sentinel key in milliseconds; the mark lives longer
+-- ARGV[5]  anew of the point that the partition is known to have reached
+-- ARGV[6]  at of the same point
+-- ARGV[7]… points of other partitions for this mark: number, anew, at, number, anew, at …
 --
--- Reply    outcome, milliseconds, anew and at; then number, anew and at that the mark keeps.
---          found; made; and these, which renew nothing:
---          gone: the sign is missing; dropped: the sign is later than the mark;
---          unmarked: the mark is missing, as where it was dropped or evicted;
---          older: the partition has reached a later time once. Sign and mark say so from then on:
---          .75 for instances that do not know the mark's note, the note for those that know no fractions;
---          ahead: the clock was ahead of now by the milliseconds, so that keys may have
---          expired that should not have
+-- Reply    outcome, milliseconds, anew and at; then number, anew and at for each point in the mark.
+--          found     the keys are complete
+--          made      the keys were created
+--          The other outcomes renew nothing:
+--          gone      the sentinel key is missing
+--          dropped   the sentinel key is later than the mark
+--          unmarked  the mark is missing: the server dropped or evicted it
+--          older     the partition had reached a later time before. The sentinel key and the mark record
+--                    this outcome: .75 is for instances that ignore the mark's field, and the field is
+--                    for instances that ignore fractions.
+--          ahead     the server's clock was ahead by the milliseconds, so keys may have expired too early
 -- Errors   BADARG …: nothing was written.
 -- Cost     constant.
 local step, mode, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -58,7 +62,7 @@ local function answer(outcome, by)
   return reply
 end
 
--- Writes down that the state is older than at was once. A mark without a beginning is of older versions.
+-- older records that the partition had reached a later time before. A mark without anew comes from an older version.
 local function older(reached)
   if step == 1 then
     redis.call('HSET', KEYS[2], 'older', whole(anew) .. ' ' .. whole(reached))
@@ -89,7 +93,7 @@ if step == 2 then
   return answer(outcome, 0)
 end
 if mode == 2 or not sign then
-  at, anew = now, math.max(now, anew + 1, known_anew + 1) -- later than any before, by whatever clock
+  at, anew = now, math.max(now, anew + 1, known_anew + 1) -- later than every earlier start, even if a clock was ahead then
 else
   at = math.max(at, seen, now)
 end

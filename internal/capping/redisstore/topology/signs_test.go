@@ -38,8 +38,8 @@ func looks(t *testing.T, top *Topology) string {
 	return ""
 }
 
-// A sentinel key and a mark that contradict each other quarantine the partition until it starts
-// again.
+// TestSignsAndMarksThatContradictEachOther checks that a sentinel key and a mark that contradict
+// each other quarantine the partition until it starts again.
 func TestSignsAndMarksThatContradictEachOther(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -76,7 +76,8 @@ func TestSignsAndMarksThatContradictEachOther(t *testing.T) {
 	}
 }
 
-// The mark outlives the sentinel key; a mark that expired first would look like a dropped one.
+// TestTheMarkOutlastsTheSign checks that the mark outlives the sentinel key; a mark that expired
+// first would look like a dropped one.
 func TestTheMarkOutlastsTheSign(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -85,8 +86,8 @@ func TestTheMarkOutlastsTheSign(t *testing.T) {
 	require.Greater(t, mark, sign+12*time.Hour)
 }
 
-// Instances of the version before marks can check the same sentinel keys in turns with newer
-// instances.
+// TestSignsOfInstancesThatKnowNoMarks checks that instances of the version before marks can check
+// the same sentinel keys in turns with newer instances.
 func TestSignsOfInstancesThatKnowNoMarks(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -115,8 +116,9 @@ func TestSignsOfInstancesThatKnowNoMarks(t *testing.T) {
 	require.Equal(t, Older, looks(t, top))
 }
 
-// An older state found by one instance also counts for instances that start later, until the
-// partition starts again. Instances of earlier versions do not end the quarantine either.
+// TestAnOlderStateIsWrittenDown checks that an older state found by one instance also counts for
+// instances that start later, until the partition starts again. Instances of earlier versions do
+// not end the quarantine either.
 func TestAnOlderStateIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -157,7 +159,8 @@ func TestAnOlderStateIsWrittenDown(t *testing.T) {
 	require.Empty(t, looks(t, top))
 }
 
-// A new start of a partition is later than every earlier start, even after a clock was ahead.
+// TestBeginningsAreInOrder checks that a new start of a partition is later than every earlier
+// start, even after a clock was ahead.
 func TestBeginningsAreInOrder(t *testing.T) {
 	t.Parallel()
 	top, client := signed(t)
@@ -179,7 +182,7 @@ func anewOf(t *testing.T, client *redis.Client, keys Partition) int64 {
 	return n
 }
 
-// A point becomes settled only after a while.
+// TestPointsSettle checks that a point becomes settled only after a while.
 func TestPointsSettle(t *testing.T) {
 	t.Parallel()
 	h := points{partitions: make([]progress, 1)}
@@ -204,7 +207,8 @@ func TestPointsSettle(t *testing.T) {
 	require.Equal(t, point{7, 50}, h.settled(0))
 }
 
-// Another master stores a partition's point whenever several masters of similar size exist.
+// TestKeepersAreOnOtherMasters checks that another master stores a partition's point whenever
+// several masters of similar size exist.
 func TestKeepersAreOnOtherMasters(t *testing.T) {
 	t.Parallel()
 	var partitions []Partition

@@ -39,7 +39,8 @@ func start(t *testing.T, addrs []string) *Topology {
 	return top
 }
 
-// The topology returns the same node for a partition as the servers do.
+// TestRoutesAreTheServersOwn checks that the topology returns the same node for a partition as the
+// servers do.
 func TestRoutesAreTheServersOwn(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -50,7 +51,8 @@ func TestRoutesAreTheServersOwn(t *testing.T) {
 	}
 }
 
-// An emptied server's partitions stay in quarantine until they start again.
+// TestPartitionsOfAnEmptiedServerAreBarred checks that an emptied server's partitions stay in
+// quarantine until they start again.
 func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -84,7 +86,8 @@ func TestPartitionsOfAnEmptiedServerAreBarred(t *testing.T) {
 	require.Nil(t, top.Bar(1))
 }
 
-// The replies of a pipeline with a missing sentinel key are rejected.
+// TestTheSignOfAPipelineIsJudged checks that the replies of a pipeline with a missing sentinel key
+// are rejected.
 func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{Replicas: 1, NodeTimeout: 15 * time.Second}).Addrs)
@@ -117,7 +120,8 @@ func TestTheSignOfAPipelineIsJudged(t *testing.T) {
 	<-top.Doubts()
 }
 
-// A server with a problem is examined again within seconds, so that its repair shows.
+// TestAFaultIsLookedAtAgainSoon checks that a server with a problem is examined again within
+// seconds, so that its repair shows.
 func TestAFaultIsLookedAtAgainSoon(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -143,7 +147,8 @@ func TestAFaultIsLookedAtAgainSoon(t *testing.T) {
 	}
 }
 
-// A believed node must have its sentinel keys checked for partitions that it takes over later.
+// TestPartitionsThatANodeTakesOverAreLookedAtFirst checks that a believed node must have its
+// sentinel keys checked for partitions that it takes over later.
 func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
@@ -170,7 +175,8 @@ func TestPartitionsThatANodeTakesOverAreLookedAtFirst(t *testing.T) {
 	testkit.Eventually(t, func() bool { _, err := n.Believe([]int{0}); return err == nil })
 }
 
-// Replies are rejected if the node was listed as a replica while the pipeline was running.
+// TestAnswersOfANodeThatIsNotExaminedAreNotBelieved checks that replies are rejected if the node
+// was listed as a replica while the pipeline was running.
 func TestAnswersOfANodeThatIsNotExaminedAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	top := start(t, testcluster.Start(t, testcluster.Options{}).Addrs)
