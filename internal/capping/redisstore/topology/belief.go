@@ -6,8 +6,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// belief is the proof that the sentinel keys of partitions were checked on a node, in one run of
-// the server and after the node took over the partitions.
+// belief records that the sentinel keys of partitions were checked on a node, in one run of the
+// server and after the node took over the partitions.
 type belief struct {
 	node *Node
 	run  *string

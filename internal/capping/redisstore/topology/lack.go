@@ -21,7 +21,8 @@ type lack struct {
 	patience time.Duration
 }
 
-// lackOf is the kind of a lack.
+// lackOf is the kind of part that a master lacks: replicas, confirmations, the master itself or an
+// answer.
 type lackOf int
 
 const (
@@ -40,7 +41,7 @@ const (
 	silentLag       = 3 // seconds without a confirmation; a live replica confirms every second
 )
 
-// Error returns the missing part.
+// Error returns a description of the missing part, such as a replica.
 func (l *lack) Error() string { return l.what }
 
 // Remedy returns a remedy without a retry or a refresh: the users stay undecided, and a refresh

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Breach is an event on a server that may have removed logs of a partition. It stays open until an
-// operator accepts it.
+// Breach is an event on a server that may have removed logs of a partition. A breach stays open
+// until an operator accepts it.
 type Breach struct {
 	Reason   string    `json:"reason"` // evicting, Evicted or appendOnly
 	Node     string    `json:"node"`
@@ -82,7 +82,8 @@ type serverRun struct {
 }
 
 // ledger is the list of breaches and server runs. Each instance keeps the ledger in memory and
-// merges it with the copies in the store, so that one copy restores what another has lost.
+// merges it with the copies in the store, so that one copy restores the entries that another copy
+// has lost.
 type ledger struct {
 	users    int // number of partitions with users
 	mu       sync.Mutex

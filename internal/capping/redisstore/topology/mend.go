@@ -61,8 +61,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("some sentinel keys of partitions could not be read")
 
-// explained returns the partitions whose loss is explained by their open breach. now holds the
-// node's present promises.
+// explained returns the partitions whose loss is explained by their open breach. now is the node's
+// present state.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)

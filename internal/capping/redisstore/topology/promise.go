@@ -15,14 +15,16 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// standing is the state of a master's promises at the last check.
+// standing is the result of the last check of a master for evictions and a missing append-only
+// file.
 type standing struct {
 	run     string // run id of the server; it changes with each start
 	evicted int64  // value of evicted_keys that the store has counted; -1: the server hides it
 	bar     *Bar   // the quarantine for a promise that is broken now; nil: none
 }
 
-// promise holds the fields of INFO about a possible loss of logs.
+// promise holds the INFO fields that reveal a possible loss of logs: evictions, the eviction policy
+// and the append-only file.
 type promise struct {
 	run      string
 	evicted  int64  // -1: hidden by the server
@@ -30,7 +32,8 @@ type promise struct {
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf parses INFO. A hidden field counts as a kept promise, and start-up warns of the field.
+// promiseOf parses INFO. A field that the server hides counts as harmless, and start-up warns of
+// the field.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -56,7 +59,8 @@ func (t *Topology) withoutFile(p promise) bool {
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// judge checks a master's promises. A broken promise puts the master's partitions into quarantine.
+// judge checks a master for evictions and a missing append-only file, and puts the master's
+// partitions into quarantine for either of them.
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -98,8 +102,8 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	return r.Evicted
 }
 
-// breach returns the cause and the text of a broken promise, or "". known is the baseline of
-// evicted_keys; withoutFile says that the append-only file is off.
+// breach returns the cause and the text of a broken promise, or "" for none. known is the baseline
+// of evicted_keys; withoutFile says that the append-only file is off.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -169,8 +173,8 @@ func (t *Topology) showBroken() {
 	}
 }
 
-// Examined returns the reason to send the node no command, or nil. It first checks the promises of
-// a node whose promises are unknown, such as a new master.
+// Examined returns the reason to send the node no command, or nil. It first checks a node that was
+// not checked yet, such as a new master, for evictions and a missing append-only file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -254,7 +258,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 		Evicted: max(0, evicted-s.evicted)})
 }
 
-// errNotExamined reports that the node's promises must be checked before its replies count.
+// errNotExamined reports that a node must be checked for evictions before its replies count.
 var errNotExamined error = notExamined{}
 
 type notExamined struct{}
@@ -400,8 +404,9 @@ func (t *Topology) BeginLedger() {
 	t.showBroken()
 }
 
-// LookAtPromises checks the promises of all nodes, including replicas, and acts on those of
-// masters. The error names the masters that did not answer.
+// LookAtPromises checks all nodes, including replicas, for evictions and a missing append-only
+// file. A master with either of them goes into quarantine. The error names the masters that did not
+// answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -453,10 +458,11 @@ func (t *Topology) noteRun(n *Node, facts Facts) {
 	t.ledger.baseline(n.addr, t.promiseOf(n, facts), time.Now())
 }
 
-// AcceptError is the reason why breaches cannot be accepted: a server still breaks a promise.
+// AcceptError is the reason why an operator cannot accept breaches: a server still evicts keys,
+// lacks its append-only file or does not answer.
 type AcceptError struct{ Err error }
 
-// Error returns the text of the broken promise.
+// Error returns the text of the reason.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
 // Accept accepts every open breach for the reason why, and returns the accepted breaches. Accept
@@ -501,7 +507,8 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 	return accepted, nil
 }
 
-// acceptable returns the promises of all masters, or an error while one of them is broken.
+// acceptable returns the INFO fields of all masters, or an error while one of them evicts keys,
+// lacks the append-only file or does not answer.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
 	for _, n := range t.Masters() {

@@ -93,7 +93,7 @@ if step == 2 then
   return answer(outcome, 0)
 end
 if mode == 2 or not sign then
-  at, anew = now, math.max(now, anew + 1, known_anew + 1) -- later than every earlier start, even if a clock was ahead then
+  at, anew = now, math.max(now, anew + 1, known_anew + 1) -- later than every earlier start by any clock
 else
   at = math.max(at, seen, now)
 end

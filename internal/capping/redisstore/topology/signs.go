@@ -106,7 +106,7 @@ func (t *Topology) Settled(partition int, since time.Time) bool {
 // SetSigned sets whether all sentinel keys have been created. From then on, a missing key was lost.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
-// Signed reports whether all sentinel keys have been created.
+// Signed reports whether the sentinel keys of all partitions have been created.
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
 // routed returns the partitions on each node.
@@ -199,8 +199,8 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore returns the partitions that were checked in another run of the server, without the
-// partitions that start again with incomplete records.
+// lookedAtBefore returns the partitions that were checked in another run of the server. It leaves
+// out partitions that an operator starts again with incomplete records.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
