@@ -14,7 +14,7 @@ import (
 // Kind is the category of an error; it is a label of capper_store_errors_total.
 type Kind string
 
-// The categories of errors.
+// None means success; the other constants are the categories of errors.
 const (
 	None      Kind = ""
 	Script    Kind = "script"     // the node has not loaded the script

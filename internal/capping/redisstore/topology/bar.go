@@ -16,7 +16,7 @@ type Bar struct {
 	node   string // address of the node that the event already names; "": none
 }
 
-// Causes of a quarantine; each value is a label of a metric.
+// The causes of a quarantine are the values of a metric's label.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file

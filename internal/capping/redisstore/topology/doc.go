@@ -37,5 +37,5 @@
 //     keys or runs without an append-only file. The quarantine holds in every instance and across restarts
 //     until an operator accepts the loss.
 //   - check.go and examine.go refuse a server at start-up when its settings or rights would break a
-//     promise. While the store runs, the same checks only log warnings.
+//     promise. While the store runs, the same checks report problems in the log and the status.
 package topology

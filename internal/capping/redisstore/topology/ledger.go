@@ -24,7 +24,7 @@ type Breach struct {
 	At       int64     `json:"at"`                // time of the entry in ms; the later entry of a partition wins
 }
 
-// Causes of a breach; each value is a label of a metric.
+// The causes of a breach are the values of a metric's label.
 const (
 	evicting   = "policy"      // the server's maxmemory-policy evicts keys
 	Evicted    = "evicted"     // evicted_keys has grown since the store was created
@@ -93,7 +93,7 @@ type ledger struct {
 	runs     map[string]serverRun
 }
 
-// Fields of a copy: "p" and a partition's number, or "r" and a run id.
+// The hash fields of a ledger copy are "p" with a partition's number and "r" with a run id.
 const (
 	partitionField = "p"
 	runField       = "r"

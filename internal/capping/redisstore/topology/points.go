@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// point is the progress of a partition, as its mark shows it: the time when an operator started the
-// partition again with incomplete records, and the latest time since then. Both are in milliseconds
-// since 1970.
+// point is the progress of a partition, as its mark shows it: the time when the partition was
+// created or started again with incomplete records, and the latest time since then. Both are in
+// milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {

@@ -11,7 +11,7 @@
 --          write the time without a fraction, and can read all three forms.
 -- KEYS[2]  the mark, with these fields:
 --          at     the latest time
---          anew   when an operator started the partition again with the remaining records
+--          anew   when the partition was created, or started again with the remaining records
 --          older  "anew at": a check found that the records since anew had lost the time at
 --          NUMBER "anew at": a time that the partition with this number has reached
 -- ARGV[1]  1: the mark's step; 2: the sentinel key's step; 3: record a loss

@@ -33,7 +33,7 @@ func (l *Look) mode(partition int) int {
 	return 0
 }
 
-// The two steps of sign.lua.
+// stepMark and the other constants are the steps of sign.lua.
 const (
 	stepMark    = 1
 	stepSign    = 2

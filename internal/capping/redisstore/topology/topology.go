@@ -11,8 +11,7 @@ import (
 )
 
 // Topology tracks which node holds which partition. One goroutine refreshes the routes every
-// second, and whenever a caller reports that they are out of date. Its methods are safe for
-// concurrent use.
+// second, and whenever a caller reports that they are out of date.
 type Topology struct {
 	config  Config
 	rules   *Rules
