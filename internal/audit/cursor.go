@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads a payload. The first fault ends it: what is read behind it is zero.
+// cursor reads the payload of a frame. After the first fault, every read returns zero.
 type cursor struct {
 	rest []byte
 	err  error
@@ -28,7 +28,7 @@ func (c *cursor) byte() byte {
 	return b
 }
 
-// uvarint reads a number in its shortest form, the only one that is written.
+// uvarint reads a variable-length number. It accepts only the shortest form, because the writer uses no other.
 func (c *cursor) uvarint() uint64 {
 	n, size := binary.Uvarint(c.rest)
 	switch {
@@ -48,10 +48,10 @@ func (c *cursor) varint() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// count reads a number of users, or of others that fit an int.
+// count reads a number of users, or another number that fits an int.
 func (c *cursor) count() int { return int(c.below(1 << 40)) }
 
-// below reads a number that is at most most.
+// below reads a number and rejects numbers above most.
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
@@ -61,7 +61,7 @@ func (c *cursor) below(most uint64) uint64 {
 	return n
 }
 
-// elements reads how many elements follow, each of which takes a byte at least.
+// elements reads the number of elements that follow. Each element takes at least one byte.
 func (c *cursor) elements() int { return int(c.below(uint64(len(c.rest)))) }
 
 func (c *cursor) bytes(n uint64) []byte {
@@ -83,7 +83,7 @@ func (c *cursor) text() string {
 	return string(b)
 }
 
-// end is the fault of the payload: also what is left of it.
+// end returns the first fault of the payload. Unread bytes at the end are a fault too.
 func (c *cursor) end() error {
 	if c.err == nil && len(c.rest) > 0 {
 		c.fail(fmt.Errorf("%d extra bytes after the end of the record", len(c.rest)))

@@ -2,34 +2,34 @@ package audit
 
 import "fmt"
 
-// The bounds of a dictionary: what writer and reader of a file keep in memory for it.
+// A dictionary has bounds, because the writer and the reader of a file keep it in memory.
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20
 	maxWord      = 4 << 10 // a longer text is not kept
 )
 
-// References to texts in frames. Others are the number of a kept one, plus refFirst.
+// A frame refers to a text by one of these numbers, or by the number of a text in the dictionary plus refFirst.
 const (
 	refKept    = 0 // the text follows, and is kept
 	refLiteral = 1 // the text follows
 	refFirst   = 2
 )
 
-// dictionary is the texts of one file that stand in it once, in the order of their
-// first frames. When it is full, later texts stand in each of their frames.
+// dictionary holds the texts that a file stores only once, in the order of their first frames. When the dictionary is
+// full, every frame repeats its later texts.
 type dictionary struct {
 	words []string // of a reader
 	known map[string]uint64
 	bytes int
 }
 
-// room reports whether the text is to be kept. Writer and reader must agree.
+// room reports whether the dictionary has space for a text. Writer and reader must come to the same answer.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
 
-// append appends the reference of the text, and the text where it must follow.
+// append appends the reference to a text, and the text itself where no earlier frame holds it.
 func (d *dictionary) append(dst []byte, text string) []byte {
 	if n, ok := d.known[text]; ok {
 		return appendUvarint(dst, refFirst+n)
@@ -48,7 +48,7 @@ func (d *dictionary) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// read is the text of the reference that the cursor stands at.
+// read returns the text of the reference at the cursor.
 func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {

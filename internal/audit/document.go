@@ -9,16 +9,16 @@ import (
 	"fmt"
 )
 
-// ErrDocument says that a document of a location is not what was written.
+// ErrDocument reports that a stored document differs from the document that was written.
 var ErrDocument = errors.New("document is damaged: its checksum does not match")
 
-// The last member of a sealed document, and the end of it.
+// The last member of a sealed document is its checksum; these texts begin and end that member.
 const (
 	sealBegin = `,"check":"`
 	sealEnd   = "\"}\n"
 )
 
-// checkDigits is how many hex digits of the SHA-256 of what is before it a check has.
+// checkDigits is the length of a document's checksum: the first 32 hex digits of a SHA-256.
 const checkDigits = 32
 
 func checkOf(raw []byte) string {
@@ -26,8 +26,8 @@ func checkOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])[:checkDigits]
 }
 
-// Seal writes a document, such as an Entry or an Erasure, as a JSON object that ends with a
-// check of itself. The document must have a member.
+// Seal encodes a document, such as an Entry or an Erasure, as a JSON object whose last member is a checksum. The
+// document must have at least one member.
 func Seal(document any) ([]byte, error) {
 	body, err := json.Marshal(document)
 	if err != nil {
@@ -37,7 +37,7 @@ func Seal(document any) ([]byte, error) {
 	return append(body, sealBegin+checkOf(body)+sealEnd...), nil
 }
 
-// Unseal reads what Seal wrote, and nothing else: ErrDocument for other bytes.
+// Unseal decodes a document that Seal encoded. It returns ErrDocument for all other bytes.
 func Unseal(raw []byte, into any) error {
 	n := len(raw) - len(sealBegin) - checkDigits - len(sealEnd)
 	if n < 1 || string(raw[n:]) != sealBegin+checkOf(raw[:n])+sealEnd {
@@ -48,15 +48,15 @@ func Unseal(raw []byte, into any) error {
 	return d.Decode(into)
 }
 
-// policySeal begins the first line of a policy.
+// policySeal begins the first line of a stored policy, which holds the checksum.
 const policySeal = "# check: "
 
-// SealPolicy puts a check of the YAML before it, in a comment.
+// SealPolicy puts a comment line with a checksum in front of a policy's YAML.
 func SealPolicy(yaml []byte) []byte {
 	return append([]byte(policySeal+checkOf(yaml)+"\n"), yaml...)
 }
 
-// OpenPolicy is the YAML of a sealed policy; ErrDocument where the check does not hold.
+// OpenPolicy returns the YAML of a sealed policy, or ErrDocument if the checksum does not match.
 func OpenPolicy(raw []byte) ([]byte, error) {
 	line, yaml, found := bytes.Cut(raw, []byte("\n"))
 	if !found || string(line) != policySeal+checkOf(yaml) {

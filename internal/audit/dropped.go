@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// Dropped says which files of an instance a compaction took away, because they were too old. It lies below
-// OpenPrefix, where earlier versions look for files of records alone and take other objects for their own.
+// Dropped records which files of an instance a compaction removed because of their age. The document lies below
+// OpenPrefix, because earlier versions expect only records files there and ignore other objects.
 type Dropped struct {
 	Instance string    `json:"instance"` // "" of the document that says since when such documents are written
 	Through  uint64    `json:"through"`  // files with this number and lower ones
 	At       time.Time `json:"at"`
 }
 
-// DroppedPrefix begins the keys of documents of Dropped.
+// DroppedPrefix begins the keys of all Dropped documents.
 const DroppedPrefix = OpenPrefix + "dropped/"
 
-// DroppedKey is where the document of an instance lies; of "" the one that every location with such documents has.
+// DroppedKey returns the key of an instance's Dropped document. The instance "" stands for a document that every
+// location with Dropped documents has.
 func DroppedKey(instance string) string {
 	if instance == "" {
 		instance = "begun"
@@ -25,7 +26,7 @@ func DroppedKey(instance string) string {
 	return DroppedPrefix + instance + ".json"
 }
 
-// ParseDropped reads the document of a key.
+// ParseDropped decodes the Dropped document of a key.
 func ParseDropped(key string, raw []byte) (d Dropped, err error) {
 	if err := Unseal(raw, &d); err != nil {
 		return d, err
@@ -36,7 +37,7 @@ func ParseDropped(key string, raw []byte) (d Dropped, err error) {
 	return d, nil
 }
 
-// IsDroppedKey reports whether a document of Dropped may lie there.
+// IsDroppedKey reports whether the key may be that of a Dropped document.
 func IsDroppedKey(key string) bool {
 	name, inside := strings.CutPrefix(key, DroppedPrefix)
 	instance, isJSON := strings.CutSuffix(name, ".json")

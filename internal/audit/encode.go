@@ -11,9 +11,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Encoder makes the frames of one file, in the order in which they are to stand there.
-// One goroutine may use it. What was appended and does not reach the file makes what
-// follows unreadable.
+// Encoder encodes the frames of one file, in the order of the file. It is not safe for concurrent use. If an appended
+// frame does not reach the file, no reader can decode the later frames.
 type Encoder struct {
 	header   Header
 	at       capping.Instant // of the record before
@@ -24,8 +23,7 @@ type Encoder struct {
 	payload  []byte
 }
 
-// NewEncoder begins a file: it appends its first bytes to dst. The texts and spans of the
-// header must be those of one.
+// NewEncoder begins a file and appends the file's first bytes to dst. The header must meet the bounds of the format.
 func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 	e := &Encoder{header: h, at: h.Begun, next: h.First}
 	p := appendUvarint(nil, Format)
@@ -37,11 +35,11 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 	return e, appendFrame(append(dst, magic...), frameHeader, p)
 }
 
-// ErrTooLarge is that a record takes more than MaxFrame, or a text of it more than MaxText.
+// ErrTooLarge reports that a record exceeds MaxFrame, or that a text in the record exceeds MaxText.
 var ErrTooLarge = errors.New("audit record is too large for one frame")
 
-// AppendRecord appends a record. Its Instance and Sequence are the file's, whatever it has;
-// the Sequence is returned. An error is that nothing was appended.
+// AppendRecord appends a record and returns its sequence number. Instance and sequence come from the file, and the
+// record's own are ignored. After an error nothing has been appended.
 func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
@@ -59,7 +57,7 @@ func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	return dst, sequence, nil
 }
 
-// AppendGap appends that records were lost. It takes their place in the sequence.
+// AppendGap appends a frame that says how many records were lost. The lost records keep their sequence numbers.
 func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	p := appendUvarint(nil, g.Lost)
 	p = appendUvarint(p, uint64(g.From))
@@ -68,18 +66,18 @@ func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	return appendFrame(dst, frameGap, p)
 }
 
-// AppendEnd ends the file. Nothing may be appended behind it.
+// AppendEnd appends the end of the file. Nothing may be appended after the end.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
 }
 
-// Records is how many the file has so far.
+// Records returns the number of records in the file so far.
 func (e *Encoder) Records() uint64 { return e.records }
 
-// Next is the Sequence of the next record.
+// Next returns the sequence number of the next record.
 func (e *Encoder) Next() uint64 { return e.next }
 
-// AppendEnd appends the end of a file, as whoever finds one without it closes it.
+// AppendEnd appends an end frame to a file whose writer died before it wrote one.
 func AppendEnd(dst []byte, end End) []byte {
 	p := appendUvarint(nil, end.Records)
 	p = appendUvarint(p, end.Last)
@@ -90,7 +88,8 @@ func AppendEnd(dst []byte, end End) []byte {
 	return appendFrame(dst, frameEnd, p)
 }
 
-// appendFrame appends kind, length, their check, payload, and the checksum of all of it.
+// appendFrame appends a frame: the kind, the length, a checksum of both, the payload, and a checksum of the whole
+// frame.
 func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, kind)
@@ -100,7 +99,7 @@ func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli()))
 }
 
-// SizeBound is about what the record takes in a file, and not less.
+// SizeBound returns an estimate of the record's size in a file, in bytes. The record is never larger.
 func (r *Record) SizeBound() int64 {
 	texts := len(r.Audience) + len(r.Message.ID) + len(r.Client) + len(r.Key) + len(r.Generation) + len(r.Config)
 	size := int64(512 + texts + 512*(len(r.Groups)+len(r.Segments)+len(r.Shadow)))
@@ -113,7 +112,7 @@ func (r *Record) SizeBound() int64 {
 	return size
 }
 
-// check is why the record cannot be stored.
+// check returns an error if the record cannot be stored.
 func check(r *Record) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
 	for _, text := range texts {
@@ -137,7 +136,7 @@ func check(r *Record) error {
 	return nil
 }
 
-// Flags of a record.
+// These bits are the flags of a stored record.
 const (
 	flagExempt   = 1 << 0
 	flagAudience = 1 << 1
@@ -192,11 +191,11 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 	return appendUsers(p, g.Users)
 }
 
-// fewUsers is the most that are stored as a list, which is smaller than their bitmap.
+// fewUsers is the most users that a record stores as a list. For so few users a list is smaller than a bitmap.
 const fewUsers = 8
 
-// appendUsers appends twice the size of a bitmap and the bitmap, or of few users twice
-// their number plus 1 and by how much each is higher than the one before plus 1.
+// appendUsers appends a set of users. For a bitmap it writes twice the bitmap's size, then the bitmap. For a few users
+// it writes twice their number plus 1, then for each user the number of ids between the previous user and this one.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()
@@ -205,12 +204,12 @@ func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	return appendFew(p, users.IDs())
 }
 
-// appendSorted is appendUsers of ids that ascend.
+// appendSorted appends a set of users from a list of ids in ascending order.
 func appendSorted(p []byte, ids []uint32) []byte {
 	if len(ids) <= fewUsers {
 		return appendFew(p, ids)
 	}
-	// The size is before the bitmap, and known behind it: room is left for the longest.
+	// The size stands before the bitmap but is known only after encoding, so the longest size is reserved.
 	start := len(p)
 	p = append(p, make([]byte, binary.MaxVarintLen32)...)
 	p = bitmap.AppendSorted(p, ids)

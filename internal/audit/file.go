@@ -9,13 +9,13 @@ import (
 	"capper/internal/capping"
 )
 
-// Format is the version of files that is written, and the only one that is read.
+// Format is the version of the file format. Writers and readers know only this version.
 const Format = 1
 
-// magic begins a file.
+// magic is the first bytes of every file.
 const magic = "capaudit"
 
-// The kinds of frames. Their numbers are stored.
+// These numbers are the kinds of frames. Files store them.
 const (
 	frameHeader byte = 1
 	frameRecord byte = 2
@@ -23,16 +23,16 @@ const (
 	frameEnd    byte = 4
 )
 
-// The bounds of a file, which a reader believes no byte beyond.
+// A reader rejects files that exceed these bounds.
 const (
-	// MaxFrame is the most bytes of a frame's payload: above what a call of ten million
-	// users who are scattered over all ids takes.
+	// MaxFrame is the most bytes in a frame's payload. A call with ten million users, scattered over all ids, takes
+	// less.
 	MaxFrame = 64 << 20
-	// MaxText is the most bytes of a text in a record, such as an expression.
+	// MaxText is the most bytes in one text of a record, such as an expression.
 	MaxText = 1 << 20
 )
 
-// Header begins a file.
+// Header is the first part of a file: the writer and the settings of all its records.
 type Header struct {
 	Instance string // who writes it
 	Number   uint64 // the file's, of those of the instance, from 1
@@ -41,30 +41,30 @@ type Header struct {
 	Widening time.Duration // by how much rolling windows are longer than limits say, see capping.Widening
 }
 
-// Gap is records that were not kept.
+// Gap is a run of records that were lost.
 type Gap struct {
 	Lost     uint64          // so many
 	From, To capping.Instant // of their calls
 }
 
-// End ends a file that was closed: one without it was open when its writer died, or is open still.
+// End is the last frame of a closed file. A file without an End is still open, or its writer died.
 type End struct {
 	Records uint64 // in the file
 	Last    uint64 // the Sequence of the last one, lost ones included; that before the first, of none
-	// Recovered: the writer died, and who came after him closed the file. Calls of his last
-	// second may be missing.
+	// Recovered is set when another process closed the file after its writer died. Calls of the writer's last second
+	// may be missing.
 	Recovered bool
 	Closed    capping.Instant // Recovered: when that was. Calls that are missing ended before
 }
 
-// Frame is what stands in a file behind its header: exactly one of them is not nil.
+// Frame is one part of a file after the header. Exactly one of its fields is not nil.
 type Frame struct {
 	Record *Record
 	Gap    *Gap
 	End    *End
 }
 
-// DamageError is that a file's bytes are not what was written.
+// DamageError reports that the bytes of a file differ from those that were written.
 type DamageError struct {
 	Offset int64 // where the faulty frame begins
 	Err    error
@@ -73,23 +73,23 @@ type DamageError struct {
 func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %v", e.Offset, e.Err) }
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// TornError is that a file ends within a frame, as one does whose writer was killed, or
-// writes still. What is before Offset is whole.
+// TornError reports that a file ends inside a frame: its writer was killed or is still writing. All bytes before
+// Offset are intact.
 type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }
 
-// Faults of frames.
+// These errors are the faults of single frames.
 var (
 	errChecksum  = errors.New("checksum mismatch")
 	errTruncated = errors.New("truncated")
 )
 
-// castagnoli is the table of CRC-32C, which processors compute by themselves.
+// castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum is the check of a frame's kind and length, so that a length that is not what
-// was written is not taken for a file that ends early.
+// shortSum returns a checksum of a frame's kind and length. A reader then does not take a damaged length for a file
+// that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

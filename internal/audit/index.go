@@ -10,8 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Entry is the index entry of a rolled file: a JSON document from which a reader sees
-// whether it needs the file.
+// Entry is the index entry of a rolled file. A reader decides by this JSON document whether it needs the file.
 type Entry struct {
 	Format   int    `json:"format"`
 	Instance string `json:"instance"`
@@ -31,16 +30,16 @@ type Entry struct {
 	Generations []string       `json:"generations"` // sorted
 	Configs     []string       `json:"config_versions"`
 	Kinds       map[string]int `json:"kinds"` // records by kind
-	// Messages are the tokens of the messages, in hex digits, sorted; ManyMessages: there are
-	// more than MaxMessages, and Messages is empty.
+	// Messages lists the tokens of the file's messages, in hex digits, sorted. ManyMessages is set if the file has
+	// more than MaxMessages; then Messages is empty.
 	Messages     []string `json:"messages,omitempty"`
 	ManyMessages bool     `json:"many_messages,omitempty"`
 }
 
-// MaxMessages is the most messages of a file that its entry lists.
+// MaxMessages is the most messages of a file that its index entry lists.
 const MaxMessages = 4096
 
-// String is the kind's name.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	switch k {
 	case Filter:
@@ -53,14 +52,14 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is users who were erased. Nothing of them from before At is shown.
+// Erasure is a set of erased users. Readers hide all their records from before At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // its own, so that it cannot stand for another
 	Users []capping.UserID `json:"user_ids"`
 	At    time.Time        `json:"at"`
 }
 
-// Prefixes of the keys of a location.
+// These prefixes begin the keys of a location, one for each type of object.
 const (
 	RecordsPrefix  = "records/"
 	IndexPrefix    = "index/"
@@ -69,32 +68,32 @@ const (
 	OpenPrefix     = "open/"
 )
 
-// LockName is the file that an instance holds locked beside its open ones while it lives.
+// LockName is the name of the lock file that a running instance keeps locked beside its open files.
 const LockName = "lock"
 
-// FileExtension ends the names of files of records.
+// FileExtension ends the names of files that hold audit records.
 const FileExtension = ".audit"
 
-// Day is the day of an instant, in UTC, as it stands in keys.
+// Day returns the UTC date of an instant, in the form that keys contain.
 func Day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// RecordsKey is where a file lies whose first record is of the day.
+// RecordsKey returns the key of a records file by the day of its first record and its SHA-256.
 func RecordsKey(day, sha256 string) string { return RecordsPrefix + day + "/" + sha256 + FileExtension }
 
-// IndexKey is where the entry lies of the n-th file of an instance.
+// IndexKey returns the key of the index entry for an instance's n-th file.
 func IndexKey(day, instance string, n uint64) string {
 	return fmt.Sprintf("%s%s/%s-%d.json", IndexPrefix, day, instance, n)
 }
 
-// PolicyKey is where the policy of a configuration version lies.
+// PolicyKey returns the key of the policy that belongs to a configuration version.
 func PolicyKey(version string) string { return PoliciesPrefix + version + ".yaml" }
 
-// ErasedKey is where the n-th erasure of an instance lies.
+// ErasedKey returns the key of an instance's n-th erasure.
 func ErasedKey(instance string, n uint64) string {
 	return fmt.Sprintf("%s%s-%d.json", ErasedPrefix, instance, n)
 }
 
-// ParseErasedKey is whose erasure lies there, and its number.
+// ParseErasedKey returns the instance and the number of the erasure that the key names.
 func ParseErasedKey(key string) (instance string, n uint64, ok bool) {
 	name, _ := strings.CutSuffix(strings.TrimPrefix(key, ErasedPrefix), ".json")
 	instance, number, _ := strings.Cut(name, "-")
@@ -104,5 +103,5 @@ func ParseErasedKey(key string) (instance string, n uint64, ok bool) {
 
 var instanceRule = regexp.MustCompile(`^[0-9a-f]{8,32}$`)
 
-// IsInstance reports whether an instance may be called so.
+// IsInstance reports whether the text is a valid instance name.
 func IsInstance(text string) bool { return instanceRule.MatchString(text) }

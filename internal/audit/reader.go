@@ -12,10 +12,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads a file from its beginning to its end. It believes no byte: every frame's
-// checksum, every number, text and bitmap must hold, and sequences must be without holes
-// but those of gaps. It keeps one frame and the dictionaries in memory. One goroutine may
-// use it.
+// Reader reads an audit file from beginning to end. It checks every frame's checksum and every number, text and
+// bitmap. It rejects sequences with holes that no Gap explains. Memory holds one frame and the dictionaries. A Reader
+// is not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
 	offset int64 // behind the last whole frame
@@ -30,8 +29,8 @@ type Reader struct {
 	messages dictionary
 }
 
-// NewReader reads the header of a file. The error is a *TornError where the file ends
-// before it does, a *DamageError of what is no such file, or that of in.
+// NewReader reads the header of a file. It returns a *TornError if the file ends inside the header, a *DamageError if
+// the header is invalid, or the error of in.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
 	begin := make([]byte, len(magic))
@@ -56,21 +55,21 @@ func NewReader(in io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header is the file's.
+// Header returns the header of the file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset is where the next frame begins: all before it is whole.
+// Offset returns the position of the next frame, in bytes. All earlier frames are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the end of the file was read: the file was closed and is whole.
+// Ended reports whether the reader has reached the end frame: the file was closed and is intact.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So is what the end of the file would be, if it were here.
+// So returns the End that would close the file at the current position.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
-// Next is the next frame behind the header. The error is io.EOF where the file ends
-// between two frames (see Ended), a *TornError where it ends within one, a *DamageError,
-// or that of what it reads from; every later one is the same. The record's memory is the caller's.
+// Next returns the next frame after the header. It returns io.EOF if the file ends between two frames (see Ended), a
+// *TornError if it ends inside a frame, a *DamageError, or the error of the underlying reader. After an error every
+// call returns the same error. The caller owns the record's memory.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
 		return Frame{}, r.failed
@@ -107,7 +106,7 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// cut is the error of a file that ends within what was to be read, of which part is there.
+// cut returns the error for a file that ends too early. part holds the bytes that were read before the end.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
@@ -118,7 +117,7 @@ func (r *Reader) cut(err error, part []byte) error {
 	return err
 }
 
-// frame reads a frame and holds it to its checksums.
+// frame reads one frame and verifies its checksums.
 func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 	head, length, err := r.head()
 	if err != nil {
@@ -139,10 +138,10 @@ func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 	return head[0], payload, int64(len(head) + len(body)), nil
 }
 
-// headBytes is the most bytes before a payload: kind, length, their check.
+// headBytes is the most bytes in front of a payload: kind, length and their checksum.
 const headBytes = 1 + 4 + 2
 
-// head reads what is before a payload.
+// head reads the kind and the length in front of a payload.
 func (r *Reader) head() (head []byte, length uint64, err error) {
 	seen, err := r.in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -163,8 +162,7 @@ func (r *Reader) head() (head []byte, length uint64, err error) {
 	return head, length, err
 }
 
-// noHead is the error where no frame begins: a machine that loses power may leave zeros
-// behind what was written.
+// noHead returns the error for a place where no frame begins. After a power failure a file may end with zeros.
 func (r *Reader) noHead() error {
 	for {
 		b, err := r.in.ReadByte()
@@ -180,7 +178,7 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads so many bytes, and takes memory as they come: a length may lie.
+// readBody reads size bytes. It allocates memory only for bytes that arrive, because the size may be damaged.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

@@ -9,13 +9,13 @@ import (
 	"capper/internal/capping"
 )
 
-// Record is one call and what was decided.
+// Record is one call to the service together with its decisions.
 type Record struct {
 	Kind     Kind
 	Instance string // who wrote it: 8 to 32 hex digits, one for each life of a spool directory
 	Sequence uint64 // the n-th record of the instance, from 1; one that is missing was lost
-	// At is when the call was given to the store, Took how long that took, in whole
-	// milliseconds: what it recorded is stamped within.
+	// At is the time when the call was passed to the store. Took is its duration in whole milliseconds. The
+	// timestamps of recorded sends lie within it.
 	At   capping.Instant
 	Took time.Duration
 
@@ -26,8 +26,8 @@ type Record struct {
 
 	Generation string // of segments and sets
 	Config     string // the configuration's version
-	// Widening is by how much rolling windows were longer than the limits say (capping.Widening); the
-	// header of the file has it for all of its records.
+	// Widening is the time by which rolling windows were longer than the limits say (capping.Widening). The file's
+	// header holds it for all records.
 	Widening time.Duration
 
 	Exempt   bool   // enforce was false: limits did not deny
@@ -40,20 +40,20 @@ type Record struct {
 	Permits *Permits // of permits, else nil
 }
 
-// Kind is what kind of call a record is of.
+// Kind says which type of call a record describes.
 type Kind uint8
 
-// The kinds. Their numbers are stored.
+// These numbers are the kinds of calls. Files store them.
 const (
 	Filter  Kind = 1
 	Release Kind = 2
 	Pace    Kind = 3 // permits
 )
 
-// Outcome is what happened to the users of a group.
+// Outcome says what the service decided for the users of a group.
 type Outcome uint8
 
-// The outcomes. Their numbers are stored.
+// These numbers are the outcomes. Files store them.
 const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
 	Replayed           Outcome = 2 // allowed, recorded by an earlier one
@@ -64,13 +64,13 @@ const (
 	ReleaseUnavailable Outcome = 7 // not known
 )
 
-// outcomeNames are the names of the outcomes, in the order of their numbers.
+// outcomeNames lists the names of the outcomes, in the order of their numbers.
 var outcomeNames = [...]string{
 	Allowed: "allowed", Replayed: "replayed", Denied: "denied", Unavailable: "unavailable",
 	Released: "released", Absent: "absent", ReleaseUnavailable: "release_unavailable",
 }
 
-// Outcomes lists the outcomes in the order of their numbers.
+// Outcomes lists all outcomes, in the order of their numbers.
 func Outcomes() (list []Outcome) {
 	for o := Allowed; int(o) < len(outcomeNames); o++ {
 		list = append(list, o)
@@ -81,7 +81,7 @@ func Outcomes() (list []Outcome) {
 // known reports whether the outcome is one of Outcomes.
 func (o Outcome) known() bool { return o > 0 && int(o) < len(outcomeNames) }
 
-// String returns the outcome's name.
+// String returns the name of the outcome.
 func (o Outcome) String() string {
 	if !o.known() {
 		return fmt.Sprintf("outcome %d", uint8(o))
@@ -89,22 +89,21 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// Group is the users of a call to whom the same thing happened for the same cause.
+// Group is a set of users in one call who have the same outcome for the same reason.
 type Group struct {
 	Outcome Outcome
 	By      capping.Reason // of Denied
-	// Limit is what denied, as callers see it: the name of the limit, or suppressed,
-	// holdout or quiet. "" of other outcomes.
+	// Limit names the reason for a denial in the API's words: a limit's name, suppressed, holdout or quiet. It is
+	// empty for other outcomes.
 	Limit string
 	Set   string // of BySuppression: the set
 	Users *bitmap.Bitmap
-	// encoded is the users as they are stored, in the place of Users: see SetSorted.
+	// encoded holds the users in their stored form, instead of Users; see SetSorted.
 	encoded []byte
 }
 
-// SetSorted gives a group that is only to be encoded its users, who ascend strictly, without
-// a Bitmap of them. buffer is memory for that; it is the group's until it was encoded, and
-// returned longer.
+// SetSorted sets the users of a group that will only be encoded, without a Bitmap. The ids must be in strictly
+// ascending order. The group uses the memory of buffer until it is encoded; SetSorted returns the extended buffer.
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)
@@ -112,7 +111,7 @@ func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	return buffer
 }
 
-// check is why g is no group.
+// check returns an error if the group is invalid.
 func (g *Group) check() error {
 	denied := g.Outcome == Denied
 	switch {
@@ -130,13 +129,13 @@ func (g *Group) check() error {
 	return nil
 }
 
-// Count is so many users by a name.
+// Count is a number of users under a name.
 type Count struct {
 	Name  string
 	Users int
 }
 
-// SegmentCount counts the users of a segment in a filter call.
+// SegmentCount is the number of users of a segment in a filter call.
 type SegmentCount struct {
 	Name        string // "" for users in none
 	Requested   int
@@ -145,7 +144,7 @@ type SegmentCount struct {
 	Unavailable int
 }
 
-// Permits is what a call for permits asked and was given.
+// Permits is the request and the answer of a call for send permits.
 type Permits struct {
 	Pacers  []string
 	Asked   int

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Summary gathers what the entry of a file says, frame by frame.
+// Summary collects the contents of a file's index entry, frame by frame.
 type Summary struct {
 	header   Header
 	records  uint64
@@ -25,7 +25,7 @@ type Summary struct {
 	kinds                map[string]int
 }
 
-// NewSummary begins that of a file.
+// NewSummary returns the summary of a file that has no frames yet.
 func NewSummary(h Header) *Summary {
 	return &Summary{
 		header: h, first: capping.Never, begun: h.Begun, messages: map[capping.Token]bool{},
@@ -33,7 +33,7 @@ func NewSummary(h Header) *Summary {
 	}
 }
 
-// Add takes in the next frame.
+// Add adds the next frame to the summary.
 func (s *Summary) Add(f Frame) {
 	switch {
 	case f.Gap != nil:
@@ -62,8 +62,8 @@ func (s *Summary) record(r *Record) {
 	}
 }
 
-// Entry is the index entry of the file, whose bytes are raw. Its key is that of the day of
-// the first record; the first and last instant of a file without records is when it was begun.
+// Entry returns the index entry of the file with the bytes raw. The day of the first record determines the entry's
+// key. For a file without records, the first and last instant are the time when the file was begun.
 func (s *Summary) Entry(raw []byte) Entry {
 	sum := sha256.Sum256(raw)
 	first, last := s.first, s.Last()
@@ -87,7 +87,8 @@ func (s *Summary) Entry(raw []byte) Entry {
 	return e
 }
 
-// Last is when the latest call so far ended; that of a file without records is when it was begun.
+// Last returns the end of the latest call so far. For a file without records it returns the time when the file was
+// begun.
 func (s *Summary) Last() capping.Instant {
 	if s.records == 0 {
 		return s.header.Begun
@@ -95,8 +96,8 @@ func (s *Summary) Last() capping.Instant {
 	return s.last
 }
 
-// Day is the day that the keys of the file have: that of its first record.
+// Day returns the day in the file's keys: the day of its first record.
 func (s *Summary) Day() string { return Day(s.begun.Time()) }
 
-// IndexKey is where the entry of the file lies.
+// IndexKey returns the key of the file's index entry.
 func (s *Summary) IndexKey() string { return IndexKey(s.Day(), s.header.Instance, s.header.Number) }

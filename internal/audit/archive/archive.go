@@ -13,7 +13,7 @@ import (
 	"capper/internal/objects"
 )
 
-// Archive reads one location. It is safe for concurrent use.
+// Archive reads the audit records of one location. It is safe for concurrent use.
 type Archive struct {
 	at    objects.Source
 	parse func(raw []byte) (*capping.Policy, error)
@@ -23,23 +23,23 @@ type Archive struct {
 	policies map[string]*capping.Policy
 }
 
-// New is the archive of a location; parse reads a policy as it lies there, as config.ParsePolicy
-// does. Nothing is read yet.
+// New returns an archive that reads from the given location. parse decodes a stored policy, as config.ParsePolicy
+// does. New itself reads nothing.
 func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Archive {
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
 }
 
-// Name is the location as the user gave it.
+// Name returns the name of the location as the user wrote it.
 func (a *Archive) Name() string { return a.at.Name() }
 
-// Source is the location.
+// Source returns the location from which the archive reads.
 func (a *Archive) Source() objects.Source { return a.at }
 
-// ErrNoPolicy says that a location holds no policy of a version. It wraps objects.ErrNotFound.
+// ErrNoPolicy reports that a location has no policy for a configuration version. It wraps objects.ErrNotFound.
 var ErrNoPolicy = fmt.Errorf("the audit does not contain this policy: %w", objects.ErrNotFound)
 
-// Policy is what was in force under a configuration version: ErrNoPolicy where the
-// location does not have it. Nobody may change it.
+// Policy returns the policy that was in force under a configuration version. It returns ErrNoPolicy if the location
+// does not have that policy. Callers must not change the policy.
 func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, error) {
 	a.mu.Lock()
 	policy := a.policies[version]
@@ -81,15 +81,15 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 	return policy, nil
 }
 
-// isVersion reports whether a configuration's version may be called so: what a damaged
-// record says must not lead out of the folder.
+// isVersion reports whether the text is a valid configuration version. The check keeps a version from a damaged
+// record from naming an object outside the policies folder.
 func isVersion(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 	})
 }
 
-// Instance is what one writer left.
+// Instance is the list of files that one service instance wrote.
 type Instance struct {
 	Name        string
 	Files       int
@@ -99,7 +99,7 @@ type Instance struct {
 	Open        bool // a file of it is being written, or was when it died
 }
 
-// Instances lists who has written the location, by name.
+// Instances returns every service instance that wrote to the location, sorted by name.
 func (a *Archive) Instances(ctx context.Context) ([]Instance, error) {
 	listed, err := a.list(ctx, Query{})
 	if err = errors.Join(append(listed.faults, err)...); err != nil {

@@ -17,7 +17,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Entry is the entry of a rolled file in the index.
+// Entry is the index entry of a rolled file, with its place in the index.
 type Entry struct {
 	audit.Entry
 	IndexKey string
@@ -25,13 +25,13 @@ type Entry struct {
 	tokens   []capping.Token
 }
 
-// compareTokens orders tokens as their hex digits are.
+// compareTokens compares two tokens by the order of their hex digits.
 func compareTokens(a, b capping.Token) int { return bytes.Compare(a[:], b[:]) }
 
-// readsAtOnce is how many small objects are fetched side by side.
+// readsAtOnce is the number of small objects that are read in parallel.
 const readsAtOnce = 16
 
-// openFile is a file that is being written, in a directory.
+// openFile is a file in a directory that an instance is still writing.
 type openFile struct {
 	key      string
 	instance string
@@ -39,15 +39,15 @@ type openFile struct {
 	bytes    int64
 }
 
-// listing is the files of a location at one time.
+// listing is a list of the files at a location, taken at one time.
 type listing struct {
 	entries []*Entry
 	open    []openFile
 	faults  []error // *FileError, of entries that are damaged
 }
 
-// list finds the files that may hold what is asked for. Open ones are looked for before
-// the index, so that one that is rolled meanwhile is in one of the two at least.
+// list finds the files that may hold records for a query. It lists open files before the index, so that a file that
+// is rolled meanwhile appears in at least one of the two.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *Archive) listOpen(ctx context.Context) (open []openFile, err error) {
 	return open, nil
 }
 
-// readEntries reads entries of the index; one that was taken away meanwhile is left out.
+// readEntries reads index entries and skips entries that were removed since the listing.
 func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entries []*Entry, damaged []error,
 	err error) {
 	entries, faults := make([]*Entry, len(found)), make([]error, len(found))
@@ -109,8 +109,8 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), damaged, nil
 }
 
-// entry reads an entry, or remembers it: one is replaced only when its file is rewritten,
-// and who finds that file gone asks for it anew.
+// entry returns an index entry, from memory if it was read before. An entry changes only when its file is rewritten;
+// a caller that does not find the file reads the entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]
@@ -140,7 +140,7 @@ func (a *Archive) readEntry(ctx context.Context, key string) (*Entry, error) {
 	return e, nil
 }
 
-// ParseEntry reads the entry of an index key, and believes nothing of it.
+// ParseEntry decodes and validates the index entry of a key.
 func ParseEntry(key string, raw []byte) (*Entry, error) {
 	e := &Entry{IndexKey: key}
 	if err := audit.Unseal(raw, &e.Entry); err != nil {
@@ -171,7 +171,7 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	return e, nil
 }
 
-// indexPlace is what the key of an entry tells.
+// indexPlace is the information in the key of an index entry.
 type indexPlace struct {
 	day, instance string
 	number        uint64
@@ -188,14 +188,14 @@ func parseIndexKey(key string) (p indexPlace, ok bool) {
 		number) == key
 }
 
-// isRecordsKey reports whether the key is that of a file of records with the hash.
+// isRecordsKey reports whether the key is that of a records file with this SHA-256.
 func isRecordsKey(key, sha256 string) bool {
 	day, _, _ := strings.Cut(strings.TrimPrefix(key, audit.RecordsPrefix), "/")
 	return len(sha256) == 64 && audit.RecordsKey(day, sha256) == key
 }
 
-// Entries lists the rolled files that may hold what is asked for, in the order of their first
-// records. damaged are *FileError, of entries that cannot be read.
+// Entries returns the index entries of rolled files that may hold records for a query, in the order of their first
+// records. damaged holds a *FileError for each entry that cannot be read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {
@@ -205,14 +205,14 @@ func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damag
 	return listed.entries, listed.faults, nil
 }
 
-// inOrder sorts entries by their first record.
+// inOrder sorts index entries by their first record.
 func inOrder(entries []*Entry) {
 	slices.SortFunc(entries, func(a, b *Entry) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Number, b.Number))
 	})
 }
 
-// IsIndexKey reports whether an entry of the index may lie there.
+// IsIndexKey reports whether the key may be that of an index entry.
 func IsIndexKey(key string) bool {
 	_, ok := parseIndexKey(key)
 	return ok

@@ -15,14 +15,14 @@ import (
 	"capper/internal/objects"
 )
 
-// Config is what is compacted, and when.
+// CompactConfig says which files a compaction rewrites and which files it removes.
 type CompactConfig struct {
 	Keep time.Duration // files whose last call is longer ago are taken away; 0: none
 	Now  time.Time
 	Dry  bool // nothing is changed
 }
 
-// Report is what was done, or of a dry run would be.
+// CompactReport counts the changes that a compaction made, or would make if it was a dry run.
 type CompactReport struct {
 	Files     int   `json:"files"` // that the index has
 	Rewritten int   `json:"rewritten"`
@@ -33,10 +33,10 @@ type CompactReport struct {
 	After     int64 `json:"bytes_after"`
 }
 
-// settle is how old a file must be that no entry names, before it is removed.
+// settle is the age at which a compaction removes a file that no index entry names.
 const settle = time.Hour
 
-// run is one compaction.
+// run is the state of one compaction.
 type run struct {
 	at      objects.Location
 	archive *Archive
@@ -46,8 +46,8 @@ type run struct {
 	faults  []error
 }
 
-// Run compacts a location, of which a is the archive. The error names the files that could
-// not be, and does not keep others from being compacted.
+// Compact compacts the location at, which the archive a reads: it removes old files, and erased users from the other
+// files. A file that cannot be compacted does not stop the compaction; the error names all such files.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error
@@ -101,7 +101,7 @@ func (r *run) tooOld(last capping.Instant) bool {
 	return r.config.Keep > 0 && last.Time().Before(r.config.Now.Add(-r.config.Keep))
 }
 
-// drop takes a file away.
+// drop removes a file that is too old, together with its index entry.
 func (r *run) drop(ctx context.Context, e *Entry) error {
 	r.report.Dropped++
 	if r.config.Dry {
@@ -116,7 +116,7 @@ func (r *run) drop(ctx context.Context, e *Entry) error {
 	return nil
 }
 
-// rewrite writes a file anew if it holds somebody who was erased.
+// rewrite replaces a file that holds erased users by a file without them.
 func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	r.report.After += e.Bytes
 	if latest := r.erased.Latest(); latest <= e.From {
@@ -142,7 +142,7 @@ func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	return r.replace(ctx, e, again, summary)
 }
 
-// replace puts the new file, then the entry that names it, and removes the old one.
+// replace writes the new file, then the index entry that names the new file, and then removes the old file.
 func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.Summary) error {
 	entry := summary.Entry(raw)
 	sealed, err := audit.Seal(entry)
@@ -164,7 +164,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	return nil
 }
 
-// without is the file without the erased users, of whom there were so many.
+// without returns a copy of the file without the erased users, and the number of users that it removed.
 func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
 	reader, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -195,8 +195,7 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// leftovers removes files that an entry was about once, and that are of a file which has
-// another entry now, or none as it was too old.
+// leftovers removes files that no index entry names. Such a file remains when a compaction stops between two steps.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

@@ -10,16 +10,16 @@ import (
 	"capper/internal/audit"
 )
 
-// notes keeps, for each instance, which of its files compactions took away: so that verify tells a file that was
-// taken away from one that was lost.
+// notes records, for each instance, which files compactions removed. With these notes verify distinguishes a removed
+// file from a lost file.
 type notes struct {
 	*run
 	known *Dropped
 }
 
-// begin notes what is to be taken away, before anything is: after it, whatever is missing beyond was lost.
-// entries are by instance and number. Where no compaction has noted anything yet, the files that are missing
-// before the first of an instance count as taken away by an earlier version.
+// begin records which files the compaction will remove, before it removes the first one. Any other missing file then
+// counts as lost. entries must be sorted by instance and number. If no earlier compaction left notes, begin assumes
+// that an earlier version removed the files that are missing before an instance's first file.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {
@@ -54,8 +54,8 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	return n.write(ctx, audit.Dropped{})
 }
 
-// adopt takes files that are missing before the first of an instance for taken away by a version that noted
-// nothing. A file that is there still, without its entry, was not.
+// adopt records the files that are missing before an instance's first file, for locations that an earlier version
+// compacted without notes. It leaves out files that exist but have no index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {
@@ -96,11 +96,11 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 	return nil
 }
 
-// noteKept is for how long a note is kept after the latest file of its instance was taken away. An instance that
-// writes again later would seem to have lost its first files.
+// noteKept is the time for which a note is kept after the latest file of its instance was removed. An instance that
+// writes again after that time appears to have lost its first files.
 const noteKept = 366 * 24 * time.Hour
 
-// end removes the notes of instances that have written nothing for long.
+// end removes the notes of instances that have written nothing for the time noteKept.
 func (n *notes) end(ctx context.Context, entries []*Entry) (err error) {
 	left := map[string]bool{}
 	for _, e := range entries {

@@ -1,43 +1,37 @@
-// Package archive reads a location of the audit, whoever wrote it: the records of all
-// instances in the order of time, the policies they were decided by, and who was erased.
+// Package archive reads an audit location: the records of all instances in the order of time, the policies that decided
+// them, and the erased users. It also compacts a location and exports its records.
 //
-//	List open/ and index/ → files that may hold what is asked for → fetched and checked, a few ahead
+//	List open/ and index/ → files that may match → read and checked, a few in advance
 //	→ each in the order of At → merged
 //
-// # What is believed
+// # Checks
 //
-// Nothing. The bytes of a rolled file must have the SHA-256 that the index says, every
-// frame its checksum, every bitmap its order; entries, erasures and policies have a check
-// of their own. A file that fails is a FileError, and none of its records is given. An open
-// file is read up to its last whole frame: what is behind it is being written.
+// The archive trusts no byte. The bytes of a rolled file must have the SHA-256 that the index holds. Every frame must
+// match its checksum, and every bitmap must be sorted. Entries, erasures and policies have checksums of their own. A file
+// that fails is a FileError, and the archive returns none of its records. An open file is read up to its last whole
+// frame, because the writer is still writing after it.
 //
-// # Beside writers
+// # Concurrent writers
 //
-// A file that is rolled or rewritten while a location is read is found at its new place:
-// open files are listed before the index, and an entry whose file is gone is read again.
+// The archive finds a file that is rolled or rewritten during the read at its new place. It lists open files before the
+// index, and it reads an index entry again if the entry's file is gone.
 //
 // # Memory
 //
-// The files that hold one instant, and a few ahead: with a roll of ten minutes two files
-// of each instance. Of each record behind others in its file 8 bytes more.
+// Memory holds the files that cover the current instant, and a few in advance. With a roll of ten minutes these are two
+// files for each instance. Each record that stands after others in its file takes 8 bytes more.
 //
-// # Compact
+// # Compaction
 //
-// Package compact takes out of rolled files who was erased, and takes away files that are
-// older than they are to be kept.
+// A compaction removes erased users from rolled files, and removes files that are older than the configured age.
 //
-// # Order
+// A file is rewritten in three steps, and the location is consistent after each one. The compaction writes the new file
+// under the hash of its content, replaces the index entry, and removes the old file. A file that is too old loses its
+// index entry first. A reader that does not find a file reads its index entry again. A compaction that stops between two
+// steps leaves a file that no index entry names. The next compaction removes the file once it is an hour old, so that two
+// compactions at the same time do not remove each other's files.
 //
-// A file is rewritten in three steps, after each of which the location is whole: the new file
-// is put under the hash of its content, the entry of the index is replaced, the old file is
-// removed. A file that is too old loses its entry first, then goes. Whoever reads meanwhile
-// and finds a file gone asks its entry again. What a run leaves that was ended in between is
-// a file that no entry names: the next run removes it, once it is an hour old, so that two
-// runs at once do not take each other's.
-//
-// Before files of an instance are taken away, a note says so (audit.Dropped), so that whoever
-// verifies the location tells them from files that were lost.
-//
-// Sequences and numbers stay as they were, so nothing looks missing. Of an instance files go
-// in the order of their numbers. What is being written, or waits in a spool, is not touched.
+// Before a compaction removes files of an instance, it records their numbers (audit.Dropped). A verification then
+// distinguishes removed files from lost files. Sequences and file numbers do not change. The files of an instance are
+// removed in the order of their numbers. Open files and files in a spool are not touched.
 package archive

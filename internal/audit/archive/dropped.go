@@ -12,21 +12,21 @@ import (
 	"capper/internal/parallel"
 )
 
-// Dropped says which files compactions took away.
+// Dropped lists the files that compactions removed from a location.
 type Dropped struct {
-	// Noted: compactions note what they take away. Where they do not, a version wrote the location that did not note
-	// it.
+	// Noted is set if compactions recorded the files that they removed. It is not set if only an earlier version
+	// wrote the location.
 	Noted bool
 	of    map[string]audit.Dropped
 }
 
-// Through is the highest number of the instance's files that were taken away; 0: none were.
+// Through returns the highest number among the instance's removed files. It returns 0 if no file was removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
-// All yields what was taken away of each instance.
+// All yields the removed files of each instance.
 func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of) }
 
-// Dropped reads which files were taken away. damaged are *FileError, of documents that cannot be read.
+// Dropped reads which files compactions removed. damaged holds a *FileError for each document that cannot be read.
 func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
 	found, err := a.at.List(ctx, audit.DroppedPrefix)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"capper/internal/parallel"
 )
 
-// Erased is users who were erased. Of calls from before, nothing of them is to be shown.
+// Erased is the set of erased users. Readers must not show records of these users from before their erasure.
 type Erased struct {
 	at  map[capping.UserID]capping.Instant // the last time
 	all *bitmap.Bitmap                     // the users; nil: none
 }
 
-// maxErasureBytes bounds the document of one erasure.
+// maxErasureBytes is the most bytes in the document of one erasure.
 const maxErasureBytes = 64 << 20
 
-// Erased is who was erased so far.
+// Erased reads the erasures of the location.
 func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	found, err := a.at.List(ctx, audit.ErasedPrefix)
 	if err != nil {
@@ -41,8 +41,8 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	return newErased(list), nil
 }
 
-// isErasure reports whether a key below the prefix is that of an erasure, and not what a
-// writer that was killed left behind.
+// isErasure reports whether a key below the prefix is that of an erasure. Other keys are temporary files that a
+// killed writer left behind.
 func isErasure(key string) bool {
 	name := strings.TrimPrefix(key, audit.ErasedPrefix)
 	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)
@@ -80,22 +80,22 @@ func newErased(list []audit.Erasure) *Erased {
 	return e
 }
 
-// Users is how many users were erased.
+// Users returns the number of erased users.
 func (e *Erased) Users() int { return len(e.at) }
 
-// At is when the user was erased last; ok is false for who was not.
+// At returns the time of the user's last erasure. ok is false if the user was never erased.
 func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
 	at, ok = e.at[user]
 	return at, ok
 }
 
-// Hides reports whether nothing may be shown of the user in a call at that instant.
+// Hides reports whether a call at this instant must be shown without the user.
 func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	erased, ok := e.at[user]
 	return ok && at < erased
 }
 
-// Latest is when the last erasure was, 0 where there is none.
+// Latest returns the time of the latest erasure, or 0 if there is none.
 func (e *Erased) Latest() (latest capping.Instant) {
 	for _, at := range e.at {
 		latest = max(latest, at)
@@ -103,8 +103,8 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply takes those out of the record's groups who were erased after it, and tells how many
-// there were.
+// Apply removes users from a record's groups if they were erased after the record. It returns the number of removed
+// users.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if e.all == nil {
 		return 0
@@ -121,7 +121,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without is the users but those whom a call at that instant must not show.
+// without returns the users except those that a call at this instant must not show.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
@@ -142,10 +142,10 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 	return set.Bitmap()
 }
 
-// few is how many users are gone through one by one.
+// few is the size of the largest set whose users are checked one by one.
 const few = 4096
 
-// among lists who of users must not be shown.
+// among returns the users of the set that a call at this instant must not show.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
 		for user := range users.All() {

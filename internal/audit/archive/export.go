@@ -1,5 +1,3 @@
-// Package export writes records of the audit for other programs: one row for each user and
-// decision, as NDJSON or Parquet.
 package archive
 
 import (
@@ -9,23 +7,23 @@ import (
 	"capper/internal/audit"
 )
 
-// The formats.
+// These are the output formats of an export.
 const (
 	NDJSON  = "ndjson"
 	Parquet = "parquet"
 )
 
-// rowWriter writes rows. One goroutine may use it.
+// rowWriter writes rows to an export. It is not safe for concurrent use.
 type rowWriter interface {
-	// Add writes the rows of a record; channel is the name of its channel.
+	// Add writes the rows of a record. channel is the name of the record's channel.
 	Add(r *audit.Record, channel string) error
-	// Rows is how many have been added.
+	// Rows returns the number of rows that were written.
 	Rows() int64
-	// Close writes what is left; it does not close what is written to.
+	// Close writes the buffered rows. It does not close the underlying writer.
 	Close() error
 }
 
-// New is the writer of a format.
+// NewWriter returns a writer for an export format.
 func NewWriter(format string, to io.Writer) (rowWriter, error) {
 	switch format {
 	case NDJSON:
@@ -36,7 +34,7 @@ func NewWriter(format string, to io.Writer) (rowWriter, error) {
 	return nil, fmt.Errorf("unknown format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
-// Row is what became of one user in one call.
+// Row is the outcome for one user in one call.
 type Row struct {
 	UserID     int64  `json:"user_id" parquet:"user_id,snappy"`
 	TimeMS     int64  `json:"-" parquet:"time,timestamp(millisecond),snappy"`
@@ -58,7 +56,7 @@ type Row struct {
 	Sequence   int64  `json:"sequence" parquet:"sequence,snappy"`
 }
 
-// RowOf is the row of a group, but for its user.
+// RowOf returns the row of a group, without the user id.
 func RowOf(r *audit.Record, g *audit.Group, channel string) Row {
 	at := r.At.Time()
 	return Row{

@@ -16,7 +16,7 @@ import (
 	"capper/internal/objects"
 )
 
-// FileError is what is wrong with one file. The records of other files are not touched by it.
+// FileError reports a fault in one file. The records of other files remain readable.
 type FileError struct {
 	Key string
 	Err error
@@ -25,10 +25,10 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Key + ": " + e.Err.Error() }
 func (e *FileError) Unwrap() error { return e.Err }
 
-// errNotAsIndexed is that a file's bytes are not those that the index is about.
+// errNotAsIndexed reports that a file's SHA-256 differs from the one in the index.
 var errNotAsIndexed = errors.New("SHA-256 mismatch")
 
-// file is a file in memory, of which every frame has been checked.
+// file is a file in memory whose frames have all passed their checks.
 type file struct {
 	key     string
 	raw     []byte
@@ -36,7 +36,7 @@ type file struct {
 	notLate []capping.Instant // for each record, the earliest At of it and those behind it in the file
 }
 
-// readRolled reads and checks the file of an entry. One that was taken away is empty.
+// readRolled reads and checks the file of an index entry. A file that was removed counts as empty.
 func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	raw, e, err := a.Bytes(ctx, e)
 	if err != nil {
@@ -52,9 +52,8 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	return f, nil
 }
 
-// Bytes reads the file of an entry: nil where it was taken away, with its entry. One that
-// was rewritten meanwhile is read at its new place, of which now is the entry. The error is a
-// *FileError, or that of ctx.
+// Bytes reads the file of an index entry. If the file was rewritten meanwhile, Bytes reads the new file, whose entry
+// is now. If the file and its entry were removed, raw is nil. The error is a *FileError or the error of ctx.
 func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, err error) {
 	raw, err = a.at.Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -80,10 +79,10 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 	return raw, e, nil
 }
 
-// maxOpenBytes bounds what is read of an open file, which is rolled long before.
+// maxOpenBytes is the most bytes that are read of an open file. A writer rolls its file long before that size.
 const maxOpenBytes = 4 << 30
 
-// readOpen reads an open file up to its last whole frame. nil: it was rolled meanwhile.
+// readOpen reads an open file up to its last whole frame. It returns nil if the file was rolled meanwhile.
 func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	raw, err := a.at.Read(ctx, o.key, maxOpenBytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -99,7 +98,7 @@ func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	return f, nil
 }
 
-// scan checks all frames. Of an open file a torn end is left out.
+// scan checks all frames of a file. It ignores a torn frame at the end of an open file.
 func scan(key string, raw []byte, open bool) (*file, error) {
 	f := &file{key: key, raw: raw, first: capping.Never}
 	r, err := audit.NewReader(bytes.NewReader(raw))
@@ -122,7 +121,7 @@ func scan(key string, raw []byte, open bool) (*file, error) {
 	}
 }
 
-// tornIs is what the end of reading means: a file that is open may be torn.
+// tornIs returns nil for a torn frame at the end of an open file, and otherwise the error.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
 	if errors.Is(err, io.EOF) || open && errors.As(err, &torn) {
@@ -131,7 +130,7 @@ func tornIs(err error, open bool) error {
 	return err
 }
 
-// settle makes of the instants of the records the earliest ones from each on.
+// settle replaces each record's instant by the earliest instant among that record and all later ones.
 func (f *file) settle() {
 	earliest := capping.Instant(math.MaxInt64)
 	for i := len(f.notLate) - 1; i >= 0; i-- {
@@ -143,8 +142,8 @@ func (f *file) settle() {
 	}
 }
 
-// cursor gives the records of a file in the order of At, though calls that took long
-// stand behind later ones: it holds those that may still be overtaken.
+// cursor returns the records of a file in the order of At. The file holds long calls after shorter calls that began
+// later, so the cursor keeps the records that an earlier one may still precede.
 type cursor struct {
 	file   *file
 	reader *audit.Reader
@@ -162,7 +161,7 @@ func newCursor(f *file) (*cursor, error) {
 	return c, err
 }
 
-// next is the earliest record that is left, nil at the end.
+// next returns the earliest record that is left, or nil at the end.
 func (c *cursor) next() (*audit.Record, error) {
 	for c.read < len(c.file.notLate) && (len(c.held) == 0 || c.held[0].At > c.file.notLate[c.read]) {
 		frame, err := c.reader.Next()
@@ -180,7 +179,7 @@ func (c *cursor) next() (*audit.Record, error) {
 	return heap.Pop(&c.held).(*audit.Record), nil
 }
 
-// records is a heap in the order of time, and of their place in it.
+// records is a heap of records, sorted by time and then by position in the file.
 type records []*audit.Record
 
 func (r records) Len() int           { return len(r) }
@@ -194,7 +193,7 @@ func (r *records) Pop() any {
 	return last
 }
 
-// before is the order in which records are given.
+// before reports whether record a comes before record b in the output.
 func before(a, b *audit.Record) bool {
 	switch {
 	case a.At != b.At:

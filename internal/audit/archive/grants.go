@@ -9,17 +9,16 @@ import (
 	"capper/internal/capping"
 )
 
-// Grants is the sends of one message on one channel that are recorded still, by the audit.
+// Grants lists the users who still hold a send of one message on one channel, according to the audit.
 type Grants struct {
 	Channel capping.Channel // 0: without one
-	// Users hold a send: they were allowed, and it was not released since. Unknown may hold
-	// one: their call was left open. No user is in both.
+	// Users holds the users whose send was allowed and not released since. Unknown holds the users whose call ended
+	// with an unknown result. The two sets are disjoint.
 	Users, Unknown *bitmap.Bitmap
 }
 
-// Grants finds who holds sends of the message, by channel, those without a channel first;
-// of channel 0 it is all channels. A channel on which nobody does is left out. An error is
-// that some may be missing.
+// Grants returns the users who hold sends of the message, by channel, beginning with sends without a channel. Channel
+// 0 means all channels. Channels without such users are left out. An error means that some users may be missing.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
@@ -52,7 +51,7 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 	return list, nil
 }
 
-// held is who holds a send, as far as records have been gone through.
+// held collects the users who hold a send, from the records read so far.
 type held struct{ users, unknown bitmap.Set }
 
 func (h *held) sent(r *audit.Record) {

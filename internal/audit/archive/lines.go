@@ -11,7 +11,7 @@ import (
 	"capper/internal/audit"
 )
 
-// lines is NDJSON. All of a line but the user is encoded once for a group.
+// ndjsonRows writes rows as NDJSON. For each group it encodes the line once, except for the user id.
 type ndjsonRows struct {
 	out  *bufio.Writer
 	rows int64
@@ -20,7 +20,7 @@ type ndjsonRows struct {
 
 func newLines(to io.Writer) *ndjsonRows { return &ndjsonRows{out: bufio.NewWriterSize(to, 1<<20)} }
 
-// lineBegin is how each line begins, up to the user's digit of a Row of user 0.
+// lineBegin is the beginning of each line, up to the user id.
 const lineBegin = `{"user_id":`
 
 func (l *ndjsonRows) Add(r *audit.Record, channel string) error {

@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Query is which records are asked for. The zero value is all of them.
+// Query selects audit records. The zero value selects all records.
 type Query struct {
 	Since, Until capping.Instant  // of At; until itself is not among them. 0: open
 	Message      *capping.Message // nil: any
@@ -16,7 +16,7 @@ type Query struct {
 	Kinds        []audit.Kind     // none: any
 }
 
-// wants reports whether the record is asked for, but for its user.
+// wants reports whether the query selects the record. It ignores the query's user.
 func (q *Query) wants(r *audit.Record) bool {
 	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
 		(q.Message == nil || *q.Message == r.Message) &&
@@ -24,12 +24,12 @@ func (q *Query) wants(r *audit.Record) bool {
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, r.Kind))
 }
 
-// has reports whether the user that is asked for is in the record.
+// has reports whether the record contains the query's user.
 func (q *Query) has(r *audit.Record) bool {
 	return q.User == nil || GroupOf(r, *q.User) != nil
 }
 
-// GroupOf is the group of the record that the user is in, nil for none.
+// GroupOf returns the record's group that contains the user, or nil if no group does.
 func GroupOf(r *audit.Record, user capping.UserID) *audit.Group {
 	for i := range r.Groups {
 		if r.Groups[i].Users.Contains(user) {
@@ -39,7 +39,7 @@ func GroupOf(r *audit.Record, user capping.UserID) *audit.Group {
 	return nil
 }
 
-// mayHold reports whether a file may hold what is asked for, by its entry.
+// mayHold reports whether a file may hold selected records, by the file's index entry.
 func (q *Query) mayHold(e *Entry) bool {
 	if e.Records == 0 || e.To < q.Since || q.Until != 0 && e.From >= q.Until {
 		return false
@@ -52,11 +52,11 @@ func (q *Query) mayHold(e *Entry) bool {
 	return len(q.Kinds) == 0 || slices.ContainsFunc(q.Kinds, func(k audit.Kind) bool { return e.Kinds[k.String()] > 0 })
 }
 
-// daySlack is how many days the records of a file may be after the day of its key, or
-// before it: a file is written for hours at most, and a call takes minutes.
+// daySlack is the most days between a file's day and the time of a record in it. Two days are ample: a file is
+// written for hours at most, and a call takes minutes.
 const daySlack = 2
 
-// mayBeOf reports whether files of a day's folder may hold what is asked for.
+// mayBeOf reports whether files in a day's folder may hold selected records.
 func (q *Query) mayBeOf(day string) bool {
 	return (q.Since == 0 || day >= audit.Day(q.Since.Time().AddDate(0, 0, -daySlack))) &&
 		(q.Until == 0 || day <= audit.Day(q.Until.Time().AddDate(0, 0, 1)))

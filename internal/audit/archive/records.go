@@ -9,16 +9,14 @@ import (
 	"capper/internal/capping"
 )
 
-// filesAhead is how many files are fetched and checked before they are needed.
+// filesAhead is the number of files that are read and checked in advance.
 const filesAhead = 3
 
-// Records gives the records that are asked for in the order of At, those of one instant by
-// instance and sequence. An error stands in the place of a record: one about a file is a
-// *FileError, and whoever goes on is given what the others hold; any other one is the
-// last. What users were erased since is left out, see Erased. A record is the caller's.
+// Records yields the selected records in the order of At; records of the same instant come by instance and sequence.
+// An error about one file is a *FileError, and the iteration continues with the records of the other files. Every
+// other error ends the iteration. Records leaves out erased users, see Erased. The caller owns each record.
 //
-// In memory are the files that hold one instant, one or two of each instance, and the next
-// few.
+// Memory holds the files that cover the current instant, one or two for each instance, and the next few.
 func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -52,7 +50,7 @@ func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record,
 	}
 }
 
-// merge gives the records of several files in the order of time.
+// merge merges the records of several files in the order of time.
 type merge struct {
 	ctx     context.Context
 	archive *Archive
@@ -64,13 +62,13 @@ type merge struct {
 	files   cursors
 }
 
-// fetched is a file, or why there is none.
+// fetched is a file, or the error that occurred when it was read.
 type fetched struct {
 	file *file
 	err  error
 }
 
-// newMerge reads what is open, lists the rolled files and begins to fetch them.
+// newMerge reads the open files, lists the rolled files and begins to read the first of them.
 func (a *Archive) newMerge(ctx context.Context, q Query) (*merge, error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {
@@ -113,7 +111,7 @@ func (m *merge) readOpen(open []openFile) (rolled bool, err error) {
 	return rolled, nil
 }
 
-// next is the next record, nil at the end.
+// next returns the next record, or nil at the end.
 func (m *merge) next() (*audit.Record, error) {
 	if len(m.faults) > 0 {
 		err := m.faults[0]
@@ -143,7 +141,8 @@ func (m *merge) next() (*audit.Record, error) {
 	return r, nil
 }
 
-// start keeps fetching ahead, and reports whether the first file of these is needed now.
+// start begins to read further files in advance. It reports whether the next record may be in the first of these
+// files.
 func (m *merge) start() bool {
 	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {
 		e, done := m.entries[0], make(chan fetched, 1)
@@ -157,7 +156,7 @@ func (m *merge) start() bool {
 	return len(m.ahead) > 0 && (len(m.files) == 0 || m.starts[0] <= m.files[0].front.At)
 }
 
-// take waits for the first file that is fetched, and enters it.
+// take waits for the first file in the queue and adds it to the merge.
 func (m *merge) take() error {
 	got := <-m.ahead[0]
 	m.ahead, m.starts = m.ahead[1:], m.starts[1:]
@@ -170,7 +169,7 @@ func (m *merge) take() error {
 	return m.enter(got.file)
 }
 
-// enter puts a file among those that are read.
+// enter adds a file to the files that are being merged.
 func (m *merge) enter(f *file) error {
 	c, err := newCursor(f)
 	if err != nil {
@@ -186,13 +185,13 @@ func (m *merge) enter(f *file) error {
 	return nil
 }
 
-// reading is a file that is being read, with its next record.
+// reading is a file in the merge, together with its next record.
 type reading struct {
 	*cursor
 	front *audit.Record
 }
 
-// cursors is a heap of files by their next records.
+// cursors is a heap of files, sorted by their next records.
 type cursors []*reading
 
 func (c cursors) Len() int           { return len(c) }

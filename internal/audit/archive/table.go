@@ -10,7 +10,7 @@ import (
 	"capper/internal/audit"
 )
 
-// table is a Parquet file.
+// parquetRows writes rows to a Parquet file.
 type parquetRows struct {
 	out  *bufio.Writer
 	file *parquet.GenericWriter[Row]
@@ -18,7 +18,7 @@ type parquetRows struct {
 	rows int64
 }
 
-// rowsOfGroup is what is in memory before it is written.
+// rowsOfGroup is the number of rows that are kept in memory before they are written as one row group.
 const rowsOfGroup = 1 << 17
 
 func newTable(to io.Writer) *parquetRows {

@@ -1,4 +1,4 @@
-// Package audittest writes locations of the audit for tests.
+// Package audittest writes audit locations for tests.
 package audittest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"capper/internal/objects"
 )
 
-// Writer writes files of one instance.
+// Writer writes the audit files of one instance.
 type Writer struct {
 	Instance string
 	Widening time.Duration // of its next files
@@ -22,18 +22,18 @@ type Writer struct {
 	next     uint64
 }
 
-// NewWriter is the writer of the n-th instance of a location.
+// NewWriter returns a writer for the n-th instance of a location.
 func NewWriter(at objects.Location, n int) *Writer {
 	return &Writer{Instance: fmt.Sprintf("%016x", n), at: at, next: 1}
 }
 
-// Roll writes a rolled file of frames, with its entry, which is returned.
+// Roll writes a rolled file with the given frames and returns its index entry.
 func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{})
 }
 
-// Die writes a file of frames whose writer died, as whoever came after closed it.
+// Die writes a file whose writer died and which another process closed afterwards.
 func (w *Writer) Die(t testing.TB, closed capping.Instant, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{Recovered: true, Closed: closed})
@@ -57,7 +57,7 @@ func (w *Writer) put(t testing.TB, frames []audit.Frame, end audit.End) audit.En
 	return entry
 }
 
-// Open writes an open file of frames, of which the last bytes are cut off.
+// Open writes an open file of frames and cuts off the last bytes of the file.
 func (w *Writer) Open(t testing.TB, cut int, frames ...audit.Frame) (key string) {
 	t.Helper()
 	raw, _ := w.encode(t, false, frames)
@@ -99,7 +99,7 @@ func begun(frames []audit.Frame) capping.Instant {
 	return 0
 }
 
-// Frames are records as frames.
+// Frames returns the records as frames.
 func Frames(records ...*audit.Record) (frames []audit.Frame) {
 	for _, r := range records {
 		frames = append(frames, audit.Frame{Record: r})
@@ -113,7 +113,7 @@ func Policy(t testing.TB, at objects.Location, version, yaml string) {
 	require.NoError(t, at.Overwrite(t.Context(), audit.PolicyKey(version), audit.SealPolicy([]byte(yaml))))
 }
 
-// Erase notes an erasure.
+// Erase writes an erasure of users.
 func Erase(t testing.TB, at objects.Location, n uint64, when capping.Instant, users ...capping.UserID) {
 	t.Helper()
 	sealed, err := audit.Seal(audit.Erasure{Users: users, At: when.Time()})

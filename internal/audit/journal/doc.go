@@ -1,35 +1,28 @@
-// Package journal writes the audit while the service decides.
+// Package journal writes audit records while the service decides.
 //
-//	call decided → beside it: users into groups → tape (memory) → each second a file of the room (disk)
+//	call decided → in the background: users into groups → tape (memory) → each second a file of the room (disk)
 //	             → rolled → carrier → location
 //
-// An answer never waits for any of it: the goroutine that sorts users into groups is
-// beside the call, the tape's lock is held while a record is copied, and what the disk
-// or the location do holds nobody up.
+// An answer never waits for the journal. A background goroutine sorts the users into groups. The lock of the tape is held
+// only while a record is copied. A slow disk or location delays no call.
 //
 // # Room
 //
-// A room is the directory of one life of a service, locked while it lives: below open/ of
-// a directory, where readers see the file that is being written, or below the spool, of
-// S3. Its name is the instance. Whoever starts, and whoever rolls, takes the rooms that
-// nobody holds, closes their files behind the last whole frame, and brings them to
-// their place under the name of who wrote them.
+// A room is the spool directory of one service instance, locked while the instance runs. For a location in a directory
+// the room lies below open/, where readers see the file that is being written. For a location in S3 the room lies below
+// the spool directory. The name of the room is the instance. At its start, and at each roll, an instance takes over the
+// rooms whose lock nobody holds. It closes their files after the last whole frame and uploads them under the name of
+// the instance that wrote them.
 //
 // # Guarantees
 //
-//   - What was recorded a flush ago (a second) is on the disk, with fsync; a process that
-//     is killed loses the calls since then, and damages nothing.
-//   - A file is whole at its place before the index names it, and there and in the index
-//     before it goes from the room. Bringing it twice changes nothing.
-//   - The policy of a version, and an erasure, are at their place before the records
-//     after them.
-//   - What cannot be written waits: 64 MiB in memory, and Config.MaxWaiting on the disk.
-//     Beyond that records are lost, one by one; they are counted, and a gap in the file says
-//     how many were lost and when.
+//   - A record is on the disk, with fsync, after the next flush: one second. A killed process loses the calls since the
+//     last flush and damages nothing.
+//   - A file is complete at the location before the index names it. The file leaves the room only after its index entry
+//     is stored. Uploading a file twice changes nothing.
+//   - The policy of a version and every erasure are at the location before the records that follow them.
+//   - Records that cannot be written wait: up to 64 MiB in memory, and up to Config.MaxWaiting bytes on the disk. Beyond
+//     that the journal drops records one by one. It counts them, and a gap in the file holds their number and time.
 //
-// Files are not compressed: what is large in them is bitmaps.
-//
-// journal is what callers see; beside runs what they do not wait for, groups and radix sort
-// users, tape holds frames, flush and room write them, carry and finish bring files to
-// their place, documents are policies and erasures, status tells of all that.
+// Files are not compressed, because most of their bytes are bitmaps.
 package journal

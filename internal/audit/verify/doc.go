@@ -1,35 +1,38 @@
-// Package verify holds a location of the audit to what it says of itself, and the recorded
-// sends to the limits that were in force.
+// Package verify checks the files of an audit location, and compares the recorded sends with the limits that were in
+// force.
 //
 // # Files
 //
-// Every object of the location must be one that an audit has, every file and document whole.
-// The entry of each file is worked out again from its bytes and must be the very one of the
-// index. Files of an instance follow each other by number and sequence; what is missing in
-// between is a finding, and so are losses that an instance noted itself.
+// Every object of the location must belong to an audit, and every file and document must be complete. Verify computes the
+// index entry of each file from the file's bytes and compares it with the stored entry. The files of an instance follow
+// each other by number and sequence. A missing file is a finding, and so is a loss that the instance itself recorded.
 //
 // # Sends
 //
-// A naive model goes through the sends of each user: those that were allowed, less those that
-// were given back. A finding is a send that a limit of its policy forbade for certain:
-// whatever the instants within the spans of the calls were, whichever of two calls at the
-// same time was first, and however far the clocks of instances may have been apart
-// (Record.Widening). What is not certain counts in nobody's disfavour: sends that a release
-// may have taken, also one of those that an instance may not have written before it died or
-// noted as lost, that a retention may have forgotten, or whose segment is not known. Sends
-// to which limits did not apply (Exempt) count and are never findings themselves.
+// A simple model replays the sends of each user: the allowed sends without those that were released. A finding is a send
+// that a limit of its policy certainly forbade. It is certain only if the limit forbade the send at every time within the
+// spans of the calls, for either order of calls at the same time, and for all clock differences between instances that
+// Record.Widening allows.
+//
+// Uncertain cases are no findings:
+//
+//   - a release may have removed the send, even a release whose record was lost when its instance died;
+//   - the retention may have removed the send from the log;
+//   - the segment of the user is unknown.
+//
+// Sends that ignored the limits (Exempt) count towards later sends and are no findings themselves.
 //
 // # The store
 //
-// With Config.Store the store is asked for every send that it must hold: recorded, not given back, of a user who
-// was not erased since, younger than each window that was in force since, and not displaced from a full log. A
-// send that the store lacks is missing when the audit, read again after Store.Settle, still says that it must be
-// there (store.go). An instance that is killed may lose the record of a release: doubt.go sorts those sends out.
+// With Config.Store, verify asks the store for every send that the store must hold. Such a send was not released, its
+// user was not erased later, the send is younger than each window that was in force since, and newer sends have not
+// displaced it from a full log. If the store lacks such a send, verify waits for Store.Settle and reads the audit again.
+// The send is missing if the audit still says that the store must hold it (store.go). A killed instance may lose the
+// record of a release; doubt.go leaves out the sends that such a release may explain.
 //
 // # Cost
 //
-// Records are read once to check and count, then as often as the sends of all users need
-// passes: a pass takes those of as many blocks of 65,536 neighbouring ids as have Config.Events
-// events together, 12 bytes each, sorts each block by user and judges it, on all cores. Of each
-// record 48 bytes more are in memory.
+// Verify reads the records once to check and count them, and then once for each pass. A pass covers blocks of 65,536
+// neighbouring ids that have together at most Config.Events events of 12 bytes. It sorts each block by user and judges
+// the users on all cores. Each record takes 48 bytes more in memory.
 package verify
