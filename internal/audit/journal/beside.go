@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// beside is work that goes on beside its callers, and that one can wait for.
+// beside runs background work and lets a caller wait for it.
 type beside struct {
 	mu      sync.Mutex
 	idle    *sync.Cond // told when the running of an epoch have ended
@@ -33,8 +33,8 @@ func (b *beside) end(epoch int) {
 	}
 }
 
-// wait returns when all that began before has ended, however much begins meanwhile, or
-// when ctx ends.
+// wait waits for the background work that began before the call. It returns early when ctx ends. Work that begins
+// later does not prolong the wait.
 func (b *beside) wait(ctx context.Context) error {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()

@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping"
 )
 
-// carrier brings files to their place: the journal's, and those that died instances left.
+// carrier uploads files to the location: those of its own journal, and those that dead instances left.
 type carrier struct {
 	*Journal
 	mu    sync.Mutex
@@ -26,14 +26,14 @@ type carrier struct {
 	seen  time.Time // when rooms were last looked for
 }
 
-// The bounds of carrying.
+// These constants bound the uploads and their retries.
 const (
 	carryTimeout = 10 * time.Minute // of one object; what stands still is given up before
 	firstPause   = time.Second      // after a failure; then twice as long each time
 	longestPause = 30 * time.Second
 )
 
-// add notes that a file of the journal's room is complete.
+// add adds a complete file of the journal's room to the queue for upload.
 func (c *carrier) add(name string, size int64) {
 	c.mu.Lock()
 	if c.sizes == nil {
@@ -46,14 +46,14 @@ func (c *carrier) add(name string, size int64) {
 	c.deliverSoon()
 }
 
-// waitingFiles is how many are complete and not at their place.
+// waitingFiles returns the number of complete files that wait for upload.
 func (c *carrier) waitingFiles() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.files
 }
 
-// loop delivers whatever waits, and what failed again after a pause, until ctx ends.
+// loop uploads waiting files, and retries failed uploads after a pause, until ctx ends.
 func (c *carrier) loop(ctx context.Context) {
 	defer c.done.Done()
 	pause := time.Duration(0)
@@ -79,7 +79,7 @@ func (c *carrier) loop(ctx context.Context) {
 	}
 }
 
-// deliver brings to its place all that waits. One fault does not keep the others from it.
+// deliver uploads all waiting files. A fault in one file does not stop the uploads of the others.
 func (c *carrier) deliver(ctx context.Context) error {
 	c.findDead()
 	var faults []error
@@ -103,7 +103,7 @@ func (c *carrier) ownFiles() []string {
 	return slices.Clone(c.own)
 }
 
-// findDead takes the rooms of instances that have died.
+// findDead takes over the rooms of instances that have died.
 func (c *carrier) findDead() {
 	now := c.Clock()
 	if now.Sub(c.seen) < c.Roll && !c.seen.IsZero() {
@@ -126,7 +126,7 @@ func (c *carrier) findDead() {
 	}
 }
 
-// adopt takes a room whose lock is held among those whose files are to be brought to their place.
+// adopt adds a room to the rooms whose files are uploaded. The caller holds the room's lock.
 func (c *carrier) adopt(r *room) {
 	names, _ := r.names(audit.FileExtension)
 	for _, name := range names {
@@ -157,15 +157,15 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// leave gives up the rooms of others, for the next start.
+// leave unlocks the rooms of other instances, so that the next start can take them over.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
 	}
 }
 
-// deliverRoom brings to their place what a room holds: policies before the records that
-// name them. own are the files that are complete, of a room that is written still.
+// deliverRoom uploads the files of a room: first policies, then the records that name them. For a room that is still
+// being written, own returns the complete files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
 }
 
-// move puts a document of the room under its key, and removes it from the room.
+// move stores a document of the room under its key and removes the document from the room.
 func (c *carrier) move(ctx context.Context, r *room, name, key string) error {
 	body, err := os.ReadFile(r.path(name))
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *carrier) put(ctx context.Context, key string, body []byte) error {
 	return nil
 }
 
-// deliverFile puts a file and then its index entry into the location, and removes it from the room.
+// deliverFile stores a file and then its index entry at the location, and removes the file from the room.
 func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	file, err := os.ReadFile(r.path(name))
 	if errors.Is(err, fs.ErrNotExist) { // somebody else took it away: the others must not wait for it
@@ -262,7 +262,7 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	return nil
 }
 
-// publish puts a closed file and then its entry into the location.
+// publish stores a closed file and then its index entry at the location.
 func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Summary) error {
 	entry := summary.Entry(closed)
 	index, err := audit.Seal(entry)
@@ -275,7 +275,7 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 	return c.put(ctx, summary.IndexKey(), index)
 }
 
-// setAside keeps a damaged file for people to look at.
+// setAside renames a damaged file and keeps it for a manual inspection.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
 	c.Logger.Error("an audit file is damaged: the records before the damage are uploaded", "file", path,
@@ -286,7 +286,7 @@ func (c *carrier) setAside(path string, fault error) error {
 	return nil
 }
 
-// removed notes that a file is at its place.
+// removed subtracts an uploaded file from the queue.
 func (c *carrier) removed(r *room, name string, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,12 @@ import (
 	"capper/internal/objects"
 )
 
-// placeTimeout is how long a document may take to its place before it is kept here first.
+// placeTimeout is the longest time for an upload of a document. After it the document is first stored on the local
+// disk.
 const placeTimeout = 2 * time.Second
 
-// SetPolicy stores the policy of a configuration version, the text of a config.Config.PolicyText, at the location. Call
-// it before a record names the version.
+// SetPolicy stores the policy of a configuration version at the location. text is the result of
+// config.Config.PolicyText. Callers must call SetPolicy before a record names the version.
 func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return
@@ -35,8 +36,8 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	j.deliverSoon()
 }
 
-// Erase makes readers show nothing of the user from before now, and returns when that is
-// durable: at the location, or here until it can be had.
+// Erase hides all records of the user from before now. It returns once the erasure is durable: at the location, or on
+// the local disk while the location is unavailable.
 func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 	if j == nil {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"capper/internal/capping"
 )
 
-// finish reads a file and is what is to be kept of it, with its end, and a summary of that.
-// One whose writer died is closed behind its last whole frame, at now. closed is nil where it
-// holds nothing and its writer did not die. The error is that it is damaged in the middle: what
-// is before is kept.
+// finish reads a file and returns the bytes to keep, with an end frame, and their summary. If the writer died, finish
+// closes the file at the time now, after the last whole frame. closed is nil if the file has no records and its
+// writer did not die. The error reports damage inside the file; finish keeps the frames before the damage.
 func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Summary, err error) {
 	r, err := audit.NewReader(bytes.NewReader(file))
 	if err == nil {
@@ -36,7 +35,7 @@ func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Sum
 	return closed, summary, err
 }
 
-// readAll reads all frames. The error is how that ended.
+// readAll reads all frames of a file and returns the error that ended the reading.
 func readAll(r *audit.Reader, s *audit.Summary) error {
 	for {
 		frame, err := r.Next()

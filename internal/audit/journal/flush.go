@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// writer writes the files of the journal's room. What could not be written is tried again,
-// at the same place: whoever finds the file meanwhile reads all that was on the disk before.
+// writer writes the files of the journal's room. After a failed write it retries at the same position. Until then
+// another reader of the file sees everything that reached the disk earlier.
 type writer struct {
 	room
 	file     *os.File
@@ -21,10 +21,11 @@ type writer struct {
 	policies map[string][]byte // by version: to be written before the next records
 }
 
-// keptBuffer is the most bytes of memory that are kept for the next second.
+// keptBuffer is the most bytes of memory that the writer keeps for the next flush.
 const keptBuffer = 16 << 20
 
-// settle returns when all that was recorded before an instant is on the tape, and that instant; zero with an error.
+// settle waits until all records from before an instant are on the tape, and returns that instant. With an error it
+// returns the zero time.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
 	if err := j.beside.wait(ctx); err != nil {
@@ -33,8 +34,8 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	return before, nil
 }
 
-// flush writes what is on the tape, where all is that was recorded before an instant; zero: not
-// known. end: and ends the file.
+// flush writes the frames on the tape to the disk. All records from before the instant before are on the tape; the
+// zero time means that this is unknown. With end set, flush also ends the file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()
@@ -57,7 +58,7 @@ func (j *Journal) flush(before time.Time, end bool) error {
 	}
 }
 
-// write puts the cut on the disk.
+// write writes the cut to the disk.
 func (j *Journal) write(w *writer) error {
 	if len(w.cut.bytes) == 0 && len(w.policies) == 0 {
 		return nil
@@ -122,7 +123,7 @@ func (w *writer) writeCut() error {
 	return nil
 }
 
-// close ends the file and is its name and size.
+// close ends the file and returns its name and size.
 func (w *writer) close() (name string, size int64) {
 	name, size = filepath.Base(w.file.Name()), w.good
 	_ = w.file.Close() // it is on the disk

@@ -8,10 +8,10 @@ import (
 	"capper/internal/capping"
 )
 
-// causes is how many denials of one segment can differ: reason and rule.
+// causes is the number of different denials in one segment: each pair of a reason and a rule.
 const causes = 4 << 8
 
-// The first bins are those of outcomes other than denied.
+// These are the first bins; they hold the users with other outcomes than denied.
 const (
 	binAllowed = iota
 	binReplayed
@@ -19,8 +19,7 @@ const (
 	outcomeBins
 )
 
-// sorter sorts the users of a call into bins, one for each outcome and cause. Its memory
-// is used again.
+// sorter sorts the users of a call into bins, one for each outcome and reason. Its memory is reused.
 type sorter struct {
 	bins    []bin
 	used    int      // of bins
@@ -30,13 +29,13 @@ type sorter struct {
 	encoded []byte   // users as they are stored
 }
 
-// bin is users of one group.
+// bin holds the users of one group.
 type bin struct {
 	audit.Group
 	users []uint32
 }
 
-// sorters keep the memory of sorters.
+// sorters keeps the memory of sorters for reuse.
 type sorters struct{ pool sync.Pool }
 
 func (p *sorters) take() *sorter {
@@ -46,8 +45,8 @@ func (p *sorters) take() *sorter {
 	return &sorter{}
 }
 
-// groupsOf sorts the users of a filter call by what was decided. The groups are to be encoded
-// before the sorter is kept.
+// groupsOf sorts the users of a filter call by decision. The caller must encode the groups before it returns the
+// sorter to the pool.
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
@@ -78,7 +77,7 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	return s.groups()
 }
 
-// uniform is the outcome of all, where nobody is denied and all have the same.
+// uniform returns the common outcome of all users. ok is false if a user is denied or if outcomes differ.
 func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	first := verdicts[0].Outcome
 	for i := range verdicts {
@@ -97,7 +96,7 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	return 0, false
 }
 
-// denied finds the bin of those denied as user i was, and notes it in the table.
+// denied returns the bin for users with the same denial as user i, and adds the bin to the table.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}
 	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
@@ -111,7 +110,7 @@ func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	return k
 }
 
-// groupsOfRelease sorts the users of a release by what became of their sends.
+// groupsOfRelease sorts the users of a release by the result for their sends.
 func (s *sorter) groupsOfRelease(users []capping.UserID, results []capping.Released) []audit.Group {
 	s.begin(3)
 	s.bins[capping.ReleaseUnavailable].Outcome = audit.ReleaseUnavailable
@@ -138,7 +137,7 @@ func (s *sorter) add(g audit.Group) int {
 	return s.used - 1
 }
 
-// groups are the bins that are not empty.
+// groups returns the bins that are not empty.
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
 		b := &s.bins[i]
@@ -151,7 +150,7 @@ func (s *sorter) groups() (groups []audit.Group) {
 	return groups
 }
 
-// encode gives the group the users. own: they may be sorted where they are.
+// encode encodes the users into the group. With own set, it may sort the slice users in place.
 func (s *sorter) encode(g *audit.Group, users []uint32, own bool) {
 	if !ascending(users) {
 		if !own {
@@ -162,7 +161,7 @@ func (s *sorter) encode(g *audit.Group, users []uint32, own bool) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
-// most is how many users a sorter keeps memory for.
+// most is the most users for which a sorter keeps its memory.
 const most = 4 << 20
 
 func (p *sorters) keep(s *sorter) {

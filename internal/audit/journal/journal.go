@@ -19,7 +19,7 @@ import (
 	"capper/internal/objects"
 )
 
-// Config is what a Journal is made of.
+// Config holds the settings of a Journal.
 type Config struct {
 	To         string           // a directory or s3://bucket/prefix. Required
 	S3         objects.S3Config // how to reach S3
@@ -29,7 +29,7 @@ type Config struct {
 	Widening   time.Duration    // of the store's rolling windows, see capping.Widening
 	Clock      func() time.Time // nil: time.Now
 	Logger     *slog.Logger     // nil: what is to be told is discarded
-	// Registerer takes the metrics. Nil: there are none.
+	// Registerer registers the journal's metrics. If it is nil, the journal has no metrics.
 	Registerer prometheus.Registerer
 }
 
@@ -55,14 +55,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// The bounds of what is kept where, and how often it goes on.
+// These constants bound the journal's memory and set the intervals of its work.
 const (
 	flushEvery = time.Second
 	maxPending = 64 << 20 // bytes in memory, before records are lost
 	maxFile    = 64 << 20 // bytes of a file, after which the next one begins
 )
 
-// Journal records calls. The methods of a nil one do nothing. It is safe for concurrent use.
+// Journal records calls in the audit. It is safe for concurrent use. The methods of a nil Journal do nothing.
 type Journal struct {
 	Config
 	instance string
@@ -88,8 +88,7 @@ type Journal struct {
 	closeErr error
 }
 
-// Open begins a journal, and to write. It waits for no disk and for no place: what is
-// wrong with them shows in Status.
+// Open starts a journal. It does not wait for the disk or the location; Status shows their faults.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -122,15 +121,14 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	return j, nil
 }
 
-// Instance is the id by which the journal's records say who wrote them.
+// Instance returns the instance id in the journal's records.
 func (j *Journal) Instance() string { return j.instance }
 
-// Room is the directory of the files that the journal is writing, and of those that wait
-// for their place.
+// Room returns the directory of the files that the journal is writing, and of the files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
-// Filter records a filter call that was decided: r has all but what the decisions say. It
-// returns at once; both must not change any more.
+// Filter records a decided filter call. The caller sets all fields of r except those that follow from the decisions.
+// Filter returns at once, and the caller must not change r or d afterwards.
 func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	if j == nil || len(d.Users) == 0 {
 		return
@@ -157,7 +155,7 @@ func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []cap
 	})
 }
 
-// Permits records a call for permits, of which r has all.
+// Permits records a call for send permits. The caller sets all fields of r.
 func (j *Journal) Permits(r *audit.Record) {
 	if j == nil {
 		return
@@ -166,7 +164,7 @@ func (j *Journal) Permits(r *audit.Record) {
 	j.tape.append(r)
 }
 
-// Flush returns when what was recorded before is on the disk, or says why it is not.
+// Flush waits until all earlier records are on the disk. It returns an error if they cannot be written.
 func (j *Journal) Flush(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -178,8 +176,8 @@ func (j *Journal) Flush(ctx context.Context) error {
 	return j.flush(before, false)
 }
 
-// Close writes what is left, ends the file and gives it to its place, if that can be had
-// before ctx ends: what cannot is given to it after the next start.
+// Close writes the remaining records, ends the file and uploads it until ctx ends. The next start uploads a file that
+// remains.
 func (j *Journal) Close(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -217,7 +215,7 @@ func (j *Journal) flushLoop(ctx context.Context) {
 	}
 }
 
-// deliverSoon wakes who carries files to their place.
+// deliverSoon wakes the goroutine that uploads files.
 func (j *Journal) deliverSoon() {
 	select {
 	case j.kick <- struct{}{}:

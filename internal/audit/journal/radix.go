@@ -2,7 +2,7 @@ package journal
 
 import "slices"
 
-// ascending reports whether each id is above the one before.
+// ascending reports whether the ids are in strictly ascending order.
 func ascending(ids []uint32) bool {
 	for i := 1; i < len(ids); i++ {
 		if ids[i] <= ids[i-1] {
@@ -12,11 +12,11 @@ func ascending(ids []uint32) bool {
 	return true
 }
 
-// fewIDs is up to how many a comparing sort is the faster one.
+// fewIDs is the number of ids up to which a comparing sort is faster than the radix sort.
 const fewIDs = 200
 
-// sortIDs sorts ids, digit by digit of 11 bits: some nanoseconds an id, where comparing
-// takes ten times as long. spare is memory; it is returned for the next time.
+// sortIDs sorts ids with a radix sort, by digits of 11 bits. It takes some nanoseconds for each id, a tenth of the
+// time of a comparing sort. spare is scratch memory; sortIDs returns the scratch memory for the next call.
 func sortIDs(ids, spare []uint32) []uint32 {
 	if len(ids) <= fewIDs {
 		slices.Sort(ids)

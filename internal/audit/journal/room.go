@@ -13,14 +13,13 @@ import (
 	"capper/internal/objects"
 )
 
-// room is the directory of an instance, and its lock while it is held: what is in it is of
-// nobody else's business then.
+// room is the directory of one instance, with its lock. No other process may touch the files while the lock is held.
 //
-//	lock                 held by whom the room is
-//	<n>.audit            a file, open or waiting
-//	<n>.audit.damaged    one whose bytes were not what was written, for people to look at
-//	<version>.yaml       a policy that waits
-//	<n>.erasure          an erasure that waits
+//	lock                 the lock file
+//	<n>.audit            a records file, open or waiting for upload
+//	<n>.audit.damaged    a damaged records file, kept for a manual inspection
+//	<version>.yaml       a policy that waits for upload
+//	<n>.erasure          an erasure that waits for upload
 type room struct {
 	dir      string
 	instance string
@@ -33,10 +32,10 @@ const (
 	damagedExtension = ".damaged"
 )
 
-// errTaken is that another process holds the lock.
+// errTaken reports that another process holds the lock of the directory.
 var errTaken = errors.New("directory is locked by another process")
 
-// enter makes the room where create says so, and takes its lock.
+// enter locks the room. With create set, it creates the room's directory first.
 func (r *room) enter(create bool) error {
 	if r.lock != nil {
 		return nil
@@ -86,7 +85,7 @@ func (r *room) tryLock(create bool) (*os.File, error) {
 	return lock, nil
 }
 
-// leave gives up the lock, and removes the room when nothing is in it.
+// leave unlocks the room and removes its directory if the directory is empty.
 func (r *room) leave() {
 	if r.lock == nil {
 		return
@@ -99,7 +98,7 @@ func (r *room) leave() {
 	r.lock = nil
 }
 
-// names lists the files in the room whose names end so.
+// names lists the files of the room whose names end with the extension.
 func (r *room) names(extension string) (names []string, err error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -115,10 +114,10 @@ func (r *room) names(extension string) (names []string, err error) {
 
 func (r *room) path(name string) string { return filepath.Join(r.dir, name) }
 
-// fileName is that of the n-th file of an instance.
+// fileName returns the name of an instance's n-th file.
 func fileName(n uint64) string { return fmt.Sprintf("%d%s", n, audit.FileExtension) }
 
-// store writes a file of the room, whole or not at all.
+// store writes a file of the room atomically: the file is complete or does not exist.
 func (r *room) store(name string, body []byte) error {
 	f, err := os.CreateTemp(r.dir, objects.TempPrefix+"*")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// state is how writing and carrying went last.
+// state holds the results of the latest flush and the latest upload.
 type state struct {
 	mu         sync.Mutex
 	flushedAt  time.Time // what was recorded before is on the disk
@@ -18,7 +18,8 @@ type state struct {
 	carryFault error
 }
 
-// flushed notes how writing went of what was recorded before an instant; zero: not known. recovered: it goes again.
+// flushed stores the result of a flush for the records from before an instant; the zero time means that the instant
+// is unknown. recovered is true if the flush succeeded after a failure.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,28 +30,28 @@ func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	return recovered
 }
 
-// delivered notes how carrying went.
+// delivered stores the result of an upload.
 func (s *state) delivered(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.carryFault = err
 }
 
-// uploaded notes that a file is at its place.
+// uploaded stores the time at which a file reached the location.
 func (s *state) uploaded(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploadedAt = at
 }
 
-// The states that Status tells.
+// These are the states that Status returns.
 const (
 	stateOK     = "ok"
 	stateBehind = "behind"
 	stateLosing = "losing"
 )
 
-// Status is how the audit does; nil of a nil journal.
+// Status returns the state of the audit, or nil for a nil journal.
 func (j *Journal) Status() *api.AuditStatus {
 	if j == nil {
 		return nil
@@ -75,7 +76,7 @@ func (j *Journal) Status() *api.AuditStatus {
 	return status
 }
 
-// metrics are read from the status when they are scraped.
+// metrics is a Prometheus collector that reads the status at each scrape.
 type metrics struct {
 	journal                                          *Journal
 	records, lost, waiting, files, flushed, uploaded *prometheus.Desc

@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// tape is the frames that are not written yet, and the file that they belong to. Its
-// lock is held for as long as a record takes to be copied.
+// tape holds the frames that are not on the disk yet, and the file to which they belong. Its lock is held only while
+// a record is copied.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -33,7 +33,7 @@ type tape struct {
 	lastLost bool // the last record was lost
 }
 
-// append puts a record on the tape, or counts it among the lost.
+// append adds a record to the tape, or counts the record as lost if the tape is full.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -42,7 +42,7 @@ func (t *tape) append(r *audit.Record) {
 		t.lose(r)
 		return
 	}
-	// doubled: append adds a quarter, and copies more often
+	// The capacity doubles here, because append grows it by a quarter and copies more often.
 	if before, need := len(t.pending), int(size); cap(t.pending)-before < need {
 		t.pending = slices.Grow(t.pending, max(need, before))
 	}
@@ -60,13 +60,13 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// full reports whether so many bytes more are too many.
+// full reports whether size more bytes exceed the tape's memory.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most
 }
 
-// begin begins a file where there is none.
+// begin begins a file if none is open.
 func (t *tape) begin(at capping.Instant) {
 	if len(t.pending) == 0 && t.held == 0 {
 		t.since = t.clock()
@@ -91,7 +91,7 @@ func (t *tape) lose(r *audit.Record) {
 	t.lastLost = true
 }
 
-// closeGap writes what was lost, where there is a file.
+// closeGap writes a gap for the lost records if a file is open.
 func (t *tape) closeGap() {
 	if t.gap.Lost > 0 {
 		t.pending = t.encoder.AppendGap(t.pending, t.gap)
@@ -99,15 +99,15 @@ func (t *tape) closeGap() {
 	}
 }
 
-// cut is bytes of one file, in their order.
+// cut is a part of one file that goes to the disk in one write.
 type cut struct {
 	number uint64
 	bytes  []byte
 	sealed bool // the file's end is in it
 }
 
-// take takes what is to be written next. The file ends with it where it is due or is to. spare
-// is memory for what comes now.
+// take takes the frames that must be written next. The file ends with them if end is set or the roll is due. The tape
+// uses the memory of spare for later frames.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written notes that what was taken is on the disk.
+// written removes the taken frames from the count, because they are on the disk.
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +137,7 @@ func (t *tape) written() {
 	t.since = t.clock()
 }
 
-// counts are what the tape tells of itself.
+// counts holds the numbers that the tape reports for the status.
 type counts struct {
 	records, lost uint64
 	losing        bool

@@ -10,21 +10,21 @@ import (
 	"capper/internal/capping"
 )
 
-// doubts sorts out missing sends that a release may have given back whose record is lost: an instance that is
-// killed loses the records of its last second.
+// doubts finds missing sends that a lost release may explain. A killed instance loses the records of its last second,
+// so a record of a release may be lost.
 type doubts struct {
 	*comparison
 	work *work // of the last reading
 }
 
-// mostMessages is of how many messages the store is asked for counts.
+// mostMessages is the most messages whose counts are requested from the store.
 const mostMessages = 1000
 
-// settle takes those out of missing that a lost release may explain.
+// settle removes those sends from missing that a lost release may explain.
 //
-// The store counts what was given back of a message. As many more as the audit knows of may be missing. Where
-// the store keeps no count, a release may be lost where the audit has a hole after the send. More than a
-// crash can have given back is no doubt.
+// The store counts the released sends of each message. If the store counted more releases than the audit, that many
+// sends may be missing without a finding. If the store has no count, a missing send is unexplained unless the audit
+// has a gap after it. More missing sends than one crash can explain remain findings.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -57,13 +57,13 @@ func (d *doubts) settle(ctx context.Context) error {
 	return nil
 }
 
-// hole reports whether the audit may lack a release of the send.
+// hole reports whether the audit may lack the record of a release of this send.
 func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost is how many more sends of the message the store has given back than the audit knows of. counted is
-// false where the store need not have counted the message, or only knows a lower bound.
+// lost returns how many more releases of the message's sends the store counted than the audit knows. counted is false
+// if the store may not have counted the message or knows only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -79,8 +79,8 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// known is how many sends of the message the audit knows, at most, to have been given back. bulk: a call was
-// large enough for the store to have counted the message.
+// known returns the most releases of the message's sends that the audit knows. bulk is true if a call was large
+// enough for the store to count the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

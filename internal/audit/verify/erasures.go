@@ -9,8 +9,8 @@ import (
 	"capper/internal/objects"
 )
 
-// erasures checks the documents of erasures. One that is not there between others may be on its
-// way still, or was refused when it was asked for: that is no finding.
+// erasures checks the documents of erasures. A missing number is no finding: the upload of that erasure may be
+// pending, or its request was rejected.
 func (s *work) erasures(ctx context.Context, list []objects.Object) {
 	numbers := map[string][]uint64{}
 	for _, o := range list {

@@ -19,13 +19,13 @@ import (
 	"capper/internal/parallel"
 )
 
-// inventory is the objects of a location by what they are.
+// inventory groups the objects of a location by type.
 type inventory struct {
 	index, records, policies, erased, open []objects.Object
 }
 
-// readInventory lists the location, and finds what is in no place of an audit. Open files are listed
-// first, and files before the index: what is rolled meanwhile is seen in one of the two.
+// readInventory lists the location and reports objects that do not belong to an audit. It lists open files first and
+// records files before the index, so that a file that is rolled meanwhile appears in one of the lists.
 func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	list := func(prefix string) []objects.Object {
 		if err != nil {
@@ -47,13 +47,13 @@ func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	return inv, err
 }
 
-// isTemporary reports whether a writer that is at work, or was killed, left the object.
+// isTemporary reports whether the object is a temporary file of a running or killed writer.
 func isTemporary(key string) bool {
 	name := path.Base(key)
 	return strings.HasPrefix(name, objects.TempPrefix) || strings.HasSuffix(name, ".lock")
 }
 
-// isOurs reports whether an audit may have an object of that name.
+// isOurs reports whether the key may be that of an audit object.
 func isOurs(key string) bool {
 	folder, rest, _ := strings.Cut(key, "/")
 	switch folder + "/" {
@@ -81,7 +81,7 @@ func (s *work) find(f Finding) {
 	s.report.find(f)
 }
 
-// files checks every object, and counts the records.
+// files checks every object and counts the records.
 func (s *work) files(ctx context.Context) error {
 	inv, err := s.readInventory(ctx)
 	if err != nil {
@@ -138,10 +138,10 @@ func (s *work) files(ctx context.Context) error {
 // setAside ends the names of files that a journal found damaged.
 const setAside = audit.FileExtension + ".damaged"
 
-// readsAtOnce is how many small objects are read side by side.
+// readsAtOnce is the number of small objects that are read in parallel.
 const readsAtOnce = 16
 
-// entry reads an entry of the index; nil: it is damaged, or was taken away.
+// entry reads an index entry. It returns nil if the entry is damaged or was removed.
 func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	if !archive.IsIndexKey(key) {
 		return nil
@@ -161,7 +161,7 @@ func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	return e
 }
 
-// rolled checks the file of an entry. The error is that it could not be tried.
+// rolled checks the file of an index entry. It returns an error only if the check could not run.
 func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -213,7 +213,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	return nil
 }
 
-// compare holds an entry to what its file is.
+// compare reports differences between an index entry and the entry that was computed from the file.
 func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, indexKey string) {
 	want, err := audit.Seal(is)
 	stored, readErr := s.archive.Source().Read(ctx, e.IndexKey, objects.MaxDocumentBytes)
@@ -227,7 +227,7 @@ func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, in
 		Text: "the index entry differs from its file: " + e.Key})
 }
 
-// read goes through the frames of a file, counts its records, and finds the losses.
+// read reads the frames of a file, counts the records, and reports losses.
 func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary, error) {
 	r, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -264,18 +264,17 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// miss notes that records of calls that ended between the two are missing, or may be: a
-// release among them would have made room for a send.
+// miss notes a time span whose calls may lack records. A release among them would have allowed another send.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsure = append(s.unsure, span{from - longestCall, to})
 }
 
-// milliseconds is RFC 3339 to the millisecond.
+// milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// record takes in a record of the first reading.
+// record counts a record in the first pass over the files.
 func (s *work) record(ctx context.Context, r *audit.Record) {
 	if r.At < s.query.Since || s.query.Until != 0 && r.At >= s.query.Until {
 		return
@@ -287,7 +286,7 @@ func (s *work) record(ctx context.Context, r *audit.Record) {
 	s.count(ctx, r)
 }
 
-// unindexed finds a file that no entry is about, but for one that is being rolled.
+// unindexed reports a file that no index entry names, unless a writer is rolling the file.
 func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 	if err != nil {

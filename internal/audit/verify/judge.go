@@ -15,8 +15,7 @@ type violation struct {
 	count int // sends that counted, the forbidden one among them, at least
 }
 
-// judge finds the sends of a user that limits forbade for certain. sends are in the order
-// of time.
+// judge reports the sends of a user that limits certainly forbade. sends must be in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
 		s := &sends[i]
@@ -36,7 +35,7 @@ func (j *judge) judge(user capping.UserID, sends []send) {
 	}
 }
 
-// judge is one goroutine's work on a table.
+// judge is the state of one goroutine that checks the sends of a table.
 type judge struct {
 	*table
 	*work
@@ -47,9 +46,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit forbade the i-th send for certain: the sends that were in
-// the log for certain when the last one of those at the same time as it was judged, are
-// more than Max with these.
+// over reports whether the limit certainly forbade the i-th send. It counts the sends that were certainly in the log
+// when the last send of the same time was decided, and compares the sum with Max.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -66,8 +64,9 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// after is the instant later than which a send counts for certain when s is judged at the
-// latest it can have been. Where that is in another period than the earliest, nothing is certain.
+// after returns the time after which an earlier send certainly counts towards the limit, for the latest possible time
+// of s. ok is false if the latest and the earliest possible time lie in different periods, because then nothing is
+// certain.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -76,7 +75,7 @@ func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.I
 	return late.After(s.to), late.Start <= s.from
 }
 
-// mayBeOver counts roughly, from the send on backwards.
+// mayBeOver makes a quick estimate, backwards from the i-th send, to skip sends that are certainly within the limit.
 func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	left := l.Max
 	for k := range sends {
@@ -92,7 +91,7 @@ func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.I
 	return left <= 0
 }
 
-// certain counts those that were in the log for certain.
+// certain counts the sends that were certainly in the log and compares the count with the limit.
 func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	s := &sends[i]
 	together := append(j.scratch[:0], s)
@@ -128,15 +127,15 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	return count > l.Max
 }
 
-// sameTime reports whether two sends were judged by the same limits, and nobody knows which
-// one first: then either was the last, and had the other in the log.
+// sameTime reports whether the same limits apply to two sends whose order is unknown. Either one may be the later
+// one, so each may have counted the other.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
 }
 
-// remembered reports whether the send was still in the log for certain, by the retention of
-// every policy that was in force since.
+// remembered reports whether the send was certainly still in the log, by the retention of every policy in force since
+// the send.
 func (j *judge) remembered(s *send, until capping.Instant) bool {
 	for i := range j.policies {
 		p := &j.policies[i]
@@ -147,8 +146,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether the send of the same message on the same channel was recorded anew
-// later: then the log had forgotten this one, and it counts once.
+// again reports whether a later call recorded the same message on the same channel. In that case the log had
+// forgotten the k-th send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

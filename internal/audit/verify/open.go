@@ -14,7 +14,7 @@ import (
 	"capper/internal/objects"
 )
 
-// open checks a file that is being written, up to its last whole frame.
+// open checks a file that is still being written, up to its last whole frame.
 func (s *work) open(ctx context.Context, key string, all *series) error {
 	const most = 4 << 30
 	raw, err := s.archive.Source().Read(ctx, key, most)
@@ -44,7 +44,7 @@ func (s *work) open(ctx context.Context, key string, all *series) error {
 	return nil
 }
 
-// abandoned reports whether nobody holds the lock of those who write beside it.
+// abandoned reports whether no process holds the lock beside the open files.
 func abandoned(lock string) bool {
 	f, err := os.Open(lock)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// pass gathers the events of the users of some blocks, and judges them.
+// pass collects the events for the users of some blocks and judges them.
 type pass struct {
 	*work
 	table
@@ -36,7 +36,7 @@ type loaded struct {
 	segments capping.Segments
 }
 
-// work is what is found out by all readings.
+// work is the state that all passes share.
 type work struct {
 	archive  *archive.Archive
 	query    archive.Query
@@ -49,14 +49,13 @@ type work struct {
 	mu       sync.Mutex // guards what the first reading counts
 	unsure   []span
 
-	// Of a comparison with the store:
-	// takes the sends that the store must hold; nil: there is none
+	// owed receives the sends that the store must hold. It is nil if there is no comparison with the store.
 	owed       func(ctx context.Context, p *pass, list []owed) error
 	users      *bitmap.Bitmap // only these; nil: those of the sample
 	since, now capping.Instant
 }
 
-// count takes in a record of the first reading.
+// count counts a record in the first pass over the files.
 func (s *work) count(ctx context.Context, r *audit.Record) {
 	s.notePolicy(ctx, r)
 	for i := range r.Groups {
@@ -72,7 +71,7 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// countBlocks adds the users of each block.
+// countBlocks adds the number of users in each block to counts.
 func countBlocks(users *bitmap.Bitmap, counts *[bitmap.MaxBlocks]uint32) {
 	if users.Cardinality() <= few {
 		for user := range users.All() {
@@ -91,10 +90,10 @@ func countBlocks(users *bitmap.Bitmap, counts *[bitmap.MaxBlocks]uint32) {
 	}
 }
 
-// few is up to how many users are gone through one by one.
+// few is the size of the largest set whose users are visited one by one.
 const few = 64
 
-// notePolicy notes when the policy of the record was in force.
+// notePolicy notes the time span in which the record's policy was in force.
 func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	if r.Kind != audit.Filter {
 		return
@@ -116,7 +115,7 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	s.inForce[i].last = max(s.inForce[i].last, r.At+capping.Instant(r.Took.Milliseconds()))
 }
 
-// judge goes through the blocks in as many passes as they need.
+// judge checks all blocks, in the number of passes that memory requires.
 func (s *work) judge(ctx context.Context) error {
 	for first := 0; first < len(s.counts); {
 		events, end := 0, first
@@ -182,7 +181,7 @@ func (p *pass) run(ctx context.Context) error {
 	return p.owed(ctx, p, list)
 }
 
-// asksFor reports whether the store is asked for the user's sends.
+// asksFor reports whether verify asks the store for the sends of this user.
 func (s *work) asksFor(user capping.UserID) bool {
 	switch {
 	case s.owed == nil:
@@ -193,7 +192,7 @@ func (s *work) asksFor(user capping.UserID) bool {
 	return s.config.Store.Sample == nil || s.config.Store.Sample.Has(user)
 }
 
-// gather notes what happened in the record to users of the pass.
+// gather adds the record's events for the users of the pass.
 func (p *pass) gather(r *audit.Record) {
 	number := uint32(len(p.calls))
 	for i := range r.Groups {
@@ -233,7 +232,8 @@ func (p *pass) call(r *audit.Record) call {
 	return c
 }
 
-// world is the number of a generation, which is read if need be; that of "" is unknown.
+// world returns the number of a generation, and reads the generation if necessary. The generation "" has no known
+// members.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
 		generation = p.config.Generation
@@ -249,7 +249,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// load reads a generation. A pass meets them in the order of time, so few are in memory.
+// load returns a generation, read from the location if necessary. A pass meets generations in the order of time, so
+// memory holds only a few.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)
@@ -262,7 +263,7 @@ func (p *pass) load(i uint16) capping.Segments {
 	return found
 }
 
-// generationsHeld is how many generations are in memory at once.
+// generationsHeld is the number of generations that memory holds at the same time.
 const generationsHeld = 2
 
 func (p *pass) segmentsOf(i uint16) capping.Segments {
@@ -274,7 +275,7 @@ func (p *pass) segmentsOf(i uint16) capping.Segments {
 	return nil
 }
 
-// users calls do with the users of each block of the pass.
+// users calls do for each block of the pass with the block's users.
 func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []capping.UserID)) {
 	end := p.first + len(p.blocks)
 	if users.Cardinality() <= few {
@@ -297,7 +298,7 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []capping.UserID
 	}
 }
 
-// note appends what happened to users of one block.
+// note appends an event for users of one block.
 func (p *pass) note(number uint32, what happening, key int, ids []capping.UserID) {
 	if cap(p.codes) < len(ids) {
 		p.codes, p.zones = make([]uint8, bitmap.BlockIDs), make([]uint16, bitmap.BlockIDs)

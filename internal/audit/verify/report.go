@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The kinds of findings.
+// These texts are the kinds of findings.
 const (
 	Damage    = "damage"       // an object that is not what was written
 	Missing   = "missing"      // a file of the index, or a number of a series of files, that is not there
@@ -27,7 +27,7 @@ func Kinds() []string {
 	return []string{Damage, Missing, Unindexed, Stranger, Disagrees, Gap, Loss, NoPolicy, OverSend, NotInStore}
 }
 
-// Finding is one thing that is not as it should be.
+// Finding is one fault in the audit, or one send that a limit forbade.
 type Finding struct {
 	Kind string `json:"kind"`
 	Key  string `json:"key,omitempty"` // the object
@@ -46,7 +46,7 @@ type Finding struct {
 	Place     string          `json:"place,omitempty"` // of a send that the store lacks
 }
 
-// Report is what was looked at, and what was found.
+// Report says what was checked and lists the findings.
 type Report struct {
 	Files    int   `json:"files"`
 	Open     int   `json:"open_files"`
@@ -66,10 +66,10 @@ type Report struct {
 	noted map[string]bool
 }
 
-// MaxListed is the most findings of a kind that a report lists.
+// MaxListed is the most findings of one kind that a report lists.
 const MaxListed = 1000
 
-// Healthy reports whether nothing was found.
+// Healthy reports whether there are no findings.
 func (r *Report) Healthy() bool { return len(r.Found) == 0 }
 
 func (r *Report) find(f Finding) {
@@ -81,7 +81,7 @@ func (r *Report) find(f Finding) {
 	}
 }
 
-// note notes a sentence once.
+// note adds a sentence to the report, once.
 func (r *Report) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if r.noted == nil {
@@ -93,7 +93,7 @@ func (r *Report) note(format string, args ...any) {
 	}
 }
 
-// missing notes a generation that cannot be read.
+// missing adds a note that a generation cannot be read.
 func (r *Report) missing(generation string, err error) {
 	r.note("generation %s cannot be read, so sends that used its segments are not checked (use --generation to name "+
 		"another one for all): %v", generation, err)

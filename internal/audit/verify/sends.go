@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// never is later than every instant, also of calls that are still to come.
+// never is later than every instant, including those of future calls.
 const never = capping.Never + 1
 
-// call is a record as far as sends are judged by it.
+// call is the part of a record that is needed to judge sends.
 type call struct {
 	from, to capping.Instant // within which it stamped what it recorded
 	sequence uint64
@@ -25,7 +25,7 @@ type call struct {
 	slack    int32 // by so many milliseconds clocks may differ from others
 }
 
-// happening is what happened to a user's sends in a call.
+// happening is the effect of a call on a user's sends.
 type happening uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	absent                  // asked to be given back, and not there
 )
 
-// event is that something happened to the sends of a user.
+// event is one effect of a call on the sends of one user.
 type event struct {
 	call    uint32
 	low     uint16 // the lower half of the user's id
@@ -43,7 +43,7 @@ type event struct {
 	what    happening
 }
 
-// happens is what a group means for the sends of its users; ok is false for nothing.
+// happens returns the effect of a group on the sends of its users. ok is false if the group has no effect.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
@@ -56,7 +56,7 @@ func happens(g *audit.Group) (what happening, ok bool) {
 	return 0, false
 }
 
-// send is a recorded send of a user, as it is judged.
+// send is a recorded send of a user, with the data needed to judge it.
 type send struct {
 	*call
 	segment uint8
@@ -64,7 +64,7 @@ type send struct {
 	gone    capping.Instant // from when on it may be in the log no more
 }
 
-// sendsOf makes of a user's events, in the order of time, the sends, in that order too.
+// sendsOf returns a user's sends, in the order of time, from the user's events in the same order.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for _, e := range events {
@@ -80,7 +80,7 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway notes from when on the sends of a call that gives back may be in the log no more.
+// takeAway sets the time from which a release may have removed the sends from the log.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]
@@ -97,8 +97,8 @@ func takeAway(sends []send, c *call, what happening) {
 	}
 }
 
-// certainlyBefore reports whether a was recorded before b was judged, whatever the clocks
-// of their instances.
+// certainlyBefore reports whether call a was recorded before call b was decided, for every possible difference of
+// their instances' clocks.
 func certainlyBefore(a, b *call) bool {
 	slack := capping.Instant(0)
 	if a.instance != b.instance {
@@ -107,7 +107,7 @@ func certainlyBefore(a, b *call) bool {
 	return a.to+slack < b.from
 }
 
-// table is the calls of a pass and what they were judged by.
+// table holds the calls of a pass, with the policies and segments that decided them.
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32
@@ -118,21 +118,21 @@ type table struct {
 	unsure    []span
 }
 
-// span is a time of which records may be missing, releases among them.
+// span is a time span whose records may be missing, releases among them.
 type span struct{ from, to capping.Instant }
 
-// longestCall is how much earlier than the latest call that was recorded one that is missing
-// may have begun.
+// longestCall is the longest time, in milliseconds, by which a missing call may have begun before the latest recorded
+// call.
 const longestCall = 5 * 60 * 1000
 
-// unsureSince reports whether a release between the send and the instant may be missing.
+// unsureSince reports whether a record of a release between the send and the instant may be missing.
 func (t *table) unsureSince(s *send, until capping.Instant) bool {
 	return slices.ContainsFunc(t.unsure, func(u span) bool { return u.from <= until && u.to >= s.from })
 }
 
 type messageKey struct{ namespace, id string }
 
-// policy is the limits in force under a version of the configuration.
+// policy is the set of limits under a version of the configuration.
 type policy struct {
 	version     string
 	policy      *capping.Policy // nil: not known
@@ -140,7 +140,7 @@ type policy struct {
 	retention   capping.Instant
 }
 
-// world is what a generation says of users.
+// world is the membership of users in one generation.
 type world struct {
 	name  string
 	known bool
@@ -148,7 +148,7 @@ type world struct {
 	zones []*time.Location
 }
 
-// names numbers texts.
+// names assigns numbers to texts.
 type names struct {
 	list  []string
 	known map[string]uint16
@@ -166,7 +166,7 @@ func (n *names) of(text string) uint16 {
 	return i
 }
 
-// limits are those that judge a send, nil where that is not known.
+// limits returns the limits that apply to a send. known is false if the limits are unknown.
 func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	p := t.policies[s.policy].policy
 	if p == nil {
@@ -185,7 +185,7 @@ func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	return p.Limits(w.names[s.segment-1]), true
 }
 
-// location is the user's time zone at a send; ok is false where it is not known.
+// location returns the user's time zone at a send. ok is false if the zone is unknown.
 func (t *table) location(s *send) (place *time.Location, ok bool) {
 	w := &t.worlds[s.world]
 	switch {
@@ -197,7 +197,7 @@ func (t *table) location(s *send) (place *time.Location, ok bool) {
 	return w.zones[s.zone-1], true
 }
 
-// periods finds calendar periods, and remembers them by quarters of an hour.
+// periods caches calendar periods by quarters of an hour.
 type periods map[periodKey]capping.Rule
 
 type periodKey struct {
@@ -206,7 +206,7 @@ type periodKey struct {
 	quarter  int64
 }
 
-// rule is the limit at an instant, in the zone of the user.
+// rule returns the limit's rule at an instant, in the user's time zone.
 func (p periods) rule(l *capping.Limit, at capping.Instant, zone *time.Location) capping.Rule {
 	if l.Calendar == "" {
 		return l.RuleIn(at, 0, nil)

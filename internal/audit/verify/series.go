@@ -10,7 +10,7 @@ import (
 	"capper/internal/audit/archive"
 )
 
-// series is the files of each instance, which follow each other.
+// series is the list of each instance's files, which follow each other by number.
 type series struct {
 	rolled  map[string][]audit.Entry
 	open    map[string][]audit.Entry
@@ -25,16 +25,15 @@ func (s *series) add(e *archive.Entry) { s.rolled[e.Instance] = append(s.rolled[
 
 func (s *series) addOpen(e audit.Entry) { s.open[e.Instance] = append(s.open[e.Instance], e) }
 
-// replaced reports whether a compaction wrote a file anew under another name, or took it away
-// as too old.
+// replaced reports whether a compaction rewrote the file under another name or removed it because of its age.
 func (s *series) replaced(h audit.Header) bool {
 	files := slices.Concat(s.rolled[h.Instance], s.open[h.Instance])
 	return h.Number <= s.dropped.Through(h.Instance) ||
 		slices.ContainsFunc(files, func(e audit.Entry) bool { return e.Number == h.Number })
 }
 
-// report finds what is missing of the files of each instance: between two, and before the first one, unless a
-// compaction took it away.
+// report reports each instance's missing files: those between two files, and those before the first file that no
+// compaction removed.
 func (s *series) report(to *Report) {
 	instances := maps.Clone(s.rolled)
 	maps.Copy(instances, s.open)
@@ -53,7 +52,7 @@ func (s *series) report(to *Report) {
 	}
 }
 
-// begins finds what is missing before the first file of an instance.
+// begins reports the files that are missing before the first file of an instance.
 func (s *series) begins(first *audit.Entry, to *Report) {
 	dropped := s.dropped.Through(first.Instance)
 	switch {
@@ -75,7 +74,7 @@ func (s *series) begins(first *audit.Entry, to *Report) {
 	}
 }
 
-// follow finds what is missing between two files that stand side by side.
+// follow reports the files and records that are missing between two neighbouring files.
 func follow(a, b *audit.Entry, to *Report) {
 	between := ""
 	switch {

@@ -16,31 +16,32 @@ import (
 	"capper/internal/share"
 )
 
-// Store is how the store is asked for the sends that the audit names. Ask and Settle are required.
+// Store is the connection to the store for the comparison with the audit. Ask and Settle are required.
 type Store struct {
-	// Ask asks which users have a recorded send. Several goroutines call it.
+	// Ask returns which users have a recorded send. Several goroutines call it at the same time.
 	Ask func(ctx context.Context, q *Question) (*Answer, error)
-	// Settle returns when the audit shows every release and erasure that has ended by now.
+	// Settle waits until the audit shows every release and erasure that ended before the call.
 	Settle func(ctx context.Context) error
-	// Released is how many sends of a message the store says were given back, and on how many channels the
-	// message was sent; counted is false where the store keeps no count, and then channels is 0, or where its count is
-	// a lower bound. Nil: no store counts.
+	// Released returns the store's count of a message's released sends, and the number of channels on which the
+	// message was sent. counted is false if the store has no count, and then channels is 0, or if the count is a
+	// lower bound. Released is nil if the store cannot count.
 	Released func(ctx context.Context, message capping.Message) (sends int64, channels int, counted bool, err error)
 	Sample   *share.Share    // of the users; nil: all
 	Now      capping.Instant // when the comparison begins; 0: by the machine's clock
 	Asked    func(sends int) // progress; nil: nobody is told
-	// Missing takes each send that the store lacks, in the order of time. Nil: the report lists them.
+	// Missing receives each send that the store lacks, in the order of time. If Missing is nil, the report lists
+	// these sends.
 	Missing func(m *MissingSend) error
 }
 
-// Question asks for the sends of a message on a channel.
+// Question asks the store for the sends of a message on a channel.
 type Question struct {
 	Message capping.Message
 	Channel capping.Channel // 0: none
 	Users   []capping.UserID
 }
 
-// Answer is what the store says. Users in none of the lists have the send.
+// Answer is the store's answer to a Question. Users in none of its lists have the send.
 type Answer struct {
 	At          capping.Instant // by the clock of the service
 	Missing     []MissingUsers
@@ -48,13 +49,13 @@ type Answer struct {
 	Unavailable []capping.UserID
 }
 
-// MissingUsers is users of one place whose log lacks the send.
+// MissingUsers is a set of users, in one place, whose log lacks the send.
 type MissingUsers struct {
 	Place string
 	Users []capping.UserID
 }
 
-// MissingSend is a send that the audit names and the store lacks.
+// MissingSend is a send that the audit contains and the store lacks.
 type MissingSend struct {
 	User     capping.UserID
 	Message  capping.Message
@@ -68,7 +69,7 @@ type MissingSend struct {
 	asked capping.Instant
 }
 
-// StoreReport is what the comparison with the store came to. The numbers count sends.
+// StoreReport is the result of the comparison with the store. Its numbers count sends.
 type StoreReport struct {
 	Since      time.Time `json:"since"` // the longest window begins there, or the flag --since
 	Sample     float64   `json:"sample_percent"`
@@ -83,7 +84,7 @@ type StoreReport struct {
 	Places     []Place   `json:"places"`     // where sends are missing
 }
 
-// Place is where sends are missing.
+// Place is the part of the store in which sends are missing.
 type Place struct {
 	Place   string    `json:"place"`
 	Missing int64     `json:"missing"`
@@ -91,27 +92,28 @@ type Place struct {
 	Last    time.Time `json:"last"`
 }
 
-// The bounds of a comparison.
+// These constants bound a comparison with the store.
 const (
 	askedAtOnce  = 4       // questions
 	usersOfAsk   = 10_000  // users of a question
 	mostMissing  = 1 << 20 // missing sends, after which no more is asked
 	lostReleases = 1000    // sends that one crash may have given back unrecorded, at most
 
-	// ClockMargin is by how much a send must be younger than the longest window, so that the store must hold it.
+	// ClockMargin is the time by which a send must be younger than the longest window. Older sends may have left the
+	// store.
 	ClockMargin = time.Minute
-	// EraseMargin is by how much a send must be later than the erasure of its user.
+	// EraseMargin is the shortest time between a user's erasure and a later send that the store must hold.
 	EraseMargin = 10 * time.Second
 
 	clockMargin = capping.Instant(ClockMargin / time.Millisecond)
 	eraseMargin = capping.Instant(EraseMargin / time.Millisecond)
 )
 
-// ErrUnaskable is the error of a question that the service cannot be asked, such as one about a channel that
-// is no longer configured.
+// ErrUnaskable reports that the service cannot answer a question, for example about a channel that is no longer
+// configured.
 var ErrUnaskable = errors.New("store cannot be queried")
 
-// comparison compares the store with the audit.
+// comparison compares the sends in the audit with the sends in the store.
 type comparison struct {
 	*Store
 	report  *StoreReport
@@ -125,7 +127,7 @@ type owed struct {
 	user capping.UserID
 }
 
-// begin finds since when the store is asked: as far as the longest window of any policy looks back.
+// begin determines the earliest time of the compared sends: the longest window of any policy.
 func (c *comparison) begin(ctx context.Context, w *work) error {
 	if c.Now == 0 {
 		c.Now = capping.InstantOf(time.Now())
@@ -158,7 +160,7 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds the user's sends that the store must hold. sends are in the order of time.
+// owes adds the user's sends that the store must hold. sends must be in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -172,7 +174,7 @@ func (j *judge) owes(user capping.UserID, sends []send) {
 	}
 }
 
-// displaced reports whether newer sends of the channel may have displaced the i-th in the log.
+// displaced reports whether newer sends on the channel may have displaced the i-th send from the log.
 func displaced(sends []send, i int) bool {
 	if len(sends) <= capping.LogBound {
 		return false
@@ -186,7 +188,7 @@ func displaced(sends []send, i int) bool {
 	return newer >= capping.LogBound
 }
 
-// ask asks the store for what a pass found.
+// ask asks the store for the sends that a pass found.
 func (c *comparison) ask(ctx context.Context, p *pass, list []owed) error {
 	questions := p.questions(list)
 	unanswered, err := c.askAll(ctx, p, questions)
@@ -199,12 +201,12 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []owed) error {
 	return err
 }
 
-// asking is a question, with the sends that it is about.
+// asking is a question to the store, with the sends that the question is about.
 type asking struct {
 	sends []owed // of one message and channel, by user
 }
 
-// questions groups sends by message and channel.
+// questions groups sends by message and channel, one question for each pair.
 func (p *pass) questions(list []owed) (questions []asking) {
 	same := func(a, b owed) bool { return a.message == b.message && a.channel == b.channel }
 	slices.SortFunc(list, func(a, b owed) int {
@@ -221,7 +223,7 @@ func (p *pass) questions(list []owed) (questions []asking) {
 	return questions
 }
 
-// askAll asks the questions, and returns those that the store did not answer.
+// askAll asks the questions in parallel and returns those that the store did not answer.
 func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (unanswered []asking, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -274,7 +276,7 @@ func (c *comparison) full() bool {
 	return len(c.missing) >= mostMissing
 }
 
-// take takes an answer in, and returns the sends that it leaves open.
+// take compares an answer with the sends and returns the sends whose state is still open.
 func (c *comparison) take(p *pass, sends []owed, a *Answer) (open []owed) {
 	of := func(user capping.UserID) owed {
 		i, _ := slices.BinarySearchFunc(sends, user, func(s owed, user capping.UserID) int {
@@ -316,7 +318,7 @@ func (p *pass) missing(o owed, place string, asked capping.Instant) MissingSend 
 	return m
 }
 
-// conclude confirms what is missing, and reports it.
+// conclude confirms the missing sends and reports them.
 func (c *comparison) conclude(ctx context.Context, w *work) error {
 	if len(c.missing) == 0 {
 		return nil
@@ -346,7 +348,7 @@ func (c *comparison) conclude(ctx context.Context, w *work) error {
 	return nil
 }
 
-// sendKey names a send.
+// sendKey identifies a send.
 type sendKey struct {
 	user    capping.UserID
 	message capping.Message
@@ -355,8 +357,8 @@ type sendKey struct {
 
 func (m *MissingSend) key() sendKey { return sendKey{m.User, m.Message, m.Channel} }
 
-// confirm reads the audit anew: a send counts as missing only when it is still owed after all that has been
-// given back and erased since.
+// confirm reads the audit again. A send is missing only if the store must still hold it after all later releases and
+// erasures.
 func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	erased, err := w.archive.Erased(ctx)
 	if err != nil {

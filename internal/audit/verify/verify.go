@@ -10,24 +10,25 @@ import (
 	"capper/internal/capping"
 )
 
-// Config is how much is verified, and by what. Segments is required.
+// Config says which parts of a location are checked, and with what data. Segments is required.
 type Config struct {
 	Since, Until capping.Instant // records of calls; 0: open. Files without any are not read
-	// Segments reads a generation. An error is that it cannot be had: what needs it is not judged.
+	// Segments reads a generation. If it returns an error, sends that need the generation are not judged.
 	Segments   func(ctx context.Context, generation string) (capping.Segments, error)
 	Generation string // in the place of all that records name; "": each its own
 	Events     int    // how many events of users are in memory at once; default DefaultEvents
 	OnlyFiles  bool   // sends are not judged
-	// AcceptedUntil is until when over-sends are known and accepted: they are counted and are no findings. 0: none are.
+	// AcceptedUntil is the end of the time in which over-sends are accepted. Earlier over-sends are counted and are
+	// no findings. The zero value accepts none.
 	AcceptedUntil capping.Instant
 	Store         *Store // is compared with the audit; nil: it is not. It goes without Until
 }
 
-// DefaultEvents is 200 MB.
+// DefaultEvents is the default of Config.Events; it takes 200 MB of memory.
 const DefaultEvents = 1 << 24
 
-// Check verifies a location. The error is that it could not be finished; what was found so
-// far is in the report.
+// Check verifies a location. It returns an error if the verification could not finish; the report then holds the
+// findings so far.
 func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, error) {
 	config.Events = cmp.Or(config.Events, DefaultEvents)
 	query := archive.Query{Since: config.Since, Until: config.Until}
@@ -54,7 +55,7 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 	return w.report, nil
 }
 
-// all checks files and sends, and compares them with the store.
+// all checks files and sends, and compares the sends with the store.
 func (s *work) all(ctx context.Context) error {
 	var store *comparison
 	if s.config.Store != nil {
