@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// call is a record that is replayed.
+// call is a record during its replay.
 type call struct {
 	*engine
 	r       *audit.Record
@@ -17,13 +17,14 @@ type call struct {
 	token   capping.Token
 	counted bool
 	alike   *likeness
-	// whole: what was recorded is the outcome of every block of users none of whom has
-	// diverged, without a look at them.
+	// whole is set if the recorded outcome holds for every block of users without a diverged user. These blocks need
+	// no check of single users.
 	whole bool
-	// everybody is judged, also those whose outcome is the recorded one: only so are shadow limits counted right.
+	// everybody is set if all users must be judged, even those whose outcome equals the recorded one. Shadow limits
+	// are counted correctly only then.
 	everybody bool
-	// afresh: segments are counted user by user, under both policies by the generation that decides, and not as
-	// recorded.
+	// afresh is set if segments are counted user by user, by the generation that decides, for both policies.
+	// Otherwise the recorded segment counts are used.
 	afresh   bool
 	segments capping.Segments // nil: nobody has asked yet
 	names    []string
@@ -32,7 +33,7 @@ type call struct {
 	numbered bool
 
 	before, after sum
-	// of a release: where the sends were, of users whose sends are known
+	// released holds the channels of the released sends, for users whose sends are known.
 	released     map[capping.Channel]*pair[Counts]
 	users        []capping.UserID // those who are looked at next
 	groups       []uint16         // of each, an index into the record's
@@ -42,10 +43,10 @@ type call struct {
 	judgedGroups []uint16
 }
 
-// atOnce is how many users are looked at at once: few enough that they stay in a core's cache.
+// atOnce is the number of users that are checked together. So few users fit in a core's cache.
 const atOnce = 1 << 12
 
-// begin takes a record.
+// begin prepares the call for the next record.
 func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	if len(r.Groups) >= 1<<16 {
 		return fmt.Errorf("record %d of %s: unexpected number of groups: %d", r.Sequence, r.Instance, len(r.Groups))
@@ -78,7 +79,7 @@ func (c *call) filter() error {
 	return c.blocks(func(key int) error { return c.block(key) })
 }
 
-// lookUp finds the segments that decide.
+// lookUp loads the segments that decide the call.
 func (c *call) lookUp() (err error) {
 	if c.segments != nil {
 		return nil
@@ -95,7 +96,7 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// count takes what the record says, on both sides: what is judged anew is counted instead of it later.
+// count adds the recorded numbers to both sides. Users who are judged again are moved to their new outcome later.
 func (c *call) count() {
 	users, told := int64(0), int64(0)
 	for i := range c.r.Groups {
@@ -130,7 +131,7 @@ func (c *call) count() {
 	c.after.copy(&c.before)
 }
 
-// anyDiverged reports whether any block of the call's users has one who has diverged.
+// anyDiverged reports whether the call contains a user whose two histories differ.
 func (c *call) anyDiverged() (found bool) {
 	for i := range c.r.Groups {
 		users := c.r.Groups[i].Users
@@ -143,9 +144,9 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks goes over the keys of all blocks with users of the call, ascending; meanwhile c.cursors
-// tell of each group where its block of the key, or the next one, is. What users of
-// them are to be looked at is flushed.
+// blocks calls each for the key of every block with users of the call, in ascending order. During the call, c.cursors
+// holds for each group the position of the block with this key, or of the next block. Users who need a check are
+// flushed afterwards.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -175,7 +176,7 @@ func (c *call) in(group, key int) bool {
 	return at < users.Filled() && users.KeyAt(at) == key
 }
 
-// block takes the users of a filter call in one block.
+// block replays the users of a filter call in one block.
 func (c *call) block(key int) error {
 	p := c.histories.pages[key]
 	whole := c.whole && (p == nil || p.diverged == 0)
@@ -210,7 +211,7 @@ func (c *call) block(key int) error {
 	return nil
 }
 
-// number is the call's number in the histories.
+// number returns the number of the call in the histories.
 func (c *call) number() uint32 {
 	if !c.numbered {
 		c.n = c.histories.call(capping.Entry{At: c.r.At, Channel: c.r.Channel, Token: c.token})
@@ -219,7 +220,7 @@ func (c *call) number() uint32 {
 	return c.n
 }
 
-// take puts the users of a group's block among those who are looked at next.
+// take queues the users of a group's block for a check.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	from := len(c.users)
 	c.users = users.AppendAt(c.users, at)
@@ -232,7 +233,7 @@ func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	return c.flush()
 }
 
-// flush looks at the users who were taken.
+// flush checks the queued users.
 func (c *call) flush() error {
 	users, groups := c.users, c.groups
 	c.users, c.groups = c.users[:0], c.groups[:0]
@@ -253,7 +254,7 @@ func (c *call) flush() error {
 	return nil
 }
 
-// look decides which of the users are judged anew.
+// look selects the queued users who are judged again.
 func (c *call) look(users []capping.UserID, groups []uint16) {
 	c.codes = resized(c.codes, len(users))
 	c.segments.Lookup(users, c.codes)
@@ -280,7 +281,7 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// decide lets the domain decide of users, as of the record's time.
+// decide judges users with the domain's code, as of the record's time.
 func (c *call) decide(users []capping.UserID) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	return c.policy.judging.capper.Filter(context.Background(), &capping.Send{

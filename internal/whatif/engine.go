@@ -12,24 +12,25 @@ import (
 	"capper/internal/capping"
 )
 
-// Config is what a replay is asked. Policies and Generations are required.
+// Config holds the settings of a replay. Policies and Generations are required.
 type Config struct {
-	// Policy is the other limits; nil: those in force at each call.
+	// Policy is the alternative policy. If it is nil, the policy in force at each call applies.
 	Policy *capping.Policy
-	// Policies finds the policy of a configuration's version, Generations the segments of a
-	// generation. Each is asked once for each name.
+	// Policies returns the policy of a configuration version. Generations returns the segments of a generation. Each
+	// is called once for each name.
 	Policies    func(version string) (*capping.Policy, error)
 	Generations func(name string) (capping.Segments, error)
-	// Generation stands in for those of all records; "": each record's own.
+	// Generation replaces the generations of all records. If it is empty, each record keeps its own generation.
 	Generation string
-	// Widen is how much longer rolling windows were: twice the store's clock tolerance.
+	// Widen is the time by which rolling windows were longer than configured: twice the store's clock tolerance.
 	Widen time.Duration
-	// Since and Until bound what is counted; 0: no bound. Earlier records are replayed only.
+	// Since and Until bound the calls that are counted; 0 means no bound. Earlier records are replayed but not
+	// counted.
 	Since, Until capping.Instant
 }
 
-// Run replays records, which come in time order, and tells what would have happened. It
-// takes one goroutine, and does not keep records but for bitmaps of theirs.
+// Run replays the records, which must be in the order of time, and returns the result under the other policy. It runs
+// in the caller's goroutine. It keeps no records, but it keeps some of their bitmaps.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)
 	if err != nil {
@@ -55,7 +56,7 @@ func cmpErr(errs ...error) error {
 	return nil
 }
 
-// engine is a replay under way.
+// engine is the state of a replay.
 type engine struct {
 	cfg         Config
 	histories   *histories
@@ -71,12 +72,11 @@ type engine struct {
 	last              capping.Instant
 	next              map[string]uint64 // by instance: the sequence of its next record
 	c                 call              // reused
-	// observe, of tests, is told what would have been decided of users who are judged anew or
-	// looked at one by one.
+	// observe is a hook for tests. It receives the verdicts for users who are judged again or checked one by one.
 	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
 }
 
-// inForce is a policy that was in force, and the capper that decides in its place.
+// inForce is a policy that was in force, with the capper that decides by the alternative policy.
 type inForce struct {
 	*capping.Policy
 	*judging
@@ -118,7 +118,7 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 	return j
 }
 
-// replay takes the next record.
+// replay replays the next record.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
 		return fmt.Errorf("record %d of %s: has time %s, earlier than a record of %s that was read before",
@@ -152,7 +152,7 @@ func (e *engine) replay(r *audit.Record) error {
 	return nil
 }
 
-// policy is that of a configuration's version.
+// policy returns the policy of a configuration version.
 func (e *engine) policy(version string) (*inForce, error) {
 	if p := e.policies[version]; p != nil {
 		return p, nil
@@ -171,7 +171,7 @@ func (e *engine) policy(version string) (*inForce, error) {
 	return p, nil
 }
 
-// retain keeps histories for as long as the policy sees them.
+// retain extends the time for which histories are kept to the time that the policy looks back.
 func (e *engine) retain(policy *capping.Policy) {
 	retention := policy.Retention(e.cfg.Widen)
 	if e.longest = max(e.longest, retention); e.shortest == 0 || retention < e.shortest {
@@ -179,7 +179,7 @@ func (e *engine) retain(policy *capping.Policy) {
 	}
 }
 
-// generation is the segments by which a record's users are judged.
+// generation returns the segments by which a record's users are judged.
 func (e *engine) generation(name string) (capping.Segments, error) {
 	if e.cfg.Generation != "" {
 		name = e.cfg.Generation
@@ -195,7 +195,7 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 	return s, nil
 }
 
-// likenessOf is who of the record's users is judged alike.
+// likenessOf returns which of the record's users have the same rules under both policies.
 func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
 	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) &&
 		e.shortest < e.longest
@@ -204,7 +204,8 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 		return &likeness{}
 	case e.cfg.Policy == nil:
 		return &likeness{all: true, rest: true}
-	// the message may still be in a log by one policy and not by the other: then it is a replay, whatever limits say
+	// One policy may still remember the message and the other may not, so the send is a replay whatever the limits
+	// say.
 	case forgets:
 		return &likeness{}
 	}
@@ -215,7 +216,7 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 	return e.alike[key]
 }
 
-// firstAsked is since when each message has been asked for, for as long as it can be in a log.
+// firstAsked holds the time of each message's first request, for as long as a log may hold the message.
 type firstAsked struct {
 	young, old map[messageKey]capping.Instant
 	began      capping.Instant // of young
@@ -230,7 +231,8 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// since is when the message was first asked for, which it is now, without a pause of longest.
+// since returns the time of the message's first request, which may be this one. A pause longer than longest begins a
+// new time.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {
 	if f.began+capping.Instant(longest.Milliseconds()) < now {
@@ -247,7 +249,7 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 	return first
 }
 
-// result is what was counted.
+// result returns the counts of the replay.
 func (e *engine) result() *Result {
 	r := e.tallies.result(e)
 	r.Generation = e.cfg.Generation

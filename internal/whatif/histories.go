@@ -8,11 +8,11 @@ import (
 	"capper/internal/capping"
 )
 
-// histories is what every user was sent: as recorded, and under the other policy.
+// histories holds the sends of every user: the recorded sends, and the sends under the other policy.
 type histories struct {
 	pages []*page     // by the upper half of the ids; nil: nobody was sent anything
 	calls capping.Log // those that sent something, by their number: when, on which channel, what
-	// horizon is the instant at or before which no policy sees anything any more.
+	// horizon is an instant. No policy looks back to sends at or before it.
 	horizon capping.Instant
 	bytes   int64
 
@@ -25,7 +25,7 @@ func newHistories() *histories {
 	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
 }
 
-// call notes a call that sends something and answers its number.
+// call stores a call that sends something and returns its number.
 func (h *histories) call(e capping.Entry) uint32 {
 	before := cap(h.calls)
 	h.calls = capping.Log(nil).Record(h.calls, e, -1)
@@ -33,12 +33,12 @@ func (h *histories) call(e capping.Entry) uint32 {
 	return uint32(h.calls.Len() - 1)
 }
 
-// entry is what a call sent, as it stands in a log.
+// entry returns the log entry of a call.
 func (h *histories) entry(call uint32) []byte {
 	return h.calls[capping.EntrySize*int(call) : capping.EntrySize*int(call)+capping.EntrySize]
 }
 
-// page is that of a key, made if need be.
+// page returns the page with this key, and creates the page if necessary.
 func (h *histories) page(key int) *page {
 	if h.pages[key] == nil {
 		h.pages[key] = &page{bytes: func(n int) { h.bytes += int64(n) }}
@@ -47,8 +47,8 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// later notes that a call sent to the users of the i-th block of a bitmap under both
-// policies: a whole block at once, whose users get it into their histories when somebody asks.
+// later notes that a call sent to the users of the i-th block of a bitmap under both policies. The block is kept as a
+// whole; its users get the send into their histories when the histories are needed.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]
@@ -56,7 +56,7 @@ func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	p.pending = append(p.pending, sent{users, i, call})
 }
 
-// pendingBytes is the memory of the bitmaps that are pending.
+// pendingBytes returns the memory of the pending bitmaps, in bytes.
 func (h *histories) pendingBytes() (bytes int64) {
 	counted := map[*bitmap.Bitmap]bool{}
 	for _, p := range h.pages {
@@ -74,7 +74,7 @@ func (h *histories) pendingBytes() (bytes int64) {
 	return bytes
 }
 
-// settle gives the users of a page what is pending.
+// settle adds a page's pending sends to the histories of its users.
 func (h *histories) settle(key int) {
 	p := h.pages[key]
 	if p == nil || len(p.pending) == 0 {
@@ -92,7 +92,7 @@ func (h *histories) settle(key int) {
 	p.pending = nil
 }
 
-// add notes that a call sent to the user as recorded, under the other policy, or both.
+// add adds a call to the user's recorded history, to the history under the other policy, or to both.
 func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) {
 	if recorded && other && p.append(low, call) {
 		return
@@ -107,7 +107,7 @@ func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) 
 	p.set(low, h.first, h.second)
 }
 
-// read takes the histories of the user out of the page, without what nothing sees any more.
+// read reads the user's histories from the page, without sends that no policy looks back to.
 func (h *histories) read(p *page, low uint16) {
 	recorded, other := p.histories(p.place(low))
 	h.first = append(h.first[:0], h.live(recorded)...)
@@ -121,8 +121,8 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded is the calls as a log bounds them: without the oldest of the newest's channel that has
-// capping.LogBound newer ones, and at most longest in all.
+// bounded returns the calls that a bounded log would keep. It drops the oldest calls of the newest call's channel
+// beyond capping.LogBound, and keeps at most longest calls in all.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -142,8 +142,9 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release takes a message's sends on the channel, 0 for all, out of the user's histories. It tells on which channels
-// they were in the recorded one, and, later than an instant, in the other one: until the next call.
+// release removes a message's sends on a channel from both histories of the user; channel 0 means all channels. It
+// returns the channels of the removed sends in the recorded history, and those of later sends than the given instant
+// in the other history. The results are valid until the next call.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
@@ -163,7 +164,7 @@ func (h *histories) release(p *page, low uint16, channel capping.Channel, token 
 	return h.released.before, h.released.after
 }
 
-// channelsOf are the channels of the calls that are meant, each once.
+// channelsOf returns the channels of the selected calls, each once.
 func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant func(uint32) bool) []capping.Channel {
 	for _, call := range calls {
 		if on := h.calls.Channel(int(call)); meant(call) && !slices.Contains(channels, on) {
@@ -173,7 +174,7 @@ func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant
 	return channels
 }
 
-// sent reports whether the message is in the user's recorded history on the channel.
+// sent reports whether the user's recorded history has the message on the channel.
 func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
 	recorded, _ := p.histories(p.place(low))
 	for _, call := range slices.Backward(recorded) {
@@ -185,7 +186,7 @@ func (h *histories) sent(p *page, low uint16, channel capping.Channel, token cap
 	return false
 }
 
-// diverged reports whether the user's two histories differ.
+// divergedAt reports whether the user's two histories differ.
 func (p *page) divergedAt(low uint16) bool {
 	if p == nil || p.diverged == 0 {
 		return false

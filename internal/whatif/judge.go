@@ -8,15 +8,15 @@ import (
 	"capper/internal/capping"
 )
 
-// logs is the histories as a store that a capper asks. It decides and records nothing:
-// who is sent what stands in the histories when a call has been settled.
+// logs makes the histories readable for a capper, as a store. It only judges; the replay adds sends to the histories
+// when it settles the call.
 type logs struct {
 	*histories
 	widen time.Duration
 
 	mu     sync.Mutex // of what follows: parts of a call with very many rules are asked side by side
 	places []uint32
-	// headers is the sum of what was read ahead; nobody asks for it.
+	// headers is the sum of the prefetched headers. Nothing reads it; it keeps the compiler from removing the reads.
 	headers uint32
 	log     []byte
 	bare    []capping.Verdict // by group, of users without a history
@@ -25,8 +25,8 @@ type logs struct {
 
 var _ capping.Store = (*logs)(nil)
 
-// Filter judges every user of the batch by capping.Judge. It goes over the users
-// three times, so that the memory of many is asked for at once.
+// Filter judges every user of the batch by capping.Judge. It passes over the users three times, so that the processor
+// loads the memory of many users at once.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// of is the log of the user whose block is at a place.
+// of returns the log of the user whose block is at the place.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]
@@ -66,7 +66,7 @@ func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	return l.log
 }
 
-// resized is a slice of n zero values, in the memory of s if there is room.
+// resized returns a slice of n zero values. It reuses the memory of s if the capacity suffices.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -76,29 +76,29 @@ func resized[T any](s []T, n int) []T {
 	return s
 }
 
-// ClockTolerance is by how much the clocks of the store differed whose decisions were recorded.
+// ClockTolerance returns the clock tolerance of the store whose decisions were recorded.
 func (l *logs) ClockTolerance() time.Duration { return l.widen / 2 }
 
-// Release is not for a store of histories: releases are settled as they are recorded.
+// Release returns errNotAsked: a replay settles releases as they were recorded.
 func (l *logs) Release(context.Context, capping.Token, capping.Channel, []capping.UserID, []capping.Released) error {
 	return errNotAsked
 }
 
-// Erase is not for a store of histories.
+// Erase returns errNotAsked: a store of histories does not support it.
 func (l *logs) Erase(context.Context, capping.UserID) error { return errNotAsked }
 
-// Log is not for a store of histories.
+// Log returns errNotAsked: a store of histories does not support it.
 func (l *logs) Log(context.Context, capping.UserID) (capping.Log, error) { return nil, errNotAsked }
 
-// Messages is not for a store of histories.
+// Messages returns errNotAsked: a store of histories does not support it.
 func (l *logs) Messages(context.Context, []capping.Token) (map[capping.Token]capping.Message, error) {
 	return nil, errNotAsked
 }
 
-// Health is that all is well.
+// Health reports a healthy store.
 func (l *logs) Health(context.Context) capping.Health {
 	return capping.Health{Kind: "what-if", State: "ok"}
 }
 
-// Close has nothing to free.
+// Close does nothing, because logs holds no resources.
 func (l *logs) Close() error { return nil }

@@ -9,15 +9,14 @@ import (
 	"capper/internal/capping"
 )
 
-// page is the users of one block of ids: what each was sent, and what changed for them.
+// page holds the users of one block of ids: the sends to each user, and the changes in them.
 //
-// A user with a history has a block of words: a header, then the numbers of the calls
-// that sent something, oldest first, as recorded. As long as the history under the
-// other policy is the same, it is not stored; where it is another (diverged), it follows.
-// Blocks have 4, 8, 16 … words; a slot tells where a user's lies and how long it is.
+// A user with a history has a block of words: a header, then the numbers of the recorded calls that sent something,
+// oldest first. The history under the other policy follows only if it differs (diverged). Blocks have 4, 8, 16 …
+// words. A slot holds the place and the length of a user's block.
 type page struct {
-	// A slot is the place of a user's block × 32 + log2 of its words; 0: no history. Those of a page with
-	// few users are in groups, of one with many in flat.
+	// A slot is the place of a user's block × 32 plus the binary logarithm of its words; 0 means no history. A page
+	// with few users has its slots in groups, a page with many users in flat.
 	groups   *[pageIDs / slotIDs]*[slotIDs]uint32
 	flat     []uint32
 	filled   int                  // groups that are there
@@ -32,7 +31,7 @@ type page struct {
 	bytes   func(int)             // notes memory that is taken
 }
 
-// sent is that a call sent to users of the page.
+// sent is a call that sent to users of the page.
 type sent struct {
 	users *bitmap.Bitmap
 	at    int // of the page's block in users
@@ -49,8 +48,8 @@ const (
 	partWords = 1 << maxClass
 )
 
-// A header has the number of calls as recorded (16 bits), under the other policy (15), and
-// whether the two differ.
+// A header holds the number of recorded calls (16 bits), the number under the other policy (15 bits), and a bit that
+// says whether the two histories differ.
 const (
 	countBits   = 16
 	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
@@ -63,7 +62,7 @@ func otherIn(header uint32) int { return int(header &^ divergedBit >> countBits)
 
 func differ(header uint32) bool { return header&divergedBit != 0 }
 
-// slot is where the user's block is named, made if need be.
+// slot returns the user's slot and creates it if necessary.
 func (p *page) slot(low uint16) *uint32 {
 	if p.flat != nil {
 		return &p.flat[low]
@@ -83,7 +82,7 @@ func (p *page) slot(low uint16) *uint32 {
 	return &p.groups[low/slotIDs][low%slotIDs]
 }
 
-// flatten lays out the slots of all ids.
+// flatten creates the slots of all ids of the page.
 func (p *page) flatten() {
 	p.flat = make([]uint32, pageIDs)
 	for i, group := range p.groups {
@@ -95,7 +94,7 @@ func (p *page) flatten() {
 	p.groups = nil
 }
 
-// place is what the user's slot says, 0 where there is no history.
+// place returns the contents of the user's slot, or 0 if the user has no history.
 func (p *page) place(low uint16) uint32 {
 	switch {
 	case p == nil:
@@ -108,19 +107,19 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// at is the block at a place.
+// at returns the block at a place.
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
 }
 
-// header is that of the block at a place.
+// header returns the header of the block at a place.
 func (p *page) header(place uint32) *uint32 {
 	return &p.words[place>>5/partWords][place>>5%partWords]
 }
 
-// histories is the calls that sent something to the user, as recorded, and other those under the other policy.
-// Both share the page's memory.
+// histories returns the calls that sent to the user: the recorded ones, and those under the other policy. Both slices
+// share the page's memory.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil
@@ -134,8 +133,7 @@ func (p *page) histories(place uint32) (recorded, other []uint32) {
 	return recorded, b[1+n : 1+n+otherIn(b[0])]
 }
 
-// append notes that a call sent to the user under both policies; ok is false where
-// that does not fit into the block.
+// append adds a call to both histories of the user. ok is false if the block has no space left.
 func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
 	if *place == 0 {
@@ -152,7 +150,7 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 	return true
 }
 
-// set replaces the user's histories, whose slices are not the page's.
+// set replaces the user's histories. The slices must not be part of the page's memory.
 func (p *page) set(low uint16, recorded, other []uint32) {
 	slot := p.slot(low)
 	if *slot != 0 && differ(*p.header(*slot)) {
@@ -177,7 +175,7 @@ func (p *page) set(low uint16, recorded, other []uint32) {
 	}
 }
 
-// resize gives the slot a block for so many words, whatever it held is lost; for 1 none.
+// resize gives the slot an empty block for the given number of words. With words = 1 the slot has no block.
 func (p *page) resize(slot *uint32, words int) {
 	class := uint32(max(minClass, bits.Len(uint(words-1))))
 	if words == 1 {
@@ -196,7 +194,7 @@ func (p *page) resize(slot *uint32, words int) {
 	}
 }
 
-// alloc is a block of 1<<class words, whatever they hold.
+// alloc returns a block of 1<<class words with undefined contents.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
 		p.free[class] = *p.header(place)
@@ -219,7 +217,7 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes that a counted call asked of the users of the i-th block of a bitmap.
+// ask notes that a counted call asked for the users of the i-th block of a bitmap.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)
@@ -228,8 +226,7 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// change notes that something was decided differently for the user, with so many counted
-// sends more.
+// change notes a different decision for the user, and adds more to the user's difference in counted sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {
 		p.changed, p.deltas = new([pageIDs / 64]uint64), new([pageIDs]int16)

@@ -11,7 +11,7 @@ import (
 
 var errNotAsked = errors.New("what-if supports only decisions")
 
-// likeness is who of a call is judged by the same rules under both policies.
+// likeness says which users of a call have the same rules under both policies.
 type likeness struct {
 	all  bool            // everybody
 	of   map[string]bool // by segment, those that either policy names; not looked at where all
@@ -25,7 +25,8 @@ func (l *likeness) has(segment string) bool {
 	return l.rest
 }
 
-// compare finds who is judged alike on a channel under both policies, all exempt sends or none.
+// compare returns which users have the same rules on a channel under both policies. exempt says that the sends ignore
+// limits.
 func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
 	if !withholdAlike(a, b, channel, exempt) {
 		return &likeness{}
@@ -44,8 +45,7 @@ func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likene
 	return l
 }
 
-// withholdAlike reports whether both policies withhold sends on the channel from the same users at
-// the same times.
+// withholdAlike reports whether both policies withhold sends on the channel from the same users at the same times.
 func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) bool {
 	suppressed := func(p *capping.Policy) (sets []string) {
 		for i := range p.Suppress {
@@ -91,7 +91,7 @@ func quietAlike(a, b *capping.Quiet) bool {
 		(a.UserZone || nameOf(a.Location) == nameOf(b.Location))
 }
 
-// limitAlike reports whether sends on the channel to users of the segment are judged by the same limits.
+// limitAlike reports whether both policies have the same limits on the channel for users of the segment.
 func limitAlike(a, b *capping.Policy, segment string, channel capping.Channel) bool {
 	return slices.EqualFunc(limitsOn(a, segment, channel), limitsOn(b, segment, channel),
 		func(a, b *capping.Limit) bool {

@@ -13,7 +13,7 @@ import (
 //go:embed page.html
 var pageText string
 
-// picture is a chart in both colours, with what it shows in words.
+// picture is a chart for light and dark mode, with a description in words.
 type picture struct {
 	Alt   string
 	Light template.URL
@@ -26,14 +26,14 @@ type part struct {
 	Picture *picture
 }
 
-// page is what the page shows.
+// pageView is the data that the HTML page shows.
 type pageView struct {
 	Title     string
 	Sentences []string
 	Parts     []part
 }
 
-// Page writes the result as one page of HTML. what is what was asked, such as the name of the file of limits.
+// Page writes the result as one HTML page. what names the question, such as the file with the limits.
 func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {
@@ -50,10 +50,10 @@ func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	return t.Execute(to, p)
 }
 
-// mostBars is how many bars a picture has: the table beside it has them all.
+// mostBars is the most bars of a picture. The table beside the picture has all rows.
 const mostBars = 20
 
-// draw is the picture of a table, nil where a picture would show nothing.
+// drawTable draws the picture of a table. It returns nil if a picture would show nothing.
 func drawTable(t *Table, r *Result) (*picture, error) {
 	var labels []string
 	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under these limits"}
@@ -118,7 +118,7 @@ func both(alt string, labels []string, unit string, draw func(chart.Picture) ([]
 	return &picture{Alt: alt, Light: template.URL(inline(light)), Dark: template.Srcset(inline(dark))}, nil
 }
 
-// inline is a picture as an address that holds it.
+// inline returns a picture as a data URL.
 func inline(svg []byte) string {
 	return "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)
 }

@@ -4,18 +4,19 @@ import (
 	"time"
 )
 
-// Result is what would have happened. Its JSON names are stable.
+// Result is the result of a replay. Its JSON names are stable.
 type Result struct {
-	// Since and Until bound the calls that are counted; Begins is the first record that was
-	// read, Warm from when on records were asked for: those before Since are replayed and not counted.
+	// Since and Until bound the calls that are counted. Begins is the time of the first record that was read; records
+	// before Since are replayed but not counted. Warm is the time from which the history before the counted calls was
+	// requested.
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
 	Begins time.Time `json:"audit_begins,omitzero"`
 	Warm   time.Time `json:"replayed_from,omitzero"`
-	// Policy is the version of the other limits, Configs those that were in force.
+	// Policy is the version of the alternative limits. Configs lists the versions that were in force.
 	Policy  string   `json:"limits_version"`
 	Configs []string `json:"config_versions"`
-	// Generation is the one that stood in for all; "": each record's own.
+	// Generation is the generation that replaced all others. If it is empty, each record kept its own.
 	Generation string   `json:"generation,omitempty"`
 	Notes      []string `json:"notes"` // what readers must know
 
@@ -23,8 +24,8 @@ type Result struct {
 	Asked   int64 `json:"asked"`   // users of the filter calls, each in each call
 	Judged  int64 `json:"judged"`  // of them, those who were judged anew; the others' outcome is the recorded one.
 	Decided int64 `json:"decided"` // decisions that were gone through, those before Since included
-	// What cannot be judged: users who were unavailable (no demand: the retry is), of the
-	// answers those about users who are erased, gaps where records were lost.
+	// These fields count what cannot be judged: unavailable users (their retry counts instead), decisions about users
+	// who were erased, and gaps where records were lost.
 	Unavailable int64 `json:"unavailable"`
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
@@ -42,7 +43,7 @@ type Result struct {
 	Memory memory `json:"memory"`
 }
 
-// row is what is counted together.
+// row is a name with the decisions that are counted under it.
 type row struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"` // of campaigns
@@ -68,32 +69,31 @@ func (c *Counts) add(o Counts) {
 	c.Released += o.Released
 }
 
-// change is how many there were, and would have been.
+// change is a count before and after the change of limits.
 type change struct {
 	Name   string `json:"name"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
 }
 
-// Users counts users of whom was asked. Their sends are without those that were given back.
+// Users counts the users of the counted calls. Their sends are counted without released sends.
 type Users struct {
 	Asked     int64 `json:"asked"`
 	Unchanged int64 `json:"unchanged"` // every decision is the same
 	More      int64 `json:"more"`      // would have got more
 	Less      int64 `json:"less"`      // would have got less
 	Moved     int64 `json:"moved"`     // would have got as many, but others, or at another time
-	// By is how many users would have got so many more, or less: ascending, without those who
-	// would have got as many.
+	// By counts users by the difference in their number of sends, ascending. Users without a difference are left out.
 	By []step `json:"by"`
 }
 
-// step is users who would have got so many more.
+// step is the number of users with the same difference in sends.
 type step struct {
 	More  int   `json:"more"` // below 0: less
 	Users int64 `json:"users"`
 }
 
-// memory is what the replay held in the end.
+// memory is the memory of the replay at its end.
 type memory struct {
 	Bytes        int64   `json:"bytes"`
 	Users        int64   `json:"users"` // with a history, or of whom was asked

@@ -5,7 +5,7 @@ import (
 	"capper/internal/capping"
 )
 
-// settleRecorded takes users whose outcome is the recorded one.
+// settleRecorded adds the sends of users whose outcome equals the recorded one.
 func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	for i, user := range users {
 		outcome := c.r.Groups[groups[i]].Outcome
@@ -31,15 +31,15 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// sends reports whether the call sent to the user, as recorded: a replay of a send that is not
-// known, from before the audit or of a call without an answer, counts as one.
+// sends reports whether the call sent to the user according to the record. A replay of an unknown send, from before
+// the audit or from a call without an answer, counts as a send.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
 }
 
-// countSegment counts a user's outcome by segment: afresh, or in place of what the record says,
-// which tells replays not apart.
+// countSegment counts a user's outcome by segment: in full, or as a correction of the recorded count, which does not
+// distinguish replays.
 func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
 	counts := &to.byCode[code]
 	replay := outcome == audit.Replayed && !sent
@@ -60,7 +60,7 @@ func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent boo
 	}
 }
 
-// settleJudged takes users who were judged anew.
+// settleJudged adds the outcomes of users who were judged again.
 func (c *call) settleJudged(users []capping.UserID, groups []uint16, d *capping.Decisions) {
 	if c.observe != nil {
 		c.observe(c.r, users, d.Verdicts)
@@ -91,8 +91,8 @@ func one(yes bool) int {
 	return 0
 }
 
-// takeBack takes the recorded outcome of a user out of what the other policy is credited with, where
-// it is a known one; sent: it is a send, also where the record says that it is a replay.
+// takeBack subtracts the user's recorded outcome from the counts of the other policy, if that outcome is known. sent
+// means that the outcome is a send, even if the record calls it a replay.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {
@@ -115,7 +115,7 @@ func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	c.after.byCode[code].add(counts)
 }
 
-// countJudged counts what was decided of user i under the other policy.
+// countJudged counts the decision for user i under the other policy.
 func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
 	var counts Counts
 	switch d.Verdicts[i].Outcome {
@@ -134,7 +134,7 @@ func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
 	c.after.byCode[code].add(counts)
 }
 
-// countShadow counts whom shadow limits would have denied.
+// countShadow counts the users whom shadow limits would have denied.
 func (c *call) countShadow(d *capping.Decisions) {
 	for i := range d.Verdicts {
 		bits := d.Verdicts[i].Shadow
@@ -177,8 +177,8 @@ func (c *call) release() {
 	})
 }
 
-// settleReleases takes users of a release. Those whose histories are the same are counted already; a
-// send that nothing is known of was one under both policies.
+// settleReleases removes the released sends of users. Users with equal histories are already counted. An unknown send
+// counts as a send under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {
@@ -198,7 +198,7 @@ func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// countReleased counts by channel what a release took from a user whose sends are known.
+// countReleased counts, by channel, the sends that a release removed from a user whose sends are known.
 func (c *call) countReleased(released, diverged bool, recorded, other []capping.Channel) {
 	if c.released == nil {
 		c.released = map[capping.Channel]*pair[Counts]{}

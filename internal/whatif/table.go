@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Table is a table of text: its title, what its columns are called, and its rows, in which numbers
-// have been written out.
+// Table is a table of texts: a title, names of columns, and rows. Numbers are already formatted.
 type Table struct {
 	Title string
 	Says  string // what it counts, in a sentence
@@ -15,7 +14,7 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Sentences are what a result comes to, in words.
+// Sentences returns a summary of a result in words.
 func Sentences(r *Result) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if r.Calls == 0 {
@@ -35,7 +34,7 @@ func Sentences(r *Result) (lines []string) {
 	return append(lines, unjudged(r)...)
 }
 
-// unjudged says what is not in the counts.
+// unjudged returns sentences about decisions that the counts leave out.
 func unjudged(r *Result) (lines []string) {
 	add := func(n int64, format string) {
 		if n > 0 {
@@ -49,7 +48,7 @@ func unjudged(r *Result) (lines []string) {
 	return append(lines, r.Notes...)
 }
 
-// Tables are the counts of a result; campaigns is how many of these are listed.
+// Tables returns the counts of a result as tables. campaigns is the most campaigns to list.
 func Tables(r *Result, campaigns int) []Table {
 	tables := []Table{
 		rows("Sends a day", "All times are in UTC. Denials are counted per call: a user in three calls can be "+
@@ -136,7 +135,7 @@ func users(u Users) Table {
 	return t
 }
 
-// number is a count as people read it: 1,234,567.
+// number formats a count with thousands separators: 1,234,567.
 func number(n int64) string {
 	text := fmt.Sprint(n)
 	sign := ""
@@ -151,7 +150,7 @@ func number(n int64) string {
 	return sign + strings.Join(append([]string{text}, parts...), ",")
 }
 
-// many is so many of a thing.
+// many formats a count with its noun, in singular or plural.
 func many(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -159,7 +158,7 @@ func many(n int64, thing string) string {
 	return number(n) + " " + thing + "s"
 }
 
-// percent is by how much a count changes; "" where there was none.
+// percent returns the relative change of a count. It returns "" if the count before was 0.
 func percent(before, after int64) string {
 	switch {
 	case before == after:

@@ -12,7 +12,7 @@ import (
 	"capper/internal/capping"
 )
 
-// sum is what is counted of one call on one side.
+// sum holds the counts of one call under one policy.
 type sum struct {
 	Counts
 	unavailable, erased, judged int64
@@ -48,16 +48,16 @@ func (s *sum) copy(from *sum) {
 	maps.Copy(s.shadow, from.shadow)
 }
 
-// resent makes a replay a send.
+// resent counts a replay as a send.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
-// segment counts the users of one.
+// segment returns the counts of a segment.
 func (s *sum) segment(name string) *Counts {
 	s.segments = append(s.segments, segmentSum{name: name})
 	return &s.segments[len(s.segments)-1].Counts
 }
 
-// denied counts denials by a limit: there are few, so that looking is cheaper than a map.
+// denied adds denials by a limit. A call has few limits, so a linear search is cheaper than a map.
 func (s *sum) denied(limit string, n int64) {
 	for i := range s.limits {
 		if s.limits[i].name == limit {
@@ -73,10 +73,10 @@ type campaignKey struct {
 	channel capping.Channel
 }
 
-// pair is both sides.
+// pair is a value before and after the change of limits.
 type pair[T any] struct{ before, after T }
 
-// tallies is what is counted of all calls.
+// tallies holds the counts of all calls.
 type tallies struct {
 	first, last    capping.Instant // records
 	any            bool
@@ -111,18 +111,18 @@ func (t *tallies) began(r *audit.Record) {
 	t.last = r.At
 }
 
-// note keeps why users could not be judged.
+// note keeps an error that explains why users could not be judged.
 func (t *tallies) note(err error) {
 	if err != nil {
 		t.faults[err.Error()] = true
 	}
 }
 
-// maxCampaigns is how many campaigns are told apart; what is sent to single users by an
-// id each must not take memory without end.
+// maxCampaigns is the most campaigns that are counted apart. It bounds the memory for callers that send to single
+// users under an id each.
 const maxCampaigns = 100_000
 
-// others is the name of campaigns beyond that.
+// others is the name of the row for all further campaigns.
 const others = "(others)"
 
 func at[K comparable, T any](m map[K]*pair[T], key K) *pair[T] {
@@ -139,7 +139,7 @@ func addTo(to *pair[Counts], before, after *Counts) {
 	to.after.add(*after)
 }
 
-// end counts a call.
+// end adds the counts of a call.
 func (t *tallies) end(c *call) {
 	before, after := &c.before, &c.after
 	t.decided += before.Sends + before.Replayed + before.Denied
@@ -162,7 +162,7 @@ func (t *tallies) end(c *call) {
 	t.endNamed(c)
 }
 
-// endOn counts a call, or of a release of all channels its part of one.
+// endOn adds the counts of a call on one channel. A release on all channels has a part for each channel.
 func (t *tallies) endOn(c *call, channel capping.Channel, before, after *Counts) {
 	addTo(at(t.channels, channel), before, after)
 	key := campaignKey{c.r.Message, channel}
@@ -204,7 +204,7 @@ func (t *tallies) endNamed(c *call) {
 	}
 }
 
-// result is the tallies as people read them.
+// result returns the tallies as a Result.
 func (t *tallies) result(e *engine) *Result {
 	r := &Result{
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
@@ -246,10 +246,10 @@ func (t *tallies) result(e *engine) *Result {
 	return r
 }
 
-// defaultName is what users in no segment are called.
+// defaultName is the name for users in no segment.
 const defaultName = "default"
 
-// byChange sorts campaigns by how much they change, then by how much they sent.
+// byChange sorts campaigns by their change and then by their number of sends.
 func byChange(a, b row) int {
 	change := func(r *row) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
 	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
@@ -266,7 +266,7 @@ func changes(m map[string]*pair[int64]) []change {
 	return list
 }
 
-// channelName is the name of a channel by the policies that were read, the other one first.
+// channelName returns the name of a channel from the policies that were read. The other policy takes precedence.
 func (e *engine) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""
@@ -290,7 +290,7 @@ func (e *engine) channelName(c capping.Channel) string {
 	return fmt.Sprint(int(c))
 }
 
-// users counts users by what changes for them.
+// users counts users by the change in their sends.
 func (t *tallies) users(h *histories, r *Result) {
 	steps := map[int]int64{}
 	known := int64(0)
@@ -334,7 +334,7 @@ func (t *tallies) users(h *histories, r *Result) {
 	}
 }
 
-// known is how many users of the page have a history, or were asked of.
+// known returns the number of users of the page who have a history or were part of a call.
 func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())
