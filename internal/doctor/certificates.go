@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// soon is how long before its end a certificate is told of.
+// soon is the remaining lifetime below which a certificate causes a warning.
 const soon = 14 * 24 * time.Hour
 
-// ownCertificate looks at what the listeners show to callers, and what Redis is shown.
+// ownCertificate checks the certificates that the service presents to callers and to Redis.
 func ownCertificate(s *Subject) check {
 	return check{Name: "certificates.own", Look: func(_ context.Context, n *notes) {
 		server, client := s.Config.Server.TLS, s.Config.Store.Redis.TLS
@@ -40,7 +40,7 @@ func ownCertificate(s *Subject) check {
 	}}
 }
 
-// judgeCertificate tells how long a certificate is good.
+// judgeCertificate reports how long a certificate remains valid.
 func judgeCertificate(n *notes, of string, c *x509.Certificate, now time.Time) {
 	seen := fmt.Sprintf("certificate of %s, valid from %s to %s", nameOf(c), c.NotBefore.UTC().Format(time.DateTime),
 		c.NotAfter.UTC().Format(time.DateTime))
@@ -59,7 +59,7 @@ func judgeCertificate(n *notes, of string, c *x509.Certificate, now time.Time) {
 	}
 }
 
-// judgeNames tells of a listener that callers cannot call by a name of its certificate.
+// judgeNames reports a listener whose address matches no name in its certificate.
 func judgeNames(n *notes, of string, c *x509.Certificate, addr string, names []string) {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {

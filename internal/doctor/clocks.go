@@ -9,18 +9,18 @@ import (
 	"capper/internal/segments"
 )
 
-// openSource opens the segments' place for a look.
+// openSource opens the source of the segments for a check.
 func openSource(ctx context.Context, s *Subject) (objects.Location, error) {
 	return objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 }
 
-// signedWithin is how far S3 lets a signature's time be from its own.
+// signedWithin is the largest clock difference at which S3 accepts a signed request.
 const signedWithin = 15 * time.Minute
 
-// tolerable is what S3's clock, which tells whole seconds, may differ by where nothing depends on it.
+// tolerable is the clock difference to S3 that causes no warning. The clock of S3 reports only whole seconds.
 const tolerable = 5 * time.Second
 
-// s3Clock compares this machine's clock with that of the server that S3 is.
+// s3Clock compares the clock of this machine with the clock of the S3 server.
 func s3Clock(s *Subject) check {
 	return check{Name: "clocks.s3", Within: lookTime, Look: func(ctx context.Context, n *notes) {
 		at, err := openSource(ctx, s)
@@ -39,7 +39,7 @@ func s3Clock(s *Subject) check {
 			n.Skip("", "%v", err)
 			return
 		}
-		// The server said a whole second of some instant between the question and the answer.
+		// The server's date is a whole second, at some instant between request and answer.
 		off := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2))
 		sure := 500*time.Millisecond + took/2
 		judgeS3Clock(n, at.Name(), off, sure)

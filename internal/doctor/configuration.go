@@ -15,7 +15,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// configuration reads the file once more: every fault is a finding.
+// configuration reads the configuration file again and reports every fault as a finding.
 func configuration(s *Subject) check {
 	return check{Name: "configuration.file", Look: func(_ context.Context, n *notes) {
 		loaded, err := config.Load(s.File)
@@ -44,7 +44,7 @@ func configuration(s *Subject) check {
 	}}
 }
 
-// secrets looks who may read files that hold secrets.
+// secrets checks who may read the files that hold secrets.
 func secrets(s *Subject) check {
 	return check{Name: "configuration.secrets", Look: func(_ context.Context, n *notes) {
 		redis := &s.Config.Store.Redis
@@ -73,7 +73,7 @@ func secrets(s *Subject) check {
 	}}
 }
 
-// readableByAll are the bits of a mode by which everybody may read or write.
+// readableByAll is the mode bits that let every user of the machine read or write a file.
 const readableByAll fs.FileMode = 0o006
 
 func lookAtSecret(n *notes, what, file string) {
@@ -94,7 +94,7 @@ func lookAtSecret(n *notes, what, file string) {
 	}
 }
 
-// listeners looks at what leaves this machine in the clear.
+// listeners checks for traffic that leaves this machine without encryption.
 func listeners(s *Subject) check {
 	return check{Name: "configuration.listen", Look: func(_ context.Context, n *notes) {
 		server := &s.Config.Server
@@ -119,7 +119,7 @@ func listeners(s *Subject) check {
 	}}
 }
 
-// keys looks who may do what.
+// keys checks the rights of the API keys.
 func keys(s *Subject) check {
 	return check{Name: "configuration.keys", Look: func(_ context.Context, n *notes) {
 		found := s.Config.Server.Access.Keys

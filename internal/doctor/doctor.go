@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// result is what came of looking at one thing.
+// result is the result of one check.
 type result string
 
-// The results, from the best to the worst. Skipped is not known: it could not be looked at, or
-// the configuration has no such thing.
+// These are the results from best to worst. Skipped means that the state is unknown: the check was not possible, or
+// the configuration does not use the checked part.
 const (
 	OK      result = "ok"
 	Skipped result = "skipped"
@@ -20,7 +20,7 @@ const (
 	Failed  result = "failed"
 )
 
-// Finding is one thing that was looked at.
+// Finding is one result of a check, with its explanation.
 type Finding struct {
 	Check  string `json:"check"`        // as `--only` names it: segments, redis.nodes …
 	Of     string `json:"of,omitempty"` // which of several: a node, a file
@@ -30,21 +30,21 @@ type Finding struct {
 	Why    string `json:"why,omitempty"`    // what happens otherwise
 }
 
-// check looks at one thing, or at several of a kind.
+// check inspects one part of the environment, or several parts of one kind.
 type check struct {
 	Name string // letters and dots, the room first
-	// Within is how long it may take; 0: DefaultTime. What has not come back by then is
-	// left behind, and reported as failed.
+	// Within is the longest time that the check may take; 0 means defaultTime. After it, the doctor abandons the
+	// check and reports it as failed.
 	Within time.Duration
-	// Look adds what it finds. It is called once, from a goroutine of its own.
+	// Look adds the findings. It is called once, in a goroutine of its own.
 	Look func(ctx context.Context, notes *notes)
 }
 
-// defaultTime bounds a check that says nothing of it.
+// defaultTime is the time limit of a check that sets none.
 const defaultTime = 15 * time.Second
 
-// notes takes the findings of one check. It is safe for concurrent use; what is added after the
-// check's time is over is dropped.
+// notes collects the findings of one check. It is safe for concurrent use. Findings that arrive after the check's
+// time limit are dropped.
 type notes struct {
 	check  string
 	mu     sync.Mutex
@@ -61,27 +61,27 @@ func (n *notes) add(f Finding) {
 	}
 }
 
-// OK notes that something is as it should be. of is which of several, "" for the only one.
+// OK adds the finding that a part is in order. of names the part if there are several, and is "" for a single part.
 func (n *notes) OK(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: OK, Seen: fmt.Sprintf(format, args...)})
 }
 
-// Skip notes that something was not looked at, and why.
+// Skip adds the finding that a part was not checked, with the reason.
 func (n *notes) Skip(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: Skipped, Seen: fmt.Sprintf(format, args...)})
 }
 
-// Warn notes what works and is dangerous or dear.
+// Warn adds a finding about a part that works but is dangerous or expensive.
 func (n *notes) Warn(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Warning, Seen: seen, Change: change, Why: why})
 }
 
-// Fail notes what keeps the service from starting or breaks a promise.
+// Fail adds a finding that keeps the service from starting or breaks a promise.
 func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// take ends the notes.
+// take returns the findings; later findings are dropped.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,13 +89,13 @@ func (n *notes) take() []Finding {
 	return n.list
 }
 
-// Report is what all checks found, in their order.
+// Report holds the findings of all checks, in the order of the checks.
 type Report struct {
 	Findings []Finding      `json:"findings"`
 	Counts   map[result]int `json:"counts"`
 }
 
-// Worst is the worst result.
+// Worst returns the worst result of the report.
 func (r *Report) Worst() result {
 	order := []result{Failed, Warning, Skipped}
 	for _, result := range order {
@@ -106,8 +106,7 @@ func (r *Report) Worst() result {
 	return OK
 }
 
-// Run makes all checks at once, each within its time, and returns when the last has ended or
-// was left behind.
+// Run runs all checks in parallel, each with its time limit. It returns when every check has ended or was abandoned.
 func Run(ctx context.Context, checks []check) *Report {
 	found := make([][]Finding, len(checks))
 	var running sync.WaitGroup
@@ -122,8 +121,8 @@ func Run(ctx context.Context, checks []check) *Report {
 	return report
 }
 
-// run is the findings of one check. A check that does not come back, as a file system may not, is
-// left behind.
+// run runs one check and returns its findings. It abandons a check that does not return, for example on a hanging
+// file system.
 func (c *check) run(ctx context.Context) []Finding {
 	within := c.Within
 	if within == 0 {
@@ -150,5 +149,5 @@ func (c *check) run(ctx context.Context) []Finding {
 	return notes.take()
 }
 
-// grace is what a check may take after its context has ended, to tell what it knows.
+// grace is the time that a check has after its context has ended, to add its findings.
 const grace = time.Second

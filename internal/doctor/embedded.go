@@ -23,7 +23,7 @@ func embeddedChecks(s *Subject) []check {
 	}
 }
 
-// lookAtDirectory tells whether the store would open, and opens nothing.
+// lookAtDirectory checks whether the embedded store could open. It does not open the store.
 func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 	store := s.Config.Store.Embedded
 	mounts := s.proc("mountinfo")
@@ -70,7 +70,7 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 	tryDirectory(n, store.Path, "the store cannot write, and the service does not start")
 }
 
-// lookAtStoreRoom holds what is free to what so many users take.
+// lookAtStoreRoom compares the free disk space with the space that the given users need.
 func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	path := s.Config.Store.Embedded.Path
 	if s.Users == 0 {
@@ -82,13 +82,13 @@ func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	judgeRoom(n, path, need, fmt.Sprintf("%d users with %g sends", s.Users, load.Sends))
 }
 
-// load is what there must be room for.
+// load returns the load for which the doctor computes the needed memory and disk.
 func (s *Subject) load() sizing.Load {
 	load := sizing.Load{Users: s.Users, Sends: s.Sends, Density: s.Density}
 	return load.WithDefaults()
 }
 
-// The bounds of what a sync takes: a call of the service waits for one.
+// These are the bounds for the duration of a disk sync. A call to the service waits for a sync.
 const (
 	slowSync     = 50 * time.Millisecond
 	syncsMeasure = 25
@@ -115,7 +115,7 @@ func (s *Subject) lookAtSync(ctx context.Context, n *notes) {
 
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// lookAtService asks a service that has the store open how it is.
+// lookAtService asks the running service that has the store open for its status.
 func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	path := s.Config.Store.Embedded.Path
 	holder, err := database.Holder(path)
@@ -131,13 +131,13 @@ func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	}
 }
 
-// isBarred reports whether a start refuses what is in the directory, or that nothing is.
+// isBarred reports whether a start would reject the directory because of its contents, or because it is empty.
 func (s *Subject) isBarred() bool {
 	data, known, err := database.Look(s.Config.Store.Embedded.Path)
 	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }
 
-// missingText says which sets a service waits for. One that starts or stops waits for none.
+// missingText lists the sets for which a service waits. A service that starts or stops waits for none.
 func missingText(status *api.Status) string {
 	if len(status.Segments.Missing) == 0 {
 		return ", so it is starting or stopping"

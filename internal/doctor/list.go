@@ -1,9 +1,3 @@
-// Package checks is what the doctor looks at, a file for each room: the configuration and its
-// files, certificates, the segments' source and their cache, the audit's place, the traces' collector, clocks, Redis,
-// the embedded store, and the limits of the process. List names them in the order of the report.
-//
-// Whoever adds a check adds a function that returns a ops.Check, and a line in List. What start-up
-// examines too is asked of the code that start-up asks (packages app, config, examine).
 package doctor
 
 import (
@@ -12,27 +6,28 @@ import (
 	"capper/internal/config"
 )
 
-// Subject is what the doctor looks at.
+// Subject is the service and the machine that the doctor checks.
 type Subject struct {
 	File   string         // the configuration file
 	Config *config.Config // what it holds; nil: it has faults
-	// Users and Sends are what there must be room for: so many users, of each so many sends
-	// within the longest window. 0 users: no headroom is worked out.
+	// Users and Sends are the planned number of users, and the number of sends to each user within the longest
+	// window. With 0 users the doctor computes no headroom.
 	Users int64
 	Sends float64
-	// Density is the share of user ids that are in use; 0: 1.
+	// Density is the share of user ids that are in use; 0 means 1.
 	Density float64
-	// Publisher: also try the rights that segmentbuild needs at the segments' source.
+	// Publisher also checks the rights that segmentbuild needs at the source of the segments.
 	Publisher bool
-	// MaxAge is how old the live generation may be; 0: a week.
+	// MaxAge is the highest age of the live generation; 0 means a week.
 	MaxAge time.Duration
-	// Process is the number of the process whose limits count; 0: this one.
+	// Process is the id of the process whose limits are checked; 0 means this process.
 	Process int
-	// Key is an API key with which a running service may be asked for its status; "": none.
+	// Key is an API key for the status of a running service; "" means no key.
 	Key string
-	// Clock is this machine's; nil: time.Now.
+	// Clock returns the time of this machine; nil means time.Now.
 	Clock func() time.Time
-	// Proc and Cgroups are where the system tells of processes and their memory; "": /proc and /sys/fs/cgroup.
+	// Proc and Cgroups are the directories with data about processes and their memory; "" means /proc and
+	// /sys/fs/cgroup.
 	Proc, Cgroups string
 }
 
@@ -43,7 +38,8 @@ func (s *Subject) now() time.Time {
 	return s.Clock()
 }
 
-// List is every check of the subject. Where the configuration has faults, only these can be told.
+// List returns all checks for the subject. If the configuration has faults, it returns only the checks of the
+// configuration.
 func List(s *Subject) []check {
 	checks := []check{configuration(s)}
 	if s.Config == nil {

@@ -9,11 +9,11 @@ import (
 	"capper/internal/pacing"
 )
 
-// permitsOfShard is how many permits a second one shard gives when they are asked for one by one
-// without others to share a call: docs/benchmarks.md, Pacing against others.
+// permitsOfShard is the number of permits a second that one shard grants if each call asks for one permit. The source
+// is docs/benchmarks.md, Pacing against others.
 const permitsOfShard = 50_000
 
-// pacers looks at what the pacers together ask of the one shard that holds them.
+// pacers checks the load that all pacers together put on the one shard that holds them.
 func pacers(s *Subject) check {
 	return check{Name: "pacers", Look: func(_ context.Context, n *notes) {
 		all := s.Config.Pacers.Pacers
@@ -37,7 +37,7 @@ func pacers(s *Subject) check {
 	}}
 }
 
-// sustained is the permits a second that a pacer gives for ever.
+// sustained returns the permits a second that a pacer grants over a long time.
 func sustained(p *pacing.Pacer) float64 {
 	least := math.Inf(1)
 	for _, l := range p.Limits {

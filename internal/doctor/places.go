@@ -15,7 +15,7 @@ import (
 	"capper/internal/segments"
 )
 
-// lookAtCache tries the directory of the segments' cache.
+// lookAtCache checks the directory of the segments' cache.
 func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 	dir := s.Config.Segments.Refresher.CacheDir
 	if dir == "" {
@@ -38,8 +38,8 @@ func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 	judgeRoom(n, dir, need, "two generations")
 }
 
-// tryDirectory writes a file into a directory, or where there is none yet into the nearest above
-// it, and removes it. It reports whether that worked.
+// tryDirectory writes a file into a directory and removes the file. If the directory does not exist, it uses the
+// nearest existing parent directory. It reports whether that worked.
 func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
@@ -69,7 +69,7 @@ func tryDirectory(n *notes, dir, why string) bool {
 	return true
 }
 
-// nearest is the directory, or the nearest one above it that exists.
+// nearest returns the directory, or its nearest parent that exists.
 func nearest(dir string) string {
 	for {
 		if about, err := os.Stat(dir); err == nil && about.IsDir() || filepath.Dir(dir) == dir {
@@ -79,10 +79,10 @@ func nearest(dir string) string {
 	}
 }
 
-// leastRoom is free at any place that is written to.
+// leastRoom is the least free disk space for any directory that the service writes to.
 const leastRoom = 256 << 20
 
-// judgeRoom holds what is free below a directory to what is needed.
+// judgeRoom compares the free disk space below a directory with the needed space.
 func judgeRoom(n *notes, dir string, need int64, what string) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(nearest(dir), &fs); err != nil {
@@ -104,7 +104,7 @@ func judgeRoom(n *notes, dir string, need int64, what string) {
 	}
 }
 
-// auditPlace tries where decisions are recorded, and where they wait for it.
+// auditPlace checks the location of the audit and the spool directory.
 func auditPlace(s *Subject) check {
 	return check{Name: "audit", Within: lookTime, Look: func(ctx context.Context, n *notes) {
 		a := s.Config.Audit
@@ -130,7 +130,7 @@ func auditPlace(s *Subject) check {
 	}}
 }
 
-// tryAudit writes, lists and removes an object of the audit's place.
+// tryAudit writes, lists and removes an object at the location of the audit.
 func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 	key := fmt.Sprintf("doctor-%d.json", s.now().UnixNano())
 	if err := at.Overwrite(ctx, key, []byte("{}\n")); err != nil {
@@ -150,7 +150,7 @@ func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
 }
 
-// reachOr is what to do about an error of S3: rights help where they are what is missing.
+// reachOr returns advice for an error of S3: the missing rights, or how to reach the server.
 func reachOr(err error, rights string) string {
 	switch {
 	case err == nil || objects.IsDenied(err):
@@ -162,12 +162,12 @@ func reachOr(err error, rights string) string {
 		"credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or the role of an instance)"
 }
 
-// networked are file systems whose locks and syncs are another machine's word.
+// networked lists file systems whose locks and syncs depend on another machine.
 var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs",
 	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 
-// fileSystem is the kind of file system of a directory, as the table of mounts has it; "": it is
-// not known here.
+// fileSystem returns the type of a directory's file system, from the table of mounts. It returns "" if the type is
+// unknown.
 func fileSystem(mounts, dir string) (kind string) {
 	at, err := filepath.EvalSymlinks(nearest(dir))
 	if err != nil {
@@ -190,7 +190,7 @@ func fileSystem(mounts, dir string) (kind string) {
 
 func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
 
-// syncTimes are how long small writes take to be durable beside a path, in order.
+// syncTimes measures how long small writes beside a path take to become durable, and returns the sorted durations.
 func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
 	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
 	if err != nil {
@@ -215,7 +215,7 @@ func syncTimes(ctx context.Context, path string, times int) (took []time.Duratio
 	return took, f.Name(), nil
 }
 
-// bytesText is a size for people.
+// bytesText formats a size for people.
 func bytesText(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	value, unit := float64(n), 0

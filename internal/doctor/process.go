@@ -15,7 +15,7 @@ import (
 	"capper/internal/segments"
 )
 
-// proc is a file of the process that is looked at; "": there is none here.
+// proc returns a file about the checked process, or "" if the file does not exist.
 func (s *Subject) proc(name string) string {
 	process := "self"
 	if s.Process > 0 {
@@ -25,7 +25,7 @@ func (s *Subject) proc(name string) string {
 	return string(text)
 }
 
-// noProcess reports whether the process that is to be looked at is not there, on a system that tells of processes.
+// noProcess reports whether the checked process does not exist, on a system that lists processes.
 func (s *Subject) noProcess() bool {
 	dir := orElse(s.Proc, "/proc")
 	if _, err := os.Stat(filepath.Join(dir, "self")); s.Process == 0 || err != nil {
@@ -35,7 +35,7 @@ func (s *Subject) noProcess() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// absent stands for all that is looked at of a process, where there is none.
+// absent replaces all checks of the process if the process does not exist.
 func absent(s *Subject) check {
 	return check{Name: "process", Look: func(_ context.Context, n *notes) {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
@@ -50,7 +50,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// whose says whose limits were seen.
+// whose returns a text that names the checked process.
 func (s *Subject) whose() string {
 	if s.Process > 0 {
 		return fmt.Sprintf("process %d", s.Process)
@@ -58,7 +58,7 @@ func (s *Subject) whose() string {
 	return "this process: the limits of the service may differ, see --pid"
 }
 
-// variable is a variable of the environment of the process that is looked at.
+// variable returns an environment variable of the checked process.
 func (s *Subject) variable(name string) string {
 	if s.Process == 0 {
 		return os.Getenv(name)
@@ -71,10 +71,11 @@ func (s *Subject) variable(name string) string {
 	return ""
 }
 
-// besideConnections is open files of all else: of the embedded store's tables, of Redis' connections.
+// besideConnections is the number of open files besides connections of callers: the embedded store's tables and
+// connections to Redis.
 const besideConnections = 1500
 
-// openFiles holds the connections that the configuration lets in to the files that may be open.
+// openFiles compares the connections that the configuration allows with the limit of open files.
 func openFiles(s *Subject) check {
 	return check{Name: "process.files", Look: func(_ context.Context, n *notes) {
 		allowed := int64(-1)
@@ -111,7 +112,7 @@ func openFiles(s *Subject) check {
 	}}
 }
 
-// memory holds what the service takes at most, docs/operating.md, to what it may have.
+// memory compares the most memory that the service takes (docs/operating.md) with the memory that it may use.
 func memory(s *Subject) check {
 	return check{Name: "process.memory", Within: lookTime, Look: func(ctx context.Context, n *notes) {
 		need, parts := s.memoryNeed(ctx)
@@ -134,7 +135,7 @@ func memory(s *Subject) check {
 	}}
 }
 
-// judgeGoLimit looks whether the garbage collector knows the bound of a group.
+// judgeGoLimit checks whether the Go garbage collector knows the memory limit of the group.
 func (s *Subject) judgeGoLimit(n *notes, allowed int64, from string) {
 	given := s.variable("GOMEMLIMIT")
 	advice := fmt.Sprintf("GOMEMLIMIT=%dMiB", allowed*9/10>>20)
@@ -153,7 +154,7 @@ func (s *Subject) judgeGoLimit(n *notes, allowed int64, from string) {
 	}
 }
 
-// parseGoBytes reads a number of bytes as Go's environment has it.
+// parseGoBytes parses a number of bytes in the form of Go's environment variables.
 func parseGoBytes(text string) int64 {
 	for shift, unit := range map[uint]string{40: "TiB", 30: "GiB", 20: "MiB", 10: "KiB"} {
 		if number, ok := strings.CutSuffix(text, unit); ok {
@@ -165,7 +166,7 @@ func parseGoBytes(text string) int64 {
 	return n
 }
 
-// memoryNeed is the most that the service takes, and what of.
+// memoryNeed returns the most memory that the service takes, in bytes, and an explanation of that number.
 func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 	bytes := int64(0)
 	if at, err := openSource(ctx, s); err == nil {
@@ -180,8 +181,8 @@ func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 
 const machineMemory = "this machine"
 
-// memoryAllowed is the least bound of the groups of the process, or what the machine has; 0: it
-// is not known.
+// memoryAllowed returns the lowest memory limit among the process's groups, or else the memory of the machine. It
+// returns 0 if both are unknown.
 func (s *Subject) memoryAllowed() (least int64, from string) {
 	for line := range strings.Lines(s.total()) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {
@@ -221,7 +222,7 @@ func (s *Subject) total() string {
 	return string(text)
 }
 
-// processors looks whether Go was told of more of them than there are.
+// processors checks whether Go uses more processors than the process has.
 func processors(s *Subject) check {
 	return check{Name: "process.processors", Look: func(_ context.Context, n *notes) {
 		given := s.variable("GOMAXPROCS")
@@ -235,7 +236,7 @@ func processors(s *Subject) check {
 	}}
 }
 
-// serviceMemory is the formula of docs/operating.md, Memory.
+// serviceMemory computes the formula of docs/operating.md, Memory.
 func serviceMemory(cfg *config.Config, segmentBytes int64) (int64, string) {
 	b := cfg.Server.Bounds
 	bounds, users := 2*(b.InFlightBytes+b.AnswerBytes), 64*int64(b.InFlightUsers)

@@ -14,10 +14,10 @@ import (
 	"capper/internal/capping/redisstore"
 )
 
-// surveyTime bounds what all servers are asked together.
+// surveyTime is the time limit for the questions to all Redis servers together.
 const surveyTime = 25 * time.Second
 
-// servers is one survey for all checks of Redis.
+// servers shares one survey of the Redis servers among all checks of Redis.
 type servers struct {
 	*Subject
 	options redisstore.Config
@@ -50,8 +50,8 @@ func redisChecks(s *Subject) []check {
 	return checks
 }
 
-// survey asks the servers once. Only the first check tells why that did not work; that of
-// certificates looks at them where nobody answers too.
+// survey asks the servers once. If that fails, only the first check reports the error. The check of certificates also
+// covers servers that do not answer.
 func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstore.Report {
 	first := check == "redis.reach"
 	s.once.Do(func() {
@@ -74,7 +74,7 @@ func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstor
 	return s.report
 }
 
-// kind is what a node is called in front of its address.
+// kind returns a word for the type of a node, to stand before the node's address.
 func kind(n *redisstore.Node) string {
 	if n.Master == "" {
 		return "master " + n.Addr
@@ -82,7 +82,7 @@ func kind(n *redisstore.Node) string {
 	return "replica " + n.Addr
 }
 
-// answering are the nodes that were asked, masters alone where only they count.
+// answering returns the nodes that answered. With mastersOnly it returns only masters.
 func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node) {
 	for _, n := range r.Nodes {
 		if n.Facts != nil && (!mastersOnly || n.Master == "") {
@@ -92,7 +92,7 @@ func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node
 	return nodes
 }
 
-// far is a round trip that a call feels.
+// far is the round-trip time at which a check warns, because calls become noticeably slower.
 const far = 20 * time.Millisecond
 
 func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
@@ -122,7 +122,7 @@ func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
 	}
 }
 
-// advice is what to do about an error of a connection.
+// advice returns advice for a connection error.
 func advice(err error) string {
 	if redisstore.IsAuth(err) {
 		return "the password is read from $" + app.RedisPassword + " or store.redis.password_file, and the user name " +
@@ -160,12 +160,13 @@ func (s *servers) judgeRights(n *notes, r *redisstore.Report) {
 	}
 }
 
-// isOfRole reports whether start-up warns of the one command that the store goes on without: a matter of rights.
+// isOfRole reports whether a warning concerns the one Redis command that the store can do without. A missing right
+// causes that warning.
 func isOfRole(warning string) bool {
 	return strings.Contains(warning, "may not run role") || strings.Contains(warning, "does not know role")
 }
 
-// isCopying reports whether the append-only file of the node is off only until it has the data of its master.
+// isCopying reports whether the node's append-only file is off only while the node copies its master's data.
 func isCopying(node *redisstore.Node) bool {
 	switch f := node.Facts; {
 	case node.Master == "" || node.Settings["appendonly"] == "no":
@@ -177,7 +178,7 @@ func isCopying(node *redisstore.Node) bool {
 	}
 }
 
-// judgeSettings tells what start-up refuses and warns of.
+// judgeSettings reports the settings of Redis that start-up rejects or warns about.
 func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	for _, node := range answering(r, false) {
 		for _, refusal := range node.Refusals {
@@ -203,7 +204,7 @@ func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	}
 }
 
-// split parts what start-up says into what it saw and what to do.
+// split separates a start-up message into the observation and the advice.
 func split(node *redisstore.Node, text string) (seen, change string) {
 	text = strings.TrimPrefix(text, "node "+node.Addr+": ")
 	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 &&
@@ -239,7 +240,7 @@ func (s *servers) judgeStore(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeClocks compares the servers' clocks with this machine's.
+// judgeClocks compares the clocks of the servers with the clock of this machine.
 func (s *servers) judgeClocks(n *notes, r *redisstore.Report) {
 	skew := s.options.ClockSkew
 	for _, node := range answering(r, false) {
@@ -279,7 +280,7 @@ func judgeClock(n *notes, of string, off, sure, skew time.Duration) {
 	}
 }
 
-// judgeCertificates tells of the chain of each node.
+// judgeCertificates reports faults in each node's certificate chain.
 func (s *servers) judgeCertificates(n *notes, r *redisstore.Report) {
 	if s.options.TLS == nil {
 		if s.Config.Store.Redis.TLS.Enabled || !onlyHere(s.options.Addrs) {

@@ -15,20 +15,21 @@ import (
 	"capper/internal/server/gate"
 )
 
-// isExpiry reports whether a chain is refused for its time alone, which is told of the certificate.
+// isExpiry reports whether a certificate chain is rejected only because of its dates. Another check reports the
+// dates.
 func isExpiry(err error) bool {
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
-// onlyHere reports whether all addresses are this machine's own.
+// onlyHere reports whether all addresses belong to this machine.
 func onlyHere(addrs []string) bool {
 	return !slices.ContainsFunc(addrs, func(addr string) bool { return !gate.IsLoopback(addr) })
 }
 
 const allSlots = 16384
 
-// The times after which a cluster should take a node for dead.
+// These are the bounds for the time after which a cluster treats a node as failed.
 const (
 	shortestNodeTimeout = time.Second
 	longestNodeTimeout  = 15 * time.Second
@@ -73,7 +74,7 @@ func (s *servers) judgeCluster(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeSlots tells why a cluster does not serve every slot, and whom that concerns.
+// judgeSlots reports why a cluster does not serve every slot, and which users that affects.
 func judgeSlots(n *notes, r *redisstore.Report) {
 	seen := fmt.Sprintf("cluster_state is %s, and %d of %d slots have a working master", r.State, r.Covered, allSlots)
 	change := "start the missing masters, or run redis-cli --cluster fix ADDRESS"
@@ -127,7 +128,7 @@ func (s *servers) judgeVersions(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeReplicas counts the copies of each shard.
+// judgeReplicas checks the number of replicas of each shard.
 func (s *servers) judgeReplicas(n *notes, r *redisstore.Report) {
 	acks := s.options.ReplicaAcks
 	for _, master := range answering(r, true) {
@@ -178,7 +179,7 @@ func (s *servers) judgeCopies(n *notes, master *redisstore.Node, working, all in
 	}
 }
 
-// judgeSpread tells which copies share a machine, as far as addresses show it.
+// judgeSpread reports copies of the same shard on one machine, as far as addresses show it.
 func (s *servers) judgeSpread(n *notes, r *redisstore.Report) {
 	hosts, masters, count := map[string]bool{}, map[string]int{}, 0
 	for _, node := range r.Nodes {

@@ -10,10 +10,10 @@ import (
 	"capper/internal/sizing"
 )
 
-// nearlyFull is the share of maxmemory from which on a master is told of.
+// nearlyFull is the share of maxmemory above which a check warns about a master.
 const nearlyFull = 0.8
 
-// judgeMemory holds each master's memory to what it has, and to what so many users need.
+// judgeMemory compares each master's memory with its limit and with the needs of the planned users.
 func (s *servers) judgeMemory(n *notes, r *redisstore.Report) {
 	masters := answering(r, true)
 	serving := 0
@@ -86,7 +86,7 @@ func (s *servers) judgeMaster(n *notes, master *redisstore.Node, masters int) {
 	s.judgeHeadroom(n, master, bound, masters)
 }
 
-// judgeHeadroom holds what a master may use to what the users that were told of need of it.
+// judgeHeadroom compares the memory that a master may use with the memory that the planned users need there.
 func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, masters int) {
 	if s.Users == 0 {
 		return
@@ -109,10 +109,11 @@ func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, 
 	}
 }
 
-// leastBacklog is what a replica that was away for a moment should find.
+// leastBacklog is the smallest replication backlog, in bytes, that lets a replica catch up after a short
+// interruption.
 const leastBacklog = 64 << 20
 
-// judgeReplication looks whether a replica that was away can catch up.
+// judgeReplication checks whether a replica can catch up after an interruption.
 func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	for _, master := range answering(r, true) {
 		backlog, err := strconv.ParseInt(orElse(master.Settings["repl-backlog-size"],
@@ -141,7 +142,8 @@ func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeOutputLimit reads "normal 0 0 0 slave 268435456 67108864 60 …".
+// judgeOutputLimit checks the output limit for replicas, in a text such as "normal 0 0 0 slave 268435456 67108864 60
+// …".
 func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64) {
 	words := strings.Fields(master.Settings["client-output-buffer-limit"])
 	for i := 0; i+3 < len(words); i += 4 {
@@ -160,7 +162,7 @@ func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64
 	}
 }
 
-// orMany is a bound, where 0 is none.
+// orMany returns a limit, or a very large number for 0, which means no limit.
 func orMany(bound int64) int64 {
 	if bound == 0 {
 		return 1 << 62
@@ -168,10 +170,10 @@ func orMany(bound int64) int64 {
 	return bound
 }
 
-// longFork is a fork that calls feel.
+// longFork is the duration of a fork at which a check warns, because calls are delayed.
 const longFork = 500 * time.Millisecond
 
-// judgePersistence tells of what could not be written.
+// judgePersistence reports failed writes of snapshots and append-only files.
 func (s *servers) judgePersistence(n *notes, r *redisstore.Report) {
 	for _, node := range answering(r, false) {
 		f, bad := node.Facts, false

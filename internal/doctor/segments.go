@@ -14,10 +14,10 @@ import (
 	"capper/internal/segments"
 )
 
-// readTime bounds the reading of a whole generation.
+// readTime is the time limit for reading a whole generation.
 const readTime = 2 * time.Minute
 
-// lookTime bounds a question to a place.
+// lookTime is the time limit for one request to a location.
 const lookTime = 20 * time.Second
 
 func segmentsChecks(s *Subject) []check {
@@ -32,7 +32,7 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// source opens the segments' place; nil: it was told why not.
+// source opens the source of the segments. It returns nil after it has added a finding about an error.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 
 const needsRead = "the service needs s3:GetObject on the prefix"
 
-// lookAtGeneration reads the live generation, all of it, as the service does.
+// lookAtGeneration reads the whole live generation, as the service does.
 func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
 	at := s.source(ctx, n)
 	if at == nil {
@@ -104,7 +104,7 @@ func (s *Subject) judgeAge(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeSets holds what the configuration names to what is published.
+// judgeSets compares the sets that the configuration names with the published sets.
 func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	var sets, names, missing []string
 	for i := range m.Sets {
@@ -140,8 +140,8 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeLosses compares the published generation as a start would: with the cached one, or
-// else with the one before it at the source.
+// judgeLosses compares the published generation with the cached one, as a start does. Without a cached generation, it
+// compares with the previous one at the source.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
 		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",
@@ -185,7 +185,7 @@ func (s *Subject) lookAtList(ctx context.Context, n *notes) {
 	n.OK(at.Name(), "lists %d manifests", len(list))
 }
 
-// tryPublisher does what a publish does, with an object of its own.
+// tryPublisher checks the rights for a publish with an object of its own.
 func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 	at := s.source(ctx, n)
 	if at == nil {
@@ -195,10 +195,10 @@ func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 		"s3:DeleteObject")
 }
 
-// probeKey is what the first conditional write of a process leaves, see package objects.
+// probeKey is the key of the object that the first conditional write of a process leaves; see package objects.
 const probeKey = "probe.json"
 
-// tryWriting writes, replaces and removes an object, and names it.
+// tryWriting writes, replaces and removes an object, and reports the object's name.
 func tryWriting(ctx context.Context, n *notes, at objects.Location, rights string) {
 	key := "doctor-" + strings.ToLower(rand.Text()) + ".json"
 	_, _, err := at.ReadTagged(ctx, probeKey, "")
@@ -223,7 +223,7 @@ func tryWriting(ctx context.Context, n *notes, at objects.Location, rights strin
 	remove(ctx, n, at, key, probed)
 }
 
-// remove takes away what a try has written, whatever came of it.
+// remove removes the test object, whatever the result of the check.
 func remove(ctx context.Context, n *notes, at objects.Location, key string, probed bool) {
 	written := []string{key}
 	if !probed {

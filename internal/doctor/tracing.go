@@ -7,7 +7,7 @@ import (
 	"capper/internal/trace"
 )
 
-// tracing asks the collector whether it takes spans; it is sent none.
+// tracing checks whether the collector accepts spans. The check sends no spans.
 func tracing(s *Subject) check {
 	return check{Name: "tracing", Look: func(ctx context.Context, n *notes) {
 		cfg := s.Config.Tracing
