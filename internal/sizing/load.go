@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// Load is what there must be room for.
+// Load is the planned load: users, sends and calls.
 type Load struct {
 	Users    int64   `json:"users"`     // who receive messages
 	Sends    float64 `json:"sends"`     // that each of them has on record: received within the longest window
 	Density  float64 `json:"density"`   // share of the ids between the lowest and the highest that are users; 0: 1
 	Days     float64 `json:"days"`      // of the longest window, for which sends and messages are kept; 0: 7
 	Messages float64 `json:"campaigns"` // campaigns a day; 0: 10
-	// Blast users are decided Within a time; 0: a tenth of the users, in ten minutes.
+	// Blast is the number of users who are decided within the time Within. The zero values mean a tenth of the users
+	// in ten minutes.
 	Blast  int64         `json:"blast"`
 	Within time.Duration `json:"-"`
-	// Single calls a second, of one user each, go on beside the blast.
+	// Single is the number of calls a second with one user each, at the same time as the blast.
 	Single float64 `json:"calls"`
 
 	Shards    int `json:"shards"`    // masters; 0: as few as will do
@@ -26,7 +27,7 @@ type Load struct {
 	Instances int `json:"instances"` // of the service; 0: 2
 }
 
-// MarshalJSON names the numbers as the flags of `capper size` do, with the unit of the time.
+// MarshalJSON names the numbers like the flags of `capper size`, and adds the unit to the time.
 func (l Load) MarshalJSON() ([]byte, error) {
 	type numbers Load
 	return json.Marshal(struct {
@@ -35,8 +36,8 @@ func (l Load) MarshalJSON() ([]byte, error) {
 	}{numbers(l), l.Within.Seconds()})
 }
 
-// The most of each: MaxUsers are as many as there are ids, MaxShards as many as there are partitions, MaxSends as
-// many as a log keeps of a channel. What is beyond the others is a slip of the keyboard.
+// These are the highest accepted values. MaxUsers is the number of possible ids, MaxShards the number of partitions,
+// and MaxSends the sends that a log keeps for a channel. The other bounds catch typing errors.
 const (
 	MaxUsers     = 1 << 32
 	MaxShards    = 64
@@ -49,7 +50,7 @@ const (
 	MaxInstances = 10_000
 )
 
-// WithDefaults puts the defaults into zero fields.
+// WithDefaults replaces zero fields by their defaults.
 func (l Load) WithDefaults() Load {
 	orElse(&l.Sends, 5)
 	orElse(&l.Density, 1)
@@ -73,8 +74,8 @@ func orElse[T comparable](field *T, otherwise T) {
 	}
 }
 
-// Validate refuses what cannot be, of a load with its defaults: each fault with the number's name, the
-// rule and the value. The names are those of the flags of capper size.
+// Validate returns an error that names every invalid number of the load, with the rule and the value. The load must
+// have its defaults. The error uses the names of the flags of capper size.
 func (l Load) Validate() error {
 	return errors.Join(
 		between("users", l.Users, 1, MaxUsers),
@@ -92,7 +93,7 @@ func (l Load) Validate() error {
 	)
 }
 
-// checkIDs demands that there are ids for all users.
+// checkIDs returns an error if the ids do not suffice for all users.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
 		return fmt.Errorf("density: must be high enough for all users: %d users need at least %.4g, got %g", l.Users,
@@ -108,7 +109,7 @@ func between[T int | int64 | time.Duration](name string, value, least, most T) e
 	return fmt.Errorf("%s: must be %v to %v, got %v", name, least, most, value)
 }
 
-// The comparisons below are false of what is no number.
+// A comparison with NaN is false, so the conditions below reject NaN.
 
 func share(name string, value float64) error {
 	if value > 0 && value <= 1 {
@@ -131,18 +132,19 @@ func fromZero(name string, value, most float64) error {
 	return fmt.Errorf("%s: must be 0 to %.0f, got %g", name, most, value)
 }
 
-// aShard is the data that one master should have at most: what it copies to a new replica, and
-// loads at its start, in some minutes.
+// aShard is the most data, in bytes, that one master should have. A master of this size copies its data to a new
+// replica, or loads the data at its start, in some minutes.
 const aShard = 10 << 30
 
-// busy is the share of a processor that a master's commands should take at most: the rest is for
-// the disk, replicas, and what was not foreseen.
+// busy is the highest share of a processor that a master's commands should use. The rest is for the disk, the
+// replicas and unexpected load.
 const busy = 0.5
 
-// leastCluster is how many masters a cluster has at least.
+// leastCluster is the smallest number of masters in a Redis Cluster.
 const leastCluster = 3
 
-// LeastShards is as few masters as will do, of a load that is valid but for its shards.
+// LeastShards returns the smallest sufficient number of masters. The load must be valid, except for its number of
+// shards.
 func (l Load) LeastShards() int {
 	bySize := math.Ceil(RedisData(l) / aShard)
 	byTime := math.Ceil(l.RedisCores() / busy)
@@ -154,10 +156,10 @@ func (l Load) LeastShards() int {
 	}
 }
 
-// Rate is how many users a second the blast asks for.
+// Rate returns the number of users a second in the blast.
 func (l Load) Rate() float64 { return float64(l.Blast) / l.Within.Seconds() }
 
-// largestShare is the share of the partitions that the fullest master has.
+// largestShare returns the share of the partitions on the fullest master.
 func (l Load) largestShare() float64 {
 	return math.Ceil(MaxShards/float64(l.Shards)) / MaxShards
 }

@@ -2,97 +2,97 @@ package sizing
 
 import "math"
 
-// together is how many users of a bucket a blast asks for, 1 at least: they share a key, and its
-// bytes on the wire.
+// together returns the number of users in the same bucket that a blast decides together, at least 1. These users
+// share a key and its bytes on the network.
 func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
 
-// Measured: TestBytesOnTheWire.
+// TestBytesOnTheWire measures these constants.
 const (
 	scriptUsers = 8 // users of a bucket that a script writes at once
 )
 
-// replicatedBytes is what a replica is sent of a user: the whole log, anew, its field, and a share
-// of the key.
+// replicatedBytes returns the bytes that a master sends to one replica for a user: the whole new log, its field, and
+// a share of the key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }
 
-// ToRedis is the bytes of a user from the service to the masters.
+// ToRedis returns the bytes that the service sends to the masters for a user.
 func ToRedis(l Load) float64 { return max(8.5, 3.4+44/together(l)) }
 
-// FromRedis is what comes back.
+// FromRedis returns the bytes that the masters return for a user.
 func FromRedis(l Load) float64 { return 1.5 + 1.2/together(l) }
 
-// near is how much of a blast is like one of neighbours, of whom a bucket has 7.
+// near returns how close a blast comes to a blast of neighbours, in which a bucket has 7 users: from 0 to 1.
 func near(l Load) float64 { return min(1, together(l)/7) }
 
 func mix(l Load, close, far float64) float64 { return close*near(l) + far*(1-near(l)) }
 
-// ToReplicas is bytes of a user from a master to all its replicas.
+// ToReplicas returns the bytes that a master sends to all its replicas for a user.
 func ToReplicas(l Load) float64 { return replicatedBytes(l) * float64(l.Replicas) }
 
-// IDBytes is a user id in JSON, with its comma: nine digits in the middle of their range.
+// IDBytes is the size of a user id in JSON with its comma: nine digits for an average id.
 const IDBytes = 10.0
 
-// BitmapBytes is a user id in a bitmap, of base64: an id of its own 2 bytes, a bit each where they
-// are dense.
+// BitmapBytes returns the size of a user id in a base64 bitmap: 2 bytes for an id alone, and one bit where ids are
+// dense.
 func BitmapBytes(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users) * l.Density
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly is the disk of a master's append-only file: its data as a snapshot, as much again
-// before it is written anew, and the new one beside it.
+// AppendOnly returns the disk space for a master's append-only file, in bytes: the data as a snapshot, the same size
+// again before a rewrite, and the new file during the rewrite.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
-// Measured: TestEmbeddedDisk, TestEmbeddedDiskOfFewUsers.
+// TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
 const (
 	embeddedUserBytes = 9.0 // of a user's key and what a table notes of it
 	embeddedSpare     = 4.0 // what waits to be compacted, at worst
-	// seven write-ahead logs, to each of which 70 MiB are allotted in advance, and manifests
+	// embeddedBase covers seven write-ahead logs of 70 MiB, which are allocated in advance, and the manifests.
 	embeddedBase = 512 << 20
 )
 
-// EmbeddedDisk is the disk of the embedded store.
+// EmbeddedDisk returns the disk space of the embedded store, in bytes.
 func EmbeddedDisk(l Load) float64 {
 	return EmbeddedData(l)*embeddedSpare + embeddedBase
 }
 
-// EmbeddedData is what the embedded store's tables hold after they were compacted.
+// EmbeddedData returns the size of the embedded store's tables after a compaction, in bytes.
 func EmbeddedData(l Load) float64 {
 	return float64(l.Users) * (embeddedUserBytes + entrySize*l.Sends)
 }
 
-// AuditDay is what the record of decisions takes a day: docs/audit.md, The format.
+// AuditDay returns the bytes of audit records for one day; see docs/audit.md, The format.
 func AuditDay(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users) * l.Density
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// The service's time for a user, docs/benchmarks.md: above the store, and the store's client.
+// These are the service's processor times for a user: without the store, and in the client of the store
+// (docs/benchmarks.md).
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6
 )
 
-// ServiceCores is how many processors the service takes during the blast, in JSON and as bitmaps.
+// ServiceCores returns the number of processors that the service uses during the blast, for JSON and for bitmaps.
 func ServiceCores(l Load) (json, bitmap float64) {
 	client := mix(l, clientNear, clientFar)
 	return l.Rate() * (jsonSeconds + client), l.Rate() * (bitmapSeconds + client)
 }
 
-// SegmentBytes is the memory of segments in which every user is, in a map of 3 bits an id, and of
-// as much again while the next generation is read.
+// SegmentBytes returns the memory of segments that contain every user: a map of 3 bits an id, twice, because the next
+// generation is read while the current one is in use.
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
-// ServiceMemory is the most that an instance takes with the default bounds, docs/operating.md: bodies
-// and answers, users of calls, segments, and all else.
+// ServiceMemory returns the most memory, in bytes, that an instance takes with the default bounds
+// (docs/operating.md): bodies and answers, users of calls, segments, and the rest.
 func ServiceMemory(l Load) float64 {
 	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + 150<<20
 }
 
-// CallsAtOnce is how many calls of 100,000 users have to be in flight for the blast, where each
-// takes 0.2 s.
+// CallsAtOnce returns the number of parallel calls of 100,000 users that the blast needs, if each call takes 0.2 s.
 func CallsAtOnce(l Load) float64 { return math.Ceil(l.Rate() * 0.2 / 100_000) }

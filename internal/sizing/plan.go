@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// Plan is all that a load takes.
+// Plan lists the resources that a load needs.
 type Plan struct {
 	Load    Load     `json:"load"` // with its defaults
 	Figures []Figure `json:"figures"`
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Figure is one number, and where it comes from.
+// Figure is one number of a plan, with its source.
 type Figure struct {
 	Room    string  `json:"room"` // redis, service, embedded, network, disk
 	Name    string  `json:"name"`
@@ -21,7 +21,7 @@ type Figure struct {
 	Formula string  `json:"formula"` // with the constants that were measured
 }
 
-// Text is the number as people read it.
+// Text formats the number for people.
 func (f *Figure) Text() string {
 	switch f.Unit {
 	case "bytes":
@@ -49,7 +49,7 @@ func bytesText(n float64) string {
 	return fmt.Sprintf("%.3g TiB", n)
 }
 
-// Of works out what a load with its defaults takes. The error names every number that cannot be.
+// Of returns the plan for a load that has its defaults. The error names every invalid number.
 func Of(l Load) (*Plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (p *Plan) embedded(l Load) {
 	p.add(room, "the blast takes, cold", float64(l.Blast)/embeddedCold, "s", "%d users / 60,000 a second", l.Blast)
 }
 
-// Users a second of the embedded store, docs/benchmarks.md.
+// These are the users a second that the embedded store decides (docs/benchmarks.md).
 const embeddedCached, embeddedCold = 390_000, 60_000
 
 func (p *Plan) notes(l Load) {

@@ -2,14 +2,14 @@ package sizing
 
 import "math"
 
-// The layout of package redisstore, which its tests hold to these.
+// These constants describe the data layout of package redisstore, whose tests verify them.
 const (
 	bucketSize = 190 // neighbouring ids that share a hash
 	partitions = 64
 	entrySize  = 12 // bytes of a send
 )
 
-// Measured on Redis 7.0 in a cluster of one, and held by TestRedisMemory.
+// These constants were measured on Redis 7.0 in a cluster of one node. TestRedisMemory verifies them.
 const (
 	keyBytes      = 160 // of a key beside its listpack: name, object, entries of two tables
 	listpackBytes = 24  // of a bucket beside its users: header, and how long the key lasts
@@ -17,7 +17,7 @@ const (
 	serverBytes   = 4 << 20 // of a server with no users: tables, scripts, buffers of connections
 )
 
-// RedisData is the memory of all logs, on one copy, as used_memory counts it.
+// RedisData returns the memory of all logs, in bytes, on one copy, as used_memory counts it.
 func RedisData(l Load) float64 {
 	buckets := float64(l.Users) / l.Density / bucketSize
 	used, bytes := 0.0, 0.0
@@ -31,11 +31,11 @@ func RedisData(l Load) float64 {
 	return buckets * (bytes + used*keyBytes)
 }
 
-// RedisMessages is the memory of what is counted by message.
+// RedisMessages returns the memory of the counts by message, in bytes.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes is what a user takes in a listpack: the number of the field, its value, and what the
-// list notes of both.
+// userBytes returns a user's bytes in a listpack: the number of the field, the value, and the list's overhead for
+// both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte, and one to go back
 	value := entrySize * sends
@@ -48,8 +48,8 @@ func userBytes(sends float64) float64 {
 	return field + 2 + value + 2
 }
 
-// shares is how many of the buckets have n users, for ids that are in use by chance: the binomial
-// distribution. Neighbours that are all in use are one case of it.
+// shares returns the share of the buckets that have n users, for each n. If the used ids are random, the result is
+// the binomial distribution. With a density of 1 all neighbours are in use.
 func shares(density float64) []float64 {
 	p := make([]float64, bucketSize+1)
 	if density >= 1 {
@@ -65,7 +65,8 @@ func shares(density float64) []float64 {
 	return p
 }
 
-// sizeClass is what Redis' allocator takes for so many bytes: four sizes to each doubling.
+// sizeClass returns the bytes that Redis' allocator takes for a given number of bytes. The allocator has four sizes
+// for each doubling.
 func sizeClass(bytes float64) float64 {
 	if bytes <= 64 {
 		return math.Ceil(bytes/8) * 8
@@ -74,28 +75,28 @@ func sizeClass(bytes float64) float64 {
 	return math.Ceil(bytes/step) * step
 }
 
-// RedisMaster is the memory of the fullest master, as used_memory counts it: its share of the
-// partitions, and the replication backlog.
+// RedisMaster returns the memory of the fullest master, as used_memory counts it: its share of the partitions, and
+// the replication backlog.
 func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog is what a replica that lost its connection for a minute catches up on, of the blast or of
-// all of it where it takes less; 64 MiB at least.
+// Backlog returns the bytes of the replication backlog. They cover one minute of the blast, or the whole blast if
+// that is less, and at least 64 MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
 }
 
-// Maxmemory is what a master should be allowed: a quarter more than it needs, as users who received
-// more in a week than was thought are not refused.
+// Maxmemory returns the value to configure as maxmemory: a quarter above the need. The reserve keeps Redis from
+// rejecting users who received more sends in a week than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
-// Measured: TestFragmentation. What is taken of the machine for each byte that is used.
+// fragmentation is the memory that the machine uses for each byte that Redis uses. TestFragmentation measures it.
 const fragmentation = 1.10
 
-// CopyOnWrite is what a master takes more while it writes its append-only file anew, when a blast
-// goes on meanwhile: each bucket that the blast changes is there twice.
+// CopyOnWrite returns the additional memory of a master while it rewrites its append-only file during a blast. Each
+// bucket that the blast changes exists twice.
 func CopyOnWrite(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users)
 	touched := 0.0
@@ -107,20 +108,20 @@ func CopyOnWrite(l Load) float64 {
 	return RedisData(l) * l.largestShare() * touched / all
 }
 
-// RedisMachine is the memory that the machine of a master needs, and that of a replica.
+// RedisMachine returns the memory that the machine of a master or a replica needs, in bytes.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// Redis' time for a decision, docs/benchmarks.md: neighbours of a blast, users by chance, and calls
-// of one user, which wait for a reply of their own.
+// These are Redis' processor times for a decision (docs/benchmarks.md): neighbours in a blast, random users, and
+// calls with one user, which wait for a reply of their own.
 const (
 	blastSeconds  = 2.2e-6
 	randomSeconds = 6.1e-6
 	singleSeconds = 25e-6
 )
 
-// decisionSeconds is Redis' time for a user of the blast: the more of a bucket's users it asks for,
-// the less each of them takes.
+// decisionSeconds returns Redis' processor time for a user of the blast. The more users of a bucket the blast
+// decides, the less time each user takes.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
-// RedisCores is how many processors the masters' commands take together during the blast.
+// RedisCores returns the number of processors that the commands of all masters use during the blast.
 func (l Load) RedisCores() float64 { return l.Rate()*l.decisionSeconds() + l.Single*singleSeconds }
