@@ -18,35 +18,36 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Config of a Tracer. The fields with keys in parentheses are those of tracing in the
-// configuration; zero values have the defaults that are named.
+// Config holds the settings of an Exporter. Words in parentheses are the keys of tracing in the configuration file.
+// Zero values stand for the defaults.
 type Config struct {
-	// Endpoint (endpoint) is the collector's URL, http:// or https://; /v1/traces is appended unless it ends with
-	// that. "": nothing is traced.
+	// Endpoint (endpoint) is the collector's URL, http:// or https://. The path /v1/traces is appended unless the URL
+	// ends with it. If Endpoint is empty, nothing is traced.
 	Endpoint string
-	// Ratio (sample_ratio) is how many of the requests are recorded whose callers do not trace, 0 to 1;
-	// the configuration's default is 1. Callers that do trace decide for theirs.
+	// Ratio (sample_ratio) is the share of requests to record among those whose callers do not trace, from 0 to 1.
+	// The configuration's default is 1. A caller that traces decides for its own requests.
 	Ratio float64
-	// ServiceName (service_name) is the resource's service.name; default $OTEL_SERVICE_NAME, else capper.
+	// ServiceName (service_name) is the resource attribute service.name. The default is $OTEL_SERVICE_NAME, or else
+	// capper.
 	ServiceName string
-	// Timeout (timeout) is how long the collector may take for one request, 100ms to 1m; default 10s.
+	// Timeout (timeout) is the time limit for one request to the collector, 100ms to 1m. The default is 10s.
 	Timeout time.Duration
-	// MessageIDs (message_ids): true: spans of calls about a message tell its id; default false,
-	// as ids may hold what is somebody's.
+	// MessageIDs (message_ids) adds message ids to the spans of calls about messages. The default is false, because
+	// message ids may contain personal data.
 	MessageIDs bool
 
-	// Version is the resource's service.version.
+	// Version is the resource attribute service.version.
 	Version string
-	// Logger takes what becomes of spans, now and then. Nil: it is discarded.
+	// Logger logs, at most now and then, whether spans reach the collector. If it is nil, nothing is logged.
 	Logger *slog.Logger
-	// Registerer takes the metrics. Nil: there are none.
+	// Registerer registers the metrics. If it is nil, there are no metrics.
 	Registerer prometheus.Registerer
 
-	// every replaces the longest time that a span waits, in tests.
+	// every replaces, in tests, the longest time that a span waits in the queue.
 	every time.Duration
 }
 
-// The defaults of Config, and the bounds of Timeout.
+// These are the defaults of Config and the bounds of Timeout.
 const (
 	DefaultRatio   = 1
 	DefaultTimeout = 10 * time.Second
@@ -54,11 +55,11 @@ const (
 	MaxTimeout     = time.Minute
 )
 
-// tracesPath is where collectors take spans.
+// tracesPath is the URL path at which collectors accept spans.
 const tracesPath = "/v1/traces"
 
-// ParseEndpoint is the URL to which spans are sent, of an endpoint as Config.Endpoint. The
-// error is a rule.
+// ParseEndpoint returns the URL to which spans are sent, for an endpoint in the form of Config.Endpoint. The error
+// states the violated rule.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
@@ -86,7 +87,8 @@ func isPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// shown is of an endpoint what may be shown where it cannot be read: what is behind its host may be a secret.
+// shown returns the part of an invalid endpoint that an error may show. The text after the host may be a secret and
+// is left out.
 func shown(text string) string {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -99,8 +101,8 @@ func shown(text string) string {
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
 }
 
-// Probe asks once whether the collector takes spans, by a request without any: it tells nothing but
-// that somebody asked. What the environment says of headers and certificates counts as it does for a Tracer.
+// Probe checks once whether the collector accepts spans, with a request that contains none. Probe uses the headers
+// and certificates in the environment, like an Exporter.
 func Probe(ctx context.Context, cfg Config) (err error) {
 	cfg = cfg.withDefaults()
 	to, err := ParseEndpoint(cfg.Endpoint)
@@ -116,8 +118,8 @@ func Probe(ctx context.Context, cfg Config) (err error) {
 	return client.UploadTraces(ctx, nil)
 }
 
-// checkHeaders refuses headers of the environment that the library would leave out and
-// print, as they may be secrets: the error does not have them.
+// checkHeaders returns an error if the environment has headers that the OpenTelemetry library would drop and print.
+// The error does not contain the headers, because they may be secrets.
 func checkHeaders() error {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		given := os.Getenv(variable)

@@ -5,12 +5,11 @@ import (
 	"log/slog"
 )
 
-// handler adds to a record what its context belongs to.
+// handler adds the ids of the request in the context to log records.
 type handler struct{ slog.Handler }
 
-// Handler is next, for which each record whose context belongs to a request has its
-// request_id, and where that is traced trace_id and span_id. The handler of a Handler is
-// that itself.
+// Handler wraps a slog.Handler. It adds request_id to each record whose context belongs to a request, and trace_id
+// and span_id if the request is traced. Handler returns a handler that is already wrapped unchanged.
 func Handler(next slog.Handler) slog.Handler {
 	if known, ok := next.(handler); ok {
 		return known

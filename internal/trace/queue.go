@@ -17,8 +17,7 @@ const (
 	tellEvery  = time.Minute // at most, of what goes wrong
 )
 
-// queue keeps spans that have ended until they are sent. It never makes those wait who end
-// them: what it has no room for is dropped, and counted.
+// queue holds ended spans until they are sent. It never blocks: it drops and counts spans that exceed its capacity.
 type queue struct {
 	exporter sdk.SpanExporter
 	logger   *slog.Logger
@@ -64,7 +63,7 @@ func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 // OnStart implements sdk.SpanProcessor.
 func (q *queue) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
-// OnEnd takes a span that has ended.
+// OnEnd adds an ended span to the queue.
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	select {
 	case q.spans <- s:
@@ -73,7 +72,7 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	}
 }
 
-// ForceFlush sends what waits.
+// ForceFlush sends all spans in the queue.
 func (q *queue) ForceFlush(ctx context.Context) error {
 	sent := make(chan struct{})
 	select {
@@ -91,7 +90,7 @@ func (q *queue) ForceFlush(ctx context.Context) error {
 	}
 }
 
-// Shutdown sends what waits, and ends. What is not sent when ctx ends is lost.
+// Shutdown sends all spans in the queue and stops the queue. Spans that are not sent before ctx ends are lost.
 func (q *queue) Shutdown(ctx context.Context) error {
 	q.once.Do(func() { close(q.stop) })
 	select {
@@ -103,7 +102,7 @@ func (q *queue) Shutdown(ctx context.Context) error {
 	return q.exporter.Shutdown(ctx)
 }
 
-// run sends a batch whenever there is one, and what there is every now and then.
+// run sends a batch whenever one is full, and sends the remaining spans at regular intervals.
 func (q *queue) run() {
 	defer close(q.done)
 	ticker := time.NewTicker(q.every)
@@ -127,7 +126,7 @@ func (q *queue) run() {
 	}
 }
 
-// sendAll sends the batch and what waits now.
+// sendAll sends the batch and all spans that are in the queue.
 func (q *queue) sendAll(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 	for range len(q.spans) {
 		if batch = append(batch, <-q.spans); len(batch) == batchSpans {
@@ -137,7 +136,7 @@ func (q *queue) sendAll(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 	return q.send(batch)
 }
 
-// send sends the batch, and returns an empty one.
+// send sends the batch and returns an empty batch.
 func (q *queue) send(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 	if len(batch) == 0 {
 		return batch
@@ -154,7 +153,7 @@ func (q *queue) send(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 	return batch[:0]
 }
 
-// tell logs that the collector does not take spans, now and then, and that it does again.
+// tell logs, at most now and then, that the collector does not accept spans. It also logs the recovery.
 func (q *queue) tell(err error) {
 	switch {
 	case err != nil && (!q.broken || time.Since(q.told) >= tellEvery):

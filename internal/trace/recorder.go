@@ -11,7 +11,7 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// recorder is a span of the library.
+// recorder implements Recorder with a span of the OpenTelemetry library.
 type recorder struct {
 	ctx    context.Context // of its parts
 	span   otel.Span

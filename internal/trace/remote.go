@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// The headers of the W3C's Trace Context, in the letters of http.Header.
+// These are the headers of the W3C's Trace Context, in the spelling of http.Header.
 const (
 	parentHeader = "Traceparent"
 	stateHeader  = "Tracestate"
 )
 
-// maxState is the most bytes of tracestate that are passed on.
+// maxState is the most bytes of the tracestate header that are passed on.
 const maxState = 512
 
-// Remote is the span of a caller that a request is a part of, as its headers tell. The zero
-// value is that there is none.
+// Remote identifies the caller's span, from the headers of a request. The zero value means that the caller sent no
+// span.
 type Remote struct {
 	Parent string // traceparent, valid; "": none
 	State  string // tracestate; "": none
 }
 
-// Incoming is what the headers of a request tell. A malformed traceparent is none, and so
-// is a second one; tracestate is nothing without it.
+// Incoming reads the caller's span from the headers of a request. It ignores a malformed traceparent and requests
+// with two of them. It ignores tracestate without a traceparent.
 func Incoming(h http.Header) Remote {
 	given := h[parentHeader]
 	if len(given) != 1 || !validParent(given[0]) {
@@ -44,7 +44,7 @@ func (r Remote) Sampled() bool {
 	return flags&1 == 1
 }
 
-// IDs are those of the trace and of the caller's span, and its flags; zero: there is none.
+// IDs returns the ids of the trace and of the caller's span, and the flags. All are zero if the caller sent no span.
 func (r Remote) IDs() (trace [16]byte, span [8]byte, flags byte) {
 	if r.Parent == "" {
 		return trace, span, 0
@@ -55,8 +55,8 @@ func (r Remote) IDs() (trace [16]byte, span [8]byte, flags byte) {
 	return trace, span, raw[25]
 }
 
-// validParent reports whether the text is version-trace-parent-flags, in lower-case
-// hexadecimal digits, with a trace and a parent other than 0. A later version may have more behind.
+// validParent reports whether the text has the form version-trace-parent-flags in lower-case hexadecimal digits. The
+// ids of trace and parent must not be 0. Later versions may have further fields.
 func validParent(text string) bool {
 	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' {
 		return false
@@ -79,9 +79,9 @@ func hexadecimal(text string) bool {
 	return true
 }
 
-// Outgoing sets the headers of a request that is made for what the context belongs to: of
-// its span; where that is not recorded, those that came in; and where the service records
-// others and not this one, that nobody is to.
+// Outgoing sets the trace headers of a request to another service. If the context's span is recorded, the headers
+// name that span; otherwise Outgoing passes on the headers that came in. If the service traces and did not select
+// this request, the headers tell the other service not to record it.
 func Outgoing(ctx context.Context, h http.Header) {
 	at := of(ctx)
 	if at == nil {
@@ -104,7 +104,7 @@ func Outgoing(ctx context.Context, h http.Header) {
 	}
 }
 
-// unsampledParent is that of a new trace, which nobody records.
+// unsampledParent returns the traceparent header of a new trace that nobody records.
 func unsampledParent() string {
 	var raw [24]byte
 	for i := range raw {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// IDHeader names a request, in both directions.
+// IDHeader is the HTTP header with the request id, in requests and in answers.
 const IDHeader = "X-Request-Id"
 
 // maxID is the most bytes of a caller's request id.
 const maxID = 128
 
-// IDOf is the caller's name of a request when it gave one that can go into logs and
-// headers, 1 to 128 visible ASCII characters, else a new one. at is about now.
+// IDOf returns the caller's request id if it is safe for logs and headers: 1 to 128 visible ASCII characters.
+// Otherwise it returns a new id. at is the current time.
 func IDOf(h http.Header, at time.Time) string {
 	if given := h[IDHeader]; len(given) == 1 && validID(given[0]) {
 		return given[0]
@@ -23,8 +23,8 @@ func IDOf(h http.Header, at time.Time) string {
 	return NewID(at)
 }
 
-// NewID is a request id that no other request has, of one that came at the time: 24 hexadecimal digits, that of a later
-// millisecond sorting behind.
+// NewID returns a unique request id of 24 hexadecimal digits for a request that arrived at the given time. Ids of
+// later milliseconds sort after earlier ones.
 func NewID(at time.Time) string {
 	var raw [12]byte
 	random := rand.Uint64()

@@ -6,105 +6,104 @@ import (
 	"time"
 )
 
-// kind is what a span stands for, between services.
+// kind is the role of a span between services, such as server or client.
 type kind int
 
-// The kinds of spans.
+// These are the kinds of spans.
 const (
 	internal kind = iota // a part of what this service does
 	server               // an answer to somebody
 	Client               // a question to somebody
 )
 
-// Tracer begins traces, and goes on with those of callers. It is safe for concurrent use.
+// Tracer begins traces and continues the traces of callers. It is safe for concurrent use.
 type Tracer interface {
-	// Begin begins the span of a request, without a name yet, that came at the time from a
-	// caller with that span. Nil: it is not recorded. It does not block.
+	// Begin begins the span of a request, which arrived at the given time from the caller's span. The span has no
+	// name yet. Begin returns nil if the request is not recorded. It does not block.
 	Begin(from Remote, at time.Time) *Span
 }
 
-// Recorder records one span. It is safe for concurrent use; nothing blocks, and nothing
-// counts after End. Keys and texts are kept.
+// Recorder records one span. It is safe for concurrent use and never blocks. Calls after End have no effect. A
+// Recorder keeps references to keys and texts.
 type Recorder interface {
-	// Start records a part of the span that began at the time. links are others that it was done for.
+	// Start begins a child span at the given time. links are other spans that the same work serves.
 	Start(name string, kind kind, at time.Time, links []*Span) Recorder
-	// Name names the span anew.
+	// Name changes the name of the span.
 	Name(name string)
 	Int(key string, n int64)
 	Text(key, text string)
-	// Event records that something happened now; texts and numbers alternate with their keys.
+	// Event records an event at the current time. The attributes are pairs of a key and a text or number.
 	Event(name string, attributes ...any)
-	// Fail says that what the span stands for failed, in a way of that kind.
+	// Fail marks the span as failed, with the kind of the error.
 	Fail(kind string)
-	// End says when it ended.
+	// End sets the end time of the span.
 	End(at time.Time)
-	// IDs are those of the trace and the span, in hexadecimal digits.
+	// IDs returns the ids of the trace and of the span, in hexadecimal digits.
 	IDs() (trace, span string)
-	// Remote is how others are told of the span.
+	// Remote returns the span in the form that is sent to other services.
 	Remote() Remote
 }
 
-// Span is a part of a trace that takes time. Nil is none. It is safe for concurrent use.
+// Span is a part of a trace that takes time. The methods of a nil Span do nothing. A Span is safe for concurrent use.
 type Span struct{ recorder Recorder }
 
-// newSpan is what a recorder records.
+// newSpan returns the Span that the recorder records.
 func newSpan(r Recorder) *Span { return &Span{r} }
 
-// Recorder is the one behind the span, which must not be nil.
+// Recorder returns the recorder of the span. The span must not be nil.
 func (s *Span) Recorder() Recorder { return s.recorder }
 
-// Name names the span anew.
+// Name changes the name of the span.
 func (s *Span) Name(name string) {
 	if s != nil {
 		s.recorder.Name(name)
 	}
 }
 
-// Int sets an attribute.
+// Int sets a numeric attribute of the span.
 func (s *Span) Int(key string, n int) {
 	if s != nil {
 		s.recorder.Int(key, int64(n))
 	}
 }
 
-// Text sets an attribute.
+// Text sets a text attribute of the span.
 func (s *Span) Text(key, text string) {
 	if s != nil {
 		s.recorder.Text(key, text)
 	}
 }
 
-// Event records that something happened now. Callers whose arguments cost something ask for
-// nil themselves.
+// Event records an event at the current time. Callers with expensive arguments should first check whether the span is
+// nil.
 func (s *Span) Event(name string, attributes ...any) {
 	if s != nil {
 		s.recorder.Event(name, attributes...)
 	}
 }
 
-// Fail says that what the span stands for failed, in a way of that kind.
+// Fail marks the span as failed, with the kind of the error.
 func (s *Span) Fail(kind string) {
 	if s != nil {
 		s.recorder.Fail(kind)
 	}
 }
 
-// End says that it is over.
+// End ends the span now.
 func (s *Span) End() {
 	if s != nil {
 		s.recorder.End(time.Now())
 	}
 }
 
-// EndAt says when it was over.
+// EndAt ends the span at the given time.
 func (s *Span) EndAt(at time.Time) {
 	if s != nil {
 		s.recorder.End(at)
 	}
 }
 
-// StartAt begins a part of the span at the time. links are spans of other traces that the
-// same work is done for.
+// StartAt begins a child span at the given time. links are spans of other traces that the same work serves.
 func (s *Span) StartAt(name string, kind kind, at time.Time, links []*Span) *Span {
 	if s == nil {
 		return nil
@@ -112,7 +111,7 @@ func (s *Span) StartAt(name string, kind kind, at time.Time, links []*Span) *Spa
 	return &Span{s.recorder.Start(name, kind, at, links)}
 }
 
-// TraceID is the id of the trace; "" for nil.
+// TraceID returns the id of the trace, or "" for a nil Span.
 func (s *Span) TraceID() string {
 	if s == nil {
 		return ""
@@ -121,7 +120,7 @@ func (s *Span) TraceID() string {
 	return id
 }
 
-// node is a context that belongs to a request, or to a part of one.
+// node is a context that belongs to a request or to a part of a request.
 type node struct {
 	context.Context
 	id        string
@@ -132,7 +131,7 @@ type node struct {
 
 type nodeKey struct{}
 
-// Value implements context.Context. A node is its own value, which spares each request one.
+// Value implements context.Context. A node returns itself as its value, which saves an allocation for each request.
 func (n *node) Value(key any) any {
 	if key == (nodeKey{}) {
 		return n
@@ -145,9 +144,9 @@ func of(ctx context.Context) *node {
 	return at
 }
 
-// Begin is the context of a request: with its id, and with a span that has no name yet where
-// the tracer records it. Tracer may be nil. A context that belongs to a span makes the
-// request a part of it.
+// Begin returns the context of a request, with the request id. If the tracer records the request, the context also
+// has a span without a name. The tracer may be nil. If ctx already belongs to a span, the request becomes a part of
+// that span.
 func Begin(ctx context.Context, t Tracer, h http.Header, id string, at time.Time) (context.Context, *Span) {
 	next := &node{Context: ctx, id: id}
 	if from := of(ctx); from != nil {
@@ -161,12 +160,12 @@ func Begin(ctx context.Context, t Tracer, h http.Header, id string, at time.Time
 	return next, next.span
 }
 
-// WithID is the context of a request of which nothing is recorded.
+// WithID returns the context of a request that is not recorded.
 func WithID(ctx context.Context, id string) context.Context {
 	return &node{Context: ctx, id: id}
 }
 
-// RequestID is the id of the request that the context belongs to; "": none.
+// RequestID returns the id of the context's request, or "" if the context has none.
 func RequestID(ctx context.Context) string {
 	if at := of(ctx); at != nil {
 		return at.id
@@ -174,7 +173,7 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// Of is the span that the context belongs to; nil: none.
+// Of returns the span of the context, or nil if the context has none.
 func Of(ctx context.Context) *Span {
 	if at := of(ctx); at != nil {
 		return at.span
@@ -182,8 +181,7 @@ func Of(ctx context.Context) *Span {
 	return nil
 }
 
-// Start begins a part of the span that the context belongs to. Without one it returns the
-// context, and nil.
+// Start begins a child of the context's span. If the context has no span, Start returns the context and nil.
 func Start(ctx context.Context, name string) (context.Context, *Span) {
 	at := of(ctx)
 	if at == nil || at.span == nil {
@@ -194,7 +192,7 @@ func Start(ctx context.Context, name string) (context.Context, *Span) {
 	return &next, next.span
 }
 
-// Part begins a part of the span.
+// Part begins a child span.
 func (s *Span) Part(name string) *Span {
 	if s == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Tracer records spans and sends them to a collector. It is safe for concurrent use.
+// Exporter records spans and sends them to a collector. It is safe for concurrent use.
 type Exporter struct {
 	provider *sdk.TracerProvider
 	tracer   otel.Tracer
@@ -23,7 +23,7 @@ type Exporter struct {
 
 var _ Tracer = (*Exporter)(nil)
 
-// Open is a tracer; it does not ask whether the collector is there.
+// OpenExporter returns an exporter. It does not check whether the collector answers.
 func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 	cfg = cfg.withDefaults()
 	to, err := ParseEndpoint(cfg.Endpoint)
@@ -49,7 +49,7 @@ func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 	}
 	limits := sdk.NewSpanLimits()
 	limits.AttributeValueLengthLimit = 256
-	// what is not sampled comes to no span
+	// Every span of this provider is sampled, because Begin creates no span for a request that is not selected.
 	provider := sdk.NewTracerProvider(sdk.WithResource(from), sdk.WithSampler(sdk.AlwaysSample()),
 		sdk.WithRawSpanLimits(limits), sdk.WithSpanProcessor(waiting))
 	return &Exporter{provider: provider, tracer: provider.Tracer("capper"), ratio: cfg.Ratio}, nil
@@ -68,8 +68,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// resourceOf is what spans are said to come from: what the configuration says, before
-// $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, before what is known without.
+// resourceOf returns the resource of all spans. The configuration takes precedence over $OTEL_SERVICE_NAME and
+// $OTEL_RESOURCE_ATTRIBUTES, and these over the defaults.
 func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	var own []attribute.KeyValue
 	if cfg.ServiceName != "" {
@@ -101,8 +101,8 @@ func (t *Exporter) Begin(from Remote, at time.Time) *Span {
 	return t.start(otel.ContextWithRemoteSpanContext(ctx, spanOf(from)), at)
 }
 
-// spanOf is the span of a caller. The library's own reader is not asked: it takes no flags
-// that it does not know, and the trace would end here.
+// spanOf returns the caller's span. The library's own parser rejects unknown flags and would end the trace, so spanOf
+// does not use it.
 func spanOf(from Remote) otel.SpanContext {
 	id, parent, _ := from.IDs()
 	state, err := otel.ParseTraceState(from.State)
@@ -119,8 +119,8 @@ func (t *Exporter) start(ctx context.Context, at time.Time) *Span {
 	return newSpan(&recorder{ctx, span, t.tracer})
 }
 
-// Close sends what is recorded until ctx ends. Spans that end later are lost.
+// Close sends the recorded spans until ctx ends. Spans that end later are lost.
 func (t *Exporter) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
-// Flush sends what has ended.
+// Flush sends all ended spans.
 func (t *Exporter) Flush(ctx context.Context) error { return t.provider.ForceFlush(ctx) }
