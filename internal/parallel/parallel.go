@@ -1,4 +1,4 @@
-// Package parallel runs numbered pieces of work side by side.
+// Package parallel runs numbered pieces of work in parallel.
 package parallel
 
 import (
@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// OnAllCores calls do(0) … do(n-1) from as many goroutines as there are cores,
-// in no order, and returns when all have returned: for work of the processor.
+// OnAllCores calls do(0) … do(n-1) from as many goroutines as the process has cores, in any order. It returns when
+// all calls have returned. It suits work that needs the processor.
 func OnAllCores(n int, do func(i int)) { AtMost(runtime.GOMAXPROCS(0), n, do) }
 
-// AtMost is OnAllCores with up to limit calls at once: for work that waits.
+// AtMost calls do(0) … do(n-1) with at most limit calls at the same time. It suits work that waits.
 func AtMost(limit, n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup

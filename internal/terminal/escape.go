@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes one line of s: besides what Writer replaces it replaces line breaks and tabs,
-// so that a cell of a table stays one.
+// Escape returns s as one line that is safe to print. It escapes the characters that Writer escapes, and also line
+// breaks and tabs, so that a table cell remains one cell.
 func Escape(s string) string {
 	if !harmful(s) && !strings.ContainsAny(s, "\n\t") {
 		return s
@@ -19,19 +19,18 @@ func Escape(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(string(appendSafe(nil, []byte(s))))
 }
 
-// Writer replaces every character that a terminal would obey, line breaks and
-// tabs aside, by its escape of JSON, so that JSON stays what it is. Safe for
-// concurrent use.
+// Writer escapes every character that controls a terminal, except line breaks and tabs. The escapes are those of
+// JSON, so JSON text stays valid. A Writer is safe for concurrent use.
 type Writer struct {
 	to   io.Writer
 	mu   sync.Mutex
 	part []byte // of a character that is not complete yet
 }
 
-// NewWriter returns a Writer to another one.
+// NewWriter returns a Writer that writes to another writer.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Unwrap is the writer behind it, for what draws on a terminal itself.
+// Unwrap returns the underlying writer, for code that draws on the terminal.
 func (w *Writer) Unwrap() io.Writer { return w.to }
 
 // Write writes all of p or returns an error.
@@ -54,7 +53,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wholeCharacters is the length of text without a character at its end of which bytes are missing.
+// wholeCharacters returns the length of text without an incomplete character at its end.
 func wholeCharacters(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if start := len(text) - n; utf8.RuneStart(text[start]) {
@@ -67,7 +66,8 @@ func wholeCharacters(text []byte) int {
 	return len(text)
 }
 
-// harmful reports whether anything has to be replaced. Plain ASCII, which is nearly everything, is told fast.
+// harmful reports whether the text contains a character that must be escaped. It is fast for plain ASCII, the usual
+// case.
 func harmful[T string | []byte](text T) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {

@@ -12,13 +12,10 @@ import (
 	"regexp"
 )
 
-// File is a file being written, whole or not at all: beside its place under
-// another name, which is its own once it is complete. Whoever reads the file
-// sees the old one or the new one, also when the writer dies. One goroutine may
-// use it.
+// File is a file that is written atomically. It has a temporary name in the target's directory until Commit renames
+// it. A reader sees the old file or the new one, even if the writer dies. A File is not safe for concurrent use.
 //
-// A pipe, a terminal or another device has nothing to replace and is written to
-// as it is.
+// A target that is a pipe, a terminal or another device is written to directly.
 type File struct {
 	file   *os.File
 	target string // "" when it is written in place
@@ -26,8 +23,8 @@ type File struct {
 
 var _ io.Writer = (*File)(nil)
 
-// CheckTarget finds out before the work whether a file can be written there: its
-// directory must exist, and it must not be one itself.
+// CheckTarget checks before the work whether a file can be written to the path. The directory must exist, and the
+// path itself must not be a directory.
 func CheckTarget(path string) error {
 	if path == "" {
 		return errors.New("the output file must not be empty")
@@ -41,12 +38,12 @@ func CheckTarget(path string) error {
 	return nil
 }
 
-// CreateFile begins a file; the directory must be there. Commit or Abort ends it.
-// A symbolic link stays, and what it leads to is replaced. The rights are those
-// of the file that is replaced, else the usual ones.
+// CreateFile begins a file in an existing directory. Commit or Abort ends it. If the path is a symbolic link, the
+// link's target is replaced. The new file has the mode of the replaced file, or else the default mode.
 func CreateFile(path string) (*File, error) { return create(path, 0) }
 
-// create is CreateFile with these rights whatever the umask and the old file say; 0: the usual ones.
+// create creates a file with the given mode, whatever the umask and the old file's mode are. A mode of 0 means the
+// behaviour of CreateFile.
 func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +66,7 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
-// begin creates the file beside its target. Rights of 0: the usual ones.
+// begin creates the temporary file in the target's directory. A mode of 0 means the default mode.
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
 	for {
@@ -93,17 +90,17 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 	}
 }
 
-// part is the name of a file that is not committed.
+// part matches the names of files that are not committed.
 var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
-// IsPart reports whether a name is that of a file that was never committed: a
-// writer that was killed leaves one behind.
+// IsPart reports whether the name is that of a file that was never committed. A killed writer leaves such a file
+// behind.
 func IsPart(name string) bool { return part.MatchString(name) }
 
 // Write appends to the file.
 func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
 
-// Commit puts the file in its place, durably. On an error the old file is still there.
+// Commit renames the file to its target name, durably. After an error the old file still exists.
 func (f *File) Commit() error {
 	if f.target == "" {
 		return f.file.Close()
@@ -118,14 +115,14 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// Abort throws away what was written. After Commit it does nothing.
+// Abort deletes the temporary file. After Commit it does nothing.
 func (f *File) Abort() {
 	if f.file.Close() == nil && f.target != "" {
 		_ = os.Remove(f.file.Name())
 	}
 }
 
-// WriteFile writes a whole file with one function, and leaves none behind when that fails.
+// WriteFile writes a file with one function. If the function fails, no file is left behind.
 func WriteFile(path string, write func(io.Writer) error) error {
 	f, err := CreateFile(path)
 	if err != nil {
@@ -134,14 +131,14 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// private are the rights of a file that says who was sent what.
+// private is the mode of files with private data, such as the list of a user's messages.
 const private fs.FileMode = 0o600
 
-// CreatePrivateFile is CreateFile for what nobody else of the machine may read, as WritePrivateFile.
+// CreatePrivateFile is like CreateFile, but only the owner can read the file; see WritePrivateFile.
 func CreatePrivateFile(path string) (*File, error) { return create(path, private) }
 
-// WritePrivateFile is WriteFile for what nobody else of the machine may read: whatever the umask, and
-// whatever the rights of the file that is replaced, the new one is its owner's alone from the start.
+// WritePrivateFile is like WriteFile, but only the owner can read the file, from its creation on. The umask and the
+// mode of a replaced file have no effect.
 func WritePrivateFile(path string, write func(io.Writer) error) error {
 	f, err := CreatePrivateFile(path)
 	if err != nil {

@@ -2,7 +2,7 @@ package terminal
 
 import "errors"
 
-// hinted is an error with what its reader can do about it.
+// hinted is an error with advice for the user.
 type hinted struct {
 	error
 	hint string
@@ -10,7 +10,7 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
-// Hinted adds to an error what its reader can do about it; nil stays nil.
+// Hinted adds advice for the user to an error. It returns nil for a nil error.
 func Hinted(err error, hint string) error {
 	if err == nil {
 		return nil
@@ -18,8 +18,7 @@ func Hinted(err error, hint string) error {
 	return hinted{err, hint}
 }
 
-// Hint is what the reader of an error can do about it: what was added last, ""
-// for nothing.
+// Hint returns the advice that was added to the error last, or "" if there is none.
 func Hint(err error) string {
 	var h hinted
 	if errors.As(err, &h) {

@@ -14,31 +14,29 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Program is one of the command lines.
+// Program is a command-line program: capper or segmentbuild.
 type Program struct {
 	Name        string
 	Description string // the list of exit statuses is written below it
 	Version     string // what --version prints
 	// Words are texts that flags refer to as ${name} in their help and enum.
 	Words map[string]string
-	// Last is the highest of the statuses without a hole that the program ends with, Beyond
-	// are those above it, Statuses what its help says of some beyond their meaning.
+	// Last is the highest status of the program's consecutive exit statuses. Beyond lists the statuses above it.
+	// Statuses adds text to the help of some statuses.
 	Last     Status
 	Beyond   []Status
 	Statuses map[Status]string
-	// Patience is how long a command may take after a signal to put away what it
-	// holds. Servers are the commands that stop in an order of their own, however
-	// long it takes.
+	// Patience is the time that a command has after a signal to finish its work. Servers lists the commands without
+	// this limit, because they stop in their own order.
 	Patience time.Duration
 	Servers  []string
-	// Judge is the status of errors of the program's own, and the hint for those
-	// that have none. Done: StatusOf tells, as for all when Judge is nil.
+	// Judge returns the status of the program's own errors, and a hint for errors without one. If Judge is nil or
+	// returns Done, StatusOf decides.
 	Judge func(error) (Status, string)
 }
 
-// Run executes one command line and returns the exit status. commands is a
-// pointer to kong's struct of commands. Their Run methods take a
-// context.Context, which ends at a signal, and *Streams.
+// Run executes one command line and returns the exit status. commands is a pointer to kong's struct of commands. Each
+// command's Run method takes a context.Context, which ends at a signal, and *Streams.
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
 	exited := false
@@ -65,7 +63,7 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	return p.end(on, err)
 }
 
-// misused is a mistake in the arguments. The hint of its own, where it has one, goes first.
+// misused returns the error for wrong arguments. A hint of the error itself comes first.
 func (p Program) misused(err error) error {
 	hint := Hint(err)
 	if hint == "" {
@@ -74,11 +72,10 @@ func (p Program) misused(err error) error {
 	return Hinted(Misuse(err), hint)
 }
 
-// helpWidth is where lines of help are broken at the latest.
+// helpWidth is the longest line of help text, in characters.
 const helpWidth = 110
 
-// end says what went wrong, and what can be done about it, and returns the
-// exit status.
+// end prints the error and its hint, and returns the exit status.
 func (p Program) end(on *Streams, err error) int {
 	if err == nil {
 		return int(Done)
@@ -97,8 +94,7 @@ func (p Program) end(on *Streams, err error) int {
 	return int(status)
 }
 
-// indent sets the lines of a message after its first one apart from what other
-// messages say; those that are indented stay as they are.
+// indent indents all lines of a message except the first. Lines that are already indented do not change.
 func indent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -109,8 +105,8 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// UntilSignal is a context that ends at the first interrupt or SIGTERM. A second
-// one ends the program at once, whatever it waits for.
+// UntilSignal returns a context that ends at the first interrupt or SIGTERM. A second signal ends the program at
+// once.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

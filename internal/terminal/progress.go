@@ -9,18 +9,18 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Unit is what a Progress counts.
+// Unit is the thing that a Progress counts.
 type Unit string
 
-// What is counted: bytes of files, users of an audience, or lines of a text.
+// These units are bytes of files, users of an audience, and lines of a text.
 const (
 	Bytes Unit = "bytes"
 	Users Unit = "users"
 	Lines Unit = "lines"
 )
 
-// Progress shows how long work goes: a bar with rate and time left for the step
-// under way on a terminal, lines elsewhere. It is safe for concurrent use.
+// Progress shows the progress of long work. On a terminal it draws a bar with rate and remaining time for the current
+// step; elsewhere it prints lines. It is safe for concurrent use.
 type Progress struct {
 	on   *Streams
 	unit Unit
@@ -36,11 +36,11 @@ type Progress struct {
 	stopped     bool
 }
 
-// lineEvery is the pause between two lines of one step.
+// lineEvery is the pause between two progress lines of one step.
 const lineEvery = 5 * time.Second
 
-// NewProgress shows on standard error what Step, Add and Reach tell. Stop ends it.
-// Lines that go to the terminal themselves would run through a bar.
+// NewProgress returns a Progress that draws on standard error. Stop ends it. While a bar is shown, other output to
+// the terminal would disturb the bar.
 func NewProgress(on *Streams, unit Unit) *Progress {
 	p := &Progress{on: on, unit: unit}
 	if to := on.Err.Unwrap(); isTerminal(to) && (unit != Lines || !isTerminal(on.Out.Unwrap())) {
@@ -49,8 +49,8 @@ func NewProgress(on *Streams, unit Unit) *Progress {
 	return p
 }
 
-// Step ends the step before and begins the next, of so many units: 0 when that
-// is not known yet.
+// Step ends the previous step and begins a step with total units. A total of 0 means that the number is not known
+// yet.
 func (p *Progress) Step(what string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// beside is what the bar says beside its numbers.
+// beside returns the text beside the numbers of the bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -89,7 +89,7 @@ func (p *Progress) beside() decor.Decorator {
 	})
 }
 
-// Add counts units of the step under way; total is what becomes known of its size.
+// Add adds done units to the current step, and adds total to its known size.
 func (p *Progress) Add(done, total int64) {
 	now, sum := p.done.Add(done), p.total.Add(total)
 	if p.bars == nil {
@@ -103,8 +103,8 @@ func (p *Progress) Add(done, total int64) {
 	}
 }
 
-// Reach says how many units of the step under way are done, and what has become
-// of them: beside the bar, or in a line every few seconds.
+// Reach sets the number of finished units of the current step, and a text about them. The text stands beside the bar,
+// or in a line every few seconds.
 func (p *Progress) Reach(done int64, state string) {
 	p.done.Store(done)
 	p.state.Store(&state)
@@ -127,8 +127,8 @@ func (p *Progress) Reach(done int64, state string) {
 	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
 }
 
-// Note tells what the step under way waits for: beside the bar until it goes on, or
-// in a line, at once.
+// Note shows the reason why the current step waits. The text stands beside the bar until the step goes on, or is
+// printed as a line at once.
 func (p *Progress) Note(text string) {
 	if p.bars == nil {
 		p.on.Say("%s", text)
@@ -137,7 +137,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon puts what follows a colon behind it.
+// colon puts a colon in front of a text that is not empty.
 func colon(text string) string {
 	if text == "" {
 		return ""
@@ -145,8 +145,8 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// endStep ends the step under way; the caller holds the lock. Users and
-// lines are summed up by the report that follows, so only bytes get a line of their own.
+// endStep ends the current step. The caller holds the lock. Only a step that counts bytes prints a final line,
+// because the command's report sums up users and lines.
 func (p *Progress) endStep() {
 	if p.step == "" {
 		return
@@ -169,7 +169,7 @@ func (p *Progress) endStep() {
 
 func mega(n int64) float64 { return float64(n) / 1e6 }
 
-// Stop ends the step under way, finished or not; nothing is shown after it.
+// Stop ends the current step, finished or not. Nothing is shown afterwards.
 func (p *Progress) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

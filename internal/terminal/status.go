@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// Status is how a command ended: the exit status of its process. Each number
-// means one thing, whichever program ends with it; docs/commands.md tells
-// users what to do about each.
+// Status is the exit status of a command's process. Each number has one meaning in all programs; docs/commands.md
+// tells users what to do about each.
 type Status int
 
-// The statuses of all programs.
+// These are the exit statuses of all programs.
 const (
 	Done      Status = iota // done, or nothing to do
 	Failure                 // what may work another time, or with other rights
@@ -26,15 +25,15 @@ const (
 	Findings                // a check has findings
 )
 
-// meanings are what `--help` says of the statuses.
+// meanings is the explanations of the statuses in `--help`.
 var meanings = [...]string{
 	Done: "done", Failure: "failure", Usage: "usage", BadInput: "bad input", Undecided: "users left undecided",
 	Refused: "refused by the guard", LostRace: "another process published first", OnHold: "publishing is on hold",
 	Findings: "findings",
 }
 
-// describe lists the statuses that a program has, up to the last one and those beyond it,
-// with what it says of them beyond their meaning.
+// describe returns the help text about a program's exit statuses: all up to last, those in beyond, and the further
+// text for some.
 func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string
 	for status := Done; status <= Findings; status++ {
@@ -50,7 +49,7 @@ func describe(last Status, beyond []Status, more map[Status]string) string {
 	return "Exit status: " + strings.Join(list, ", ") + "."
 }
 
-// failed is an error with the status that a command ends with for it.
+// failed is an error together with the exit status that it causes.
 type failed struct {
 	error
 	status Status
@@ -58,8 +57,7 @@ type failed struct {
 
 func (f failed) Unwrap() error { return f.error }
 
-// WithStatus says which status a command ends with for the error; nil stays nil.
-// What an error already says counts for less than what is said around it.
+// WithStatus sets the exit status for an error; nil stays nil. The outermost status of an error counts.
 func WithStatus(status Status, err error) error {
 	if err == nil {
 		return nil
@@ -67,12 +65,11 @@ func WithStatus(status Status, err error) error {
 	return failed{err, status}
 }
 
-// Misuse is the error of a command line that contradicts itself or what it names.
+// Misuse marks an error as a wrong command line, for example one with contradictory flags.
 func Misuse(err error) error { return WithStatus(Usage, err) }
 
-// StatusOf is the status of an error: what WithStatus said of it, else Failure.
-// A command that was interrupted, or whose time was over, learned nothing of its
-// input: that is a Failure too.
+// StatusOf returns the exit status of an error: the one from WithStatus, or else Failure. Interrupts and time-outs
+// are Failure too, because they prove nothing about the input.
 func StatusOf(err error) Status {
 	var f failed
 	switch {

@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// UntilStopped runs work of a command that does one thing and then ends, and
-// returns its result. When ctx ends first, at a signal, work has so long to put
-// away what it holds and to return; then UntilStopped returns without it, with
-// the cause of ctx, and the process is to end: a read from a pipe that nobody
-// writes to, or from a file system that hangs, knows nothing of contexts.
+// UntilStopped runs the work of a one-time command and returns its result. When a signal ends ctx, work has the time
+// patience to finish and return. After that, UntilStopped returns without work's result, with the cause of ctx, and
+// the process must exit. Some reads ignore contexts, such as a read from an idle pipe or a hanging file system.
 func UntilStopped[T any](ctx context.Context, patience time.Duration, work func() (T, error)) (T, error) {
 	type outcome struct {
 		result T

@@ -10,8 +10,8 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Streams are what a command reads and writes. What it says goes to Out and Err,
-// where nothing of it can be obeyed by a terminal.
+// Streams holds the input and the outputs of a command. Out and Err escape control characters, so that the output
+// cannot control the terminal.
 type Streams struct {
 	Program string // the name in front of what is said on Err
 	In      io.Reader
@@ -19,23 +19,22 @@ type Streams struct {
 	Err     *Writer
 }
 
-// Data is standard output for the bytes of a file, as they are.
+// Data returns standard output without escaping, for the bytes of a file.
 func (s *Streams) Data() io.Writer { return s.Out.Unwrap() }
 
-// Say writes one line of talk to standard error.
+// Say prints one line of information to standard error.
 func (s *Streams) Say(format string, args ...any) {
 	fmt.Fprintf(s.Err, s.Program+": "+format+"\n", args...)
 }
 
-// Warn writes one line of warning to standard error.
+// Warn prints one line of warning to standard error.
 func (s *Streams) Warn(text string) { s.Say("warning: %s", text) }
 
-// ErrUnconfirmed says that a command was not told to go on.
+// ErrUnconfirmed reports that the user did not confirm a command.
 var ErrUnconfirmed = errors.New("the command was not confirmed: nothing was done")
 
-// Confirm asks the question on the terminal, and returns nil if the answer is
-// yes. Where standard input is no terminal nobody can be asked: that is Misuse,
-// and flag is what would have answered.
+// Confirm asks the question on the terminal and returns nil if the answer is yes. If standard input is no terminal,
+// it returns a Misuse error that names the flag which answers the question.
 func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	if !isTerminal(s.In) {
 		return Hinted(Misuse(errors.New(question+" cannot ask for confirmation: standard input is not a "+
@@ -53,7 +52,7 @@ func (s *Streams) Confirm(ctx context.Context, question, flag string) error {
 	return err
 }
 
-// isTerminal reports whether a stream is read or written by a person.
+// isTerminal reports whether the stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())

@@ -8,17 +8,17 @@ import (
 	"text/tabwriter"
 )
 
-// Align is the side on which the cells of a table stand.
+// Align is the alignment of the cells in a table.
 type Align bool
 
-// The alignments of tables: of text, and of numbers.
+// These alignments are left for texts and right for numbers.
 const (
 	Left  Align = false
 	Right Align = true
 )
 
-// Table writes rows of cells in columns, without blanks at the ends of lines.
-// What is in a cell, a message id for example, cannot leave it.
+// Table writes rows of cells in aligned columns, without trailing blanks. It escapes the cells, so a message id with
+// line breaks stays in its cell.
 func Table(to io.Writer, align Align, rows ...[]any) error {
 	var columns strings.Builder
 	var flags uint
@@ -49,7 +49,7 @@ func Table(to io.Writer, align Align, rows ...[]any) error {
 	return nil
 }
 
-// JSON writes a report for machines.
+// JSON writes a report as JSON, for other programs.
 func JSON(to io.Writer, report any) error {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)

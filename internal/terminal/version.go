@@ -11,7 +11,7 @@ type VersionCommand struct {
 	JSON bool `name:"json" help:"Print the version as JSON: version, commit, commit_date, go_version, zone_rules."`
 }
 
-// Run prints what was built, as --version does.
+// Run prints the version of the build, like --version.
 func (c *VersionCommand) Run(on *Streams) error {
 	if c.JSON {
 		return JSON(on.Out, version.Current())
@@ -20,5 +20,5 @@ func (c *VersionCommand) Run(on *Streams) error {
 	return err
 }
 
-// Version is what a program says of its build, on one line.
+// Version returns the program's name and build on one line.
 func Version(program string) string { return program + " " + version.Current().String() }

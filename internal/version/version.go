@@ -8,13 +8,13 @@ import (
 	"capper/internal/zones"
 )
 
-// Stamped by the linker, which can set nothing but variables. Nothing else writes them.
+// The linker sets these variables. No code writes them.
 var version, commit, date string
 
-// Unknown stands for what nobody has told: a build outside a checkout, without a stamp.
+// Unknown replaces a value that the build does not know, for example in a build outside a checkout.
 const Unknown = "unknown"
 
-// Build is what was built.
+// Build describes the build of a program: version, commit, date and toolchain.
 type Build struct {
 	Version string `json:"version"`     // a tag such as v1.2.3, or a pseudo-version that names the commit
 	Commit  string `json:"commit"`      // its whole hash, or Unknown
@@ -23,13 +23,13 @@ type Build struct {
 	Zones   string `json:"zone_rules"`  // release of the IANA database of time zones, such as 2025c
 }
 
-// Current is the build of the running program.
+// Current returns the build of the running program.
 func Current() Build {
 	info, _ := debug.ReadBuildInfo() // nil: without modules
 	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Zones: zones.Version()}, info)
 }
 
-// of is what was stamped, and where nothing was what Go kept.
+// of completes the values from the linker with the build information that Go stores.
 func of(b Build, info *debug.BuildInfo) Build {
 	if info != nil {
 		fill(&b.Version, info.Main.Version)
@@ -54,7 +54,7 @@ func fill(field *string, text string) {
 	}
 }
 
-// String is the build on one line: "v1.2.3 (commit 1f0c…, 2026-11-20T09:12:44Z, go1.26.0, zone rules 2025c)".
+// String returns the build on one line: "v1.2.3 (commit 1f0c…, 2026-11-20T09:12:44Z, go1.26.0, zone rules 2025c)".
 func (b Build) String() string {
 	return fmt.Sprintf("%s (commit %s, %s, %s, zone rules %s)", b.Version, b.Commit, b.Date, b.Go, b.Zones)
 }

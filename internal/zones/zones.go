@@ -13,7 +13,7 @@ import (
 
 //go:generate sh update.sh
 
-// Version is the release of the IANA database, such as 2025c.
+// Version returns the release of the IANA time zone database, such as 2025c.
 func Version() string { return strings.TrimSpace(version) }
 
 //go:embed version.txt
@@ -22,10 +22,10 @@ var version string
 //go:embed zoneinfo.zip
 var archive string
 
-// noPlace is a name of the database that stands for a clock that was never set.
+// noPlace is a name in the database that stands for a clock that was never set.
 const noPlace = "Factory"
 
-// database is the archive's files by the name of their zone.
+// database returns the archive's files by the name of their time zone.
 var database = sync.OnceValue(func() map[string]*zip.File {
 	all, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -40,11 +40,11 @@ var database = sync.OnceValue(func() map[string]*zip.File {
 	return files
 })
 
-// loaded are the zones that were asked for, so that each is parsed once.
+// loaded caches the parsed time zones.
 var loaded sync.Map // string → *time.Location
 
-// Load is a time zone by its name in the IANA database, and by no other: neither "Local" nor a
-// name of the machine's files, nor one in another case. It is safe for concurrent use.
+// Load returns a time zone by its exact name in the built-in IANA database. It rejects "Local", names of the
+// machine's files, and names in another case. It is safe for concurrent use.
 func Load(name string) (*time.Location, error) {
 	if place, ok := loaded.Load(name); ok {
 		return place.(*time.Location), nil
@@ -76,7 +76,7 @@ func read(name string, file *zip.File) (*time.Location, error) {
 	return time.LoadLocationFromTZData(name, data)
 }
 
-// Names are the names of all time zones, sorted.
+// Names returns the names of all time zones, sorted.
 func Names() []string {
 	names := make([]string, 0, len(database()))
 	for name := range database() {

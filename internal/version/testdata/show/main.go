@@ -1,4 +1,4 @@
-// Show prints what the package says of the build, for its test.
+// Command show prints the build information of package version, for the package's test.
 package main
 
 import (

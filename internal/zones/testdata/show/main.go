@@ -1,4 +1,4 @@
-// Command show prints the same instant in some zones, by package zones and by package time.
+// Command show prints the same instant in some time zones, with package zones and with package time.
 package main
 
 import (
