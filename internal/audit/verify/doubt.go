@@ -22,9 +22,10 @@ const mostMessages = 1000
 
 // settle removes those sends from missing that a lost release may explain.
 //
-// The store counts the released sends of each message. If the store counted more releases than the audit, that many
-// sends may be missing without a finding. If the store has no count, a missing send is unexplained unless the audit
-// has a gap after it. More missing sends than one crash can explain remain findings.
+// The store counts the released sends of each message. If the store counted at least as many further releases as
+// sends are missing, the releases explain all of them. If the store has no count for the message, a gap in the audit
+// after the send explains it. These explanations do not apply if more sends are missing than crashed instances can
+// have lost.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {

@@ -75,7 +75,8 @@ func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.I
 	return late.After(s.to), late.Start <= s.from
 }
 
-// mayBeOver makes a quick estimate, backwards from the i-th send, to skip sends that are certainly within the limit.
+// mayBeOver estimates whether the i-th send may exceed the limit. The estimate is fast, and it is never false for a
+// send that certainly exceeds the limit.
 func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	left := l.Max
 	for k := range sends {
