@@ -10,14 +10,14 @@ import (
 	"capper/client/api"
 )
 
-// Narrowed is what users of an expression a command is about.
+// Narrowed holds the flags that restrict a command to some of an expression's users.
 type Narrowed struct {
 	Sample     Percent `placeholder:"P%" help:"Share of the audience to select, always the same users for the same --salt. A range such as 10%-20% selects a part that shares no users with other ranges of the same salt."`
 	Salt       string  `placeholder:"TEXT" help:"Salt of --sample; another salt selects other users."`
 	Generation string  `placeholder:"NAME" help:"Generation in which segment and set names are looked up, as reported by an earlier run. Default: the generation in use."`
 }
 
-// Audience is the users of the expression.
+// Audience returns the audience of the expression, with these restrictions.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New("--sample and --salt: must be given together, with a salt that is not empty, so that " +
@@ -34,13 +34,14 @@ func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	return a, nil
 }
 
-// Given reports whether any of it was said.
+// Given reports whether any of the flags was set.
 func (n *Narrowed) Given() bool { return *n != Narrowed{} }
 
-// Percent is a share, as 10% or 10, or a cell of the scale, as 10%-20%. The zero value: none was given.
+// Percent is a share of users, such as 10% or 10, or a range of shares, such as 10%-20%. The zero value means that no
+// share was given.
 type Percent struct{ From, To float64 }
 
-// UnmarshalText reads a share above 0 %, at most 100 %, or two percentages with the lower one first.
+// UnmarshalText parses a share above 0 % and at most 100 %, or two percentages in ascending order.
 func (p *Percent) UnmarshalText(text []byte) error {
 	first, last, isCell := strings.Cut(string(text), "-")
 	if !isCell {
@@ -56,7 +57,7 @@ func (p *Percent) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// percentage reads digits, with or without a fraction and a percent sign.
+// percentage parses a number with an optional fraction and an optional percent sign.
 func percentage(text string) (float64, error) {
 	text = strings.TrimSuffix(text, "%")
 	if strings.HasPrefix(text, "+") {
@@ -65,14 +66,14 @@ func percentage(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// pointed is the fault of an expression with the place under it.
+// pointed is an error in an expression, with the position of the error.
 type pointed struct {
 	error
 	expression string
 	column     int // in characters, from 1
 }
 
-// Error shows the line of the expression, and a caret below the place.
+// Error returns the message, the line of the expression, and a caret below the position.
 func (p *pointed) Error() string {
 	before, behind := []rune(p.expression), []rune(nil)
 	at := min(p.column-1, len(before))
@@ -86,7 +87,7 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// Pointed shows where an expression is wrong, if that is what was refused.
+// Pointed adds the position in the expression to an error, if the service rejected the expression.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

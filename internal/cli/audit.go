@@ -1,9 +1,6 @@
-// Package history has the commands that read the audit: what became of a user, of a message,
-// all of it as rows, whether it is whole, and its compaction; and what other limits would have
-// come to. None of them calls the service.
 package cli
 
-// Commands are `capper audit …`.
+// AuditCommands are the commands `capper audit …`.
 type AuditCommands struct {
 	User    userCommand    `cmd:"" help:"List every recorded decision about a user, with its reason."`
 	Message messageCommand `cmd:"" help:"List the calls of a message and the decisions about its users."`

@@ -10,7 +10,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// userCommand is `capper audit user USER`.
+// userCommand is the command `capper audit user USER`.
 type userCommand struct {
 	Place
 	Span
@@ -18,7 +18,7 @@ type userCommand struct {
 	JSON bool   `help:"Print one JSON object per line."`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *userCommand) Help() string {
 	return "Lists every call that recorded or could have recorded a send to the user, and every release. Results of " +
 		"calls: allowed, replayed (already recorded), denied (with the limit or set) and unavailable. Results of " +
@@ -26,7 +26,7 @@ func (c *userCommand) Help() string {
 		"shown."
 }
 
-// Run prints the decisions.
+// Run prints the decisions for the user.
 func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	q, err := c.query()
 	if err != nil {
@@ -74,7 +74,7 @@ func userRow(row *archive.Row, record *audit.Record, g *audit.Group) []any {
 		caller(row.Client, row.KeyID)}
 }
 
-// printRows prints a table with its head, or says that there is nothing in it.
+// printRows prints a table with its header row, or the text nothing if the table has no other rows.
 func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
 	if len(rows) == 1 {
 		_, err := fmt.Fprintln(on.Out, nothing)
@@ -83,7 +83,7 @@ func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// jsonLine writes one object of NDJSON.
+// jsonLine prints one JSON object as a line of NDJSON.
 func jsonLine(on *terminal.Streams, v any) error {
 	e := json.NewEncoder(on.Out)
 	e.SetEscapeHTML(false)

@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// compactCommand is `capper audit compact`.
+// compactCommand is the command `capper audit compact`.
 type compactCommand struct {
 	Place
 	Keep   moment `placeholder:"400d" help:"Retention: remove audit files whose last call is older than this. Default: remove none by age."`
@@ -19,7 +19,7 @@ type compactCommand struct {
 	JSON   bool   `help:"Print the result as JSON."`
 }
 
-// Validate refuses what is no length of time.
+// Validate rejects invalid durations.
 func (c *compactCommand) Validate() error {
 	if c.Keep.Given() && c.Keep.ago < 24*time.Hour {
 		return errors.New("--keep: must be at least one day, such as 400d")
@@ -27,7 +27,7 @@ func (c *compactCommand) Validate() error {
 	return nil
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *compactCommand) Help() string {
 	return "Rewrites audit files that contain erased users. The command can run while services write and other " +
 		"programs read. If it is stopped, run it again."

@@ -7,39 +7,38 @@ import (
 	"sync/atomic"
 )
 
-// Copy copies lines, byte by byte. Its Run is called once.
+// Copy copies lines byte by byte from a reader to a writer, at the pace that Take allows. Run may be called once.
 type Copy struct {
 	From io.Reader
 	To   io.Writer
 	Skip int64 // so many lines at the beginning are not copied
 	Take take
-	// Reached is told how many lines went through, those that were skipped included.
+	// Reached receives the number of copied lines, including the skipped ones.
 	Reached func(lines int64)
 
 	through atomic.Int64
 }
 
-// take waits until a line may go through, and tells how many, of at most so many.
+// take waits until lines may be copied, and returns their number. The number is at most most.
 type take = func(ctx context.Context, most int) (int, error)
 
-// readError is that the input could not be read on, or has a fault.
+// readError reports that the input cannot be read further or has a fault.
 type readError struct{ error }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *readError) Unwrap() error { return e.error }
 
-// writeError is that the lines could not be written on.
+// writeError reports that the output cannot be written further.
 type writeError struct{ error }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *writeError) Unwrap() error { return e.error }
 
-// Lines is how many lines went through: those that were written whole, behind those
-// that were skipped.
+// Lines returns the number of copied lines: the skipped lines, and the lines that were written completely.
 func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 
-// Run copies until the input ends, and returns nil then; else the error of Take, a
-// *ReadError or a *WriteError.
+// Run copies until the input ends and then returns nil. Otherwise it returns the error of Take, a *readError or a
+// *writeError.
 func (c *Copy) Run(ctx context.Context) error {
 	in := reader{from: c.From}
 	b, err := in.skip(c.Skip)
@@ -62,11 +61,11 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// pieceSize is what is written at once: a pipe takes so much whole or not at all, so
-// that nothing of a write that hangs has gone through.
+// pieceSize is the most bytes of one write. A pipe accepts so many bytes completely or not at all, so a hanging write
+// has written nothing.
 const pieceSize = 4096
 
-// write writes the first n lines.
+// write writes the first n lines of the block.
 func (c *Copy) write(b *block, n int) error {
 	for n > 0 {
 		k := max(1, sort.SearchInts(b.ends[:n], b.start+pieceSize+1))

@@ -1,19 +1,15 @@
-// Package blast is what becomes of an audience that is asked for: whom there is still to ask, the results of
-// its batches, gathered, and the files that they are written to.
+// Package cli implements the commands of capper that call a running service or read the audit. The commands about whole
+// stores are in package ops, below.
 //
-// # Lines
+// The commands decide an audience in batches (Todo), collect the results (Results) and write them to files (Outputs). All
+// commands share the flags that name the service (Service), the audit location (Place) and the users of an audience
+// expression (Narrowed). They add advice to errors of the service.
 //
-// Package lines copies lines at a pace: each is written, whole, when its permit has
-// been had, and those whose permits are there are written together. How many went
-// through is known at any time, also while a write or a read hangs.
+// The command pace copies lines at the rate of a pacer (Copy). It writes a line, whole, once the line's permit is granted,
+// and it writes lines together if their permits arrive together. The number of copied lines is known at any time, even
+// while a write or a read hangs.
 //
-// # Paced
-//
-// Package paced has the commands about pacers: one copies lines at their pace, the
-// other tells what they have given out.
-//
-// # Remote
-//
-// Package remote is how commands reach a running service, how they say which of
-// its users they are about, and what they say of its refusals.
+// The audit commands show the decisions for a user or a message, export them as rows, verify and compact the audit, and
+// replay the decisions under other limits. They read the audit location; only a comparison with the store calls the
+// service.
 package cli

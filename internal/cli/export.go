@@ -10,7 +10,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// exportCommand is `capper audit export`.
+// exportCommand is the command `capper audit export`.
 type exportCommand struct {
 	Place
 	Span
@@ -18,7 +18,7 @@ type exportCommand struct {
 	Out    string `placeholder:"FILE" help:"Output file; it appears only when it is complete. Default: standard output."`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *exportCommand) Help() string {
 	return "Columns: user_id, time, took_ms, kind (filter, release), message_id, namespace, channel, outcome, " +
 		"limit, set, exempt, client, key_id, generation, config_version, instance, sequence. Rows are in order of " +

@@ -11,7 +11,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// generations reads generations from their source, "" for that of the configuration.
+// generations returns a function that reads generations from a source. An empty source means the source in the
+// configuration.
 func (p *Place) generations(ctx context.Context, source string) (func(context.Context, string) (capping.Segments,
 	error), error) {
 	if source == "" && p.configured != nil {
@@ -35,10 +36,10 @@ func (p *Place) generations(ctx context.Context, source string) (func(context.Co
 	}, nil
 }
 
-// generation is a generation of segments as the domain asks it.
+// generation adapts a snapshot of segments to the interface of the domain.
 type generation struct{ *segments.Snapshot }
 
-// Set is a set by its name.
+// Set returns a set by its name.
 func (g generation) Set(name string) (capping.Set, bool) {
 	set := g.Snapshot.Set(name)
 	return set, set != nil

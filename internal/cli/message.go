@@ -12,7 +12,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// messageCommand is `capper audit message ID`.
+// messageCommand is the command `capper audit message ID`.
 type messageCommand struct {
 	Place
 	Span
@@ -23,7 +23,7 @@ type messageCommand struct {
 	JSON      bool   `help:"Print the result as JSON."`
 }
 
-// Validate refuses numbers that make no sense.
+// Validate rejects numbers out of range.
 func (c *messageCommand) Validate() error {
 	if c.Calls < 0 {
 		return errors.New("--calls: must not be negative")
@@ -31,7 +31,7 @@ func (c *messageCommand) Validate() error {
 	return nil
 }
 
-// call is a call of the message.
+// call is a call about the message, in the form of the report.
 type call struct {
 	Time     string           `json:"time"`
 	TookMS   int64            `json:"took_ms"`
@@ -49,7 +49,7 @@ type call struct {
 	Sequence   uint64 `json:"sequence"`
 }
 
-// segmentTotals counts the answers about the users of a segment.
+// segmentTotals counts the decisions for the users of a segment.
 type segmentTotals struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"` // replayed included
@@ -57,7 +57,7 @@ type segmentTotals struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// totals is what became of a message.
+// totals counts the decisions for a message.
 type totals struct {
 	MessageID string                    `json:"message_id"`
 	Namespace string                    `json:"namespace,omitempty"`
@@ -69,7 +69,7 @@ type totals struct {
 	Latest    []call                    `json:"latest_calls"`
 }
 
-// Run prints the calls and their totals.
+// Run prints the calls about the message and their totals.
 func (c *messageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	q, err := c.query()
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *totals) print(on *terminal.Streams) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// counts are counts by name in one cell.
+// counts formats counts by name for one table cell.
 func counts(of map[string]int64) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {

@@ -1,5 +1,3 @@
-// Package campaigns has the commands about whole messages: what became of them, and to
-// give back all sends of one. They call the service.
 package cli
 
 import (
@@ -18,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// MessagesCommand is `capper messages [ID]`.
+// MessagesCommand is the command `capper messages [ID]`.
 type MessagesCommand struct {
 	Service
 	MessageID string `arg:"" optional:"" name:"id" help:"Message id to show all counts for. Default: list recent messages."`
@@ -28,7 +26,7 @@ type MessagesCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
 }
 
-// Validate refuses what goes with a list alone.
+// Validate rejects flags of the list if an id is given.
 func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Channel != "") {
 		return errors.New("--since and --channel: apply to a list of messages and not to a single message")
@@ -39,7 +37,7 @@ func (c *MessagesCommand) Validate() error {
 	return nil
 }
 
-// Run prints a list, or all about one message.
+// Run prints the list of messages, or everything about one message.
 func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -97,7 +95,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	return nil
 }
 
-// sends returns a count of sends of the message for a table.
+// sends formats a count of the message's sends for a table.
 func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
@@ -105,7 +103,7 @@ func sends(m *api.Message, n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// printMessage prints what became of a message on one channel.
+// printMessage prints the counts of a message on one channel.
 func printMessage(on *terminal.Streams, m *api.Message) error {
 	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
 	rows := [][]any{
@@ -162,7 +160,7 @@ func calls(n int64) string {
 
 func dash(text string) string { return cmp.Or(text, "-") }
 
-// plain is an id as a terminal can show it: one with other characters than letters, digits and signs is quoted.
+// plain returns an id for the terminal. It quotes ids with other characters than letters, digits and signs.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
 		return quoted
@@ -170,7 +168,7 @@ func plain(id string) string {
 	return id
 }
 
-// when tells the calls of a message, or that its sends were imported and no call has asked for it.
+// when returns the times of the message's calls, or a text for a message whose sends were imported without any call.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, but imported sends at " + seconds(m.LastCall)

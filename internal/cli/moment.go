@@ -9,20 +9,20 @@ import (
 	"capper/internal/capping"
 )
 
-// moment is a time on the command line: so long ago, such as 30d or 12h, or RFC 3339, or a
-// date, which begins in UTC. The zero value: none was given.
+// moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date, which means its
+// beginning in UTC. The zero value means that no time was given.
 type moment struct {
 	ago  time.Duration
 	at   time.Time
 	text string
 }
 
-// momentForms are those of a time, the most exact first.
+// momentForms returns the layouts of times, the most exact one first.
 func momentForms() []string {
 	return []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly}
 }
 
-// UnmarshalText reads a moment.
+// UnmarshalText parses a time.
 func (m *moment) UnmarshalText(text []byte) error {
 	m.text = string(text)
 	if ago, ok := parseAgo(m.text); ok {
@@ -39,7 +39,7 @@ func (m *moment) UnmarshalText(text []byte) error {
 		m.text)
 }
 
-// parseAgo reads a duration, of which days and weeks are units too.
+// parseAgo parses a duration that may also have days and weeks as units.
 func parseAgo(text string) (time.Duration, bool) {
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if digits, ok := strings.CutSuffix(text, unit); ok {
@@ -51,10 +51,11 @@ func parseAgo(text string) (time.Duration, bool) {
 	return d, err == nil && d > 0
 }
 
-// Given reports whether there is one.
+// Given reports whether a time was given.
 func (m *moment) Given() bool { return m.text != "" }
 
-// Instant is the moment, at now; 0 of the zero value, and of what is before all records.
+// Instant returns the time as an instant; ages count back from now. It returns 0 for the zero value and for times
+// before all records.
 func (m *moment) Instant(now time.Time) capping.Instant {
 	switch {
 	case !m.Given():
@@ -65,13 +66,13 @@ func (m *moment) Instant(now time.Time) capping.Instant {
 	return max(capping.InstantOf(m.at), 0)
 }
 
-// Span is from when on, and until when, records are read.
+// Span holds the flags for the time span of the records to read.
 type Span struct {
 	Since moment `placeholder:"TIME" help:"Earliest time of calls to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: read all calls."`
 	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: now."`
 }
 
-// instants are both ends.
+// instants returns the start and the end of the span.
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {

@@ -19,9 +19,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// Outputs are the files that a blast writes. Each is written whole or not at
-// all, pipes and standard output (-) aside; a name that ends in .roaring gets a
-// bitmap, any other one id a line.
+// Outputs holds the flags for the files that a filter command writes. Each file is written atomically, except pipes
+// and standard output (-). A name that ends in .roaring gets a bitmap; every other file gets one id a line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
 	Replayed    string `placeholder:"FILE" help:"File for allowed users whose send was already recorded, by an earlier run or by a retried call of this run."`
@@ -30,14 +29,14 @@ type Outputs struct {
 	Unavailable string `placeholder:"FILE" help:"File for the users who could not be decided."`
 }
 
-// standard is the name of standard output.
+// standard is the file name that stands for standard output.
 const standard = "-"
 
-// output is one file of users.
+// output is one file of users, with the flag that names it.
 type output struct{ flag, file string }
 
-// files lists the files in the order in which they are written: allowed is the
-// last, it says that the others are complete.
+// files returns the files in the order in which they are written. The file of allowed users comes last, because its
+// existence says that the others are complete.
 func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {
@@ -47,7 +46,7 @@ func (o *Outputs) files() (list []output) {
 	return list
 }
 
-// ReportTo is where the report goes: out of the way of users on standard output.
+// ReportTo returns the writer for the report: standard error if users go to standard output.
 func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	for _, f := range o.files() {
 		if f.file == standard {
@@ -57,7 +56,7 @@ func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	return on.Out
 }
 
-// extension is that of the files in directories.
+// extension returns the extension of the files in directories.
 func (o *Outputs) extension() string {
 	if strings.HasSuffix(o.Allowed, ".roaring") {
 		return ".roaring"
@@ -65,8 +64,7 @@ func (o *Outputs) extension() string {
 	return ".txt"
 }
 
-// Write writes what was asked for. What goes wrong with one file keeps it, and
-// allowed, from being written, not the others.
+// Write writes the requested files. If one file fails, the file of allowed users is not written; the other files are.
 func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	var errs []error
 	if o.DeniedDir != "" {
@@ -95,7 +93,7 @@ func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	return errors.Join(errs...)
 }
 
-// WaveReport is what --json and waves.json tell of a wave.
+// WaveReport describes one wave in --json and in waves.json.
 type WaveReport struct {
 	From    time.Time `json:"from"`
 	ReadyAt time.Time `json:"ready_at"`
@@ -103,7 +101,7 @@ type WaveReport struct {
 	File    string    `json:"file"` // in the directory
 }
 
-// Waves lists the waves, earliest first, with the files that Write gives them.
+// Waves lists the waves from the earliest to the latest, with the names of their files.
 func (o *Outputs) Waves(r *Results) []WaveReport {
 	list := []WaveReport{}
 	for from, w := range r.waves {
@@ -114,10 +112,10 @@ func (o *Outputs) Waves(r *Results) []WaveReport {
 	return list
 }
 
-// waveName is the name of a wave's file: its hour.
+// waveName is the time layout for the name of a wave's file: its hour.
 const waveName = "2006-01-02T15Z"
 
-// wavesFile tells of each wave from when on it may be asked for again.
+// wavesFile is the name of the file with the time from which each wave may be asked for again.
 const wavesFile = "waves.json"
 
 func (o *Outputs) writeWaves(r *Results) error {
@@ -130,10 +128,10 @@ func (o *Outputs) writeWaves(r *Results) error {
 	return writeDir(o.WavesDir, files)
 }
 
-// content writes a file.
+// content is a function that writes the contents of a file.
 type content func(to io.Writer) error
 
-// usersOf is a file of users, as its name asks for.
+// usersOf returns a content that writes users in the format that the file name selects.
 func usersOf(name string, users *roaring.Bitmap) content {
 	if strings.HasSuffix(name, ".roaring") {
 		return func(to io.Writer) error { return writeBitmap(to, users) }
@@ -141,11 +139,10 @@ func usersOf(name string, users *roaring.Bitmap) content {
 	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
-// ownFiles is the file in which a directory of results lists what was written
-// into it: only that is ever removed.
+// ownFiles is the name of the file that lists the results in a directory. Only files in this list are ever removed.
 const ownFiles = ".capper-filter"
 
-// writeDir makes the directory hold these files, and none of an earlier run.
+// writeDir writes the files to the directory and removes the files of an earlier run.
 func writeDir(dir string, files map[string]content) error {
 	for _, old := range ownedIn(dir) {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -168,8 +165,7 @@ func writeDir(dir string, files map[string]content) error {
 	return nil
 }
 
-// ownedIn lists the files that an earlier run wrote into the directory, also
-// those that it did not finish because it was killed.
+// ownedIn lists the files in the directory that an earlier run wrote, including temporary files of a killed run.
 func ownedIn(dir string) (names []string) {
 	list, err := os.ReadFile(filepath.Join(dir, ownFiles))
 	if err == nil {
@@ -206,8 +202,8 @@ func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// Check finds out before the blast whether the outputs can be written, and that
-// none of them takes the place of another or of the audience.
+// Check checks before the first call that all outputs can be written. No output may overwrite another output or the
+// audience file.
 func (o *Outputs) Check(audience string) error {
 	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {
 		if dir == "" {
@@ -234,7 +230,7 @@ func (o *Outputs) Check(audience string) error {
 	return nil
 }
 
-// check finds out whether the file can be written; pipes and devices can.
+// check checks that the file can be written. Pipes and devices always pass.
 func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil
@@ -248,8 +244,7 @@ func (f output) check(audience string) error {
 	return nil
 }
 
-// checkDir demands a directory that is new, empty, or of an earlier run: files
-// of other origin are not to be mixed with results.
+// checkDir requires a directory that is new, empty, or of an earlier run. Results must not be mixed with other files.
 func checkDir(flag, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, dir, err)
@@ -268,7 +263,7 @@ func checkDir(flag, dir string) error {
 	return nil
 }
 
-// same reports whether both paths are given and lead to the same place.
+// same reports whether both paths are set and name the same file.
 func same(a, b string) bool {
 	if a == "" || b == "" || a == standard || b == standard {
 		return false
@@ -283,7 +278,7 @@ func same(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// named adds what was being done to an error.
+// during adds the action that failed to an error.
 func during(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// PaceCommand is `capper pace PACER [FILE]`.
+// PaceCommand is the command `capper pace PACER [FILE]`.
 type PaceCommand struct {
 	Service
 	Pacer     string         `arg:"" help:"Name of the pacer. With several names, separated by commas, every pacer must grant each line."`
@@ -27,7 +27,7 @@ type PaceCommand struct {
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *PaceCommand) Help() string {
 	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
 		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
@@ -35,7 +35,7 @@ func (c *PaceCommand) Help() string {
 		"about one second's worth, or up to --max-wait."
 }
 
-// Validate refuses flags that make no sense.
+// Validate rejects contradictory flags.
 func (c *PaceCommand) Validate() error {
 	switch {
 	case c.Skip < 0:
@@ -47,7 +47,7 @@ func (c *PaceCommand) Validate() error {
 	return nil
 }
 
-// Run copies the lines at the pace.
+// Run copies the lines at the rate of the pacers.
 func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return terminal.Misuse(err)
 	}
-	// A reader that has gone is an error of the write, and not the end of the process.
+	// A closed reader must cause a write error, not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	shown := terminal.NewProgress(on, terminal.Lines)
@@ -84,7 +84,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.copy(ctx, on, shown, waits.take, from, total)
 }
 
-// pacers are the names in PACER.
+// pacers returns the pacer names in PACER.
 func (c *PaceCommand) pacers() []string {
 	names := strings.Split(c.Pacer, ",")
 	for i := range names {
@@ -93,7 +93,7 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// longest is the longest wait for a slot; 0: however long it is.
+// longest returns the longest wait for a permit; 0 means no bound.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
 		return 0
@@ -101,7 +101,7 @@ func (c *PaceCommand) longest() time.Duration {
 	return *c.MaxWait
 }
 
-// pacer is the client's for the lines.
+// pacer returns the client that takes permits for the lines.
 func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest) (*client.Pacer,
 	error) {
 	var trouble outage
@@ -112,8 +112,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	})
 }
 
-// stopPatience is how long a copy that was stopped has to return from a read or a
-// write.
+// stopPatience is the time that a stopped copy has to return from a read or a write.
 const stopPatience = 200 * time.Millisecond
 
 func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, take take,
@@ -127,7 +126,7 @@ func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *ter
 	return c.report(on, copied.Lines(), time.Since(start), err)
 }
 
-// outage says once that calls fail, however many do until one is answered.
+// outage prints one message when calls begin to fail, and no further one until a call succeeds.
 type outage struct{ under atomic.Bool }
 
 func (o *outage) begin(say func()) {
@@ -142,14 +141,14 @@ func (o *outage) end(say func()) {
 	}
 }
 
-// longWaits takes permits, and says what they wait for where that takes long.
+// longWaits takes permits and prints the reason for long waits.
 type longWaits struct {
 	pacer *client.Pacer
 	look  func(context.Context) (wait time.Duration, text string) // 0: nothing to say
 	say   func(string)
 }
 
-// A wait is long, and spoken of again, after these.
+// These are the wait after which a message is printed, and the pause between messages.
 const (
 	longWait = time.Second
 	sayAgain = 5 * time.Second
@@ -167,7 +166,7 @@ func (w *longWaits) take(ctx context.Context, most int) (int, error) {
 	return n, err
 }
 
-// tell says what is waited for until that is over: of a long wait seldom at first.
+// tell prints the reason for the wait until the wait is over, with growing pauses.
 func (w *longWaits) tell(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
@@ -181,7 +180,7 @@ func (w *longWaits) tell(over context.Context) {
 	}
 }
 
-// slowest is how long, and for which pacer, a line that has no slot yet waits.
+// slowest returns the longest wait for the next permit among the pacers, with a text that names the pacer.
 func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]
@@ -196,7 +195,7 @@ func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text
 	return wait, text
 }
 
-// limitOf is what makes the next permit of a pacer wait.
+// limitOf returns the limit that delays the next permit of a pacer.
 func limitOf(p *api.PacerState) string {
 	switch {
 	case p.Used != nil && *p.Used >= p.Max:
@@ -207,15 +206,15 @@ func limitOf(p *api.PacerState) string {
 	return api.LimitQueue
 }
 
-// pacedReport is what --json prints.
+// pacedReport is the output of --json.
 type pacedReport struct {
 	Lines   int64   `json:"lines"` // that went through in this run
 	Skip    int64   `json:"skip"`  // to go on with
 	Seconds float64 `json:"seconds"`
 }
 
-// report tells how many lines went through, counted from the beginning of the input,
-// and how to go on when there are more.
+// report prints the number of copied lines, counted from the beginning of the input. If lines are left, it also
+// prints how to continue.
 func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Duration, err error) error {
 	now := reached - c.Skip
 	switch {
@@ -234,7 +233,7 @@ func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Dura
 	return c.fault(err)
 }
 
-// through says that so many lines went through.
+// through returns a sentence with the number of copied lines.
 func (c *PaceCommand) through(reached int64) string {
 	text := fmt.Sprintf("%d lines were copied", reached)
 	if reached == 1 {
@@ -246,7 +245,7 @@ func (c *PaceCommand) through(reached int64) string {
 	return text
 }
 
-// fault tells what is wrong with the input from what is wrong on the way.
+// fault returns the exit error: bad input for a fault in the input, and a failure otherwise.
 func (c *PaceCommand) fault(err error) error {
 	var read *readError
 	var write *writeError
@@ -266,7 +265,7 @@ func (c *PaceCommand) fault(err error) error {
 	return c.refused(err)
 }
 
-// queueHint is what to do about a queue that is too long.
+// queueHint returns advice about a queue that is too long.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if window, err := time.ParseDuration(long.Limit); err == nil && c.longest() <= window {
 		return fmt.Sprintf("continue later, or with another provider; a --max-wait of more than %s waits for the "+
@@ -276,7 +275,7 @@ func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	return "continue later, or with another provider"
 }
 
-// refused adds what to do about a call that was refused.
+// refused adds advice to the error of a rejected call.
 func (c *PaceCommand) refused(err error) error {
 	var refused *client.Error
 	switch {
@@ -292,7 +291,7 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// open opens the lines and counts them, as far as they are there: 0 is unknown.
+// open opens the input and counts its lines; 0 means that the number is unknown.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil

@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// PacersCommand is `capper pacers [NAME]`.
+// PacersCommand is the command `capper pacers [NAME]`.
 type PacersCommand struct {
 	Service
 	Name      string `arg:"" optional:"" help:"Name of the pacer to show. Default: all pacers."`
@@ -19,19 +19,19 @@ type PacersCommand struct {
 	Forget    bool   `help:"Reset the pacer: forget all permits that it has granted, for all messages. Records kept for repeated requests and messages still count towards their bounds. The API key needs the scope admin."`
 }
 
-// forgotten is what --forget did, as --json prints it.
+// forgotten is the result of --forget, in the form of --json.
 type forgotten struct {
 	Pacer  string `json:"pacer"`
 	Result string `json:"result"`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *PacersCommand) Help() string {
 	return "USED counts permits within the window, including permits granted for later. QUEUE is the time until the " +
 		"last granted permit may be used. NEXT is the wait for a permit requested now."
 }
 
-// Validate refuses flags that make no sense together.
+// Validate rejects contradictory flags.
 func (c *PacersCommand) Validate() error {
 	switch {
 	case c.Name == "" && (c.Forget || c.MessageID != ""):
@@ -43,7 +43,7 @@ func (c *PacersCommand) Validate() error {
 	return nil
 }
 
-// Run prints what pacers have given out, or forgets it.
+// Run prints the permits that pacers have granted, or deletes their records.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	return err
 }
 
-// ofMessage prints the log that the message has, as a call for no permits tells it.
+// ofMessage prints the permits of one message, from the answer to a call that asks for no permits.
 func (c *PacersCommand) ofMessage(ctx context.Context, service *client.Client, on *terminal.Streams) error {
 	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error
 	return printPacers(on, []api.PacerState{*state})
 }
 
-// refused adds what to do about a call that was refused.
+// refused adds advice to the error of a rejected call.
 func (c *PacersCommand) refused(err error) error {
 	scope := "read"
 	switch {
@@ -136,8 +136,8 @@ func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// pacerRows are the limits of one pacer, which stands in each of them, and its
-// rate. Of one per message each message has its own use.
+// pacerRows returns a table row for each limit of a pacer, with the pacer's rate. A pacer per message has separate
+// usage for each message.
 func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
 	if p.Per != "" && p.MessageID == "" {
@@ -162,7 +162,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	return rows
 }
 
-// waitText is a wait, to the millisecond, or the word for none.
+// waitText formats a wait with milliseconds. It returns the text none for no wait.
 func waitText(wait api.Millis, none string) string {
 	if wait <= 0 {
 		return none

@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// Place is where the audit lies, and how it is reached.
+// Place holds the flags for the audit location and the access to it.
 type Place struct {
 	Audit  string `placeholder:"DIR|s3://…" help:"Location of the audit: a directory or s3://bucket/prefix. Default: audit.to of --config."`
 	Config string `placeholder:"FILE" help:"Configuration file of the service; the command uses audit.to, segments.source and segments.s3."`
@@ -20,7 +20,7 @@ type Place struct {
 	configured *config.Config
 }
 
-// S3 is how S3 is reached.
+// s3 returns the settings for access to S3.
 func (p *Place) s3() objects.S3Config {
 	var s3 objects.S3Config
 	if p.configured != nil {
@@ -29,7 +29,7 @@ func (p *Place) s3() objects.S3Config {
 	return p.Over(s3)
 }
 
-// read reads the configuration, if one is named.
+// read reads the configuration file if the flags name one.
 func (p *Place) read() (err error) {
 	if p.Config == "" || p.configured != nil {
 		return nil
@@ -40,7 +40,7 @@ func (p *Place) read() (err error) {
 	return nil
 }
 
-// Location opens the audit's location. One without any object is bad input: nothing was ever recorded
+// location opens the audit location. A location without objects is bad input, because no decision was ever recorded
 // there.
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
@@ -77,8 +77,8 @@ func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy), nil
 }
 
-// damaged is what a command that reads ends with when files could not be read: what it
-// has printed is what the others hold.
+// damaged returns the exit error of a reading command if files could not be read. The printed output then covers only
+// the other files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// maxLength is the longest line, its break included.
+// maxLength is the most bytes of a line, including its line break.
 const maxLength = 1 << 20
 
-// reader reads whole lines, as many at a time as are there.
+// reader reads whole lines, as many at a time as are available.
 type reader struct {
 	from io.Reader
 	read int64  // lines that were handed out
@@ -17,21 +17,20 @@ type reader struct {
 	err  error  // why there are no more
 }
 
-// block is lines as they were read, with their breaks; the last of a text may have
-// none.
+// block is a number of lines with their line breaks. The last line of the input may have no line break.
 type block struct {
 	text  []byte
 	start int   // of the first line
 	ends  []int // of each line
 }
 
-// A buffer is read into until there is little room left.
+// The reader fills a buffer until little space is left in it.
 const (
 	bufferSize = 64 << 10
 	smallRead  = 4 << 10
 )
 
-// next is the lines that come next, at least one. The error at the end is io.EOF.
+// next returns at least one further line. At the end of the input the error is io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
 		if cap(r.rest)-len(r.rest) < smallRead { // what was handed out before it stays as it is
@@ -55,7 +54,7 @@ func (r *reader) next() (block, error) {
 	return block{}, r.err
 }
 
-// cut tells the lines of a text apart, up to one that is too long.
+// cut splits a text into lines. It stops at a line that is too long.
 func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {
@@ -77,14 +76,14 @@ func (r *reader) cut(text []byte) (block, error) {
 	return b, nil
 }
 
-// drop takes the first n lines away.
+// drop removes the first n lines from the block.
 func (b *block) drop(n int) {
 	if n > 0 {
 		b.start, b.ends = b.ends[n-1], b.ends[n:]
 	}
 }
 
-// skip reads the first n lines, and hands out what was read with the last of them.
+// skip reads n lines and returns the lines that were read together with the last of them.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()
@@ -98,14 +97,14 @@ func (r *reader) skip(n int64) (b block, err error) {
 	return b, err
 }
 
-// shortError is that the input has fewer lines than are to be skipped.
+// shortError reports that the input has fewer lines than must be skipped.
 type shortError struct{ Skip, Lines int64 }
 
 func (e *shortError) Error() string {
 	return fmt.Sprintf("--skip: %d lines, but the input has only %d", e.Skip, e.Lines)
 }
 
-// count is how many lines a text has, the last with a break or without.
+// count returns the number of lines in a text. A last line without a line break counts too.
 func count(from io.Reader) (n int64, err error) {
 	buffer, last := make([]byte, 1<<18), byte('\n')
 	for {

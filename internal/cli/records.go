@@ -13,17 +13,16 @@ import (
 	"capper/internal/terminal"
 )
 
-// milliseconds is RFC 3339 to the millisecond.
+// milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// reading goes through records, and keeps what could not be read.
+// reading reads audit records and collects the errors of unreadable files.
 type reading struct {
 	archive *archive.Archive
 	faults  []error
 }
 
-// each calls do with the records that are asked for. Files that cannot be read are left out,
-// and kept in faults.
+// each calls do for each record that the query selects. It skips unreadable files and keeps their errors in faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
 		var about *archive.FileError
@@ -41,7 +40,8 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel is the name of the record's channel: "" for none, its number where the policy is gone.
+// channel returns the name of the record's channel. It returns "" for no channel, and the number if the policy no
+// longer exists.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
 		return ""
@@ -53,13 +53,13 @@ func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	return policy.ChannelName(record.Channel)
 }
 
-// query is the records of a span.
+// query returns the query for the records of the time span.
 func (s *Span) query() (archive.Query, error) {
 	since, until, err := s.instants(time.Now())
 	return archive.Query{Since: since, Until: until}, terminal.Misuse(err)
 }
 
-// shown is a text of a table, in which nothing would be no cell.
+// shown returns the text for a table cell, or a dash for an empty text.
 func shown(text string) string {
 	if text == "" {
 		return "-"
@@ -67,7 +67,7 @@ func shown(text string) string {
 	return text
 }
 
-// caller is who called: the client, and its key where that has another id.
+// caller returns the client of a call, and its key if the key has another id.
 func caller(client, key string) string {
 	if key == "" || key == client {
 		return shown(client)
@@ -75,7 +75,7 @@ func caller(client, key string) string {
 	return client + "/" + key
 }
 
-// by is what denied: the limit, or the reason with its set.
+// by returns the reason for a denial: the limit, or the kind of denial with its set.
 func by(g *audit.Group) string {
 	if g.Set != "" {
 		return g.Limit + ": " + g.Set
@@ -83,10 +83,10 @@ func by(g *audit.Group) string {
 	return shown(g.Limit)
 }
 
-// kinds are those of records with users.
+// kinds returns the kinds of records that have users.
 func kinds() []audit.Kind { return slices.Clone([]audit.Kind{audit.Filter, audit.Release}) }
 
-// messageOf is a message by its id and namespace.
+// messageOf returns the message with this namespace and id.
 func messageOf(namespace, id string) capping.Message {
 	return capping.Message{Namespace: namespace, ID: id}
 }

@@ -8,7 +8,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// Release gives back all sends of a message, and prints what became of them.
+// Release releases all sends of a message and prints the result.
 func Release(ctx context.Context, on *terminal.Streams, service *Service, message *client.MessageRelease) error {
 	api, err := service.Client()
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// Results gathers what a blast decided. Every user is in exactly one of
-// allowed, the denied and unavailable.
+// Results collects the decisions for an audience. Every decided user is either allowed, denied or unavailable.
 type Results struct {
 	Allowed, Replayed, Unavailable *roaring.Bitmap
 	Denied                         map[string]*roaring.Bitmap // by limit
@@ -21,7 +20,7 @@ type Results struct {
 	again bool                // what is added was requested before
 }
 
-// NewResults are those of nobody.
+// NewResults returns results without any users.
 func NewResults() *Results {
 	return &Results{
 		Allowed: roaring.New(), Replayed: roaring.New(), Unavailable: roaring.New(),
@@ -29,7 +28,7 @@ func NewResults() *Results {
 	}
 }
 
-// Add takes the result of one batch.
+// Add adds the result of one batch.
 func (r *Results) Add(batch *client.FilterResult) {
 	r.Allowed.Or(batch.AllowedBitmap)
 	r.Replayed.Or(batch.ReplayedBitmap)
@@ -51,7 +50,7 @@ func (r *Results) Add(batch *client.FilterResult) {
 	r.Generation, r.ConfigVersion = batch.Generation, batch.ConfigVersion
 }
 
-// wave is the denied users of one hour.
+// wave is the denied users who may be asked for again in the same hour.
 type wave struct {
 	readyAt time.Time // from which all of them may be asked for again
 	users   *roaring.Bitmap
@@ -69,18 +68,17 @@ func (r *Results) addWave(of client.Wave) {
 	}
 }
 
-// Retry takes out the unavailable users, to be asked for again.
+// Retry removes the unavailable users from the results and returns them, for a retry.
 func (r *Results) Retry() *roaring.Bitmap {
 	users := r.Unavailable
 	r.Unavailable, r.Summary.Unavailable, r.again = roaring.New(), 0, true
 	return users
 }
 
-// Answered reports whether the service has answered at all.
+// Answered reports whether the service has answered any call.
 func (r *Results) Answered() bool { return r.Generation != "" }
 
-// Missing is those of the users of whom nothing is known, not even that they
-// are unavailable.
+// Missing returns those of the users for whom there is no answer at all, not even unavailable.
 func (r *Results) Missing(users *roaring.Bitmap) *roaring.Bitmap {
 	known := roaring.FastOr(r.Allowed, r.Unavailable)
 	for _, denied := range r.Denied {

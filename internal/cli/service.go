@@ -8,24 +8,24 @@ import (
 	"capper/internal/terminal"
 )
 
-// Service is how commands reach a running service.
+// Service holds the flags that name a running service.
 type Service struct {
 	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service."`
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is what to do about users whom the store cannot answer for: where its
-// records are gone, no repetition helps.
+// StatusSays is the advice about users who stay unavailable. If the store has lost their records, a retry does not
+// help.
 const StatusSays = "capper status shows the reason"
 
-// KeyVariable is the environment variable of the API key, id.secret. The key
-// is a secret, so there is no flag for it.
+// KeyVariable is the environment variable with the API key, in the form id.secret. There is no flag for the key,
+// because the key is a secret.
 const KeyVariable = "CAPPER_API_KEY"
 
-// Key is the API key of the environment; "": there is none.
+// Key returns the API key from the environment, or "" if there is none.
 func Key() string { return os.Getenv(KeyVariable) }
 
-// Client calls the service; it calls nothing yet.
+// Client returns a client for the service. It makes no call yet.
 func (r *Service) Client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Service) Client() (*client.Client, error) {
 	return api, nil
 }
 
-// Hinted adds what to do about an error of a call.
+// Hinted adds advice to the error of a call.
 func (r *Service) Hinted(err error) error {
 	switch {
 	case err == nil, terminal.StatusOf(err) == terminal.BadInput:
@@ -51,7 +51,7 @@ func (r *Service) Hinted(err error) error {
 	return err
 }
 
-// HintedAdmin adds what to do about an error of a call of the scope admin.
+// HintedAdmin adds advice to the error of a call that needs the scope admin.
 func (r *Service) HintedAdmin(err error) error {
 	switch {
 	case client.HasCode(err, client.CodeForbidden):

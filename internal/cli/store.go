@@ -21,7 +21,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// StoreFlags say how the store is compared with the audit.
+// StoreFlags holds the flags for the comparison between the store and the audit.
 type StoreFlags struct {
 	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
 	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
@@ -35,7 +35,7 @@ type StoreFlags struct {
 // sampleShare is a share of users, such as 1%.
 type sampleShare struct{ value float64 }
 
-// UnmarshalText reads a share.
+// UnmarshalText parses a share.
 func (p *sampleShare) UnmarshalText(text []byte) error {
 	number, ok := strings.CutSuffix(string(text), "%")
 	value, err := strconv.ParseFloat(number, 64)
@@ -46,7 +46,7 @@ func (p *sampleShare) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// check refuses flags that make no sense together.
+// check rejects contradictory flags.
 func (f *StoreFlags) check(span *Span) error {
 	switch {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
@@ -68,7 +68,7 @@ func (f *StoreFlags) check(span *Span) error {
 	return nil
 }
 
-// storeAsker asks a running service.
+// storeAsker sends the questions of a comparison to a running service.
 type storeAsker struct {
 	flags    *StoreFlags
 	api      *client.Client
@@ -82,7 +82,7 @@ type storeAsker struct {
 	rows     *csv.Writer
 }
 
-// open asks the service what it is, before anything is read.
+// open checks the service's version and settings before the comparison reads the audit.
 func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) (*storeAsker, error) {
 	service := Service{URL: f.URL}
 	asked, err := service.Client()
@@ -123,10 +123,11 @@ func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) 
 	return a, nil
 }
 
-// noNamespace is not the name of any: the service refuses it to a key that is confined to one.
+// noNamespace is not a valid namespace. The service rejects it for a key that is restricted to a namespace.
 const noNamespace = "-"
 
-// mayAsk has the service refuse a key with a namespace: it would answer for messages of that namespace alone.
+// mayAsk returns an error if the key is restricted to a namespace, because the answers would cover only that
+// namespace.
 func (a *storeAsker) mayAsk(ctx context.Context) error {
 	_, err := a.api.CheckSends(ctx, &client.SendsCheckRequest{
 		MessageID: "-", Namespace: noNamespace, Users: []uint32{0},
@@ -137,7 +138,7 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// The pauses until releases that have ended are in the audit.
+// These are the pauses while the command waits until ended releases are in the audit.
 const (
 	settleDirectory = 15 * time.Second
 	settleS3        = 10*time.Minute + settleMargin
@@ -156,7 +157,7 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// questions is how verify asks.
+// questions returns the functions that package verify calls.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -185,7 +186,7 @@ func (a *storeAsker) sample() *share.Share {
 	return &s
 }
 
-// ask asks the service one question, in parts that the pace allows.
+// ask sends one question to the service, in parts, at the configured rate.
 func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answer, error) {
 	channel, configured := a.channels[q.Channel]
 	if q.Channel != 0 && !configured {
@@ -236,7 +237,8 @@ func (a *storeAsker) hinted(err error) error {
 	return service.Hinted(err)
 }
 
-// released returns how many sends of the message the store has counted as given back. A lower bound counts as no count.
+// released returns the number of the message's sends that the store counted as released. A lower bound counts as no
+// count.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {
@@ -255,7 +257,7 @@ func (a *storeAsker) released(
 	return sends, len(found.Channels), counted, nil
 }
 
-// wait waits until releases that have ended are in the audit.
+// wait waits until ended releases are in the audit.
 func (a *storeAsker) wait(ctx context.Context) error {
 	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
 	timer := time.NewTimer(a.settle)
@@ -276,7 +278,7 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	})
 }
 
-// finish puts the file of missing sends at its place, unless the comparison failed.
+// finish commits the file of missing sends, unless the comparison failed.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {
 		return nil
@@ -295,7 +297,7 @@ func (a *storeAsker) close() {
 	}
 }
 
-// printStore prints what the comparison with the store came to.
+// printStore prints the result of the comparison with the store.
 func printStore(on *terminal.Streams, s *verify.StoreReport) error {
 	if len(s.Places) > 0 {
 		rows := [][]any{{"PLACE", "MISSING", "FIRST", "LAST"}}

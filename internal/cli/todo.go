@@ -8,21 +8,20 @@ import (
 	"capper/client"
 )
 
-// Todo is whom a blast has still to ask for: users, or parts of an audience that
-// the service works out.
+// Todo holds the users who are not decided yet: a set of users, or parts of an audience that the service computes.
 type Todo struct {
 	users    *roaring.Bitmap // nil: parts
 	parts    *client.Parts
 	answered map[int]uint64 // users of the parts that were answered, by Part.Index
 }
 
-// TodoUsers is these users.
+// TodoUsers returns a Todo for a set of users.
 func TodoUsers(users *roaring.Bitmap) *Todo { return &Todo{users: users} }
 
-// TodoParts is these parts.
+// TodoParts returns a Todo for parts of an audience.
 func TodoParts(parts *client.Parts) *Todo { return &Todo{parts: parts, answered: map[int]uint64{}} }
 
-// Users is how many they are.
+// Users returns the number of users in the Todo.
 func (t *Todo) Users() int64 {
 	if t.users != nil {
 		return int64(t.users.GetCardinality())
@@ -30,7 +29,7 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// Ask asks for all of them once and adds what is answered to r; told is called after each answer.
+// Ask asks for all users once and adds the answers to r. It calls told after each answer.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	told func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -48,7 +47,7 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	return api.FilterAll(ctx, &request, add)
 }
 
-// Rest is those of whom nothing is known after Ask, not even that they are unavailable.
+// Rest returns the users for whom Ask got no answer at all, not even unavailable.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
 		return TodoUsers(r.Missing(t.users))

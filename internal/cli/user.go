@@ -8,7 +8,7 @@ import (
 // UserID is the id of a user on the command line.
 type UserID uint32
 
-// UnmarshalText reads an id.
+// UnmarshalText parses a user id.
 func (u *UserID) UnmarshalText(text []byte) error {
 	id, err := strconv.ParseUint(string(text), 10, 32)
 	if err != nil {
@@ -18,7 +18,7 @@ func (u *UserID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UserIDs are ids as the client takes them.
+// UserIDs converts user ids to the type of the client.
 func UserIDs(users []UserID) []uint32 {
 	ids := make([]uint32, len(users))
 	for i, user := range users {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// verifyCommand is `capper audit verify`.
+// verifyCommand is the command `capper audit verify`.
 type verifyCommand struct {
 	Place
 	Span
@@ -28,7 +28,7 @@ type verifyCommand struct {
 	StoreFlags
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *verifyCommand) Help() string {
 	return "The exit status is 8 if there are findings: damage, missing files or records, records that a service " +
 		"lost, unknown objects, or sends that certainly exceeded a limit. Sends before --since are not checked.\n\n" +
@@ -38,7 +38,7 @@ func (c *verifyCommand) Help() string {
 		"no send is missing."
 }
 
-// Run prints what was found.
+// Run verifies the audit and prints the findings.
 func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return verdict(report)
 }
 
-// verify checks the audit, with the store where that is asked for.
+// verify checks the audit, and compares it with the store if a flag requests that.
 func (c *verifyCommand) verify(
 	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
 ) (*verify.Report, error) {
@@ -100,7 +100,7 @@ func (c *verifyCommand) verify(
 	return report, errors.Join(err, store.finish(err))
 }
 
-// verdict is the error that the command ends with; nil: all is well.
+// verdict returns the exit error for a report, or nil if there are no findings.
 func verdict(r *verify.Report) error {
 	switch {
 	case !r.Healthy():
@@ -118,7 +118,7 @@ func verdict(r *verify.Report) error {
 	return nil
 }
 
-// found counts the findings by kind.
+// found formats the number of findings of each kind.
 func found(r *verify.Report) string {
 	var list []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Found)) {
@@ -174,7 +174,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	return err
 }
 
-// others counts the findings but over-sends.
+// others returns the number of findings that are no over-sends.
 func others(r *verify.Report) (n int) {
 	for kind, count := range r.Found {
 		if kind != verify.OverSend {
@@ -184,7 +184,7 @@ func others(r *verify.Report) (n int) {
 	return n
 }
 
-// named is a message with its namespace.
+// namespaced returns a message id with its namespace.
 func namespaced(namespace, message string) string {
 	if namespace == "" {
 		return message

@@ -20,7 +20,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// WhatIfCommand is `capper whatif`.
+// WhatIfCommand is the command `capper whatif`.
 type WhatIfCommand struct {
 	Place
 	Span
@@ -32,7 +32,7 @@ type WhatIfCommand struct {
 	JSON       bool   `help:"Print the result as JSON."`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *WhatIfCommand) Help() string {
 	return "Replays the recorded calls in order, including denied users, and shows the sends that other limits " +
 		"would have allowed. Retries after a denial are replayed as recorded; the command cannot know how callers " +
@@ -40,7 +40,7 @@ func (c *WhatIfCommand) Help() string {
 		"window, but not counted."
 }
 
-// Validate refuses flags that make no sense together.
+// Validate rejects contradictory flags.
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Limits == "" && c.Generation == "":
@@ -51,7 +51,7 @@ func (c *WhatIfCommand) Validate() error {
 	return nil
 }
 
-// Run prints what would have happened.
+// Run prints how the decisions would have changed.
 func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.show(on, w, result)
 }
 
-// policy reads the other limits; nil: those in force.
+// policy reads the alternative limits. It returns nil if the limits in force apply.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
 		return nil, nil
@@ -103,7 +103,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// replay is what the replay is asked.
+// replay returns the settings of the replay.
 func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.Policy) (whatif.Config, error) {
 	segments, err := c.generations(ctx, c.Segments)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.P
 	}, nil
 }
 
-// widening is by how much rolling windows were longer, for the clocks of the configured store.
+// widening returns the time by which rolling windows are longer, from the clock tolerance of the configured store.
 func (p *Place) widening() time.Duration {
 	if p.configured == nil || p.configured.Store.Kind != config.Redis {
 		return 0
@@ -155,7 +155,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, w *whatIf, result *whatif.Res
 	return damaged(w.faults)
 }
 
-// what is asked, as the title of the page.
+// what returns the title of the page: the question that the replay answers.
 func (c *WhatIfCommand) what() string {
 	switch {
 	case c.Generation == "":
@@ -198,7 +198,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 	return nil
 }
 
-// aligned is the rows of a table with numbers on the right of their columns.
+// aligned returns the rows of a table with the numbers aligned to the right.
 func aligned(t whatif.Table) (rows [][]any) {
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))
@@ -227,7 +227,7 @@ type whatIf struct {
 	since, until capping.Instant
 }
 
-// run replays the records, from as far back as any limit looks.
+// run replays the records. It begins as far back as any limit looks.
 func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, error) {
 	longest, err := w.longest(ctx, cfg)
 	if err != nil {
@@ -260,7 +260,7 @@ func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, er
 	return result, err
 }
 
-// days is a length of time in days, where it is some.
+// days formats a duration in whole days, if it is a number of days.
 func days(d time.Duration) string {
 	if d < 48*time.Hour {
 		return capping.Span(d)
@@ -268,7 +268,7 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", int((d+24*time.Hour-1)/(24*time.Hour)))
 }
 
-// begins is when the audit does: its first record, of all or of those that were read.
+// begins returns the time of the audit's first record: of all records, or of the records that were read.
 func (w *whatIf) begins(ctx context.Context, result *whatif.Result) (capping.Instant, error) {
 	first := capping.InstantOf(result.Begins)
 	instances, err := w.archive.Instances(ctx)
@@ -280,7 +280,8 @@ func (w *whatIf) begins(ctx context.Context, result *whatif.Result) (capping.Ins
 	return first, err
 }
 
-// longest is how far back the limits look that are asked about, and those of the audit.
+// longest returns the longest time that any limit looks back, among the alternative limits and the limits in the
+// audit.
 func (w *whatIf) longest(ctx context.Context, cfg whatif.Config) (longest time.Duration, err error) {
 	if cfg.Policy != nil {
 		longest = cfg.Policy.Retention(cfg.Widen)
@@ -291,7 +292,7 @@ func (w *whatIf) longest(ctx context.Context, cfg whatif.Config) (longest time.D
 		if !ok {
 			continue
 		}
-		// what cannot be read shows when a record names it
+		// An unreadable policy causes an error later, when a record names it.
 		if policy, err := w.archive.Policy(ctx, version); err == nil {
 			longest = max(longest, policy.Retention(cfg.Widen))
 		}
@@ -299,7 +300,7 @@ func (w *whatIf) longest(ctx context.Context, cfg whatif.Config) (longest time.D
 	return longest, err
 }
 
-// records gives what can be read; files that cannot are kept in faults.
+// records yields the readable records and keeps the errors of unreadable files in faults.
 func (w *whatIf) records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		stopped := errors.New("enough")

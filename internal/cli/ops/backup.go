@@ -10,27 +10,27 @@ import (
 	"capper/internal/terminal"
 )
 
-// BackupCommand is `capper backup --to FILE`.
+// BackupCommand is the command `capper backup --to FILE`.
 type BackupCommand struct {
 	cli.Service
 	To string `required:"" placeholder:"FILE" help:"Archive file (tar) to write; it appears only when it is complete, and only its owner may read it (mode 0600)."`
 }
 
-// backedUp is what was done, as --json prints it.
+// backedUp is the result of a backup, in the form of --json.
 type backedUp struct {
 	File      string  `json:"file"`
 	SizeBytes int64   `json:"size_bytes"`
 	Seconds   float64 `json:"seconds"`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *BackupCommand) Help() string {
 	return "Requests an archive of the embedded store from a running service. The archive contains every send that " +
 		"was recorded before the command started. It ends with a checksum, which capper restore verifies. The API " +
 		"key needs the scope admin, and the URL is that of the admin listener if there is one."
 }
 
-// Run receives the archive and demands that it is whole.
+// Run downloads the archive and checks that it is complete.
 func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -58,10 +58,10 @@ func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// counter counts what is written to it.
+// counter counts the bytes that are written to it.
 type counter int64
 
-// Write counts.
+// Write adds the length of p to the counter.
 func (c *counter) Write(p []byte) (int, error) {
 	*c += counter(len(p))
 	return len(p), nil

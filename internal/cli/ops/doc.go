@@ -1,42 +1,39 @@
-// Package imports is `capper import`: it reads files of sends that were made elsewhere, sorts them by namespace and
-// time, and has a running service record them.
+// Package ops implements the commands of capper that operators run: import, backup, restore, migrate, doctor, size and
+// healthcheck.
 //
-// Everything is read before anything is sent, so that a file with faults changes nothing. Rows are
-// sorted a million at a time, in memory; where there are more, each such run goes to a file of a temporary
-// directory and they are merged while they are sent. A send takes about 30 bytes there and its message id.
+// # Import
 //
-// A call holds rows of one namespace. The oldest of each are sent first, a few batches at one time, but those of a user
-// one after the other: of sends that are the same the service records the one that it sees first. The service knows a
-// send again, so a batch that was not answered is sent as it was, and a whole import that was broken off is begun anew.
+// The command `capper import` reads files of sends that were made elsewhere, sorts them by namespace and time, and has a
+// running service record them. It reads all files before it sends the first row, so a file with faults changes nothing.
+// It sorts a million rows at a time in memory. Further rows go to sorted runs in a temporary directory, which are merged
+// during the import. A send takes about 30 bytes there, plus its message id.
 //
-// # Probe
+// A call holds rows of one namespace, oldest first. Several batches are sent in parallel, but the batches of one user
+// follow each other, because the service keeps the first of equal sends. The service recognizes a repeated send. An
+// unanswered batch is therefore sent again unchanged, and an interrupted import is started again from the beginning.
 //
-// Package probe asks the service of this machine how it does, for what restarts it: the
-// health check of an image in which there is no other program that could.
+// # Health check
 //
-// # Storage
-//
-// Package storage is the commands over whole stores: backup, restore and migrate.
+// The command `capper healthcheck` asks the service of this machine for its health. A container image without other
+// programs needs it, because the container runtime restarts the service by its result.
 //
 // # Migration
 //
-// Package migration brings what an embedded store has recorded into another store, while the embedded one
-// decides: by copies of it, one pass after the other, until a last pass over the store itself, which
-// nobody writes to any more.
+// The command `capper migrate` copies the records of an embedded store to Redis while the embedded store still decides. It
+// works in passes over copies of the store. The last pass reads the store itself, which no service writes to any longer.
 //
 //	Pass(copy of now, copies of earlier passes)
 //	   │  walk over all of them, user by user          walk.go
-//	   │  equal in now and in the last finished pass: it is there already
+//	   │  equal in now and in the last finished pass: already in the target
 //	   ▼
 //	merge the logs of a few thousand users             pass.go
 //	   ▼
-//	read them back, each: is the log there the log here? Else erase it and merge it anew
+//	read them back and compare; if they differ, erase the user's log and merge it again
 //
-// Nobody decides on the target before the last pass, so that a log there may be replaced: that is how
-// releases and erasures between passes arrive. A send there that no copy ever had is somebody else's, and
-// ends the pass before anything of it is lost. A pass that was not finished may have written what the
-// next copy no longer has, so its copy is walked over too, and then every user is read back.
+// No service decides on the target before the last pass, so a pass may replace a log there. Releases and erasures between
+// two passes arrive in this way. A send in the target that no copy ever had comes from another writer, and the pass stops
+// before it removes anything. An unfinished pass may have written sends that the next copy no longer has. The next pass
+// therefore walks over that copy too, and then reads back every user.
 //
-// Sends that no window sees any more are not brought over, nor are the counts of messages and
-// the logs of pacers.
+// A migration leaves out sends older than every window, the counts of messages and the logs of pacers.
 package ops

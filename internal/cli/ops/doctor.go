@@ -1,5 +1,3 @@
-// Package doctor has the commands that are asked before there is a service: whether all that it
-// needs is there, and what a load will take.
 package ops
 
 import (
@@ -16,7 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// Command is `capper doctor --config FILE`.
+// DoctorCommand is the command `capper doctor --config FILE`.
 type DoctorCommand struct {
 	Config    string        `required:"" placeholder:"FILE" help:"Configuration file that the service uses or will use."`
 	Users     count         `placeholder:"N" help:"Check that there is enough memory and disk for this number of users, such as 270M."`
@@ -30,7 +28,7 @@ type DoctorCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// Run makes every check and prints what was found.
+// Run runs all checks and prints the findings.
 func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	subject := &doctor.Subject{
 		File: c.Config, Users: int64(c.Users), Sends: c.Sends, Density: c.Density, Publisher: c.Publisher,
@@ -63,7 +61,7 @@ func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// Validate refuses what no load can be.
+// Validate rejects an impossible load.
 func (c *DoctorCommand) Validate() error {
 	load := sizing.Load{Users: max(1, int64(c.Users))}.WithDefaults()
 	load.Sends, load.Density = c.Sends, c.Density
@@ -80,7 +78,7 @@ func (c *DoctorCommand) Validate() error {
 	return nil
 }
 
-// print writes a line for each finding, and below those that are not as they should be what to do.
+// print prints a line for each finding. Below a warning or failure it prints the change to make.
 func (c *DoctorCommand) print(on *terminal.Streams, report *doctor.Report) error {
 	for i := range report.Findings {
 		f := &report.Findings[i]

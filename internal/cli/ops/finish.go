@@ -9,12 +9,13 @@ import (
 	"capper/internal/terminal"
 )
 
-// migratedDir is what the embedded store is called from the last pass on, so that no service decides on it again.
+// migratedDir returns the directory name of the embedded store from the last pass on. The new name keeps a service
+// from deciding on the old store again.
 func migratedDir(dir string) string { return dir + ".migrated" }
 
-// openFinished opens the embedded store itself for the last pass, under its new name: whatever becomes of the
-// pass, nothing is recorded there any more, so that it can be made again. A pass that did not end is seen by
-// the store having its new name already.
+// openFinished opens the embedded store itself for the last pass, under its new name. Because nothing is recorded
+// there any longer, a failed last pass can be repeated. A store that already has the new name shows that a last pass
+// did not end.
 func (w *work) openFinished(dir string) (Source, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -39,8 +40,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 	return source, w.note(func(s *state) { s.Finishing = dir })
 }
 
-// checkFinishing refuses another store than the one that the last pass was begun with, and one that was
-// taken back since: what was given back there by now is in Redis, and no copy tells.
+// checkFinishing rejects another store than the one of the unfinished last pass. It also rejects a store that was put
+// back into service since, because Redis still holds sends that were released there meanwhile.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {
@@ -58,7 +59,7 @@ func (w *work) checkFinishing(dir string) error {
 	return nil
 }
 
-// takeAway gives the store its new name, once nobody has it open and it is known to be the right one.
+// takeAway renames the store's directory, after it has checked that the store is the right one and not open.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
 		return fmt.Errorf("directory %s already exists, and %s must be renamed to it: move the existing directory away",
@@ -75,7 +76,7 @@ func (w *work) takeAway(dir string) error {
 	return os.Rename(dir, migratedDir(dir))
 }
 
-// openKnown opens a store, unless it is not the one that this migration moves.
+// openKnown opens a store and returns an error if it is not the store of this migration.
 func (w *work) openKnown(dir string) (*pebblestore.Store, error) {
 	source, err := w.open(dir)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"capper/internal/terminal"
 )
 
-// HealthcheckCommand is `capper healthcheck`.
+// HealthcheckCommand is the command `capper healthcheck`.
 type HealthcheckCommand struct {
 	Config  string        `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file of the service, which names its address (also CAPPER_CONFIG)."`
 	Ready   bool          `help:"Check /readyz (whether the service is ready for calls) instead of /healthz (whether it needs a restart)."`
 	Timeout time.Duration `default:"3s" help:"Maximum time to wait for the answer of the service."`
 }
 
-// Run asks each listener of the service, and fails when one does not say that all is well.
+// Run asks each listener of the service for its health, and fails if one is not healthy.
 func (c *HealthcheckCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	listeners, err := config.Listeners(c.Config)
 	if err != nil {
@@ -42,15 +42,15 @@ func (c *HealthcheckCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	return nil
 }
 
-// newClient asks this machine only: past every proxy, and whatever name the certificate has,
-// as nothing secret is sent and nothing but a status is believed.
+// newClient returns an HTTP client for services on this machine. It uses no proxy and accepts any certificate,
+// because it sends no secret and reads only a status.
 func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy: nil, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 }
 
-// maxReason is how much of an answer is shown.
+// maxReason is the most bytes of an answer that are shown.
 const maxReason = 1 << 10
 
 func ask(ctx context.Context, client *http.Client, url string) error {

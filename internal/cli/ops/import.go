@@ -24,7 +24,7 @@ import (
 	"capper/internal/zones"
 )
 
-// Command is `capper import FILE…`.
+// ImportCommand is the command `capper import FILE…`.
 type ImportCommand struct {
 	cli.Service
 	Files []string `arg:"" placeholder:"FILE" help:"Files, patterns or directories of sends, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
@@ -50,7 +50,7 @@ type ImportCommand struct {
 	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files when more than a million sends are sorted. Default: the temporary directory of the system."`
 }
 
-// report is what --json prints.
+// report is the output of --json.
 type report struct {
 	Files      []string           `json:"files"`
 	Rows       int64              `json:"rows"`
@@ -68,10 +68,10 @@ type report struct {
 	empty []string // files without a row
 }
 
-// mostShown is how many bad rows are shown.
+// mostShown is the most bad rows that are shown.
 const mostShown = 5
 
-// Run imports sends that were made elsewhere. Twice is once.
+// Run imports sends that were made elsewhere. A repeated import changes nothing.
 func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	options, err := c.options()
 	if err != nil {
@@ -103,14 +103,14 @@ func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err erro
 	return found.fault()
 }
 
-// keyRule says which key imports.
+// keyRule is the rule for the API key of an import.
 const keyRule = "the key in " + cli.KeyVariable +
 	" needs the scopes read and admin; a key with a namespace cannot have admin"
 
-// farClock is by how much the service's clock differs from this machine's before it is told.
+// farClock is the clock difference between the service and this machine above which the command prints a warning.
 const farClock = 10 * time.Second
 
-// ask has the service say what it would refuse: channels that it does not know, and times after its own.
+// ask asks the service in advance for reasons to reject rows: unknown channels, and times after the service's clock.
 func (c *ImportCommand) ask(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -143,7 +143,7 @@ func (c *ImportCommand) ask(
 	return nil
 }
 
-// options are those of reading.
+// options returns the options for reading the files.
 func (c *ImportCommand) options() (*format.SendOptions, error) {
 	if c.Batch < 1 || c.Parallel < 1 || c.MaxBadRows < 0 {
 		return nil, errors.New("--batch and --parallel must be at least 1, and --max-bad-rows at least 0")
@@ -227,7 +227,7 @@ func (c *ImportCommand) read(
 	return r, nil
 }
 
-// nothing is the fault of files without a send: an import of nobody is none.
+// nothing returns an error for files without any send.
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
@@ -239,7 +239,7 @@ func (r *report) nothing() error {
 	return fmt.Errorf("none of %d files contains a send, such as %s", len(r.Files), r.Files[0])
 }
 
-// expand is the files that are named.
+// expand returns the files that the arguments name.
 func (c *ImportCommand) expand(ctx context.Context) (files []string, err error) {
 	for _, name := range c.Files {
 		if name == format.Stdin {
@@ -283,7 +283,7 @@ func (r *report) addBad(file string, bad *format.RowError) error {
 	return nil
 }
 
-// send sends what was read, and once more to verify it.
+// send sends the rows, and sends them once more to verify that they were recorded.
 func (c *ImportCommand) send(
 	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
 ) error {
@@ -309,7 +309,7 @@ func (c *ImportCommand) send(
 	return err
 }
 
-// unsent says what to do about sends that the service did not take: the same again, where that helps.
+// unsent adds advice to the error of unsent rows, for example to run the import again.
 func (c *ImportCommand) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
 		return terminal.Hinted(err, "all sends before this row are recorded, and none after it; correct the row "+
@@ -326,7 +326,7 @@ func (c *ImportCommand) unsent(err error) error {
 	return terminal.Hinted(hinted, "run the same command again; repeating an import is safe")
 }
 
-// tell writes what came of it.
+// tell prints the report.
 func (c *ImportCommand) tell(on *terminal.Streams, r *report) error {
 	for _, bad := range r.bad {
 		on.Warn("left out: " + bad)
@@ -358,7 +358,7 @@ func (c *ImportCommand) tell(on *terminal.Streams, r *report) error {
 	return terminal.Table(on.Out, terminal.Left, table...)
 }
 
-// fault is what was not done.
+// fault returns the exit error for rows that were not imported.
 func (r *report) fault() error {
 	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {

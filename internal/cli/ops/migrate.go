@@ -13,7 +13,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// MigrateCommand is `capper migrate`.
+// MigrateCommand is the command `capper migrate`.
 type MigrateCommand struct {
 	cli.Service
 	Config string `required:"" placeholder:"FILE" help:"Configuration file that the service will use after the migration, with store.kind: redis."`
@@ -21,7 +21,7 @@ type MigrateCommand struct {
 	Finish string `placeholder:"DIR" help:"Run the last pass with the directory of the embedded store (store.embedded.path), after the service has stopped. The pass first renames the directory, so that no service can use it again."`
 }
 
-// migrated is what a pass did, as --json prints it.
+// migrated is the result of a pass, in the form of --json.
 type migrated struct {
 	Result
 	Finished bool    `json:"finished"`
@@ -29,7 +29,7 @@ type migrated struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *MigrateCommand) Help() string {
 	return "Copies the records of the embedded store of a running service to Redis, and reads every log back. " +
 		"Another pass copies the changes since the previous one. Then stop the service, run the last pass with " +
@@ -37,7 +37,7 @@ func (c *MigrateCommand) Help() string {
 		"the admin listener if there is one."
 }
 
-// Run makes a pass.
+// Run makes one pass of the migration.
 func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	started := time.Now()
 	cfg, err := config.Load(c.Config)
@@ -87,7 +87,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	return c.tell(on, &done)
 }
 
-// bring makes the pass and shows how far it is.
+// bring makes the pass and shows its progress.
 func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error) {
 	progress := terminal.NewProgress(on, terminal.Users)
 	defer progress.Stop()
@@ -101,8 +101,8 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
-// fetch puts a copy of the running service's store into the directory, and refuses a configuration whose
-// channels have other numbers. The last pass needs no copy.
+// fetch downloads a copy of the running service's store into the directory. It rejects a configuration whose channels
+// have other numbers. The last pass needs no copy.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()
@@ -120,7 +120,7 @@ func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *wo
 	return terminal.WithStatus(terminal.BadInput, err)
 }
 
-// source is the copy, or, for the last pass, the store itself.
+// source returns the copy, or the store itself for the last pass.
 func (c *MigrateCommand) source(work *work) (Source, error) {
 	if c.Finish != "" {
 		return work.openFinished(c.Finish)
@@ -144,7 +144,7 @@ func (c *MigrateCommand) tell(on *terminal.Streams, done *migrated) error {
 	return nil
 }
 
-// openTarget opens Redis. A first pass begins a store, which nobody may have begun before.
+// openTarget opens Redis. The first pass creates the store and fails if a store already exists.
 func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstore.Store, error) {
 	options, err := app.RedisOptions(cfg.Store.Redis)
 	if err != nil {
@@ -171,10 +171,10 @@ func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstor
 	return target, nil
 }
 
-// ghost is how long an instance counts that was stopped without a goodbye, as a pass that was killed, and a bit.
+// ghost is the time for which a killed instance or pass still counts as running, with a margin.
 const ghost = 40 * time.Second
 
-// alone demands that no service decides on the target.
+// alone returns an error if a service already decides on the target.
 func alone(ctx context.Context, target *redisstore.Store) error {
 	for started := time.Now(); ; {
 		fleet := target.Health(ctx).Fleet

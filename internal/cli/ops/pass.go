@@ -19,14 +19,14 @@ const (
 	margin  = 10 * time.Second // before a send is forgotten, in which it may be in one store and no more in the other
 )
 
-// target is where the logs are brought.
+// target is the store that receives the logs.
 type target interface {
 	capping.Merger
 	Log(ctx context.Context, user capping.UserID) (capping.Log, error)
 	Erase(ctx context.Context, user capping.UserID) error
 }
 
-// Pass is one pass. Now and Target are required.
+// Pass is one pass of a migration. Now and Target are required.
 type Pass struct {
 	Now        Source   // what the target shall have
 	Last       Source   // what the last finished pass brought over; nil: there was none
@@ -37,7 +37,7 @@ type Pass struct {
 	Progress   func(result *Result) // called now and then; nil: nobody looks
 }
 
-// Result is what a pass did.
+// Result counts the work of a pass.
 type Result struct {
 	Users    int64 `json:"users"`    // with a log that matters
 	Sends    int64 `json:"sends"`    // in these logs
@@ -46,7 +46,7 @@ type Result struct {
 	Replaced int64 `json:"replaced"` // of those, users whose log in the target was another one, and was written anew
 }
 
-// Run makes the pass. Afterwards, where there is no error, every log of the target is that of Now. It may be run again.
+// Run makes the pass. If it returns no error, every log in the target equals the log in Now. Run may be repeated.
 func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -84,7 +84,7 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	}
 }
 
-// batch is users whose logs are brought over together.
+// batch is a number of users whose logs are copied together.
 type batch struct {
 	pass    *Pass
 	horizon capping.Instant
@@ -93,7 +93,7 @@ type batch struct {
 	had     [][]capping.Log // of each user, in the sources of earlier passes
 }
 
-// add takes up a user with the logs that Now and the other sources have.
+// add adds a user to the batch, with the user's logs in Now and in the other sources.
 func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
 	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
@@ -107,7 +107,7 @@ func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, sam
 	b.users, b.logs, b.had = append(b.users, user), append(b.logs, log), append(b.had, logs[1:])
 }
 
-// settle merges the logs and reads each of them back.
+// settle merges the logs of the batch into the target and reads each of them back.
 func (b *batch) settle(ctx context.Context, result *Result) error {
 	if len(b.users) == 0 {
 		return nil
@@ -163,7 +163,7 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	return nil
 }
 
-// messages is what Now remembers of the tokens.
+// messages returns the messages of the tokens that Now remembers.
 func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (messages []capping.Message, err error) {
 	list := make([]capping.Token, 0, len(tokens))
 	for token := range tokens {
@@ -176,11 +176,12 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 	return messages, err
 }
 
-// ErrDiffers is that the target has a send that no source ever had, or not what was just written: somebody else writes.
+// ErrDiffers reports that the target has a send that no source ever had, or that it lost a send of this pass. Another
+// writer must be active.
 var ErrDiffers = errors.New("Redis has a log that differs from every copied version: does a service already decide " +
 	"on this Redis?")
 
-// verify reads a user's log back. Where it is one of before, it is written anew.
+// verify reads a user's log back. If the log is that of an earlier copy, verify replaces it.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)
@@ -204,7 +205,7 @@ func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	return true, err
 }
 
-// read is the log that the target has.
+// read returns the user's log in the target.
 func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	found, err := b.pass.Target.Log(ctx, user)
 	if err != nil {
@@ -213,7 +214,7 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// of reports whether each send of the log is one of these logs'.
+// of reports whether every send of the log occurs in one of the other logs.
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

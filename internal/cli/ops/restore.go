@@ -11,7 +11,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// RestoreCommand is `capper restore FILE --to DIR`.
+// RestoreCommand is the command `capper restore FILE --to DIR`.
 type RestoreCommand struct {
 	File            string `arg:"" help:"Archive file that capper backup wrote."`
 	To              string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), empty or absent. Default: only check the archive."`
@@ -19,7 +19,7 @@ type RestoreCommand struct {
 	JSON            bool   `help:"Print the result as JSON."`
 }
 
-// restored is what was done, as --json prints it.
+// restored is the result of a restore, in the form of --json.
 type restored struct {
 	File        string    `json:"file"`
 	To          string    `json:"to,omitempty"`
@@ -30,7 +30,7 @@ type restored struct {
 	SizeBytes   int64     `json:"size_bytes"`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *RestoreCommand) Help() string {
 	return "Restores the embedded store of a stopped service. The whole archive is read and checked before anything " +
 		"is written; a directory that is not empty is rejected. After the restore the service has the records of " +

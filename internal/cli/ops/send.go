@@ -15,7 +15,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// sender has the service record rows, some batches at one time.
+// sender sends rows to the service, with several batches in parallel.
 type sender struct {
 	api      *client.Client
 	patience time.Duration // for which a batch is sent again
@@ -28,15 +28,15 @@ type sender struct {
 	err error
 }
 
-// all sends all rows. The sends of a user are sent by one worker, in their order: of those that are the same
-// send the earliest is recorded, however many batches there are at one time.
+// all sends all rows. One worker sends all rows of a user, in order, so that the service records the earliest of
+// equal sends.
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lanes := make([]lane, s.parallel)
 	var workers sync.WaitGroup
 	for i := range lanes {
-		// so that who reads need not wait for one lane while others are idle
+		// The buffer lets the reader continue while one worker is busy and the others are idle.
 		lanes[i].batches = make(chan []format.SendRow, 1)
 		workers.Go(func() {
 			for batch := range lanes[i].batches {
@@ -72,7 +72,7 @@ func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, erro
 	return s.sum, err
 }
 
-// lane is what one worker sends.
+// lane is the queue of one worker.
 type lane struct {
 	next    []format.SendRow
 	batches chan []format.SendRow
@@ -88,7 +88,7 @@ func (l *lane) give(ctx context.Context) error {
 	}
 }
 
-// laneOf spreads users over n lanes, those of a regular choice too, such as every fourth.
+// laneOf distributes users over n workers. It also spreads regular selections evenly, such as every fourth user.
 func laneOf(user uint32, n int) int {
 	return int(uint64(user*2654435769) * uint64(n) >> 32)
 }
@@ -101,8 +101,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send has one batch recorded, whose rows are of one namespace. Users that the store cannot answer for, and a service
-// that is away, are asked for again until patience is over.
+// send sends one batch of rows in one namespace. It retries unavailable users and an unavailable service until the
+// patience is over.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
@@ -147,8 +147,8 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// leftOf is the rows whose users are unavailable. What of those users had expired comes again, and is
-// counted once: unavailable are only sends that had not.
+// leftOf returns the rows of unavailable users. Their expired sends are sent again but counted only once, because
+// only sends that have not expired count as unavailable.
 func leftOf(batch []format.SendRow, result *api.ImportAnswer) (left []format.SendRow) {
 	if len(result.Unavailable) == 0 {
 		return nil
@@ -161,13 +161,14 @@ func leftOf(batch []format.SendRow, result *api.ImportAnswer) (left []format.Sen
 	return left
 }
 
-// refusedSend is a send that reading took for one and the service does not, as an instance whose clock is behind.
+// refusedSend reports a send that the service rejected although it was read without fault, for example because the
+// service's clock is behind.
 type refusedSend struct {
 	row format.SendRow
 	err error
 }
 
-// Error tells the send as files have it: its place in a call says nothing to who reads this.
+// Error returns a text with the fields of the send, because the position in the call means nothing to the user.
 func (r *refusedSend) Error() string {
 	text := fmt.Sprintf("the service rejected the send of user %d at %s", r.row.User,
 		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -180,10 +181,10 @@ func (r *refusedSend) Error() string {
 	return text + ": " + r.err.Error()
 }
 
-// Unwrap is the service's error.
+// Unwrap returns the error of the service.
 func (r *refusedSend) Unwrap() error { return r.err }
 
-// refusedOf is the row that an error of the service is about; false: it is about none.
+// refusedOf returns the row that an error of the service concerns. ok is false if it concerns no row.
 func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -198,7 +199,7 @@ func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) 
 	return batch[i], true
 }
 
-// requestOf is the rows as a call: what all of them share stands once.
+// requestOf returns the rows as the request of a call. A field that all rows share appears once.
 func requestOf(batch []format.SendRow) *api.ImportRequest {
 	r := &api.ImportRequest{Channel: batch[0].Channel, MessageID: batch[0].MessageID,
 		Sends: make([]api.ImportedSend, len(batch))}
@@ -222,7 +223,7 @@ func requestOf(batch []format.SendRow) *api.ImportRequest {
 	return r
 }
 
-// lost is the fault of an import whose sends were not all there afterwards.
+// lost returns the error for an import after which n sends were missing.
 func lost(n int) error {
 	return fmt.Errorf("%d sends were missing after the import and have been added now", n)
 }

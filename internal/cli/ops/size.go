@@ -13,13 +13,13 @@ import (
 	"capper/internal/terminal"
 )
 
-// count is a number that may be written with k, M or G.
+// count is a number that may have the suffix k, M or G.
 type count int64
 
-// exact is up to where whole numbers are exact in a float64.
+// exact is the largest number up to which all whole numbers are exact in a float64.
 const exact = 1 << 53
 
-// UnmarshalText reads 270M, 30k or 1000000.
+// UnmarshalText parses a number such as 270M, 30k or 1000000.
 func (c *count) UnmarshalText(text []byte) error {
 	number, times := string(text), 1.0
 	for unit, of := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
@@ -36,7 +36,7 @@ func (c *count) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// SizeCommand is `capper size --users N`.
+// SizeCommand is the command `capper size --users N`.
 type SizeCommand struct {
 	Users     count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
 	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window."`
@@ -52,7 +52,7 @@ type SizeCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// load is what the flags say, with the defaults of those that were left out.
+// load returns the load that the flags describe, with defaults for the other flags.
 func (c *SizeCommand) load() sizing.Load {
 	load := sizing.Load{Users: int64(c.Users)}.WithDefaults()
 	load.Sends, load.Density, load.Days, load.Messages = c.Sends, c.Density, c.Days, c.Campaigns
@@ -68,12 +68,12 @@ func (c *SizeCommand) load() sizing.Load {
 	return load
 }
 
-// faults are the errors of a load as those of the flags that gave it, each on a line.
+// faults returns the errors of a load as errors of the flags, one on each line.
 func faults(err error) error {
 	return terminal.Misuse(errors.New("--" + strings.ReplaceAll(err.Error(), "\n", "\n--")))
 }
 
-// Run prints what the load takes.
+// Run prints the resources that the load needs.
 func (c *SizeCommand) Run(_ context.Context, on *terminal.Streams) error {
 	plan, err := sizing.Of(c.load())
 	if err != nil {

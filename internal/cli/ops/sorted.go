@@ -15,10 +15,10 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// runRows is how many rows are sorted at once.
+// runRows is the number of rows that are sorted in memory at a time.
 const runRows = 1_000_000
 
-// sorter sorts rows by namespace, those of one namespace by time, and those of one time by user.
+// sorter sorts rows by namespace, then by time, then by user.
 type sorter struct {
 	dir   string // of the runs; "": made when it is needed
 	most  int    // rows of a run
@@ -33,10 +33,10 @@ func inTurn(a, b format.SendRow) int {
 		cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
 }
 
-// mostNames bounds the texts that are remembered.
+// mostNames is the most different texts that the sorter shares between rows.
 const mostNames = 10_000
 
-// shared is the text, in memory that other rows have too.
+// shared returns an equal text whose memory the rows share.
 func (s *sorter) shared(text string) string {
 	if known, ok := s.names[text]; ok {
 		return known
@@ -58,7 +58,7 @@ func (s *sorter) add(r format.SendRow) error {
 	return s.spill()
 }
 
-// spill writes what is in memory to a file of its own.
+// spill writes the rows in memory to a temporary file, as a sorted run.
 func (s *sorter) spill() (err error) {
 	if s.made == "" {
 		if s.made, err = os.MkdirTemp(s.dir, "capper-import-*"); err != nil {
@@ -98,13 +98,13 @@ func appendRow(dst []byte, r format.SendRow) []byte {
 	return dst
 }
 
-// run is a sorted run that is read.
+// run is a sorted run while it is read.
 type run struct {
 	from *bufio.Reader
 	next format.SendRow
 }
 
-// advance reads the next row; io.EOF: there is none.
+// advance reads the next row. It returns io.EOF at the end.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -124,24 +124,24 @@ func (r *run) advance() (err error) {
 	return nil
 }
 
-// runs are in the order of their next rows.
+// runs is a heap of runs, sorted by their next rows.
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
 func (r runs) Less(i, j int) bool { return inTurn(r[i].next, r[j].next) < 0 }
 func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 
-// Push is of heap.Interface.
+// Push implements heap.Interface.
 func (r *runs) Push(one any) { *r = append(*r, one.(*run)) }
 
-// Pop is of heap.Interface.
+// Pop implements heap.Interface.
 func (r *runs) Pop() any {
 	last := (*r)[len(*r)-1]
 	*r = (*r)[:len(*r)-1]
 	return last
 }
 
-// each gives all rows to yield in order. It may be asked again.
+// each passes all rows to yield, in sorted order. It may be called more than once.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

@@ -13,10 +13,10 @@ import (
 	"capper/internal/terminal"
 )
 
-// stateFile is what a migration remembers between its passes, in its directory.
+// stateFile is the name of the file in which a migration keeps its state between passes.
 const stateFile = "state.json"
 
-// state is what a migration remembers. The zero value: no pass has begun.
+// state is the state of a migration. The zero value means that no pass has begun.
 type state struct {
 	Begun     bool             `json:"begun"`               // there is a store in Redis, which is this migration's
 	Store     string           `json:"store,omitempty"`     // id of the embedded store; "": not known yet
@@ -46,15 +46,15 @@ func (s *state) write(dir string) error {
 	})
 }
 
-// errAnother is that a store is not the one that this migration moves.
+// errAnother returns the error for a store that is not the store of this migration.
 func (s *state) errAnother(what string) error {
 	return terminal.Hinted(fmt.Errorf("directory %s holds a different store from the one that earlier passes copied",
 		what),
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
 
-// takes is why a store cannot be that of the last pass: another one, or older than what the passes before have
-// brought over. mark is one that it got after the last of its calls.
+// takes returns an error if the store must not be the source of the last pass: it is another store, or older than the
+// data of the earlier passes. mark is a mark that the store got after the last pass's calls.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

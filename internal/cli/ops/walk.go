@@ -7,15 +7,15 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is a store whose logs can be walked over. Nobody writes to it.
+// Source is a store whose logs can be read in order of user ids. Nobody may write to the store.
 type Source interface {
-	// Logs is up to most users from an id on who have a log, in ascending order, and their logs.
+	// Logs returns up to most users who have a log, in ascending order beginning at from, and their logs.
 	Logs(ctx context.Context, from capping.UserID, most int) ([]capping.UserID, []capping.Log, error)
-	// Messages finds the messages of tokens, as capping.Store does.
+	// Messages returns the messages of tokens, like capping.Store.
 	Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error)
 }
 
-// walk is over the users of one source.
+// walk is the position in the users of one source.
 type walk struct {
 	source Source
 	users  []capping.UserID
@@ -23,7 +23,7 @@ type walk struct {
 	from   uint64 // where the next portion begins
 }
 
-// head is the next user, and whether there is one.
+// head returns the next user. ok is false at the end.
 func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err error) {
 	if len(w.users) == 0 && w.from <= math.MaxUint32 {
 		if w.users, w.logs, err = w.source.Logs(ctx, capping.UserID(w.from), portion); err != nil {
@@ -40,7 +40,7 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 	return w.users[0], true, nil
 }
 
-// take is the log of the user, if it is the next one; nil when the source has none.
+// take returns the user's log if the user is next, and moves on. It returns nil if the source has no log of the user.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {
 		log = w.logs[0]
@@ -49,7 +49,7 @@ func (w *walk) take(user capping.UserID) (log capping.Log) {
 	return log
 }
 
-// lowest is the lowest user that any of the walks is at.
+// lowest returns the lowest next user among the walks. ok is false at the end of all walks.
 func lowest(ctx context.Context, walks []*walk) (user capping.UserID, ok bool, err error) {
 	for _, w := range walks {
 		at, is, err := w.head(ctx)

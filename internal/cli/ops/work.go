@@ -16,7 +16,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// The names in a directory of a migration. Beside each copy is the file COPY.id of its store.
+// These are the file names in the directory of a migration. Beside each copy lies a file COPY.id with the id of the
+// copied store.
 const (
 	lastCopy = "copy"        // of the last pass that ended
 	nextCopy = "next"        // of the one under way
@@ -24,10 +25,10 @@ const (
 	archive  = "next.tar"
 )
 
-// copyCache is what each copy may keep in memory: it is read once, in order.
+// copyCache is the memory for the cache of each copy, in bytes. A copy is read once, in order, so the cache is small.
 const copyCache = 64 << 20
 
-// work is the directory of a migration, and the copies in it.
+// work is the directory of a migration, with the copies of the store.
 type work struct {
 	dir        string
 	state      state
@@ -65,8 +66,8 @@ func (w *work) begin(finish bool) (err error) {
 	return w.openCopies()
 }
 
-// openCopies opens what earlier passes were about. That of one that did not end keeps its copy, as it may have written
-// it.
+// openCopies opens the copies of earlier passes. The copy of an unfinished pass is kept, because that pass may have
+// written some of its sends.
 func (w *work) openCopies() error {
 	half, err := filepath.Glob(w.path(halfCopy + "*.id"))
 	if err != nil {
@@ -94,13 +95,13 @@ func (w *work) openCopies() error {
 
 func (w *work) path(name string) string { return filepath.Join(w.dir, name) }
 
-// note remembers what was reached.
+// note changes the state and stores it.
 func (w *work) note(reached func(*state)) error {
 	reached(&w.state)
 	return w.state.write(w.dir)
 }
 
-// open opens a store that nobody else has open.
+// open opens a store that no other process has open.
 func (w *work) open(dir string) (*pebblestore.Store, error) {
 	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
 		CacheBytes: copyCache})
@@ -111,7 +112,7 @@ func (w *work) open(dir string) (*pebblestore.Store, error) {
 	return store, nil
 }
 
-// fetch puts a copy of the running service's store into the directory.
+// fetch downloads a copy of the running service's store into the directory.
 func (w *work) fetch(ctx context.Context, api *client.Client) error {
 	if err := w.dropNext(); err != nil { // a half of a copy, which nothing was done with
 		return err
@@ -144,7 +145,7 @@ func (w *work) dropNext() error {
 	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
 }
 
-// end makes the pass the last one that ended. That of the store itself ends the migration.
+// end marks the pass as finished. A finished last pass ends the migration.
 func (w *work) end() error {
 	if err := w.close(); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (w *work) end() error {
 	return rename(w.path(nextCopy), w.path(lastCopy))
 }
 
-// close closes every store. It may be called again.
+// close closes all stores. It may be called again.
 func (w *work) close() (err error) {
 	for _, store := range w.stores {
 		err = errors.Join(err, store.Close())
@@ -174,7 +175,8 @@ func (w *work) close() (err error) {
 	return err
 }
 
-// rename gives a store's directory another name, and the file beside it. A start between the two refuses what it finds.
+// rename renames a store's directory and the file beside it. If a run stops between the two steps, the next run
+// rejects the directory.
 func rename(from, to string) error {
 	return errors.Join(os.Rename(from, to), os.Rename(from+".id", to+".id"))
 }
@@ -184,7 +186,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// remove removes a file that need not be there.
+// remove removes a file. A missing file is no error.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err
