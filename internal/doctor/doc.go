@@ -1,11 +1,14 @@
-// Package doctor looks at everything a service needs, from the machine that it runs on or will
-// run on, and says what is not as it should be, what to change and why.
+// Package doctor checks everything that a service needs, on the machine where it runs or will run. It reports each fault
+// with the change to make and the reason.
 //
-//	Check ──► Findings      one Check looks at one thing, within its time
-//	Run   ──► Report        all checks, each by itself: one that hangs or fails costs only its own
+//	Check ──► Findings      one Check inspects one part, within its time limit
+//	Run   ──► Report        all checks in parallel: a check that hangs or fails affects no other check
 //
-// What is looked at stands in package checks, a file for each room; a new room is a file there
-// and a line in its list. A check disturbs nobody: it opens no store, takes no lock, decides
-// nothing, and removes what it wrote to try a right, which its finding names. No finding holds a
-// secret.
+// The checks cover the configuration and its files, certificates, the source and the cache of the segments, the audit
+// location, the collector of traces, clocks, Redis, the embedded store, and the limits of the process. Each file holds the
+// checks of one part. A new check is a function that returns a check, and a line in List. A check of something that
+// start-up also verifies calls the code of start-up (packages app and config).
+//
+// Checks do not disturb a running service. They open no store, take no lock and decide nothing. A check that writes an
+// object to test a right removes the object, and its finding names the object. No finding contains a secret.
 package doctor

@@ -15,8 +15,8 @@ import (
 	"capper/internal/server/gate"
 )
 
-// isExpiry reports whether a certificate chain is rejected only because of its dates. Another check reports the
-// dates.
+// isExpiry reports whether a certificate chain is rejected only because of its dates. The dates get a finding of
+// their own.
 func isExpiry(err error) bool {
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired

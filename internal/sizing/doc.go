@@ -1,5 +1,5 @@
-// Package sizing works out what a load takes: memory, processors, network and disks. It is
-// arithmetic; the constants were measured on real servers, and the tests of this package measure
-// those of bytes again and hold the formulae to within a tenth (go test ./internal/sizing). Times
-// depend on the machine: they are those of docs/benchmarks.md, and bounds, not promises.
+// Package sizing computes the resources that a load needs: memory, processors, network and disks. It is pure arithmetic.
+// The constants were measured on real servers. The tests of this package measure the constants of bytes again and require
+// that the formulae are accurate to a tenth (go test ./internal/sizing). Times depend on the machine; they come from
+// docs/benchmarks.md and are estimates, not promises.
 package sizing

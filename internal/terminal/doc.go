@@ -1,13 +1,9 @@
-// Package terminal is the manners of this project's command lines, so that who
-// knows one knows the other:
+// Package terminal implements the common behaviour of this project's command-line programs:
 //
-//   - Data goes to standard output, talk to standard error, each line of it
-//     behind the program's name: `capper: error: …`, then `capper: hint: …` where
-//     something can be done.
-//   - What message ids, rows of files, names of files and answers of servers hold
-//     is shown with its control characters escaped: a terminal obeys nothing of
-//     it, no cursor moves, no title changes, no text runs from right to left.
-//   - A file is written whole or not at all.
-//   - The first signal ends a command, whatever it waits for; a second one ends
-//     the program at once.
+//   - Data goes to standard output. Messages go to standard error, and each line begins with the program's name:
+//     `capper: error: …`, then `capper: hint: …` if there is advice.
+//   - Control characters in message ids, rows of files, file names and answers of servers are escaped. They cannot move
+//     the cursor, change the title or reverse the direction of text.
+//   - Files are written atomically.
+//   - The first signal ends a command, whatever the command waits for. A second signal ends the program at once.
 package terminal

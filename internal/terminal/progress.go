@@ -137,7 +137,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon puts a colon in front of a text that is not empty.
+// colon returns the text behind a colon and a blank, or "" for an empty text.
 func colon(text string) string {
 	if text == "" {
 		return ""

@@ -1,43 +1,32 @@
-// Package trace says, of whatever is done for a request, which request that is: by its
-// id, which stands in the answer and in every line of the log, and by its span, where
-// the request is traced.
+// Package trace connects work with the request that it is done for: by the request id, which stands in the answer and in
+// every log line, and by a span if the request is traced. It records spans with OpenTelemetry and sends them to a
+// collector by OTLP over HTTP. No other package uses the OpenTelemetry library.
 //
 // # Vocabulary
 //
-// A request id is the caller's name of a request, or one that was made for it. A trace is
-// what happened for one request of somebody, at all services that it passed; a span is
-// one part of it that took time, with attributes, and with the span that it is a part
-// of. A span that is nil is none: each method does nothing and costs next to nothing, so
-// that no caller asks whether it is traced.
+// A request id is the caller's name for a request, or an id that the service generated. A trace is the work for one
+// request in all services that it passes. A span is one timed part of a trace, with attributes and a parent span. A nil
+// span is valid: its methods do nothing at almost no cost, so callers never check whether a request is traced.
 //
-// # How it is passed on
+// # Propagation
 //
-// Within the process, in the context of a call (With, Start, Of). To others over HTTP,
-// by the headers traceparent and tracestate of the W3C (Outgoing), which are taken from
-// callers too (Incoming). To operators, by Handler, which adds the ids to log records
-// whose context has them.
+// Within the process the span travels in the context of a call (Begin, Start, Of). Between services it travels in the HTTP
+// headers traceparent and tracestate of the W3C (Incoming, Outgoing). For operators, Handler adds the ids to log records.
 //
-// # What is never in a span
+// # Private data
 //
-// Users: counts stand for them. Texts of errors: they may name users; the kind of a fault
-// stands for it, and the log has the text under the same ids. Message ids, unless the
-// configuration says that they are no personal data.
+// A span never contains user ids, only counts. It never contains texts of errors, because they may name users. A span
+// holds the kind of the error, and the log holds the text under the same ids. A span contains message ids only if the
+// configuration allows it.
 //
-// Who records spans and sends them to a collector is package otlp, through a Tracer.
+// # Export
 //
-// # Otlp
+// If the caller traces a request, the caller decides whether the request is recorded. The configured share of all other
+// requests is recorded. A request that is not recorded has no span.
 //
-// Package otlp records spans with OpenTelemetry and sends them to a collector, by OTLP over
-// HTTP. It is the only user of that library.
+// Ended spans wait in a queue of bounded length. One goroutine sends them in batches. Ending a span never blocks. If the
+// collector is unavailable, slow or faulty, spans are dropped and counted, and the log reports the loss now and then.
 //
-// A request whose caller traces it is recorded when the caller says so; of others, a share
-// that the configuration names. What is not recorded comes to no span at all.
-//
-// Spans that have ended wait in a queue of bounded length, which one goroutine sends in
-// batches. Nobody who ends a span ever waits: a collector that is away, slow or faulty costs
-// spans, which are counted, and told in the log now and then.
-//
-// Keys are those of the configuration. What the collector asks for, such as a token, is in
-// $OTEL_EXPORTER_OTLP_HEADERS alone; its certificates in $OTEL_EXPORTER_OTLP_CERTIFICATE and its
-// like, which the library reads.
+// Secrets for the collector, such as a token, come only from $OTEL_EXPORTER_OTLP_HEADERS. Certificates come from
+// $OTEL_EXPORTER_OTLP_CERTIFICATE and the related variables, which the library reads.
 package trace

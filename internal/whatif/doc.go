@@ -1,51 +1,42 @@
-// Package whatif replays the recorded demand under other limits, or other segments, and
-// tells what would have happened.
+// Package whatif replays the recorded calls under other limits or other segments, and computes how the decisions would
+// have changed.
 //
-//	records in time order → call: counted as recorded → users who are judged anew: capping.Capper over their
+//	records in time order → call: counted as recorded → users who are judged again: capping.Capper over their
 //	other history → both histories settled → tallies: what changes → Result → page: table and pictures
 //
 // # Demand
 //
-// Every user whom a recorded filter call decided is demand, in the order of the records,
-// those who were denied too: whoever was denied is asked for again exactly as often as
-// was recorded. Users who were unavailable are no demand (the retry is). A replay of a
-// send that is not known, from before the audit or of a call whose answer was lost, is a
-// send at the time of the replay. A release takes the message's sends out of both
-// histories. An exempt send is counted in both.
+// Every decided user of a recorded filter call counts as demand, in the order of the records, including denied users. The
+// replay assumes that callers ask again for a denied user exactly as often as recorded. Unavailable users are no demand,
+// because their retry is. A replay of an unknown send, from before the audit or from a call whose answer was lost, counts
+// as a send at the time of the replay. A release removes the message's sends from both histories. An exempt send counts in
+// both.
 //
-// # Differential
+// # Two histories
 //
-// For each user there are two histories: what was recorded, and what would have been sent.
-// As long as they are the same, and the rules that judge the user's send are those that were
-// in force, the recorded outcome is the outcome, also where milliseconds decided that no
-// record tells. Everybody else is judged by the domain itself: a capping.Capper over
-// the other histories, as of the record's time. So replaying under the limits in force
-// changes nobody. Rules are those in force when on the send's channel both policies
-// withhold sends from the same sets, the same share and at the same hours, and have the same limits for
-// the segment (likeness). A message that may be in a log by one policy's retention and
-// forgotten by another's is judged, too.
+// Each user has two histories: the recorded sends, and the sends under the other policy. The recorded outcome stands while
+// both histories are equal and the rules for the user's send have not changed. It stands even if the decision depended on
+// milliseconds that no record holds. All other users are judged by the domain's own code: a capping.Capper over the other
+// histories, as of the record's time. A replay under the limits in force therefore changes no user.
 //
-// With a generation that is not the record's own everybody is judged, and segments are
-// counted by that generation on both sides, so that a row is about the same users.
+// The rules are the same if both policies withhold sends on the channel from the same sets, for the same share of users
+// and at the same hours, and have the same limits for the segment (likeness). A message is also judged if one policy's
+// retention keeps it in the log and the other's does not.
+//
+// With another generation than the record's own, every user is judged. Segments are then counted by that generation on
+// both sides, so that a row concerns the same users.
 //
 // # Memory and speed
 //
-// A history is a list of numbers of calls, 4 bytes each, in blocks of 16, 32, 64 … bytes
-// of each page of 65,536 ids; a user's slot takes 4 bytes, in groups of 64 ids where a page has few
-// users. A second list is stored only for users whose histories differ. What users of
-// a page that nobody has judged were sent stays in the records' bitmaps until somebody is:
-// so where nobody diverged and rules are the same, whole bitmaps go through at once. Users who change take 2 bytes
-// and a bit more for each id of their page. What no limit sees any more is forgotten.
-// Users are looked at 4,096 at a time, so that what they need stays near the core.
-//
-// # Files
-//
-// engine takes records, policies tells which rules are alike, call what is looked at, settle what
-// it comes to, judge is the store that the domain asks, histories and page the
-// memory, tally and result the counts.
+// A history is a list of call numbers, 4 bytes each, in blocks of 16, 32, 64 … bytes on a page of 65,536 ids. A user's
+// slot takes 4 bytes, in groups of 64 ids if the page has few users. A second list exists only for users whose histories
+// differ. Sends to a page without judged users stay in the records' bitmaps until somebody is judged. Where no user
+// diverged and the rules are the same, the replay handles whole bitmaps at once. Changed users take 2 bytes and a bit more
+// for each id of their page. The replay drops sends that no limit looks back to. It checks 4,096 users at a time, so that
+// their data stays in a core's cache.
 //
 // # Report
 //
-// Package report shows the result of a replay to people: as tables of text, and as one page of
-// HTML with pictures, each with its numbers beside it, that needs nothing from elsewhere and no script.
+// The report shows the result of a replay as tables of text, or as one HTML page with pictures. Each picture has its
+// numbers beside it. The page needs no other files and no script.
 package whatif
