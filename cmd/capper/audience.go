@@ -14,8 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// audience is the users a command is about: those of a file, or of an expression that
-// the service knows to answer.
+// audience is the users of a command: the users in a file, or those of an expression that the service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
 	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
@@ -23,7 +22,7 @@ type audience struct {
 	idFile
 }
 
-// check refuses what does not say whom the command is about, or says it twice.
+// check rejects arguments that name no audience or two of them.
 func (a *audience) check() error {
 	switch {
 	case a.File == "" && a.Expression == "":
@@ -42,8 +41,8 @@ func (a *audience) check() error {
 	return err
 }
 
-// parts is the audience of the expression, cut into calls of one generation, which is noted: a run
-// that goes on later is about the same users with it.
+// parts returns the audience of the expression, divided into calls of one generation. It stores the generation, so
+// that a later run can continue with the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {
@@ -61,7 +60,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// pinned is the flag with which a run is about the same users as this one.
+// pinned returns the flag with which a later run has the same users as this run.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -69,13 +68,13 @@ func (a *audience) pinned() string {
 	return " with --generation " + a.Generation
 }
 
-// whom is what reports tell of the audience of an expression.
+// whom describes the audience of an expression in reports.
 type whom struct {
 	Audience           string `json:"audience"`
 	AudienceGeneration string `json:"audience_generation"`
 }
 
-// whom is nil of a file.
+// whom returns nil if the audience is a file.
 func (a *audience) whom() *whom {
 	if a.Expression == "" {
 		return nil
@@ -83,7 +82,7 @@ func (a *audience) whom() *whom {
 	return &whom{a.Expression, a.Generation}
 }
 
-// read is the audience of a file, each user once.
+// read returns the users of the audience file, without duplicates.
 func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
@@ -92,10 +91,10 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 	return users, err
 }
 
-// ofFile refuses flags of a file where there is none.
+// ofFile is the error for flags about a file if the audience is no file.
 const ofFile = "--format, --column, --quote, --escape and --final-newline: require a file of user ids"
 
-// idFile is how a file of users is read.
+// idFile holds the flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the audience file: ${formats}. Default: detected from file name and content."`
 	Column string `placeholder:"NAME|N" help:"Column that holds the user id, by name or by number starting at 1."`
@@ -106,7 +105,7 @@ type idFile struct {
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end in a line break (required, optional). Default: required for files above 16 KiB, where a missing line break is the only sign of a truncated file."`
 }
 
-// read is the users of a file, each once.
+// read returns the users in the file, without duplicates.
 func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, []ingest.Input{{
@@ -127,7 +126,7 @@ func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*
 	return set.Bitmap().Roaring(), nil
 }
 
-// unread tells what is wrong with the audience from what is wrong on the way to it.
+// unread distinguishes a faulty audience from a failure to read it.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError

@@ -20,12 +20,12 @@ import (
 	"capper/internal/yamltree"
 )
 
-// checkCommand is `capper check-config FILE`.
+// checkCommand is the command `capper check-config FILE`.
 type checkCommand struct {
 	File string `arg:"" help:"Configuration file to check."`
 }
 
-// Run prints what the file means, or every fault on a line of its own.
+// Run prints the meaning of the configuration file, or one line for each fault.
 func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	loaded, err := terminal.UntilStopped(ctx, 0, func() (*config.Config, error) { return config.Load(c.File) })
 	var faults *yamltree.Faults
@@ -71,7 +71,7 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// describeTracing is which requests are traced, and where spans are sent.
+// describeTracing returns which requests are traced and where spans are sent.
 func describeTracing(cfg *config.Config) string {
 	t := cfg.Tracing
 	if t.Endpoint == "" {
@@ -87,7 +87,7 @@ func describeTracing(cfg *config.Config) string {
 	return fmt.Sprintf("tracing to %s: calls whose caller traces them, %s", t.Endpoint, of)
 }
 
-// place is the store and where it is.
+// place returns the type of the store and its address or directory.
 func place(store config.Store) string {
 	if store.Kind == config.Redis {
 		return "redis at " + strings.Join(store.Redis.Options.Addrs, ", ")
@@ -130,7 +130,7 @@ func inZone(user bool, location *time.Location) string {
 	return "in " + cmp.Or(location, time.UTC).String()
 }
 
-// channelNames is the channels of a set as people say them; "" for all.
+// channelNames returns the names of the channels in a set, or "" for all channels.
 func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	var names []string
 	for _, channel := range set.Channels() {
@@ -139,8 +139,8 @@ func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	return strings.Join(names, " and ")
 }
 
-// describeWithheld is what is withheld from users whatever they have received, and
-// the named audiences, on lines of their own.
+// describeWithheld returns lines about rules that deny users whatever they have received, and about the named
+// audiences.
 func describeWithheld(cfg *config.Config) (lines []string) {
 	p := cfg.Policy
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -174,7 +174,8 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	return lines
 }
 
-// describeNoChannel is what becomes of calls without a channel; "" where a channel makes no difference to suppression.
+// describeNoChannel returns a line about suppression in calls without a channel. It returns "" if suppression does
+// not depend on the channel.
 func describeNoChannel(p *capping.Policy) string {
 	if p.RequireChannel {
 		return "calls without a channel: refused"
@@ -191,7 +192,7 @@ func describeNoChannel(p *capping.Policy) string {
 	return "calls without a channel: allowed (require_channel), past " + strings.Join(passed, ", ")
 }
 
-// describeExempt is who may make calls with enforce false, and what these calls pass.
+// describeExempt returns which keys may make calls with enforce false, and which rules these calls ignore.
 func describeExempt(cfg *config.Config) string {
 	const of = "exempt sends (enforce: false): "
 	var from []string
@@ -223,7 +224,7 @@ func describeExempt(cfg *config.Config) string {
 	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
 }
 
-// describeGuard is which losses keep a generation out of use, and how old a set may be.
+// describeGuard returns which losses keep a generation out of use, and the highest age of a set.
 func describeGuard(mayLose float64, maxAge time.Duration) string {
 	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
 	if mayLose >= 100 {
@@ -242,8 +243,7 @@ func sendsOn(policy *capping.Policy, set capping.ChannelSet) string {
 	return "all sends"
 }
 
-// describePacer is what a pacer allows: "carrier: one every 4ms (250/s), waits up to
-// 30s".
+// describePacer returns the rates of a pacer: "carrier: one every 4ms (250/s), waits up to 30s".
 func describePacer(p *pacing.Pacer) string {
 	var limits, parts []string
 	for _, l := range p.Limits {
@@ -264,7 +264,7 @@ func describePacer(p *pacing.Pacer) string {
 	return p.Name + ": " + strings.Join(parts, ", ")
 }
 
-// describeServer is who may call, how, and how much, on lines of their own.
+// describeServer returns lines about the callers, their rights and the bounds for calls.
 func describeServer(s config.Server) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.AdminListen != "" {
@@ -318,7 +318,7 @@ func describeRate(r capping.Rate) string {
 	return fmt.Sprintf("%d users per second, %d at once", r.UsersPerSecond, r.Largest())
 }
 
-// bytesText is a size as configuration files have it.
+// bytesText formats a size like configuration files.
 func bytesText(n int64) string {
 	for shift, unit := range map[int]string{30: "GiB", 20: "MiB", 10: "KiB"} {
 		if n>>shift > 0 && n>>shift<<shift == n && n>>shift < 1024 {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// commands is the command line.
+// commands lists the commands and flags of capper.
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
@@ -49,7 +49,7 @@ const description = `Frequency capping: decides, before a send, who may still re
 
 The API key, where the service asks for one, is the environment variable CAPPER_API_KEY.`
 
-// patience is how long a command may take after a signal to write what it has been answered.
+// patience is the time that a command has after a signal to write the answers that it has received.
 const patience = 5 * time.Second
 
 // run executes one command line and returns the exit status.
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge is the status of what the service refused.
+// judge returns the exit status and the hint for an error of the service.
 func judge(err error) (terminal.Status, string) {
 	if client.HasCode(err, client.CodeInvalidRequest) || client.HasCode(err, client.CodeTooLarge) {
 		return terminal.Usage, ""

@@ -13,7 +13,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// countCommand is `capper count EXPRESSION`.
+// countCommand is the command `capper count EXPRESSION`.
 type countCommand struct {
 	cli.Service
 	Expression string `arg:"" help:"Expression that selects users by segment and set: names, & (and), | (or), - (without, with a blank before it) and parentheses, such as 'active - vip'."`
@@ -22,7 +22,7 @@ type countCommand struct {
 	Channel *string `help:"Also count users who could receive a message on this channel now (an empty name: sends that have no channel). Records no sends."`
 }
 
-// Run counts the audience.
+// Run counts the users of the audience.
 func (c *countCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *countCommand) print(on *terminal.Streams, count *api.AudienceCount) err
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// printCounts lists users by name, the largest first; nothing when there are none.
+// printCounts prints numbers of users by name, the largest first. It prints nothing if there are none.
 func printCounts(on *terminal.Streams, what string, counts map[string]uint64) error {
 	if len(counts) == 0 {
 		return nil

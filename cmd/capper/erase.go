@@ -10,28 +10,28 @@ import (
 	"capper/internal/terminal"
 )
 
-// eraseCommand is `capper erase USER…`.
+// eraseCommand is the command `capper erase USER…`.
 type eraseCommand struct {
 	cli.Service
 	Users []cli.UserID `arg:"" name:"user" help:"User ids to erase, from 0 to 4294967295."`
 	Yes   bool         `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
-// erasure is what became of one user, as --json prints it.
+// erasure is the result for one user, in the form of --json.
 type erasure struct {
 	UserID uint32 `json:"user_id"`
 	Result string `json:"result"` // erased, unavailable, failed, not tried
 	Error  string `json:"error,omitempty"`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *eraseCommand) Help() string {
 	return "Erases all recorded sends of the users, who then may receive messages as if they were new. Erasing a " +
 		"user again has no further effect. The API key needs the scope admin, and the URL is that of the admin " +
 		"listener if there is one."
 }
 
-// Run erases the users' logs and tells what became of each.
+// Run erases the users' logs and prints the result for each user.
 func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
@@ -60,8 +60,7 @@ func (c *eraseCommand) question() string {
 	return fmt.Sprintf("erase all sends of %d users at %s?", len(c.Users), c.URL)
 }
 
-// erase goes on where the log of one user is out of reach, and ends where no
-// other call would fare better.
+// erase continues if the log of one user is unavailable. It stops at errors that every further call would cause.
 func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range cli.UserIDs(c.Users) {

@@ -10,16 +10,16 @@ import (
 	"capper/internal/terminal"
 )
 
-// milliseconds is RFC 3339 to the millisecond, which is what decides.
+// milliseconds is the time layout of RFC 3339 with milliseconds, the resolution of decisions.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// explainCommand is `capper explain USER`.
+// explainCommand is the command `capper explain USER`.
 type explainCommand struct {
 	cli.Service
 	User cli.UserID `arg:"" help:"User id, from 0 to 4294967295."`
 }
 
-// Run prints why the user is allowed or capped.
+// Run prints why the user is allowed or denied.
 func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -75,7 +75,7 @@ func printExplanation(on *terminal.Streams, e *api.Explanation) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// explainWithheld tells what denies the user before the limits do.
+// explainWithheld prints the rules that deny the user before the limits apply.
 func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]

@@ -15,7 +15,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// filterCommand is `capper filter AUDIENCE`.
+// filterCommand is the command `capper filter AUDIENCE`.
 type filterCommand struct {
 	cli.Service
 	audience
@@ -29,19 +29,19 @@ type filterCommand struct {
 	Timeout   time.Duration `default:"15m" help:"Maximum time for retrying unavailable users, measured from the start of the command; every user is tried at least once."`
 }
 
-// undecided says that a command left users unavailable.
+// undecided returns the error for a command that left users unavailable.
 func undecided(users int) error {
 	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
 }
 
-// Run filters the audience and writes who may be sent to. Interrupted, it
-// writes nothing; what it granted is recorded under the message id.
+// Run filters the audience and writes the allowed users. An interrupted run writes nothing; its granted sends are
+// recorded under the message id.
 func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
 	}
 	service, err := client.New(client.Config{
-		// until the others were asked
+		// Unavailable users wait until all other users are decided.
 		URL: c.URL, Key: cli.Key(), BatchBitmap: c.Batch, Parallel: c.Parallel, LeaveUnavailable: true,
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// check refuses flags that make no sense together, and outputs that cannot be written.
+// check rejects contradictory flags and outputs that cannot be written.
 func (c *filterCommand) check() error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
@@ -89,7 +89,7 @@ func (c *filterCommand) check() error {
 	return c.Outputs.Check(c.File)
 }
 
-// todo is whom to ask for.
+// todo returns the users to decide.
 func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
 	if c.Expression == "" {
 		users, err := c.read(ctx, on)
@@ -102,7 +102,7 @@ func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service 
 	return cli.TodoParts(parts), nil
 }
 
-// unwritten says what to do when the results could not be written: they can be had again.
+// unwritten adds advice to the error of results that could not be written: a second run returns the same results.
 func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
@@ -111,8 +111,7 @@ func (c *filterCommand) unwritten(err error) error {
 		c.MessageID))
 }
 
-// interrupted says what to do about a blast that ended early: the same again
-// where that helps.
+// interrupted adds advice to the error of a run that ended early: the same command again, if that helps.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
 	case terminal.StatusOf(err) == terminal.BadInput: // the same again is the same answer
@@ -139,9 +138,8 @@ func (c *filterCommand) nobodyTwice() string {
 	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
-// decide decides the whole audience. Until the time is up it asks again for the
-// unavailable, and goes on where it was when a service that has answered is
-// away for a while.
+// decide decides the whole audience. Until the time limit it retries unavailable users. If a service that has
+// answered becomes unavailable for a while, decide continues at the same position.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *cli.Todo) (*cli.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -152,7 +150,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		decided := decidedOf(&r.Summary)
 		err := todo.Ask(ctx, service, c.request(), r, func() {
-			// nothing new of those who wait is told by waiting
+			// Waiting produces no news about the remaining users, so the message is printed once.
 			if pause == time.Second || decidedOf(&r.Summary) > decided {
 				showSums(shown, &r.Summary)
 			}
@@ -176,14 +174,14 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	}
 }
 
-// waiting says for whom the command waits, and why.
+// waiting prints the number of users for whom the command waits, and the reason.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
-// whyUnavailable is why users are unavailable, as far as the service tells: answers have no reasons. Anybody may ask
-// whether only a restart helps; the key may lack the right to read the status.
+// whyUnavailable asks the service why users are unavailable, because answers have no reasons. Every key may ask
+// whether only a restart helps, but a key may lack the right to read the status.
 func whyUnavailable(ctx context.Context, service *client.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -197,21 +195,21 @@ func whyUnavailable(ctx context.Context, service *client.Client) string {
 	return cli.StatusSays
 }
 
-// request is what is asked, whoever it is about.
+// request returns the request of the command, without users.
 func (c *filterCommand) request() client.FilterRequest {
 	return client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
 	}
 }
 
-// showSums tells what has become of the users so far.
+// showSums shows the number of decided users so far.
 func showSums(shown *terminal.Progress, s *api.Summary) {
 	decided := decidedOf(s)
 	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed,
 		s.Unavailable))
 }
 
-// decidedOf is how many users are decided.
+// decidedOf returns the number of decided users.
 func decidedOf(s *api.Summary) int {
 	decided := s.Allowed
 	for _, n := range s.Denied {
@@ -231,7 +229,7 @@ func sleep(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// filterReport is what --json prints.
+// filterReport is the output of --json.
 type filterReport struct {
 	MessageID string `json:"message_id,omitempty"`
 	*whom
@@ -280,7 +278,8 @@ func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Dur
 	return terminal.Table(to, terminal.Left, rows...)
 }
 
-// deniedRows are the denied by limit, the suppressed by set, and whom shadow limits would have denied.
+// deniedRows returns table rows with the denied users by limit, the suppressed users by set, and the users whom
+// shadow limits would have denied.
 func deniedRows(s *api.Summary) (rows [][]any) {
 	for _, limit := range sortedCounts(s.Denied) {
 		if limit == api.LimitSuppressed && len(s.Suppressed) > 0 {
@@ -307,7 +306,7 @@ func replays(n int) string {
 	return fmt.Sprintf("%d of them already recorded by an earlier call or run", n)
 }
 
-// sortedCounts lists the counts by descending number, then by name.
+// sortedCounts returns the names by descending count, then alphabetically.
 func sortedCounts(counts map[string]int) (names []string) {
 	for name := range counts {
 		names = append(names, name)

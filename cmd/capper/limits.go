@@ -13,7 +13,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// limitsCommand is `capper limits`.
+// limitsCommand is the command `capper limits`.
 type limitsCommand struct{ cli.Service }
 
 // Run prints the policy in force.
@@ -44,7 +44,7 @@ func printLimits(on *terminal.Streams, p *api.Policy) error {
 	return printWithheld(on, p)
 }
 
-// printWithheld tells what denies before the limits do.
+// printWithheld prints the rules that deny users before the limits apply.
 func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
 	for i := range p.Suppress {
@@ -69,7 +69,7 @@ func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	return nil
 }
 
-// tableOf prints rows that have more than their heading.
+// tableOf prints a table if it has rows besides the header.
 func tableOf(on *terminal.Streams, rows [][]any) error {
 	if len(rows) == 1 {
 		return nil
@@ -95,7 +95,7 @@ func tolerance(ms int64) string {
 	return fmt.Sprintf(", rolling windows are longer by %s", time.Duration(ms)*time.Millisecond)
 }
 
-// limitRows are the limits of one segment, which stands in each of them.
+// limitRows returns a table row for each limit of a segment.
 func limitRows(segment string, limits []api.Limit) (rows [][]any) {
 	if len(limits) == 0 {
 		return [][]any{{segment, "uncapped", "", "", ""}}
@@ -107,7 +107,7 @@ func limitRows(segment string, limits []api.Limit) (rows [][]any) {
 	return rows
 }
 
-// zoneOfUser is the zone of quiet hours and calendar limits that go by the user's.
+// zoneOfUser is the zone of quiet hours and calendar limits that follow the user's time zone.
 const zoneOfUser = "user"
 
 func windowText(l *api.Limit) string {
@@ -120,7 +120,7 @@ func windowText(l *api.Limit) string {
 	return l.Window + " in " + l.Timezone
 }
 
-// nameText is the limit's name; one in the shadow denies nobody.
+// nameText returns the limit's name, with a remark if the limit is a shadow limit, which denies nobody.
 func nameText(l *api.Limit) string {
 	if l.Shadow {
 		return l.Name + " (shadow)"
@@ -128,7 +128,7 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// listed is names, or that there is no restriction to some.
+// listed formats names, or returns a text that says there is no restriction.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "all"

@@ -15,7 +15,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// lookupCommand is `capper lookup USER…`.
+// lookupCommand is the command `capper lookup USER…`.
 type lookupCommand struct {
 	cli.Service
 	Users []cli.UserID `arg:"" optional:"" name:"user" help:"User ids to look up, from 0 to 4294967295. Give either these ids or --file."`
@@ -25,16 +25,16 @@ type lookupCommand struct {
 	CSV bool     `name:"csv" help:"Print the result as CSV, with one column for each --set, while answers arrive."`
 }
 
-// lookupBatch is how many users one call looks up.
+// lookupBatch is the number of users in one call.
 const lookupBatch = 50_000
 
-// lookupReport is what --json prints.
+// lookupReport is the output of --json.
 type lookupReport struct {
 	Generation string           `json:"generation"`
 	Users      []api.UserLookup `json:"users"`
 }
 
-// Validate refuses what does not say whom to look up, or in two ways how to answer.
+// Validate rejects arguments without users, and contradictory output flags.
 func (c *lookupCommand) Validate() error {
 	switch {
 	case len(c.Users) == 0 && c.File == "":
@@ -49,7 +49,7 @@ func (c *lookupCommand) Validate() error {
 	return nil
 }
 
-// Run tells what the users are in.
+// Run prints the segments and sets of the users.
 func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on, &report)
 }
 
-// lookup asks in batches, all of the generation of the first.
+// lookup looks up the users in batches. All batches use the generation of the first one.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users []uint32,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}

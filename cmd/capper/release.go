@@ -12,7 +12,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// releaseCommand is `capper release AUDIENCE`, or with --all of everybody.
+// releaseCommand is the command `capper release AUDIENCE`, or with --all for all users.
 type releaseCommand struct {
 	cli.Service
 	audience
@@ -22,7 +22,7 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message, for --all with an API key without a namespace. Default: none."`
 }
 
-// Run gives back the slots of sends that did not go out. Twice is once.
+// Run releases recorded sends of messages that were not delivered. A repeated release changes nothing.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -69,7 +69,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// releaseAll gives back all sends of the message.
+// releaseAll releases all sends of the message.
 func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) error {
 	if c.audience != (audience{}) {
 		return terminal.Misuse(errors.New("--all: releases the whole message, so no audience may be given"))
@@ -78,13 +78,13 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 		Namespace: c.Namespace})
 }
 
-// releaseReport is what --json prints.
+// releaseReport is the output of --json.
 type releaseReport struct {
 	*whom
 	api.ReleaseSummary
 }
 
-// request is what to give back, and of how many users.
+// request returns the release request and its number of users.
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}
@@ -102,7 +102,7 @@ func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	return r, int64(parts.Users), err
 }
 
-// interrupted says what to do about a release that ended early.
+// interrupted adds advice to the error of a release that ended early.
 func (c *releaseCommand) interrupted(err error) error {
 	if client.HasCode(err, client.CodeGone) {
 		return terminal.Hinted(err, "run the same command again without --generation, and release users who have "+

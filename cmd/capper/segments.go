@@ -8,10 +8,10 @@ import (
 	"capper/internal/terminal"
 )
 
-// segmentsCommand is `capper segments`.
+// segmentsCommand is the command `capper segments`.
 type segmentsCommand struct{ cli.Service }
 
-// Run lists the segments and sets that calls and limits are about.
+// Run lists the segments and sets of the live generation.
 func (c *segmentsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"capper/internal/yamltree"
 )
 
-// serveCommand is `capper serve`.
+// serveCommand is the command `capper serve`.
 type serveCommand struct {
 	Config string `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file of the service (also CAPPER_CONFIG)."`
 }
 
-// Run serves until the context ends.
+// Run serves the API until the context ends.
 func (c *serveCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	watcher, err := terminal.UntilStopped(ctx, 0, func() (*config.Watcher, error) {
 		return config.NewWatcher(c.Config,

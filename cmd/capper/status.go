@@ -11,10 +11,10 @@ import (
 	"capper/internal/terminal"
 )
 
-// statusCommand is `capper status`.
+// statusCommand is the command `capper status`.
 type statusCommand struct{ cli.Service }
 
-// Run prints the state of the service. It fails when the service is not ready.
+// Run prints the state of the service. It returns an error if the service is not ready.
 func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -72,7 +72,7 @@ func printStatus(on *terminal.Streams, s *api.Status) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// guardedRows tell of the sets whose losses keep a generation out of use.
+// guardedRows returns table rows with the sets whose losses keep a generation out of use.
 func guardedRows(s *api.Status) (rows [][]any) {
 	if r := s.Segments.Refused; r != nil {
 		rows = append(rows, []any{"refused", fmt.Sprintf("generation %s since %s (%s)", r.Generation,
@@ -99,7 +99,7 @@ func guardedRows(s *api.Status) (rows [][]any) {
 	return rows
 }
 
-// auditText says how the record of decisions does.
+// auditText describes the state of the audit.
 func auditText(s *api.Status) string {
 	a := s.Audit
 	text := fmt.Sprintf("%s to %s, %d records", a.State, a.To, a.Records)

@@ -8,18 +8,18 @@ import (
 	"capper/internal/terminal"
 )
 
-// storeCommands are those about the store of a running service.
+// storeCommands are the commands about the store of a running service.
 type storeCommands struct {
 	Accept acceptCommand `cmd:"" help:"Resume decisions for affected users after a Redis server lost recorded sends."`
 }
 
-// acceptCommand is `capper store accept`.
+// acceptCommand is the command `capper store accept`.
 type acceptCommand struct {
 	cli.Service
 	Reason string `required:"" placeholder:"TEXT" help:"Reason for accepting the loss, such as what was checked; the service stores it."`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *acceptCommand) Help() string {
 	return "A Redis server that evicts keys, or has no append-only file, may have lost recorded sends. Its users " +
 		"are unavailable until this command accepts the loss: users with lost records may then receive more than " +
@@ -27,7 +27,7 @@ func (c *acceptCommand) Help() string {
 		"docs/operating.md#a-server-dropped-logs describes the checks. The API key needs the scope admin."
 }
 
-// Run accepts the loss and tells what was accepted.
+// Run accepts the loss of records and prints what was accepted.
 func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {
