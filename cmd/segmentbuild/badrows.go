@@ -12,8 +12,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// badRowList is the file of --bad-rows-to: one JSON object a line. It is there
-// when the reading has ended, well or not.
+// badRowList is the file of --bad-rows-to, with one JSON object a line. The file exists once the reading has ended,
+// even after an error.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File
@@ -33,7 +33,7 @@ func newBadRowList(path string) (*badRowList, error) {
 	return l, nil
 }
 
-// add is called from several goroutines.
+// add adds bad rows to the list. It is safe for concurrent use.
 func (l *badRowList) add(bad []format.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,10 +52,10 @@ func (l *badRowList) close() error {
 	return l.file.Commit()
 }
 
-// reportedRows is how many bad rows the report names; the error and the JSON name more.
+// reportedRows is the number of bad rows in the report. The error and the JSON output name more.
 const reportedRows = 5
 
-// printBadRows names the first bad rows, and the files that have some.
+// printBadRows prints the first bad rows and the files that contain bad rows.
 func (r *buildReport) printBadRows(w io.Writer) {
 	if r.BadRows == 0 {
 		return

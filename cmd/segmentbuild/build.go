@@ -45,10 +45,10 @@ type buildCommand struct {
 	Place      place      `embed:""`
 }
 
-// Help is printed below the flags.
+// Help returns the text below the flags.
 func (c *buildCommand) Help() string { return buildHelp }
 
-// Run builds, compares with what is live, and publishes.
+// Run builds a generation, compares it with the live one, and publishes it.
 func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *buildCommand) print(on *terminal.Streams, report *buildReport) error {
 	return report.print(on.Out)
 }
 
-// timedOut says why a context ended when that is why err happened.
+// timedOut returns the context's cause if the end of the context caused err.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
@@ -141,8 +141,8 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return nil
 }
 
-// publishSets publishes the sets that only grew of a build that is stopped otherwise, and
-// returns why it is.
+// publishSets publishes only the sets that only grow, after a guard has stopped the rest of the build. It returns the
+// reason for the stop.
 func (c *buildCommand) publishSets(ctx context.Context, publisher *publish.Publisher, built *publish.Candidate,
 	base *publish.LiveState, found *publish.Findings, report *buildReport, why error) error {
 	report.noteFailure(why)
@@ -167,7 +167,7 @@ func (c *buildCommand) publishSets(ctx context.Context, publisher *publish.Publi
 	return &partlyError{why}
 }
 
-// partlyError: sets that grew were published, and all else was not.
+// partlyError reports that only the sets that grew were published.
 type partlyError struct{ error }
 
 func (e *partlyError) Error() string {
@@ -180,8 +180,8 @@ func (e *partlyError) Error() string {
 
 func (e *partlyError) Unwrap() error { return e.error }
 
-// forcedBy is what the manifest records: also when the guard refused nothing,
-// for who says --force has looked.
+// forcedBy returns the name that the manifest records for --force. It is recorded even if the guard rejected nothing,
+// because the user of --force has accepted all findings.
 func (c *buildCommand) forcedBy() string {
 	if !c.Force {
 		return ""
@@ -189,7 +189,7 @@ func (c *buildCommand) forcedBy() string {
 	return c.Reason
 }
 
-// read reads and builds, and lists the bad rows, whether or not they are tolerated.
+// read reads the inputs, builds the segments, and lists the bad rows, including tolerated ones.
 func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	closeList := func() error { return nil }
@@ -210,7 +210,7 @@ func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.C
 	return result, err
 }
 
-// planFault is a fault of what the flags say, or of the build file.
+// planFault returns the exit error for a fault in the flags or in the build file.
 func (c *buildCommand) planFault(err error) error {
 	if c.File == "" {
 		return terminal.Misuse(err)
@@ -218,7 +218,7 @@ func (c *buildCommand) planFault(err error) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
-// plan turns the flags, or the build file, into a plan.
+// plan returns the build plan from the flags or from the build file.
 func (c *buildCommand) plan() (*ingest.Plan, error) {
 	base, err := c.input()
 	if err != nil {
@@ -243,7 +243,7 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// input is what the flags say of every input. It also refuses flags that do not go together.
+// input returns the settings that the flags give to every input. It also rejects contradictory flags.
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	switch given := len(c.Segment) + len(c.Table) + len(c.Set) + len(c.SetTable); {
 	case c.Force && strings.TrimSpace(c.Reason) == "":
@@ -265,7 +265,7 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	return base, nil
 }
 
-// addDefinitions adds what a flag says: each NAME once, with all its files.
+// addDefinitions adds the definitions of a flag: each NAME once, with all its files.
 func addDefinitions(to *[]ingest.Definition, flag string, args []string, base ingest.Input) error {
 	index := map[string]int{}
 	for _, arg := range args {

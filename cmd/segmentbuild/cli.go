@@ -19,7 +19,7 @@ import (
 
 const description = `Builds segments and sets of users from raw ids and publishes them, as one generation, to a directory or to S3.`
 
-// commands is the command line.
+// commands lists the commands and flags of segmentbuild.
 type commands struct {
 	Build       buildCommand            `cmd:"" help:"Build segments and sets and publish them as the live generation."`
 	List        listCommand             `cmd:"" help:"List the generations and show which one is live."`
@@ -36,7 +36,7 @@ type commands struct {
 	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version of the program."`
 }
 
-// place are the flags that reach a location.
+// place holds the flags for the access to a location.
 type place struct {
 	objects.S3Flags
 	Timeout time.Duration `default:"1h" help:"Maximum duration of the command."`
@@ -46,7 +46,7 @@ func (p *place) s3(on *terminal.Streams) objects.S3Config {
 	return p.Over(objects.S3Config{Patient: true, Retrying: (&retryNotice{on: on, timeout: p.Timeout}).show})
 }
 
-// retryNotice says on standard error that S3 is asked again, every ten seconds at most.
+// retryNotice prints a message when requests to S3 are retried, at most every ten seconds.
 type retryNotice struct {
 	on      *terminal.Streams
 	timeout time.Duration
@@ -64,7 +64,7 @@ func (r *retryNotice) show(err error) {
 	r.on.Say("S3 is retried until --timeout %s ends: %s", r.timeout, err)
 }
 
-// open opens a location; the context ends with the command's time-out.
+// open opens a location. The returned context ends with the command's time-out.
 func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
@@ -76,7 +76,7 @@ func (p *place) open(ctx context.Context, on *terminal.Streams, address string) 
 	return ctx, cancel, location, nil
 }
 
-// timeoutError is why a command's context ended.
+// timeoutError reports that a command reached its time limit.
 type timeoutError time.Duration
 
 func (t timeoutError) Error() string {
@@ -84,8 +84,8 @@ func (t timeoutError) Error() string {
 }
 func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// patience is how long a command may take to end after a signal: what it leaves
-// half done by then is as good as what a crash leaves.
+// patience is the time that a command has to end after a signal. Work that is unfinished by then leaves the location
+// as a crash would: intact.
 const patience = 2 * time.Second
 
 // run executes one command line and returns the exit status.
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge is the table from errors of the packages to exit statuses and hints.
+// judge maps errors of the packages to exit statuses and hints.
 func judge(err error) (terminal.Status, string) {
 	var (
 		bad     *ingest.BadRowsError
@@ -140,7 +140,7 @@ func judge(err error) (terminal.Status, string) {
 	return terminal.Done, ""
 }
 
-// acceptHint says what can be done about acceptances of other changes than the build makes.
+// acceptHint returns advice about acceptances that do not match the changes of the build.
 func acceptHint(wrong *publish.AcceptError) string {
 	if wrong.Live != "" {
 		return fmt.Sprintf("if %s was published with --force and services reject it, roll back to the generation "+
@@ -149,7 +149,7 @@ func acceptHint(wrong *publish.AcceptError) string {
 	return "give the exact change in --accept, or build without it"
 }
 
-// statusOf is what the program ends with for an error.
+// statusOf returns the exit status for an error.
 func statusOf(err error) terminal.Status {
 	if status, _ := judge(err); status != terminal.Done {
 		return status
@@ -157,7 +157,7 @@ func statusOf(err error) terminal.Status {
 	return terminal.StatusOf(err)
 }
 
-// badRowsHint says what can be done about bad rows. Nothing tolerates a file of nothing else.
+// badRowsHint returns advice about bad rows. No flag tolerates a file that has only bad rows.
 func badRowsHint(bad *ingest.BadRowsError) string {
 	for _, f := range bad.Files {
 		if f.Rows == 0 {
@@ -167,5 +167,5 @@ func badRowsHint(bad *ingest.BadRowsError) string {
 	return "correct the rows, or skip and count them with --max-bad-rows N or N% (--bad-rows-to FILE lists all)"
 }
 
-// toolVersion is what manifests record.
+// toolVersion returns the name and version that manifests record.
 func toolVersion() string { return "segmentbuild " + version.Current().Version }

@@ -16,12 +16,12 @@ type diffCommand struct {
 	at `embed:""`
 }
 
-// difference is what diff reports.
+// difference is the report of the command diff.
 type difference struct {
 	From    string           `json:"from"`
 	To      string           `json:"to"`
 	Changes []publish.Change `json:"changes"`
-	// NoSegment is who falls to no segment, and so to the default limits.
+	// NoSegment counts the users in no segment, to whom the default limits apply.
 	NoSegment publish.NoSegment `json:"no_segment"`
 	Sets      []publish.Change  `json:"set_changes,omitempty"`
 }

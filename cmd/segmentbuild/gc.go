@@ -24,7 +24,7 @@ type gcReport struct {
 	*publish.Garbage
 }
 
-// Run shows, and with --delete removes, what nobody needs any more.
+// Run lists the objects that no generation needs. With --delete it removes them.
 func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
 		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))

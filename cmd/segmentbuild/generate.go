@@ -60,7 +60,7 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// users are those that the flags ask for.
+// users returns the synthetic users that the flags describe.
 func (c *generateCommand) users() (*Users, error) {
 	users := &Users{First: c.First, Count: c.Users, Contiguous: c.Layout == "contiguous", Seed: c.Seed}
 	for _, arg := range c.Segments {
@@ -74,7 +74,7 @@ func (c *generateCommand) users() (*Users, error) {
 	return users, users.Check()
 }
 
-// write hands every user to the writer of its segment.
+// write passes every user to the writer of the user's segment.
 func write(ctx context.Context, users *Users, writers []writer) error {
 	for share, id := range users.All(ctx) {
 		if err := writers[share].Add(id); err != nil {

@@ -14,8 +14,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// boundFlags are the guard's bounds on the command line; they go over those of the
-// build file, but for the ones that it gives to single segments.
+// boundFlags holds the flags with the guard's bounds. They override the bounds of the build file, except its bounds
+// for single segments.
 type boundFlags struct {
 	AllowNew      []string       `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Flaw that the first publish to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows; may be repeated."`
@@ -24,7 +24,7 @@ type boundFlags struct {
 	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Largest share of all users that may lose their segment without joining another one, in one publish or within a week. Default: the value of --max-change."`
 }
 
-// percentage is a number with or without a per cent sign.
+// percentage is a number with an optional percent sign.
 type percentage float64
 
 func (p *percentage) UnmarshalText(text []byte) error {
@@ -33,7 +33,7 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// onlyGrow are sets that only grow, with how many users may leave.
+// onlyGrow returns the sets that only grow, each with the share of users that it may lose.
 func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")
@@ -51,7 +51,7 @@ func onlyGrow(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// override puts the flags over what the plan has from its build file.
+// override replaces the plan's bounds from the build file by those of the flags.
 func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
 	if f.MaxChange != nil {
@@ -78,7 +78,7 @@ func (f *boundFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// accept adds the changes that pass by name.
+// accept adds the changes that the user accepts by name.
 func (c *buildCommand) accept(plan *ingest.Plan) error {
 	for _, text := range c.Accept {
 		a, err := publish.ParseAcceptance(text, c.Reason)
@@ -90,8 +90,8 @@ func (c *buildCommand) accept(plan *ingest.Plan) error {
 	return nil
 }
 
-// guard has the bounds look at what is to go live. The error is of what is refused, and of
-// a location that cannot be read.
+// guard checks a proposal against the bounds. It returns an error if a change is rejected or the location cannot be
+// read.
 func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *publish.Bounds, p *publish.Proposal,
 	report *buildReport) (*publish.Findings, error) {
 	report.Before = p.Base.Name
@@ -114,8 +114,8 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *pub
 	return found, refused(found)
 }
 
-// refused adds how to publish all the same, unless every reason names a flag of
-// its own: that one lets less through than --force.
+// refused adds advice on how to publish despite the rejection. It does not mention --force if every reason names its
+// own flag, because that flag permits less than --force.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

@@ -26,11 +26,11 @@ type inspectCommand struct {
 	Place place  `embed:""`
 }
 
-// inspection is what inspect reports.
+// inspection is the report of the command inspect.
 type inspection struct {
 	Generation string             `json:"generation,omitempty"`
 	Manifest   *segments.Manifest `json:"manifest,omitempty"`
-	// CheckedAt is when a build last published it, or found its segments live.
+	// CheckedAt is the time of the last build that published the generation or found its segments live.
 	CheckedAt *time.Time  `json:"checked_at,omitempty"`
 	Segments  []inspected `json:"segments"`
 	// Overlaps[i][j] is the number of users in both segment i and segment j.
@@ -38,7 +38,7 @@ type inspection struct {
 	Sets     []inspectedSet `json:"sets,omitempty"`
 }
 
-// inspectedSet is a set, which may have users in common with anything.
+// inspectedSet is the report about a set, which may share users with every segment and set.
 type inspectedSet struct {
 	inspected
 	OnlyGrows bool    `json:"only_grows,omitempty"`
@@ -106,7 +106,7 @@ func isFile(name string) bool {
 	return name != "" && err == nil && !stat.IsDir()
 }
 
-// readGeneration reads a generation, the live one if name is empty or "live".
+// readGeneration reads a generation. The names "" and "live" mean the live generation.
 func readGeneration(ctx context.Context, location objects.Location, name string) (*segments.Generation, error) {
 	m, err := readManifest(ctx, location, name)
 	if err != nil {
@@ -126,8 +126,8 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	return namedManifest(ctx, location, name)
 }
 
-// namedManifest reads the manifest of a generation that the command line names:
-// one that the location does not have is a misuse.
+// namedManifest reads the manifest of a generation that the command line names. An unknown generation is a wrong
+// command line.
 func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	m, err := segments.ReadManifest(ctx, location, name)
 	if !segments.IsGeneration(name) {
@@ -169,7 +169,7 @@ func inspect(c *publish.Candidate) *inspection {
 	return report
 }
 
-// columns are the cells of its row behind the name.
+// columns returns the cells of the segment's table row, without the name.
 func (s *inspected) columns() []any {
 	return []any{s.Users, bound(s.Min), bound(s.Max), s.SizeBytes, fmt.Sprintf("%.3f", s.BytesPerUser),
 		s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]}

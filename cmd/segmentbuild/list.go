@@ -17,14 +17,14 @@ import (
 	"capper/internal/terminal"
 )
 
-// at is the location of the commands that look at one, with what reaches it.
+// at holds the flag --at with a location, and the flags for the access to it.
 type at struct {
 	At    string `required:"" placeholder:"LOCATION" help:"Location of the published generations: a directory or s3://bucket/prefix."`
 	JSON  bool   `name:"json" help:"Print the report as JSON."`
 	Place place  `embed:""`
 }
 
-// wrongPlace is what to do where nothing is found.
+// wrongPlace is the advice for a location without any generation.
 const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
@@ -32,9 +32,8 @@ func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, c
 	return a.Place.open(ctx, on, a.At)
 }
 
-// openThere opens the location, which must be there: nothing at all is mostly
-// another name than that which builds publish to. What is missing of S3 shows when
-// it is read: see notThere and mustBeThere.
+// openThere opens a location that must exist. An empty location is usually a misspelt name. For S3, the check happens
+// at the first read; see notThere and mustBeThere.
 func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel, location, err := a.open(ctx, on)
@@ -48,8 +47,8 @@ func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Conte
 	return ctx, cancel, location, nil
 }
 
-// mustBeThere tells a place where nothing is yet from one that is missing: a
-// directory that does not exist, or a bucket or prefix of S3 without any object.
+// mustBeThere returns an error if the location does not exist: a missing directory, or a bucket or prefix of S3
+// without any object. An existing location without generations passes.
 func mustBeThere(ctx context.Context, location objects.Location) error {
 	missing := fmt.Errorf("%s: %w", location.Name(), objects.ErrNotFound)
 	if !objects.IsURL(location.Name()) {
@@ -65,7 +64,7 @@ func mustBeThere(ctx context.Context, location objects.Location) error {
 	return notThere(err)
 }
 
-// notThere adds to the error of a location that is missing what it ends with.
+// notThere adds the exit status and advice to the error of a missing location.
 func notThere(err error) error {
 	if errors.Is(err, objects.ErrNotFound) {
 		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, err), wrongPlace)
@@ -119,7 +118,7 @@ func rowOf(l *publish.Listing) []any {
 		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
 }
 
-// acceptedIn names the changes that passed by name when the generation was published.
+// acceptedIn returns the changes that were accepted by name when the generation was published.
 func acceptedIn(m *segments.Manifest) string {
 	var list []string
 	for _, a := range m.Accepted {
@@ -143,7 +142,7 @@ func markOf(l *publish.Listing) string {
 	return ""
 }
 
-// printState says what the table does not: when a build last ran to its end, and a hold.
+// printState prints the time of the last complete build, and a hold.
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
@@ -157,7 +156,7 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 	return err
 }
 
-// notLive says which generation the last build left live, when another is since.
+// notLive returns a text about the generation that the last build left live, if another one is live now.
 func notLive(l *publish.Listing) string {
 	if l.Live {
 		return ""
@@ -165,7 +164,7 @@ func notLive(l *publish.Listing) string {
 	return ", when " + l.Generation + " was live"
 }
 
-// totals are the users in the segments, and the bytes of all bitmaps.
+// totals returns the number of users in the segments, and the bytes of all bitmaps.
 func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality

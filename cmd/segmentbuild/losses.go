@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses warns of the users who leave sets, however few: a service sends to each of
-// them who was suppressed.
+// noteLosses adds warnings about users who leave sets, however few they are. A service sends to users who leave a
+// suppression set.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
@@ -33,17 +33,16 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	}
 }
 
-// lossWarnings tells who leaves which sets.
+// lossWarnings composes the warnings about users who leave sets.
 type lossWarnings struct {
 	accepted []segments.Accepted
-	// live is the generation that services keep that do not take a loss over; empty where
-	// nothing is published.
+	// live is the generation that services keep in use if they reject a loss. It is empty if nothing is published.
 	live string
-	// remedy says how they would take it over.
+	// remedy returns how services can be made to accept the loss.
 	remedy func(*publish.Change) string
 }
 
-// of tells of the sets of one folder together, of others each.
+// of returns the warnings. Sets of one folder share a warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
 	inFolder := map[string][]publish.Change{}
@@ -66,8 +65,8 @@ func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	return warnings
 }
 
-// told reports whether the end of a set is told by itself: services may need it. An
-// accepted end of a time zone is none that they refuse.
+// told reports whether the end of a set needs its own warning, because services may need the set. An accepted end of
+// a time zone needs none, because services do not reject it.
 func (l *lossWarnings) told(c *publish.Change) bool {
 	if isZone(c.Set) {
 		return l.live != "" && !l.passes(c)
@@ -103,8 +102,8 @@ func (l *lossWarnings) one(c *publish.Change) string {
 	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
 }
 
-// zones tells of users who lose their time zone, where services refuse that. An end of a zone
-// is told already.
+// zones returns a warning about users who lose their time zone, if services reject that loss. The end of a whole zone
+// already has its own warning.
 func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
 	if l.live == "" || before == nil {
 		return nil
@@ -120,7 +119,7 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// folder tells of the sets of one folder, the one that loses most by name.
+// folder returns one warning for the sets of a folder. It names the set that loses most users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
 	if len(changes) == 1 {
@@ -134,7 +133,7 @@ func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 		users, len(changes), folder, most.What(), most.Removed, most.Before)
 }
 
-// noteWaiting warns of users who join sets that only grow and who are not published.
+// noteWaiting adds a warning about new users of sets that only grow, if these users are not published.
 func (r *buildReport) noteWaiting(changes []publish.Change, live *segments.Manifest, remedy string) {
 	for _, c := range changes {
 		grows := slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.Name == c.Set && s.OnlyGrows })

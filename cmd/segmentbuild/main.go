@@ -1,5 +1,5 @@
-// Segmentbuild builds segments of users from raw ids and publishes them as one
-// generation to a directory or to S3.
+// Command segmentbuild builds segments of users from raw ids and publishes them as one generation to a directory or
+// to S3.
 package main
 
 import (

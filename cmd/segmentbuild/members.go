@@ -16,14 +16,14 @@ import (
 	"capper/internal/terminal"
 )
 
-// segmentOf names one segment or set of a generation.
+// segmentOf holds the arguments that name one segment or set of a generation.
 type segmentOf struct {
 	Segment    string `arg:"" help:"Name of the segment or set."`
 	Generation string `placeholder:"GENERATION" help:"Name of the generation. Default: the live generation."`
 	at         `embed:""`
 }
 
-// read reads its bitmap.
+// read reads the bitmap of the segment or set.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*bitmap.Bitmap, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -49,10 +49,10 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*b
 	return segments.ReadSegment(ctx, location, m, c.Segment)
 }
 
-// listedNames is how many names an error lists; of more it says the nearest.
+// listedNames is the most names that an error lists. Of more names it lists the most similar one.
 const listedNames = 10
 
-// unknown is that a generation has no such name.
+// unknown returns the error for a name that the generation does not have.
 func (c *segmentOf) unknown(generation string, names []string) error {
 	err := fmt.Errorf("segment or set %q does not exist in generation %s", c.Segment, generation)
 	if len(names) <= listedNames {
@@ -76,7 +76,7 @@ type membership struct {
 	Member bool   `json:"member"`
 }
 
-// Run answers for users, or samples the segment.
+// Run prints whether users are in the segment, or prints a sample of the segment.
 func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
 		return terminal.Misuse(errors.New("give either --user ID or --sample N"))
@@ -125,7 +125,7 @@ type exportCommand struct {
 	Output    string `short:"o" placeholder:"FILE" help:"Output file; - is standard output, the default."`
 }
 
-// Run writes the users of one segment or set.
+// Run writes the users of one segment or set to a file.
 func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	toFile := c.Output != "" && c.Output != "-"
 	if toFile {

@@ -15,38 +15,39 @@ import (
 	"capper/internal/terminal"
 )
 
-// buildReport is what `segmentbuild build` says: as a table, or with --json as it is here.
+// buildReport is the report of `segmentbuild build`, as a table or as JSON with --json.
 type buildReport struct {
-	// Status: published, sets published, unchanged, dry run, overlap, bad input, refused, lost the race, on hold,
-	// failed.
+	// Status is one of: published, sets published, unchanged, dry run, overlap, bad input, refused, lost the race, on
+	// hold, failed.
 	Status     string `json:"status"`
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
 	Before     string `json:"before,omitempty"` // the generation that was live
-	// ComparedWith is the newest generation, where none is live and there are some.
+	// ComparedWith is the newest generation, if none is live.
 	ComparedWith string            `json:"compared_with,omitempty"`
 	Segments     []builtSegment    `json:"segments,omitempty"`
 	Sets         []builtSet        `json:"sets,omitempty"`
 	Overlaps     []publish.Overlap `json:"overlaps,omitempty"` // of segments
-	// FurtherZones is how many users are in a further set of a time zone beside the first.
+	// FurtherZones is the number of users who are in more than one set of a time zone.
 	FurtherZones uint64           `json:"further_zones,omitempty"`
 	Changes      []publish.Change `json:"changes,omitempty"`
 	SetChanges   []publish.Change `json:"set_changes,omitempty"`
-	// NoSegment is who falls to no segment, and so to the default limits.
+	// NoSegment counts the users in no segment, to whom the default limits apply.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Week      *publish.Drift     `json:"week,omitempty"`
 	Refusals  []string           `json:"refusals,omitempty"`
 	Forced    bool               `json:"forced,omitempty"`
-	// Accepted are the changes that passed by name.
+	// Accepted lists the changes that were accepted by name.
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
-	// SetsThatGrew are the changes that went live where no others did.
+	// SetsThatGrew lists the published changes if nothing else was published.
 	SetsThatGrew []publish.Grown `json:"sets_that_grew,omitempty"`
-	// Warnings say what went well and needs a look all the same, such as who leaves a set.
+	// Warnings lists facts that need attention although the build succeeded, such as users who leave a set.
 	Warnings []string `json:"warnings,omitempty"`
-	// Uploaded bytes of bitmaps; those that the location had are not uploaded again.
+	// UploadedBytes is the size of the uploaded bitmaps. A bitmap that the location already has is not uploaded
+	// again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
-	// LeftOut match a pattern but are not data by their names: _SUCCESS, .crc, hidden files.
+	// LeftOut lists files that match a pattern but are no data by their names: _SUCCESS, .crc, hidden files.
 	LeftOut       []string     `json:"left_out,omitempty"`
 	BadRows       int64        `json:"bad_rows"`
 	BadRowSamples []format.Bad `json:"bad_row_samples,omitempty"`
@@ -65,7 +66,7 @@ type builtSegment struct {
 	Max       *uint32 `json:"max,omitempty"`
 }
 
-// builtSet is a set as it goes live.
+// builtSet is the report about a set of the new generation.
 type builtSet struct {
 	builtSegment
 	OnlyGrows bool    `json:"only_grows,omitempty"`
@@ -90,7 +91,7 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	r.FurtherZones = result.Candidate.FurtherZones()
 }
 
-// noteSets notes the sets; whether they only grow is known in full when the guard has looked.
+// noteSets adds the sets to the report. The guard determines later which sets only grow.
 func (r *buildReport) noteSets(c *publish.Candidate) {
 	if len(r.Sets) == 0 {
 		for _, s := range c.DescribeSets() {
@@ -102,14 +103,14 @@ func (r *buildReport) noteSets(c *publish.Candidate) {
 	}
 }
 
-// noteFindings notes what the guard has found.
+// noteFindings adds the guard's findings to the report.
 func (r *buildReport) noteFindings(found *publish.Findings) {
 	r.ComparedWith = found.ComparedWith
 	r.Changes, r.NoSegment, r.SetChanges, r.Week = found.Changes, found.NoSegment, found.Sets, found.Drift
 	r.Refusals = found.Refusals
 }
 
-// noteFailure notes how the build ended.
+// noteFailure sets the status from the error with which the build ended.
 func (r *buildReport) noteFailure(err error) {
 	switch statusOf(err) {
 	case terminal.BadInput:
@@ -132,7 +133,7 @@ func (r *buildReport) notePublished(p *publish.Published) {
 	}
 }
 
-// setsPublished is the status of a build of which only sets that only grew went live.
+// setsPublished is the status of a build that published only sets that only grow.
 const setsPublished = "sets published"
 
 // print writes the report for people.
@@ -172,7 +173,7 @@ func (r *buildReport) print(w io.Writer) error {
 		printDrift(w, r.Week), r.printEnd(w))
 }
 
-// printZones says how many users have several time zones.
+// printZones prints the number of users with several time zones.
 func (r *buildReport) printZones(w io.Writer) {
 	if r.FurtherZones > 0 {
 		fmt.Fprintf(w, "time zones: %d users are in more than one set of %s, and the first set in the order above "+
@@ -191,7 +192,7 @@ func (r *buildReport) printSegments(w io.Writer) error {
 	return terminal.Table(w, terminal.Right, table...)
 }
 
-// shownSets are written for people; --json has all.
+// shownSets is the most sets in the report for people. The JSON output has all of them.
 const shownSets = 60
 
 func (r *buildReport) printSets(w io.Writer) error {
@@ -203,7 +204,7 @@ func (r *buildReport) printSets(w io.Writer) error {
 	return printSetTable(w, []any{"set", "users", "bytes", "lowest", "highest"}, table)
 }
 
-// printSetTable writes the first rows of a table of sets; nothing where there is none.
+// printSetTable prints the first rows of a table of sets. It prints nothing for an empty table.
 func printSetTable(w io.Writer, head []any, table [][]any) error {
 	if len(table) == 0 {
 		return nil
@@ -215,7 +216,7 @@ func printSetTable(w io.Writer, head []any, table [][]any) error {
 	return err
 }
 
-// growth says that a set only grows.
+// growth returns a text that says that a set only grows, with the permitted loss.
 func growth(onlyGrows bool, maxLoss float64) string {
 	switch {
 	case !onlyGrows:
@@ -226,10 +227,10 @@ func growth(onlyGrows bool, maxLoss float64) string {
 	return fmt.Sprintf("only grows (%g %% may leave)", maxLoss)
 }
 
-// shownFiles are written for people; --json has all.
+// shownFiles is the most files in the report for people. The JSON output has all of them.
 const shownFiles = 20
 
-// printFiles says what was read from where.
+// printFiles prints how many rows came from which files.
 func (r *buildReport) printFiles(w io.Writer) {
 	for _, f := range r.Files[:min(len(r.Files), shownFiles)] {
 		column, about := "", ""
@@ -296,7 +297,7 @@ func ids(list []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
 }
 
-// printDrift writes the table of the drift; nothing where none was judged.
+// printDrift prints the table of the drift. It prints nothing if no drift was computed.
 func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {
 		return nil
@@ -311,8 +312,7 @@ func printDrift(w io.Writer, r *publish.Drift) error {
 	return errors.Join(printChanges(w, r.Changes, &r.NoSegment), printSetChanges(w, r.Sets))
 }
 
-// printChanges writes the table of what becomes of every segment, and of the
-// users in none where that is known.
+// printChanges prints the table of changes for every segment, and for the users in no segment if they are known.
 func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment) error {
 	if len(changes) == 0 {
 		return nil
@@ -331,7 +331,7 @@ func printChanges(w io.Writer, changes []publish.Change, none *publish.NoSegment
 	return terminal.Table(w, terminal.Right, table...)
 }
 
-// percentOf shows a percentage as --accept takes it.
+// percentOf formats a percentage in the form that --accept takes.
 func percentOf(percent float64) string {
 	text := segments.PercentText(percent)
 	if !strings.Contains(text, ".") {
@@ -347,8 +347,8 @@ func noneNote(n *publish.NoSegment) string {
 	return fmt.Sprintf("%d have no segment and get the default limits", n.Fall)
 }
 
-// printSetChanges writes the table of what becomes of the sets that change, and how
-// many do not; nothing where there are no sets.
+// printSetChanges prints the table of the changed sets and the number of unchanged ones. It prints nothing if there
+// are no sets.
 func printSetChanges(w io.Writer, changes []publish.Change) error {
 	var table [][]any
 	for _, c := range changes {

@@ -24,7 +24,7 @@ type rollbackCommand struct {
 	at         `embed:""`
 }
 
-// What becomes of a rollback, as its report says it.
+// These are the results of a rollback in its report.
 const (
 	rollbackDone      = "rolled back"
 	rollbackUnchanged = "unchanged"
@@ -36,20 +36,20 @@ type rollbackReport struct {
 	Before  string           `json:"before"`
 	Live    string           `json:"live"`
 	Changes []publish.Change `json:"changes,omitempty"`
-	// NoSegment is who falls to no segment, and so to the default limits.
+	// NoSegment counts the users in no segment, to whom the default limits apply.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Sets      []publish.Change   `json:"set_changes,omitempty"`
-	// Segments is the generation whose segments are live; Carried are the live sets that stay.
+	// Segments is the generation whose segments become live. Carried lists the live sets that stay.
 	Segments string            `json:"segments_of"`
 	Carried  []publish.Carried `json:"carried,omitempty"`
-	// Accepted are the sets that went back by name, and that users leave.
+	// Accepted lists the sets that were rolled back by name and that lose users.
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
 	Warnings []string            `json:"warnings,omitempty"`
-	// Shrinks are those of Sets that only grow, and that users leave all the same.
+	// Shrinks lists the sets that lose users although they are marked as only growing.
 	Shrinks []publish.Change `json:"shrinks,omitempty"`
 }
 
-// noteShrinks notes what before says that it only grows.
+// noteShrinks adds the shrinking sets that the earlier manifest marks as only growing.
 func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	for _, s := range before.Sets {
 		for _, c := range r.Sets {
@@ -60,7 +60,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	}
 }
 
-// Run makes an earlier generation live, after it has been checked as a reader would.
+// Run makes an earlier generation live, after it has checked the generation like a reader.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return terminal.Misuse(errors.New("--hold: must have a reason, which build and list then show"))
@@ -88,7 +88,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on.Out, report)
 }
 
-// print says what is live, or would be, in the words of build.
+// print prints the live generation, or for a dry run the generation that would be live, in the form of the build
+// report.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	for _, set := range r.Carried {
 		note := "as it is live"
@@ -131,7 +132,7 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
 	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion()}
 	if c.Hold != "" && !c.DryRun {
-		// first: whatever becomes of the rest, nothing is published over it
+		// The hold comes first, so that no build publishes over the rollback, even if a later step fails.
 		if err := publisher.SetHold(ctx, c.Hold); err != nil {
 			return nil, err
 		}
@@ -168,7 +169,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	return report, nil
 }
 
-// note notes what changes over base.
+// note adds the changes against base to the report.
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
 		if base.Fault != nil {

@@ -1,6 +1,3 @@
-// Package synthetic makes segments of users that nobody has, for tests and
-// demonstrations: the same seed gives the same users, in an order in which no
-// neighbours follow each other, as a warehouse exports them.
 package main
 
 import (
@@ -13,23 +10,23 @@ import (
 	"capper/internal/segments"
 )
 
-// Users are a range of ids and how they fall to segments.
+// Users is a range of synthetic user ids and their distribution over segments. The same seed gives the same users.
 type Users struct {
 	First, Count uint32  // the ids First … First+Count-1
 	Shares       []share // those beyond 100 % in all are an error; who is in no share is in no segment
-	// Contiguous: each segment is one range of ids, in ascending order. Else every
-	// user's segment is drawn, and the ids are scattered.
+	// Contiguous gives each segment one range of ids, in ascending order. Otherwise each user's segment is random,
+	// and the ids come in a scattered order, like an export of a data warehouse.
 	Contiguous bool
 	Seed       uint64
 }
 
-// share is a segment with its part of the users.
+// share is a segment with its share of the users.
 type share struct {
 	Segment string
 	Percent float64
 }
 
-// Check reports what is wrong with the users.
+// Check returns an error if the users are invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
 		return fmt.Errorf("%d users from id %d exceed the highest id 4294967295", u.Count, u.First)
@@ -46,8 +43,7 @@ func (u *Users) Check() error {
 	return nil
 }
 
-// All yields the users of all shares: the index of the share, and the id. It ends
-// early when ctx does.
+// All yields the index of the share and the id for every user. It ends early when ctx ends.
 func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	until, n := u.bounds(), uint64(u.Count)
 	step := coprime(n)
@@ -65,7 +61,7 @@ func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	}
 }
 
-// bounds are the upper ends of the shares as parts of 2^32.
+// bounds returns the upper bounds of the shares, as parts of 2^32.
 func (u *Users) bounds() []uint64 {
 	var until []uint64
 	sum := 0.0
@@ -76,7 +72,8 @@ func (u *Users) bounds() []uint64 {
 	return until
 }
 
-// shareOf is the share of the user at this place of the range, as many as there are for none.
+// shareOf returns the share of the user at a position in the range. It returns the number of shares if the user has
+// none.
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {
@@ -90,14 +87,14 @@ func (u *Users) shareOf(at uint64, until []uint64) int {
 	return len(until)
 }
 
-// mulMod is i * step mod n.
+// mulMod returns i * step mod n.
 func mulMod(i, step, n uint64) uint64 {
 	high, low := bits.Mul64(i, step)
 	_, rest := bits.Div64(high, low, n)
 	return rest
 }
 
-// coprime finds a step that visits every number below n, near the golden section of n.
+// coprime returns a step that visits every number below n, near the golden section of n.
 func coprime(n uint64) uint64 {
 	step := uint64(float64(n)*0.6180339887) | 1
 	for gcd(step, n) != 1 {

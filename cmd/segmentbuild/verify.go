@@ -74,8 +74,7 @@ func printVerified(on *terminal.Streams, report []verification) error {
 	return nil
 }
 
-// generations lists what is to be verified; what is damaged in a manifest or in
-// current.json is known then.
+// generations lists the generations to verify, and reports damaged manifests and a damaged current.json.
 func (c *verifyCommand) generations(ctx context.Context, location objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
 		return nil, terminal.Misuse(errors.New("give either a generation or --all, not both"))

@@ -12,14 +12,14 @@ import (
 	"capper/internal/bitmap"
 )
 
-// writer writes the ids of one segment. One goroutine may use it.
+// writer writes the ids of one segment to a file. It is not safe for concurrent use.
 type writer interface {
 	Add(id uint32) error
-	// Close writes what is left; it does not close what is written to.
+	// Close writes the buffered ids. It does not close the underlying writer.
 	Close() error
 }
 
-// fileName is the usual name of a segment's file in a format.
+// fileName returns the usual file name for a segment in a format.
 func fileName(segment, format string) string {
 	if format == "text" {
 		return segment + ".txt"
@@ -27,8 +27,7 @@ func fileName(segment, format string) string {
 	return segment + "." + format
 }
 
-// newWriter writes text (an id a line), csv (user_id,segment), parquet (user_id) or
-// roaring.
+// newWriter returns a writer for a format: text (an id a line), csv (user_id,segment), parquet (user_id) or roaring.
 func newWriter(to io.Writer, format, segment string) (writer, error) {
 	out := bufio.NewWriterSize(to, 1<<20)
 	switch format {
@@ -62,7 +61,7 @@ func (w *lineWriter) Add(id uint32) error {
 
 func (w *lineWriter) Close() error { return w.out.Flush() }
 
-// row is the name of the schema too.
+// The name of this type is also the name of the Parquet schema.
 type row struct {
 	UserID int64 `parquet:"user_id,snappy"`
 }
