@@ -21,8 +21,7 @@ import (
 	"time"
 )
 
-// Variable names the environment variable with the addresses of a cluster
-// that is running already.
+// variable names the environment variable with the addresses of a cluster that is already running.
 const Variable = "CAPPER_TEST_REDIS"
 
 // ServerVariable names the environment variable with the binary of the servers,
@@ -32,17 +31,19 @@ const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 // Server is the binary of the servers.
 func Server() string { return cmp.Or(os.Getenv(ServerVariable), "redis-server") }
 
-// Options of a cluster or server. The zero value is a healthy default.
+// Options holds the settings of a cluster or server. The zero value is a healthy default.
 type Options struct {
 	Masters     int           // 0: 3; a standalone server ignores it
 	Replicas    int           // of each master; 0: none
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // "": none
-	// path of the servers' ACL file, in which CHANGE-ME becomes capper; "": the line of deploy/redis.acl for capper
+	// ACL is the path of the servers' ACL file, in which the text CHANGE-ME becomes capper; "" means the line for capper in
+	// deploy/redis.acl.
 	ACL  string
 	User string // who creates the cluster and feeds replicas; "": the user default
 	Host string // where the nodes listen; "": 127.0.0.1
-	// directory with ca.crt, server.crt and server.key: the nodes speak TLS alone, among themselves too
+	// TLS is a directory with ca.crt, server.crt and server.key. With it the nodes accept only TLS, also between each
+	// other.
 	TLS      string
 	Settings []string // more lines of redis.conf
 }
@@ -76,7 +77,8 @@ func (o *Options) args() []string {
 	return args
 }
 
-// Cluster is a set of Redis servers of this process.
+// Cluster is a set of real Redis servers that this process started. The script scripts/cluster.sh starts them on free
+// loopback ports, and also stops them if the test process dies.
 type Cluster struct {
 	Addrs []string // masters first
 	dir   string
@@ -88,8 +90,7 @@ var shared struct {
 	err     error
 }
 
-// Run runs the tests of a package and ends the shared cluster, if one was
-// started. It returns the exit status.
+// Run runs the tests of a package and stops the shared cluster if one was started. It returns the exit status.
 func Run(m *testing.M) int {
 	status := m.Run()
 	if shared.cluster != nil {
@@ -98,10 +99,9 @@ func Run(m *testing.M) int {
 	return status
 }
 
-// Shared is the addresses of the cluster that a package's tests share: that of
-// the environment, or else one with 3 masters and 3 replicas that the first
-// caller starts. Nobody may break it, and it fails over for nothing that a busy machine
-// does to it; Run ends it.
+// Shared returns the addresses of the cluster that a package's tests share: the one in the environment, or a cluster
+// with 3 masters and 3 replicas that the first call starts. Tests must not break the shared cluster. Its time-outs
+// are long, so that a busy machine causes no failover. Run stops the cluster.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if addrs := os.Getenv(Variable); addrs != "" {
@@ -117,14 +117,13 @@ func Shared(t testing.TB) []string {
 	return shared.cluster.Addrs
 }
 
-// Start starts a cluster of the test's own and ends it with the test.
+// Start starts a cluster for one test and stops it when the test ends.
 func Start(t testing.TB, options Options) *Cluster { return start(t, "up", options) }
 
-// Single starts a standalone server, its replicas behind it in Addrs.
+// Single starts a standalone server for one test. Its replicas follow it in Addrs.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
 
-// Spare starts servers in cluster mode that are in no cluster yet, as many as
-// Options.Masters says.
+// Spare starts servers in cluster mode that belong to no cluster yet. Options.Masters is their number.
 func Spare(t testing.TB, options Options) *Cluster { return start(t, "spare", options) }
 
 func start(t testing.TB, verb string, options Options) *Cluster {
@@ -155,8 +154,7 @@ func open(verb string, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// stop is all that can be done at the end of a test: what it leaves, the
-// script's watch ends.
+// stop stops the servers at the end of a test. The script stops servers that remain.
 func (c *Cluster) stop() {
 	_ = script("down", c.dir)
 	_ = os.RemoveAll(filepath.Dir(c.dir))
@@ -172,12 +170,12 @@ func script(args ...string) error {
 	return nil
 }
 
-// Kill ends a node with SIGKILL and returns when its port is closed.
+// Kill kills a node with SIGKILL and waits until its port is closed.
 func (c *Cluster) Kill(addr string) error {
 	return c.end(addr, syscall.SIGKILL)
 }
 
-// Shut ends a node with SIGTERM, as an init system does, and returns when its port is closed.
+// Shut stops a node with SIGTERM, like an init system, and waits until its port is closed.
 func (c *Cluster) Shut(addr string) error { return c.end(addr, syscall.SIGTERM) }
 
 func (c *Cluster) end(addr string, sig syscall.Signal) error {
@@ -195,19 +193,19 @@ func (c *Cluster) end(addr string, sig syscall.Signal) error {
 	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
 }
 
-// Pause stops a node with SIGSTOP: its connections stay open and silent.
+// Pause stops a node with SIGSTOP: its connections stay open but get no answers.
 func (c *Cluster) Pause(addr string) error { return c.signal(addr, syscall.SIGSTOP) }
 
-// Resume lets a paused node go on.
+// Resume continues a paused node.
 func (c *Cluster) Resume(addr string) error { return c.signal(addr, syscall.SIGCONT) }
 
-// Data is the directory with a node's data.
+// Data returns the directory with a node's data.
 func (c *Cluster) Data(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return filepath.Join(c.dir, port)
 }
 
-// Restart starts a killed node again with the data that it had.
+// Restart starts a killed node again with its data.
 func (c *Cluster) Restart(addr string) error {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority signs certificates of servers and clients. Dir has its own in
-// ca.crt, and each other in NAME.crt, with its key in NAME.key.
+// Authority is a certificate authority for tests. Its directory Dir has the authority's certificate in ca.crt, each
+// issued certificate in NAME.crt, and its key in NAME.key.
 type Authority struct {
 	Dir         string
 	key         *ecdsa.PrivateKey
 	certificate *x509.Certificate
 }
 
-// NewAuthority is an authority of the test's own.
+// NewAuthority returns a new authority for a test.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{Dir: t.TempDir()}
@@ -62,17 +62,17 @@ func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificat
 	return key
 }
 
-// File is the path of a file of the authority.
+// File returns the path of a file of the authority.
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
-// Leaf signs a certificate of a server and a client, for the next hour, with the
-// names and addresses; 127.0.0.1 when there are none.
+// Leaf issues a certificate for a server and client that is valid for an hour, with the given names and addresses.
+// Without names it uses 127.0.0.1.
 func (a *Authority) Leaf(t testing.TB, name string, hosts ...string) {
 	t.Helper()
 	a.LeafUntil(t, name, time.Now().Add(time.Hour), hosts...)
 }
 
-// LeafUntil is Leaf with another end.
+// LeafUntil is like Leaf, with another end of validity.
 func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ...string) {
 	t.Helper()
 	certificate := &x509.Certificate{
@@ -93,7 +93,7 @@ func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ..
 	a.sign(t, name, certificate)
 }
 
-// Pool is the authority alone.
+// Pool returns a certificate pool with only this authority.
 func (a *Authority) Pool(t testing.TB) *x509.CertPool {
 	t.Helper()
 	text, err := os.ReadFile(a.File("ca.crt"))
@@ -103,7 +103,7 @@ func (a *Authority) Pool(t testing.TB) *x509.CertPool {
 	return pool
 }
 
-// Client is the configuration of a client with a certificate of its own.
+// Client returns the TLS configuration of a client with its own certificate.
 func (a *Authority) Client(t testing.TB) *tls.Config {
 	t.Helper()
 	a.Leaf(t, "client")

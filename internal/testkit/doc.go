@@ -1,4 +1,4 @@
-// Package testkit is what tests of many packages need: a clock that they move, a
-// log that they read, names that nobody else has, and waiting for a condition.
-// It imports none of our packages, so that tests of all of them may import it.
+// Package testkit provides helpers for the tests of many packages: a clock that tests move, a log that tests read, waiting
+// for conditions, unique namespaces, certificates, and real Redis servers. It imports no other package of this project, so
+// the tests of all packages may import it.
 package testkit

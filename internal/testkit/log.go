@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// Log keeps what is written to it, to be read while the writing goes on. The
-// zero value is an empty one.
+// Log collects written text. Tests may read it while other goroutines write. The zero value is an empty log.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -23,14 +22,14 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is all that was written so far.
+// String returns the text that was written so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Logger writes its records to the log as text, from the level debug on.
+// Logger returns a logger that writes text to the log, from level debug on.
 func (l *Log) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

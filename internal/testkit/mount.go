@@ -9,11 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mount is a directory whose files are replaced as the kubelet replaces those of a ConfigMap or
-// a Secret that a pod mounts (pkg/volume/util/atomic_writer.go in Kubernetes): each set of files lies
-// in a directory of its own, the symlink ..data names the one that counts, what users see are
-// symlinks through it, and a swap is the renaming of a new ..data over the old one. What was
-// before is removed at once.
+// Mount is a directory whose files change like those of a ConfigMap or Secret that a pod mounts
+// (pkg/volume/util/atomic_writer.go in Kubernetes). Each set of files has a directory of its own, and the symlink
+// ..data names the current one. The visible files are symlinks through ..data. A swap renames a new ..data over the
+// old one and removes the old files at once.
 type Mount struct {
 	Dir     string
 	t       testing.TB
@@ -21,7 +20,7 @@ type Mount struct {
 	current string // the directory that ..data names
 }
 
-// NewMount is a mount with the files, by name.
+// NewMount returns a mount with the given files, by name.
 func NewMount(t testing.TB, files map[string]string) *Mount {
 	t.Helper()
 	m := &Mount{Dir: t.TempDir(), t: t}
@@ -32,10 +31,10 @@ func NewMount(t testing.TB, files map[string]string) *Mount {
 	return m
 }
 
-// Path is where users see a file.
+// Path returns the visible path of a file.
 func (m *Mount) Path(name string) string { return filepath.Join(m.Dir, name) }
 
-// Swap replaces the files by others of the same names.
+// Swap replaces all files by new ones with the same names.
 func (m *Mount) Swap(files map[string]string) {
 	m.t.Helper()
 	m.serial++

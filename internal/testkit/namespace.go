@@ -9,9 +9,8 @@ import (
 
 var namespaces atomic.Int64
 
-// Namespace is one of the Redis stores that no other test of a shared cluster
-// uses, also not of another process. It lies below fc:, to which the users of
-// Redis that documents advise are confined.
+// Namespace returns a Redis key prefix that no other test of a shared cluster uses, even in another process. The
+// prefix begins with fc:, because the Redis users in the documents may access only such keys.
 func Namespace() string {
 	return fmt.Sprintf("fc:t%d-%d-%d", os.Getpid(), time.Now().UnixMilli(), namespaces.Add(1))
 }

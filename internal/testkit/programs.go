@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// ProgramsVariable names the environment variable with the directory of capper and segmentbuild,
-// built once for a whole run by scripts/test.sh.
+// ProgramsVariable names the environment variable with the directory of capper and segmentbuild. The script
+// scripts/test.sh builds both once for a whole run.
 const ProgramsVariable = "CAPPER_TEST_BIN"
 
-// ownPrograms is the directory that this process built the programs into; "" before the first build.
+// ownPrograms is the directory into which this process built the programs. It is empty before the first build.
 var ownPrograms string
 
 var buildPrograms = sync.OnceValues(func() (dir string, err error) {
@@ -27,8 +27,8 @@ var buildPrograms = sync.OnceValues(func() (dir string, err error) {
 	return ownPrograms, nil
 })
 
-// Program returns the path of capper or segmentbuild. The program comes from the directory in
-// CAPPER_TEST_BIN. Where the variable is unset, the first call in a process builds both.
+// Program returns the path of capper or segmentbuild. The program comes from the directory in CAPPER_TEST_BIN. If the
+// variable is not set, the first call in a process builds both programs.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv(ProgramsVariable)

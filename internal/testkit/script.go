@@ -7,25 +7,24 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Script is a command of testscript.
+// Script is the type of a testscript command.
 type Script = func(ts *testscript.TestScript, neg bool, args []string)
 
-// EndAtOnce has programs with the race detector that the tests start end when they are done: it would
-// hold back each for a second, in which goroutines that are left over may still be found out.
+// EndAtOnce lets programs with the race detector exit immediately. By default the race detector waits for a second at
+// exit to find races in remaining goroutines.
 func EndAtOnce() {
 	if err := os.Setenv(raceVariable, strings.TrimSpace(os.Getenv(raceVariable)+" atexit_sleep_ms=10")); err != nil {
 		panic(err) // of a constant name
 	}
 }
 
-// raceVariable has the options of the race detector.
+// raceVariable is the environment variable with the options of the race detector.
 const raceVariable = "GORACE"
 
-// EndAtOnceIn does the same for a script, which has an environment of its own.
+// EndAtOnceIn does the same as EndAtOnce for a script, which has its own environment.
 func EndAtOnceIn(env *testscript.Env) { env.Setenv(raceVariable, os.Getenv(raceVariable)) }
 
-// WantStatus is `status N args…` of scripts: it runs the program and requires
-// its exit status.
+// WantStatus returns the script command `status N args…`, which runs the program and requires the exit status N.
 func WantStatus(program string) Script {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		got := "0"

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Torture is the course of a test that breaks something at random, round by round, for so many minutes. The environment
-// variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED set its length and its course.
+// Torture returns the rounds of a test that breaks random parts for a number of minutes. The environment variables
+// CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED set the duration and the random seed.
 func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int]) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano() % 1_000_000)
@@ -39,10 +39,10 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	}
 }
 
-// Faults counts the faults of a torture by name.
+// Faults counts the faults of a torture test by name.
 type Faults map[string]int
 
-// String has a line for each name, and one for all.
+// String returns a line for each fault, and a line with the total.
 func (f Faults) String() string {
 	var b strings.Builder
 	total := 0

@@ -12,19 +12,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Patience is how long a test waits for what must come, and servers may take that are not broken:
-// machines are slow at times.
+// Patience is the longest time that a test waits for an expected event. It is long because machines may be slow.
 const Patience = 30 * time.Second
 
-// Eventually polls until the condition holds, and fails the test when it does
-// not for very long. The message is that of testify's assertions.
+// Eventually polls until the condition holds, and fails the test after a very long time. The message has the form of
+// testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
-// FailsWith repeats the call, which must fail each time, until its error says why: on a busy
-// machine something else may be late first.
+// FailsWith repeats a call, which must fail each time, until the error contains the text why. On a busy machine the
+// call may first fail with a time-out.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
@@ -37,8 +36,7 @@ func FailsWith(t testing.TB, why string, call func() error) {
 	}
 }
 
-// InTime repeats the call while all that is wrong is that its time was up: on a busy machine servers
-// may be late for a short look.
+// InTime repeats the call while its only error is a time-out, because servers on a busy machine may answer late.
 func InTime(call func() error) error {
 	for deadline := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
 		err := call()
@@ -50,11 +48,10 @@ func InTime(call func() error) error {
 	}
 }
 
-// NoLeaks is the status of a package whose tests have ended with it, and 1 when they left goroutines
-// behind for good.
+// NoLeaks returns the exit status of a package's tests, or 1 if the tests left goroutines behind.
 func NoLeaks(status int, options ...goleak.Option) int {
 	err := goleak.Find(options...)
-	// each look takes half a second
+	// Each search for leaked goroutines takes half a second.
 	for deadline := time.Now().Add(Patience); err != nil && time.Now().Before(deadline); {
 		err = goleak.Find(options...)
 	}
@@ -65,7 +62,7 @@ func NoLeaks(status int, options ...goleak.Option) int {
 	return status
 }
 
-// Receive is the next value of the channel, which must come.
+// Receive returns the next value from the channel. It fails the test if no value arrives.
 func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	t.Helper()
 	select {
@@ -77,8 +74,8 @@ func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	}
 }
 
-// OpenWhenRead opens a named pipe for writing as soon as somebody reads from it,
-// until the end of the test.
+// OpenWhenRead opens a named pipe for writing once another process reads from it. The pipe stays open until the end
+// of the test.
 func OpenWhenRead(t testing.TB, pipe string) *os.File {
 	t.Helper()
 	var writer *os.File
