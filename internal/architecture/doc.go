@@ -1,4 +1,3 @@
-// Package architecture holds the shape of the tree, as tests: which package may
-// import which, and which library is known to which package alone. It has no
-// code of its own.
+// Package architecture contains tests of the import rules: which package may import which, and which library only one
+// package may import. It has no code besides the tests.
 package architecture

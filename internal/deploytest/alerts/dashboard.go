@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Dashboard is one, as a table.
+// Dashboard is a Grafana dashboard in the form of a table.
 type Dashboard struct {
 	UID, Title, Description string
 	Rows                    []Row
 }
 
-// Row is a question with the panels that answer it.
+// Row is a question, with the panels that answer the question.
 type Row struct {
 	Question string
 	Panels   []Panel
@@ -29,17 +29,18 @@ type Panel struct {
 	Queries            []Query
 }
 
-// Query is PromQL. In it SELECTED stands for the jobs and instances that are chosen, JOB for the jobs.
+// Query is a PromQL expression with its legend. In the expression SELECTED stands for the selected jobs and
+// instances, and JOB for the selected jobs.
 type Query struct{ Expr, Legend string }
 
-// Of Grafana's model, what the dashboards use. A version of 36 is what Grafana 8.5 to 12 take and migrate.
+// schemaVersion is the version of Grafana's dashboard model. Grafana 8.5 to 12 accept and migrate version 36.
 const schemaVersion = 36
 
 type object = map[string]any
 
 var source = object{"type": "prometheus", "uid": "${datasource}"}
 
-// JSON is the dashboard as Grafana imports it.
+// JSON returns the dashboard in the form that Grafana imports.
 func (d *Dashboard) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(object{
 		"uid": d.UID, "title": d.Title, "description": d.Description, "tags": []string{"capper"},
@@ -51,7 +52,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// restarts marks the starts of instances.
+// restarts returns an annotation that marks the starts of instances.
 func restarts() object {
 	return object{
 		"name": "Starts", "enable": true, "hide": false, "iconColor": "blue", "datasource": source,
@@ -86,7 +87,7 @@ const (
 	statHeight  = 4
 )
 
-// panels lays rows out from left to right and from top to bottom.
+// panels arranges the rows from left to right and from top to bottom.
 func (d *Dashboard) panels() (list []object) {
 	y := 0
 	for _, row := range d.Rows {
@@ -138,7 +139,7 @@ func (p *Panel) json(id int, place object) object {
 	}
 }
 
-// steps colour what is bad red.
+// steps returns the thresholds that colour bad values red.
 func (p *Panel) steps() []object {
 	below, above := "green", "red"
 	if p.RedBelow {

@@ -1,6 +1,6 @@
 package alerts
 
-// Segments is the dashboard of segments and of what publishes them.
+// Segments returns the dashboard about segments and the publishing of segments.
 func Segments() *Dashboard {
 	return &Dashboard{
 		UID: "capper-segments", Title: "capper: segments and publishing",

@@ -1,6 +1,6 @@
 package alerts
 
-// Service is the dashboard of what the service does for its callers.
+// Service returns the dashboard about the service's work for its callers.
 func Service() *Dashboard {
 	return &Dashboard{
 		UID: "capper-service", Title: "capper: service",

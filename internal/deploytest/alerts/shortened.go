@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// shortening is by how much the tests divide time in rules and queries.
+// shortening is the number by which the tests divide durations in rules and queries.
 const shortening = 120
 
-// spans are what is divided: windows and steps in brackets, offsets, and how long a condition has to hold.
+// spans matches the durations to divide: windows and steps in brackets, offsets, and the time for which a condition
+// must hold.
 var spans = regexp.MustCompile(`(\[|\boffset |\bfor: )(\d+)([smhd])`)
 
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-// Shorten divides the spans of time in rules or in a query. Numbers that are compared with stay.
+// Shorten divides the durations in rules or in a query. It does not change numbers in comparisons.
 func Shorten(text string) string {
 	return spans.ReplaceAllStringFunc(text, func(found string) string {
 		m := spans.FindStringSubmatch(found)

@@ -1,13 +1,12 @@
-// Package charts tests deploy/helm/capper: it renders the chart under every file of values in its
-// folder ci, holds what comes out to the schemas of Kubernetes and of the Prometheus operator, and
-// looks at what the schemas do not say: that a stop has the time it takes, that probes and
-// selectors find what they name, that no secret lies where it may be read, and that the programs
-// accept what they are given.
+// Package charts tests deploy/helm/capper. It renders the chart with every file of values in the chart's folder ci, and
+// checks the result against the schemas of Kubernetes and of the Prometheus operator. Further tests check rules that the
+// schemas cannot express: a stop has the time that it needs, probes and selectors match existing names, no secret is
+// readable in a wrong place, and the programs accept their arguments and configuration.
 //
 //	values ─► helm ─► objects ─► kubeconform, against Kubernetes' own description
 //	                     └─────► assertions, and capper and segmentbuild themselves
 //
-// Helm is rendered by its engine, built from scripts/helm, as the whole program takes minutes to
-// compile; make chart runs the real one over the same values. Nothing is asked of the network but
-// the Go module proxy, which also has the schemas: they are in the module k8s.io/kubernetes.
+// The tests render the chart with Helm's engine, built from scripts/helm, because the whole program takes minutes to
+// compile; `make chart` runs the real Helm with the same values. The tests use the network only for the Go module proxy,
+// which also has the schemas, in the module k8s.io/kubernetes.
 package charts

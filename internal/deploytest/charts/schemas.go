@@ -11,11 +11,11 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// schema is a JSON schema, or a part of one.
+// schema is a JSON schema or a part of one.
 type schema = map[string]any
 
-// WriteKubernetes writes, for kubeconform, a file of each kind that Kubernetes' description of its
-// API (swagger.json) has: DIR/deployment-apps-v1.json. A field that is not described is a fault.
+// WriteKubernetes writes a schema file for each kind in Kubernetes' API description (swagger.json), in the form that
+// kubeconform reads: DIR/deployment-apps-v1.json. The schemas reject fields that are not described.
 func WriteKubernetes(swagger, dir string) error {
 	var described struct{ Definitions map[string]schema }
 	data, err := os.ReadFile(swagger)
@@ -45,8 +45,8 @@ func WriteKubernetes(swagger, dir string) error {
 	return nil
 }
 
-// mend makes a definition strict, and says of types what their text does not: numbers and texts
-// that stand for each other.
+// mend makes a definition strict, and corrects types that the description states only in prose, such as a number or a
+// text.
 func mend(name string, definition schema) {
 	switch {
 	case strings.HasSuffix(name, ".util.intstr.IntOrString"), strings.HasSuffix(name, ".api.resource.Quantity"):
@@ -58,7 +58,7 @@ func mend(name string, definition schema) {
 	}
 }
 
-// gather adds a definition and all that it refers to.
+// gather adds a definition and all definitions that it refers to.
 func gather(all map[string]schema, name string, used map[string]schema) {
 	if used[name] != nil {
 		return
@@ -69,7 +69,7 @@ func gather(all map[string]schema, name string, used map[string]schema) {
 	}
 }
 
-// references are the definitions that a schema names.
+// references returns the names of the definitions that a schema refers to.
 func references(of any) (names []string) {
 	switch value := of.(type) {
 	case schema:
@@ -87,7 +87,7 @@ func references(of any) (names []string) {
 	return names
 }
 
-// restrict lets an object have only the fields that are described, on every level.
+// restrict makes every object in a schema reject fields that are not described.
 func restrict(s any) {
 	object, ok := s.(schema)
 	if !ok {
@@ -134,7 +134,7 @@ func WriteCustom(definition, dir string) error {
 	return nil
 }
 
-// write writes a schema under the name by which kubeconform asks for it.
+// write writes a schema under the file name that kubeconform expects.
 func write(dir, kind, group, version string, s schema) error {
 	parts := []string{strings.ToLower(kind), strings.Split(group, ".")[0], version}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })

@@ -11,23 +11,23 @@ import (
 	"sync"
 )
 
-// Root is the folder of the repository.
+// Root returns the root folder of the repository.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }
 
-// Chart is the folder of the chart.
+// Chart returns the folder of the Helm chart.
 func Chart() string { return filepath.Join(Root(), "deploy", "helm", "capper") }
 
-// Tools are the programs that tests of the chart use, and the schemas.
+// Tools holds the paths of the programs and schemas that tests of the chart use.
 type Tools struct {
 	Render      string // renders a chart as helm template does: FOLDER VALUES…
 	Kubeconform string
 	Schemas     string // a folder, as WriteKubernetes leaves it
 }
 
-// Installed installs what is missing below build, once for each version: Go compiles it.
+// Installed installs missing tools below the folder build, once for each version. The Go toolchain compiles them.
 var Installed = sync.OnceValues(func() (*Tools, error) {
 	out, err := exec.Command(filepath.Join(Root(), "scripts", "kubernetes.sh")).Output()
 	if err != nil {
@@ -41,7 +41,7 @@ var Installed = sync.OnceValues(func() (*Tools, error) {
 	return tools, tools.convert(lines[2], lines[3])
 })
 
-// convert writes the schemas, unless that was done before. It is whole or not there.
+// convert writes the schemas if they do not exist yet. The folder of schemas is written atomically.
 func (t *Tools) convert(kubernetes, operator string) error {
 	if _, err := os.Stat(t.Schemas); err == nil {
 		return nil
@@ -68,7 +68,7 @@ func (t *Tools) convert(kubernetes, operator string) error {
 	return nil
 }
 
-// Validate holds objects to the schemas; the error has all that kubeconform says.
+// Validate checks objects against the schemas. The error contains the output of kubeconform.
 func (t *Tools) Validate(objects []byte) error {
 	run := exec.Command(t.Kubeconform, "-strict", "-summary", "-schema-location", t.Schemas+
 		"/{{ .ResourceKind }}{{ .KindSuffix }}.json")
@@ -80,7 +80,7 @@ func (t *Tools) Validate(objects []byte) error {
 	return nil
 }
 
-// Explained is the error of a program with what it said.
+// Explained returns the error of a program together with the program's output.
 func Explained(program string, err error) error {
 	if exit, ok := err.(*exec.ExitError); ok {
 		return fmt.Errorf("%s: %w\n%s", program, err, exit.Stderr)

@@ -1,7 +1,6 @@
-// Package compose tests deploy/compose: the file is read by the library that docker compose is made
-// of, and what it says is then run without containers. Each server is started by its very command in an
-// address of its own, the one-shot services run theirs, and capper its configuration, with
-// addresses and folders mapped to those of the test.
+// Package compose tests deploy/compose. The library of docker compose reads the file, and the tests run its services
+// without containers. Each server is started with its own command at its own address, the one-time services run their
+// commands, and capper reads its configuration. Addresses and folders are replaced by those of the test.
 package compose
 
 import (

@@ -1,5 +1,4 @@
-// Package drills has no code of its own: its tests do with the programs, real Redis servers, redis-cli and
-// a haproxy what docs/operating.md tells operators to do, while callers go on asking, and hold the
-// answers to what capper promises. CAPPER_DRILL_BEFORE names a program of an earlier version that
-// TestAnUpgradeIsNotNoticed begins with.
+// Package drills has only tests. They follow the procedures of docs/operating.md with the real programs, real Redis
+// servers, redis-cli and haproxy, while callers continue to ask. They compare the answers with the promises of capper.
+// CAPPER_DRILL_BEFORE names a program of an earlier version, with which TestAnUpgradeIsNotNoticed begins.
 package drills
