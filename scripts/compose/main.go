@@ -1,10 +1,9 @@
-// Command compose reads a compose file as `docker compose config` does, with the library that docker
-// compose is made of, and prints what it means as JSON: every default in place, and only if the
-// file is held by the specification's schema.
+// Command compose reads a compose file with the library of docker compose, like `docker compose config`. It prints the
+// file as JSON, with all default values filled in, if the file is valid by the schema of the specification.
 //
 //	compose FILE
 //
-// It is a module of its own, because nothing else needs the library.
+// The command is a module of its own, because no other code needs the library.
 package main
 
 import (

@@ -9,11 +9,11 @@ import (
 	"capper/client/api"
 )
 
-// suppressed is the set that gets nothing.
+// suppressed is the set whose users get no messages.
 const suppressed = "opted-out"
 
-// known is the limits in force and the users that they are for, as the service tells
-// them: what the totals of a blast must be follows from it.
+// known holds the limits in force and the number of users, as the service reports them. The expected totals of a
+// blast follow from both.
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
@@ -41,14 +41,14 @@ func learn(ctx context.Context, service *client.Client) (*known, error) {
 	return k, err
 }
 
-// wanted is the totals that a blast must have.
+// wanted holds the expected totals of a blast.
 type wanted struct {
 	segments          map[string]api.SegmentSummary
 	daily, suppressed int
 }
 
-// want is the totals of a message to the users: the n-th of a day, but to those of
-// others the m-th.
+// want returns the expected totals of a message. For the users in others the message is the m-th of the day, and for
+// all other users the n-th.
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
 	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()
@@ -75,7 +75,7 @@ func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int
 	return w
 }
 
-// implied is how many of a segment's users may get the n-th message of a day.
+// implied returns how many users of a segment may get the n-th message of a day.
 func (k *known) implied(segment string, users, n int) int {
 	list, ok := k.limits.Segments[segment]
 	if !ok {

@@ -1,5 +1,5 @@
-// Command demo sends blasts to a running capper, prints what was decided, and
-// checks the totals against what the limits imply. scripts/demo.sh runs it.
+// Command demo sends blasts to a running capper, prints the decisions, and compares the totals with those that the
+// limits imply. The script scripts/demo.sh runs it.
 package main
 
 import (
@@ -39,8 +39,8 @@ func main() {
 	}
 }
 
-// run sends the blasts to the audience and one more to an expression, and answers whom
-// the first of them allowed.
+// run sends the blasts to the audience, then one more to an expression. It returns the users whom the first blast
+// allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
 	service, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
@@ -78,11 +78,11 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	return allowed, nil
 }
 
-// expression is the audience of the last blast, which the service works out.
+// expression is the audience of the last blast. The service evaluates it.
 const expression = "vip | new - country/my"
 
-// sendExpression sends one more message, to an expression. Users of the blasts before
-// have had a message from each of these.
+// sendExpression sends one more message, to an expression. The users of the earlier blasts have already had one
+// message from each of them.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
@@ -117,7 +117,7 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send filters the users of a request, telling how it goes, and whom it allows.
+// send filters the users of a request and prints the progress. It returns the allowed users.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
 	start := time.Now()
@@ -136,7 +136,7 @@ func send(ctx context.Context, out io.Writer, service *client.Client, request *c
 	return &total, time.Since(start), err
 }
 
-// report prints a blast's decisions and compares them with what limits and sets imply.
+// report prints a blast's decisions and compares them with the expected totals.
 func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) error {
 	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(),
 		s.Allowed)

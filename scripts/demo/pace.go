@@ -14,21 +14,21 @@ import (
 	"capper/client"
 )
 
-// senders is how many send at the same time. Each has a pacer of its own, as on
-// machines of their own; the service is what they share.
+// senders is the number of parallel senders. Each has its own pacer, as if it ran on its own machine; all of them
+// share the service.
 const senders = 8
 
-// together is how many users a sender sends to at once.
+// together is the number of users to whom a sender sends at once.
 const together = 50
 
-// sent is a sender's sends of one instant.
+// sent is the sends of one sender at one instant.
 type sent struct {
 	at    time.Time
 	users int
 }
 
-// pace sends to the users at the pace of the service's pacer, tells how long that took
-// and compares it with the rate.
+// pace sends to the users at the rate of the service's pacer, prints the duration, and compares the rate with the
+// configured one.
 func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) error {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -69,7 +69,7 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	return nil
 }
 
-// sendPaced sends to each of the users once. The sends are in the order of time.
+// sendPaced sends to each user once and returns the sends in the order of time.
 func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -100,7 +100,7 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	return all, context.Cause(ctx)
 }
 
-// sender sends to batches until there are none.
+// sender sends to batches of users until there are no more.
 func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends []sent, err error) {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -119,7 +119,7 @@ func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends 
 	return sends, nil
 }
 
-// count is how many there are, and how many in the busiest second.
+// count returns the number of sends, and the number in the busiest second.
 func count(sends []sent) (total, busiest int) {
 	first, within := 0, 0
 	for _, s := range sends {
@@ -132,7 +132,7 @@ func count(sends []sent) (total, busiest int) {
 	return total, busiest
 }
 
-// firstOf are the first so many of the users.
+// firstOf returns the first users of a set, at most most.
 func firstOf(users *roaring.Bitmap, most int) []uint32 {
 	list := make([]uint32, min(most, int(users.GetCardinality())))
 	return list[:users.ManyIterator().NextMany(list)]

@@ -1,10 +1,10 @@
-// Command helm renders a chart as `helm template` does, with Helm's own engine and its check of
-// values against the chart's schema:
+// Command helm renders a chart like `helm template`, with Helm's own engine. It also checks the values against the schema
+// of the chart.
 //
 //	helm CHART RELEASE NAMESPACE [VALUES…]
 //
-// It is a module of its own, because nothing else needs Helm, and not the whole of Helm, because
-// that takes minutes to compile; make chart runs the whole over the same chart.
+// The command is a module of its own, because no other code needs Helm. It contains only Helm's engine, because the whole
+// program takes minutes to compile; `make chart` runs the whole program on the same chart.
 package main
 
 import (

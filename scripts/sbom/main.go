@@ -1,6 +1,6 @@
-// Sbom writes a software bill of materials of Go programs, CycloneDX 1.5 in JSON, to
-// standard output: every module that is in any of them with its version and hash, as the
-// linker recorded it. The same programs give the same bytes.
+// Command sbom writes a software bill of materials for Go programs to standard output, as CycloneDX 1.5 in JSON. It lists
+// every module of the programs with its version and hash, as the linker recorded them. The output for the same programs is
+// always the same, byte for byte.
 //
 //	go run ./scripts/sbom -version v1.2.3 -date 2026-11-20T09:12:44Z PROGRAM…
 package main
@@ -36,7 +36,8 @@ type bill struct {
 	Version    int         `json:"version"`
 	Metadata   metadata    `json:"metadata"`
 	Components []component `json:"components"`
-	// Dependencies are all direct: the linker tells which modules, not who asked for them.
+	// All dependencies are listed as direct ones, because the linker records the modules but not which module
+	// requires which.
 	Dependencies []dependency `json:"dependencies"`
 }
 
@@ -55,7 +56,7 @@ type component struct {
 	Licenses []license `json:"licenses,omitempty"`
 }
 
-// hash is that of go.sum: of the module's files, by their names.
+// hash is the hash of a module's files, as in go.sum.
 type hash struct {
 	Algorithm string `json:"alg"`
 	Content   string `json:"content"`
@@ -94,8 +95,8 @@ func run(args []string, out io.Writer) error {
 	return encoder.Encode(describe(modules, *version, *date))
 }
 
-// add notes the modules of a program, the standard library among them. What a directory
-// replaces is ours, and of our version.
+// add adds the modules of a program, including the standard library. A module that a directory replaces belongs to
+// this repository and has its version.
 func add(modules map[string]component, info *debug.BuildInfo, version string) {
 	note := func(path, version, sum string) {
 		purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")

@@ -1,5 +1,5 @@
-// Command scale works out a deployment of capper for hundreds of millions of users, and simulates a blast on it:
-// docs/design/scale.md has its output and says which constants are measured.
+// Command scale computes a deployment of capper for hundreds of millions of users and simulates a blast on it. The page
+// docs/design/scale.md shows the output and says which constants are measured.
 //
 //	go run ./scripts/scale
 package main
@@ -21,8 +21,8 @@ func main() {
 	}
 }
 
-// CPU seconds for one user. docs/benchmarks.md has the works of masters and services, and of a call for one user; the
-// work of the engine and of a replica is that of the demo's first blast.
+// These are CPU seconds for one user. The values for masters, services and calls with one user come from
+// docs/benchmarks.md. Those for the engine and a replica come from the demo's first blast.
 const (
 	nearMaster  = 1.4e-6  // neighbours, in calls of 65,536
 	farMaster   = 6.1e-6  // users by chance, each with other sends before
@@ -33,7 +33,7 @@ const (
 	replicaWork = 0.7e-6
 )
 
-// Prices are assumptions, in dollars a month; docs/design/scale.md explains them.
+// These prices are assumptions, in dollars a month; docs/design/scale.md explains them.
 const (
 	memoryPrice   = 5.0   // of a GiB of a machine's memory
 	diskPrice     = 0.10  // of a GiB of disk
@@ -42,10 +42,10 @@ const (
 	objectPrice   = 0.023 // of a GiB in S3
 )
 
-// instances of the service: one in each of three zones, of which one may be lost.
+// instances is the number of service instances: one in each of three zones, because one zone may fail.
 const instances = 3
 
-// loads are those of the page.
+// loads returns the loads on the page docs/design/scale.md.
 func loads() map[string]sizing.Load {
 	load := func(users int64, density, calls float64) sizing.Load {
 		return sizing.Load{Users: users, Density: density, Blast: 10_000_000, Within: 2 * time.Minute, Single: calls,
@@ -54,7 +54,7 @@ func loads() map[string]sizing.Load {
 	return map[string]sizing.Load{"270 million": load(270e6, 0.063, 500), "1 billion": load(1e9, 0.233, 2000)}
 }
 
-// order is that of the columns.
+// order is the order of the columns.
 var order = []string{"270 million", "1 billion"}
 
 func report(out io.Writer) error {
@@ -65,7 +65,7 @@ func report(out io.Writer) error {
 	return blasts(out)
 }
 
-// plans prints what each load takes.
+// plans prints the resources that each load needs.
 func plans(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plan\t%s\t%s\n", order[0], order[1])
@@ -82,7 +82,7 @@ func plans(out io.Writer) error {
 
 const gib = 1 << 30
 
-// rows are those of the plan.
+// rows are the rows of the plan's table.
 var rows = []struct {
 	name  string
 	value func(sizing.Load) string
@@ -117,13 +117,14 @@ func redisMemory(l sizing.Load) float64 {
 
 func redisDisk(l sizing.Load) float64 { return sizing.AppendOnly(l) * float64(l.Shards*(1+l.Replicas)) }
 
-// sendsADay are those that are recorded, for a longest window of l.Days.
+// sendsADay returns the number of recorded sends a day, for a longest window of l.Days.
 func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Days }
 
-// auditDay is two bytes a send, and the calls of one user.
+// auditDay returns the bytes of audit records a day: two bytes a send, and 35 bytes for each call with one user.
 func auditDay(l sizing.Load) float64 { return 2*sendsADay(l) + l.Single*86400*35 }
 
-// network is what a month's traffic to Redis, from it and to its replicas costs. Two thirds of it go to another zone.
+// network returns the monthly cost of the traffic to Redis, from Redis and to its replicas. Two thirds of the traffic
+// goes to another zone.
 func network(l sizing.Load) float64 {
 	bytes := 30 * sendsADay(l) * (sizing.ToRedis(l) + sizing.FromRedis(l) + sizing.ToReplicas(l))
 	return bytes * 2 / 3 / gib * networkPrice
@@ -138,8 +139,8 @@ func gibs(bytes float64) string { return fmt.Sprintf("%.3g GiB", bytes/gib) }
 
 func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 
-// demo is what `make demo` runs: 3 masters with a replica each, one instance and the engine on one machine, of which
-// they get so many cores. recorded is the share of the users who are allowed.
+// demo returns the system of `make demo`: 3 masters with a replica each, one instance and the engine, on one machine
+// with the given cores. recorded is the share of allowed users.
 func demo(blast, users int, recorded, cores float64) System {
 	return System{
 		Name:          fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores),
@@ -160,8 +161,8 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// deployed is a load on machines of its own, with a blast of 10 million that is spread over all users by chance, so
-// that every decision looks for a bucket of its own, and with so many calls open.
+// deployed returns the system for a load, with a machine for each process and the given number of parallel calls. The
+// users of its blast of 10 million are random, so that every decision reads a bucket of its own.
 func deployed(name string, open int) System {
 	l := loads()[name]
 	return System{Name: fmt.Sprintf("%s, %d open", name, open), Blast: int(l.Blast), Call: 100_000, InFlight: open,
@@ -170,14 +171,15 @@ func deployed(name string, open int) System {
 		SingleWork: single}
 }
 
-// failing is a system whose fullest master is lost for three seconds.
+// failing returns the same system with a failover: the fullest master is down for three seconds.
 func failing(s System) System {
 	s.Name += ", failover"
 	s.DownFor = 3 * time.Second
 	return s
 }
 
-// systems are those of the page. The demo's blasts are given the cores that they had when they were measured.
+// systems returns the systems on the page docs/design/scale.md. Each blast of the demo has the cores that it had when
+// it was measured.
 func systems() []System {
 	list := []System{
 		demo(1, 1_000_000, 0.728, 1.07), demo(2, 1_000_000, 0.436, 1.16), demo(3, 1_000_000, 0.049, 1.04),
@@ -189,7 +191,7 @@ func systems() []System {
 	return list
 }
 
-// blasts prints what the blast does to each system.
+// blasts prints the effect of the blast on each system.
 func blasts(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "blast\ttook\tusers/s\tcall\tslowest\tmaster\treplica\tinstance\tto replicas\tone user waits")
@@ -204,5 +206,6 @@ func blasts(out io.Writer) error {
 	return w.Flush()
 }
 
-// replicated is the bytes of a recorded send to a replica, with 5 earlier ones: 12 × 6 + 64.5.
+// replicated is the number of bytes that a replica receives for a recorded send of a user with 5 earlier sends: 12 ×
+// 6 + 64.5.
 const replicated = 136.5

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// System is a deployment and the blast that it decides. Durations of work are CPU seconds for one user.
+// System is a deployment and the blast that it decides. Work is in CPU seconds for one user.
 type System struct {
 	Name string
 
@@ -26,15 +26,18 @@ type System struct {
 	Replica float64 // work of each replica, for each recorded send
 	RTT     time.Duration
 
-	// Shared is how many cores all processes share on one machine; 0: each process has a machine of its own.
+	// Shared is the number of cores that all processes share on one machine; 0 means that each process has its own
+	// machine.
 	Shared float64
-	// Single calls for one user go on beside the blast: so many a second, of SingleWork in a master each.
+	// Single is the number of calls a second with one user, at the same time as the blast. SingleWork is the CPU time
+	// of such a call in a master.
 	Single, SingleWork float64
-	// DownFor is how long the fullest master does nothing, a second after the blast began: a failover.
+	// DownFor is the duration of a failover, in which the fullest master does no work. It begins a second after the
+	// blast.
 	DownFor time.Duration
 }
 
-// Result is what a blast does to a system.
+// Result is the effect of a blast on a system.
 type Result struct {
 	Took       time.Duration
 	Median     time.Duration // of a call
@@ -48,11 +51,12 @@ type Result struct {
 const (
 	tick       = 100 * time.Microsecond
 	partitions = 64
-	// What an instance has in flight to a master at most: two pipelines of 2,048 users (redisstore/dispatch).
+	// pipelined is the most users that an instance has in flight to a master: two pipelines of 2,048 users
+	// (redisstore/dispatch).
 	pipelined = 2 * 2048
 )
 
-// server is a queue of work, which is done in its order.
+// server is a queue of work that is done in order.
 type server struct {
 	cores float64 // that it may use at a time
 	queue []piece
@@ -60,13 +64,13 @@ type server struct {
 	down  bool
 }
 
-// piece is a call's work in a server.
+// piece is the work of a call in one server.
 type piece struct {
 	call *call
 	work float64
 }
 
-// call goes from the engine to an instance, to all masters, to their replicas, and back.
+// call is a call on its way from the engine to an instance, to all masters, to their replicas, and back.
 type call struct {
 	users int
 	began time.Duration
@@ -75,7 +79,7 @@ type call struct {
 	ready time.Duration // the next stage begins at this time or later
 }
 
-// The stages of a call.
+// These are the stages of a call.
 const (
 	inEngine = iota
 	inInstance
@@ -84,7 +88,7 @@ const (
 	over
 )
 
-// simulation is a system that decides a blast, in steps of a tick.
+// simulation is a system during a blast. Its time advances in ticks.
 type simulation struct {
 	System
 	now                       time.Duration
@@ -118,10 +122,10 @@ func servers(n int, cores float64) []*server {
 	return list
 }
 
-// fullest is the share of the users that the fullest of the masters has.
+// fullest returns the share of the users on the fullest master.
 func fullest(shards int) float64 { return math.Ceil(partitions/float64(shards)) / partitions }
 
-// shareOf is the share of the users of master i: each has as many of the partitions as the others, or one less.
+// shareOf returns the share of the users on master i. The numbers of partitions on two masters differ by at most one.
 func shareOf(i, shards int) float64 {
 	n := partitions / shards
 	if i < partitions%shards {
@@ -130,7 +134,7 @@ func shareOf(i, shards int) float64 {
 	return float64(n) / partitions
 }
 
-// step lets a tick pass.
+// step advances the simulation by one tick.
 func (s *simulation) step() {
 	for s.unsent > 0 && len(s.open) < s.InFlight {
 		s.send()
@@ -153,7 +157,8 @@ func (s *simulation) send() {
 	s.engine[0].queue = append(s.engine[0].queue, piece{c, float64(c.users) * s.Engine})
 }
 
-// work lets every server work for a tick. Where all share one machine and want more than it has, each gets its part.
+// work lets every server work for a tick. If the servers on a shared machine want more time than it has, each gets a
+// part.
 func (s *simulation) work() {
 	all := slices.Concat(s.engine, s.instance, s.masters, s.replicas)
 	s.masters[0].down = s.now >= time.Second && s.now < time.Second+s.DownFor
@@ -171,7 +176,8 @@ func (s *simulation) work() {
 	}
 }
 
-// copies is for how many processes server i stands: the last Shards ones for all replicas of a master.
+// copies returns the number of processes that server i represents. The last Shards servers represent all replicas of
+// a master.
 func (s *simulation) copies(i, n int) float64 {
 	if i >= n-s.Shards {
 		return float64(s.Replicas)
@@ -179,7 +185,7 @@ func (s *simulation) copies(i, n int) float64 {
 	return 1
 }
 
-// waits is the CPU seconds in the queue.
+// waits returns the CPU seconds of the work in the queue.
 func (s *server) waits() (work float64) {
 	for _, p := range s.queue {
 		work += p.work
@@ -187,7 +193,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// wants is the CPU seconds that the server can use in a tick.
+// wants returns the CPU seconds that the server can use in a tick.
 func (s *server) wants() float64 {
 	if s.down {
 		return 0
@@ -195,7 +201,7 @@ func (s *server) wants() float64 {
 	return min(s.cores*tick.Seconds(), s.waits())
 }
 
-// run does so much of the queue.
+// run does an amount of work from the queue.
 func (s *server) run(work float64) {
 	s.done += work
 	for len(s.queue) > 0 && s.queue[0].work <= work+1e-12 {
@@ -208,7 +214,7 @@ func (s *server) run(work float64) {
 	}
 }
 
-// advance gives a call to the servers of its next stage.
+// advance passes a call to the servers of its next stage.
 func (s *simulation) advance(c *call) {
 	c.stage++
 	users := float64(c.users)
