@@ -180,7 +180,7 @@ func (e *partlyError) Error() string {
 
 func (e *partlyError) Unwrap() error { return e.error }
 
-// forcedBy returns the name that the manifest records for --force. It is recorded even if the guard rejected nothing,
+// forcedBy returns the reason that the manifest records for --force. It is recorded even if the guard rejected nothing,
 // because the user of --force has accepted all findings.
 func (c *buildCommand) forcedBy() string {
 	if !c.Force {

@@ -6,10 +6,10 @@
 //
 // # Records
 //
-// A Record is one call that recorded sends or could have recorded some: a filter call with record, a release, or a call
-// for permits. The record groups the users by outcome and reason (Group). The groups are disjoint bitmaps, so a call for
-// a million neighbouring users takes some 130 kB. The record names the generation of the segments and the version of the
-// configuration. The location stores each version's policy once.
+// A Record is one call that recorded sends or could have recorded some: a filter call with record, a release, or a
+// call for permits. The record groups the users by outcome and reason (Group). The groups are disjoint bitmaps, so a
+// call for a million neighbouring users takes some 130 kB. The record names the generation of the segments and the
+// version of the configuration. The location stores each version's policy once.
 //
 // A record holds the time when its call was passed to the store (At) and the time that the store took (Took). The
 // timestamp of each send lies within that span. An analysis of the records therefore knows the time of a send only to
@@ -23,9 +23,9 @@
 //	erased/<…>.json                         erased users and the time; readers hide their earlier records
 //	open/<instance>/<n>.audit               in a directory: the file that is being written
 //
-// Several instances write to one location. The day in a key is the day of a file's first record, in UTC. A writer stores
-// a file before its index entry, and removes the open file after both. A reader that lists open files before the index
-// therefore sees every record, and some records twice.
+// Several instances write to one location. The day in a key is the day of a file's first record, in UTC. A writer
+// stores a file before its index entry, and removes the open file after both. A reader that lists open files before
+// the index therefore sees every record, and some records twice.
 //
 // # Files
 //
@@ -39,11 +39,11 @@
 //	gap      3: records, first and last instant of their calls
 //	end      4: records, last sequence, 1 if another process than the writer closed the file
 //
-// A text is its length and its UTF-8 bytes. A record refers to a text by a number: 0 precedes a text that gets the next
-// number, 1 precedes a text that gets none, and 2 plus a number is an earlier text. Messages have their own numbers,
-// apart from all other names. The file dictionary.go bounds both. Users are a portable roaring bitmap, or a list if they
-// are few. A call for one user takes some 35 bytes.
+// A text is its length and its UTF-8 bytes. A record refers to a text by a number: 0 precedes a text that gets the
+// next number, 1 precedes a text that gets none, and 2 plus a number is an earlier text. Messages have their own
+// numbers, apart from all other names. The file dictionary.go bounds both. Users are a portable roaring bitmap, or a
+// list if they are few. A call for one user takes some 35 bytes.
 //
-// A file without an end frame is open, or its writer died while the file was open. If its last frame is incomplete, the
-// file is torn (TornError). A torn file is not damaged (DamageError).
+// A file without an end frame is open, or its writer died while the file was open. If its last frame is incomplete,
+// the file is torn (TornError). A torn file is not damaged (DamageError).
 package audit

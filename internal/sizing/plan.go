@@ -139,7 +139,8 @@ func (p *Plan) embedded(l Load) {
 	p.add(room, "the blast takes, cold", float64(l.Blast)/embeddedCold, "s", "%d users / 60,000 a second", l.Blast)
 }
 
-// These are the users a second that the embedded store decides (docs/benchmarks.md).
+// embeddedCached and embeddedCold are the users a second that the embedded store decides, with cached and with uncached
+// records (docs/benchmarks.md).
 const embeddedCached, embeddedCold = 390_000, 60_000
 
 func (p *Plan) notes(l Load) {

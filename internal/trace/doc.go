@@ -1,17 +1,18 @@
-// Package trace connects work with the request that it is done for: by the request id, which stands in the answer and in
-// every log line, and by a span if the request is traced. It records spans with OpenTelemetry and sends them to a
+// Package trace connects work with the request that it is done for: by the request id, which stands in the answer and
+// in every log line, and by a span if the request is traced. It records spans with OpenTelemetry and sends them to a
 // collector by OTLP over HTTP. No other package uses the OpenTelemetry library.
 //
 // # Vocabulary
 //
 // A request id is the caller's name for a request, or an id that the service generated. A trace is the work for one
-// request in all services that it passes. A span is one timed part of a trace, with attributes and a parent span. A nil
-// span is valid: its methods do nothing at almost no cost, so callers never check whether a request is traced.
+// request in all services that it passes. A span is one timed part of a trace, with attributes and a parent span. A
+// nil span is valid: its methods do nothing at almost no cost, so callers never check whether a request is traced.
 //
 // # Propagation
 //
-// Within the process the span travels in the context of a call (Begin, Start, Of). Between services it travels in the HTTP
-// headers traceparent and tracestate of the W3C (Incoming, Outgoing). For operators, Handler adds the ids to log records.
+// Within the process the span travels in the context of a call (Begin, Start, Of). Between services it travels in the
+// HTTP headers traceparent and tracestate of the W3C (Incoming, Outgoing). For operators, Handler adds the ids to log
+// records.
 //
 // # Private data
 //
@@ -21,11 +22,12 @@
 //
 // # Export
 //
-// If the caller traces a request, the caller decides whether the request is recorded. The configured share of all other
-// requests is recorded. A request that is not recorded has no span.
+// If the caller traces a request, the caller decides whether the request is recorded. The configured share of all
+// other requests is recorded. A request that is not recorded has no span.
 //
-// Ended spans wait in a queue of bounded length. One goroutine sends them in batches. Ending a span never blocks. If the
-// collector is unavailable, slow or faulty, spans are dropped and counted, and the log reports the loss now and then.
+// Ended spans wait in a queue of bounded length. One goroutine sends them in batches. Ending a span never blocks. If
+// the collector is unavailable, slow or faulty, spans are dropped and counted, and the log reports the loss now and
+// then.
 //
 // Secrets for the collector, such as a token, come only from $OTEL_EXPORTER_OTLP_HEADERS. Certificates come from
 // $OTEL_EXPORTER_OTLP_CERTIFICATE and the related variables, which the library reads.

@@ -8,7 +8,7 @@ import (
 	"capper/internal/zones"
 )
 
-// The linker sets these variables. No code writes them.
+// version, commit and date describe the build. The linker sets them, and no code writes them.
 var version, commit, date string
 
 // Unknown replaces a value that the build does not know, for example in a build outside a checkout.

@@ -1,5 +1,5 @@
-// Command scale computes a deployment of capper for hundreds of millions of users and simulates a blast on it. The page
-// docs/design/scale.md shows the output and says which constants are measured.
+// Command scale computes a deployment of capper for hundreds of millions of users and simulates a blast on it. The
+// page docs/design/scale.md shows the output and says which constants are measured.
 //
 //	go run ./scripts/scale
 package main

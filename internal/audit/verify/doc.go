@@ -3,16 +3,17 @@
 //
 // # Files
 //
-// Every object of the location must belong to an audit, and every file and document must be complete. Verify computes the
-// index entry of each file from the file's bytes and compares it with the stored entry. The files of an instance follow
-// each other by number and sequence. A missing file is a finding, and so is a loss that the instance itself recorded.
+// Every object of the location must belong to an audit, and every file and document must be complete. Verify computes
+// the index entry of each file from the file's bytes and compares it with the stored entry. The files of an instance
+// follow each other by number and sequence. A missing file is a finding, and so is a loss that the instance itself
+// recorded.
 //
 // # Sends
 //
-// A simple model replays the sends of each user: the allowed sends without those that were released. A finding is a send
-// that a limit of its policy certainly forbade. It is certain only if the limit forbade the send at every time within the
-// spans of the calls, for either order of calls at the same time, and for all clock differences between instances that
-// Record.Widening allows.
+// A simple model replays the sends of each user: the allowed sends without those that were released. A finding is a
+// send that a limit of its policy certainly forbade. It is certain only if the limit forbade the send at every time
+// within the spans of the calls, for either order of calls at the same time, and for all clock differences between
+// instances that Record.Widening allows.
 //
 // Uncertain cases are no findings:
 //
@@ -26,13 +27,13 @@
 //
 // With Config.Store, verify asks the store for every send that the store must hold. Such a send was not released, its
 // user was not erased later, the send is younger than each window that was in force since, and newer sends have not
-// displaced it from a full log. If the store lacks such a send, verify waits for Store.Settle and reads the audit again.
-// The send is missing if the audit still says that the store must hold it (store.go). A killed instance may lose the
-// record of a release; doubt.go leaves out the sends that such a release may explain.
+// displaced it from a full log. If the store lacks such a send, verify waits for Store.Settle and reads the audit
+// again. The send is missing if the audit still says that the store must hold it (store.go). A killed instance may
+// lose the record of a release; doubt.go leaves out the sends that such a release may explain.
 //
 // # Cost
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers blocks of 65,536
-// neighbouring ids that have together at most Config.Events events of 12 bytes. It sorts each block by user and judges
-// the users on all cores. Each record takes 48 bytes more in memory.
+// neighbouring ids that have together at most Config.Events events of 12 bytes. It sorts each block by user and
+// judges the users on all cores. Each record takes 48 bytes more in memory.
 package verify
