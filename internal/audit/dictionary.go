@@ -6,20 +6,20 @@ import "fmt"
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20
-	maxWord      = 4 << 10 // a longer text is not kept
+	maxWord      = 4 << 10 // longer texts are not kept
 )
 
 // A frame refers to a text by one of these numbers, or by the number of a text in the dictionary plus refFirst.
 const (
-	refKept    = 0 // the text follows, and is kept
-	refLiteral = 1 // the text follows
+	refKept    = 0 // the text follows and is kept
+	refLiteral = 1 // the text follows and is not kept
 	refFirst   = 2
 )
 
 // dictionary holds the texts that a file stores only once, in the order of their first frames. When the dictionary is
 // full, every frame repeats its later texts.
 type dictionary struct {
-	words []string // of a reader
+	words []string // the texts, for a reader
 	known map[string]uint64
 	bytes int
 }

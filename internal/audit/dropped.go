@@ -9,8 +9,8 @@ import (
 // Dropped records which files of an instance a compaction removed because of their age. The document lies below
 // OpenPrefix, because earlier versions expect only records files there and ignore other objects.
 type Dropped struct {
-	Instance string    `json:"instance"` // "" of the document that says since when such documents are written
-	Through  uint64    `json:"through"`  // files with this number and lower ones
+	Instance string    `json:"instance"` // "" in the document that says since when compactions record removed files
+	Through  uint64    `json:"through"`  // files with this number and lower ones were removed
 	At       time.Time `json:"at"`
 }
 

@@ -15,8 +15,8 @@ import (
 // frame does not reach the file, no reader can decode the later frames.
 type Encoder struct {
 	header   Header
-	at       capping.Instant // of the record before
-	next     uint64          // Sequence
+	at       capping.Instant // time of the previous record
+	next     uint64          // next sequence number
 	records  uint64
 	names    dictionary
 	messages dictionary
@@ -52,7 +52,7 @@ func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	sequence := e.next
 	e.at, e.next, e.records = r.At, e.next+1, e.records+1
 	if cap(e.payload) > 1<<20 {
-		e.payload = nil // of a blast; most calls are small
+		e.payload = nil // frees the memory of a blast, because most calls are small
 	}
 	return dst, sequence, nil
 }

@@ -34,27 +34,27 @@ const (
 
 // Header is the first part of a file: the writer and the settings of all its records.
 type Header struct {
-	Instance string // who writes it
-	Number   uint64 // the file's, of those of the instance, from 1
+	Instance string // the instance that writes the file
+	Number   uint64 // number of the file within the instance, from 1
 	Begun    capping.Instant
-	First    uint64        // the Sequence of the first record, lost ones included
-	Widening time.Duration // by how much rolling windows are longer than limits say, see capping.Widening
+	First    uint64        // sequence number of the first record, even if lost
+	Widening time.Duration // time by which rolling windows are longer than the limits say, see capping.Widening
 }
 
 // Gap is a run of records that were lost.
 type Gap struct {
-	Lost     uint64          // so many
-	From, To capping.Instant // of their calls
+	Lost     uint64          // number of lost records
+	From, To capping.Instant // first and last instant of their calls
 }
 
 // End is the last frame of a closed file. A file without an End is still open, or its writer died.
 type End struct {
-	Records uint64 // in the file
-	Last    uint64 // the Sequence of the last one, lost ones included; that before the first, of none
+	Records uint64 // records in the file
+	Last    uint64 // last sequence number, including lost records; Header.First - 1 for a file without records
 	// Recovered is set when another process closed the file after its writer died. Calls of the writer's last second
 	// may be missing.
 	Recovered bool
-	Closed    capping.Instant // Recovered: when that was. Calls that are missing ended before
+	Closed    capping.Instant // time of the closing, if Recovered; missing calls ended earlier
 }
 
 // Frame is one part of a file after the header. Exactly one of its fields is not nil.
@@ -66,7 +66,7 @@ type Frame struct {
 
 // DamageError reports that the bytes of a file differ from those that were written.
 type DamageError struct {
-	Offset int64 // where the faulty frame begins
+	Offset int64 // position of the faulty frame, in bytes
 	Err    error
 }
 

@@ -14,22 +14,22 @@ import (
 type Entry struct {
 	Format   int    `json:"format"`
 	Instance string `json:"instance"`
-	Number   uint64 `json:"number"` // the file's, of those of the instance
-	Key      string `json:"key"`    // where the file is in the location
+	Number   uint64 `json:"number"` // number of the file within the instance
+	Key      string `json:"key"`    // key of the file in the location
 	SHA256   string `json:"sha256"`
 	Bytes    int64  `json:"size_bytes"`
 
 	Records       uint64    `json:"records"`
 	Lost          uint64    `json:"lost"`
-	FirstSequence uint64    `json:"first_sequence"` // lost ones included
+	FirstSequence uint64    `json:"first_sequence"` // including lost records
 	LastSequence  uint64    `json:"last_sequence"`
-	First         time.Time `json:"first"` // the earliest At
-	Last          time.Time `json:"last"`  // the latest At plus Took
+	First         time.Time `json:"first"` // earliest At
+	Last          time.Time `json:"last"`  // latest At plus Took
 	Recovered     bool      `json:"recovered,omitempty"`
 
 	Generations []string       `json:"generations"` // sorted
 	Configs     []string       `json:"config_versions"`
-	Kinds       map[string]int `json:"kinds"` // records by kind
+	Kinds       map[string]int `json:"kinds"` // number of records by kind
 	// Messages lists the tokens of the file's messages, in hex digits, sorted. ManyMessages is set if the file has
 	// more than MaxMessages; then Messages is empty.
 	Messages     []string `json:"messages,omitempty"`
@@ -54,7 +54,7 @@ func (k Kind) String() string {
 
 // Erasure is a set of erased users. Readers hide all their records from before At.
 type Erasure struct {
-	Key   string           `json:"key,omitempty"` // its own, so that it cannot stand for another
+	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
 	Users []capping.UserID `json:"user_ids"`
 	At    time.Time        `json:"at"`
 }

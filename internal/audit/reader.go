@@ -17,11 +17,11 @@ import (
 // is not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
-	offset int64 // behind the last whole frame
+	offset int64 // end of the last whole frame, in bytes
 	header Header
 	at     capping.Instant
 	next   uint64
-	count  uint64 // records
+	count  uint64 // number of records
 	ended  bool
 	failed error
 

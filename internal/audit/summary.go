@@ -14,8 +14,8 @@ type Summary struct {
 	header   Header
 	records  uint64
 	lost     uint64
-	first    capping.Instant // the earliest At
-	last     capping.Instant // the latest At plus Took
+	first    capping.Instant // earliest At
+	last     capping.Instant // latest At plus Took
 	begun    capping.Instant // At of the first record
 	ended    End
 	messages map[capping.Token]bool

@@ -11,7 +11,7 @@ import (
 type Copy struct {
 	From io.Reader
 	To   io.Writer
-	Skip int64 // so many lines at the beginning are not copied
+	Skip int64 // lines at the beginning that are not copied
 	Take take
 	// Reached receives the number of copied lines, including the skipped ones.
 	Reached func(lines int64)

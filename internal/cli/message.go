@@ -52,7 +52,7 @@ type call struct {
 // segmentTotals counts the decisions for the users of a segment.
 type segmentTotals struct {
 	Asked       int64 `json:"asked"`
-	Allowed     int64 `json:"allowed"` // replayed included
+	Allowed     int64 `json:"allowed"` // including replayed
 	Denied      int64 `json:"denied"`
 	Unavailable int64 `json:"unavailable"`
 }
@@ -62,9 +62,9 @@ type totals struct {
 	MessageID string                    `json:"message_id"`
 	Namespace string                    `json:"namespace,omitempty"`
 	Calls     int64                     `json:"calls"`
-	Users     int64                     `json:"users"` // each in each call
+	Users     int64                     `json:"users"` // counted once for each call
 	Outcomes  map[string]int64          `json:"outcomes"`
-	Denied    map[string]int64          `json:"denied"` // by the limit or reason, with the set
+	Denied    map[string]int64          `json:"denied"` // by limit or reason, with the set
 	Segments  map[string]*segmentTotals `json:"segments"`
 	Latest    []call                    `json:"latest_calls"`
 }

@@ -54,7 +54,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
-	switch _, err := service.Permits(ctx, look); { // before a line is read
+	switch _, err := service.Permits(ctx, look); { // before the first line is read
 	case ctx.Err() != nil:
 		return c.report(on, c.Skip, 0, ctx.Err())
 	case err != nil:
@@ -77,7 +77,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		text string) {
 		answer, err := service.Permits(ctx, look)
 		if err != nil {
-			return 0, "" // the pacer tells of it
+			return 0, "" // the pacer reports the end
 		}
 		return c.slowest(answer.Pacers)
 	}}
@@ -144,7 +144,7 @@ func (o *outage) end(say func()) {
 // longWaits takes permits and prints the reason for long waits.
 type longWaits struct {
 	pacer *client.Pacer
-	look  func(context.Context) (wait time.Duration, text string) // 0: nothing to say
+	look  func(context.Context) (wait time.Duration, text string) // 0: no message
 	say   func(string)
 }
 
@@ -185,7 +185,7 @@ func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text
 	for i := range pacers {
 		p := &pacers[i]
 		next := time.Duration(p.NextMS)
-		if c.MaxWait != nil && p.QueueMS > 0 { // its slot is among those that were given out
+		if c.MaxWait != nil && p.QueueMS > 0 { // the permit is among those already granted
 			next = min(next, time.Duration(p.QueueMS))
 		}
 		if next > wait {
@@ -208,8 +208,8 @@ func limitOf(p *api.PacerState) string {
 
 // pacedReport is the output of --json.
 type pacedReport struct {
-	Lines   int64   `json:"lines"` // that went through in this run
-	Skip    int64   `json:"skip"`  // to go on with
+	Lines   int64   `json:"lines"` // lines copied in this run
+	Skip    int64   `json:"skip"`  // value of --skip to continue
 	Seconds float64 `json:"seconds"`
 }
 

@@ -12,16 +12,16 @@ const maxLength = 1 << 20
 // reader reads whole lines, as many at a time as are available.
 type reader struct {
 	from io.Reader
-	read int64  // lines that were handed out
-	rest []byte // of a line that has not been read whole
-	err  error  // why there are no more
+	read int64  // number of returned lines
+	rest []byte // beginning of an incomplete line
+	err  error  // error that ended the input
 }
 
 // block is a number of lines with their line breaks. The last line of the input may have no line break.
 type block struct {
 	text  []byte
-	start int   // of the first line
-	ends  []int // of each line
+	start int   // start of the first line
+	ends  []int // end of each line
 }
 
 // The reader fills a buffer until little space is left in it.

@@ -14,10 +14,10 @@ type Results struct {
 	Allowed, Replayed, Unavailable *roaring.Bitmap
 	Denied                         map[string]*roaring.Bitmap // by limit
 	Summary                        api.Summary
-	Generation, ConfigVersion      string // of the last answer; "": there was none yet
+	Generation, ConfigVersion      string // of the last answer; "": no answer yet
 
-	waves map[time.Time]*wave // by the hour in which they become eligible
-	again bool                // what is added was requested before
+	waves map[time.Time]*wave // by the hour in which the users become eligible
+	again bool                // set if the added users were requested before
 }
 
 // NewResults returns results without any users.
@@ -52,7 +52,7 @@ func (r *Results) Add(batch *client.FilterResult) {
 
 // wave is the denied users who may be asked for again in the same hour.
 type wave struct {
-	readyAt time.Time // from which all of them may be asked for again
+	readyAt time.Time // time from which all users of the wave may be asked for again
 	users   *roaring.Bitmap
 }
 

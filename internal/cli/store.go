@@ -72,13 +72,13 @@ func (f *StoreFlags) check(span *Span) error {
 type storeAsker struct {
 	flags    *StoreFlags
 	api      *client.Client
-	channels map[capping.Channel]string // by their numbers, as configured now
-	now      time.Time                  // the service's
+	channels map[capping.Channel]string // configured channels by their numbers
+	now      time.Time                  // time of the service
 	settle   time.Duration
 	pace     *rate.Limiter
 	shown    *terminal.Progress
 	asked    int64
-	out      *terminal.File // nil: none
+	out      *terminal.File // nil: no file
 	rows     *csv.Writer
 }
 
@@ -180,7 +180,7 @@ func (a *storeAsker) sample() *share.Share {
 		salt = a.now.UTC().Format(time.DateOnly)
 	}
 	s, err := share.New(share.Sample, a.flags.Sample.value, salt)
-	if err != nil { // check has refused it
+	if err != nil { // never happens after check
 		return nil
 	}
 	return &s
@@ -220,7 +220,7 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: missing.UserIDs})
 			continue
 		}
-		for _, user := range missing.UserIDs { // the embedded store: by neighbouring users
+		for _, user := range missing.UserIDs { // the embedded store groups neighbouring users
 			first := user &^ 0xFFFF
 			place := fmt.Sprintf("users %d to %d", first, first|0xFFFF)
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: []capping.UserID{user}})

@@ -10,9 +10,9 @@ import (
 
 // Todo holds the users who are not decided yet: a set of users, or parts of an audience that the service computes.
 type Todo struct {
-	users    *roaring.Bitmap // nil: parts
+	users    *roaring.Bitmap // nil if the audience is given by parts
 	parts    *client.Parts
-	answered map[int]uint64 // users of the parts that were answered, by Part.Index
+	answered map[int]uint64 // number of answered users by Part.Index
 }
 
 // TodoUsers returns a Todo for a set of users.

@@ -37,7 +37,7 @@ type Options struct {
 	Replicas    int           // of each master; 0: none
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // "": none
-	// ACL is the path of the servers' ACL file, in which the text CHANGE-ME becomes capper; "" means the line for capper in
+	// ACL is the path of the servers' ACL file, in which CHANGE-ME becomes capper; "" means the line for capper in
 	// deploy/redis.acl.
 	ACL  string
 	User string // who creates the cluster and feeds replicas; "": the user default

@@ -24,10 +24,10 @@ func main() {
 // These are CPU seconds for one user. The values for masters, services and calls with one user come from
 // docs/benchmarks.md. Those for the engine and a replica come from the demo's first blast.
 const (
-	nearMaster  = 1.4e-6  // neighbours, in calls of 65,536
-	farMaster   = 6.1e-6  // users by chance, each with other sends before
-	nearService = 0.11e-6 // of a bitmap: 0.03, and 0.08 of the client of Redis
-	farService  = 0.32e-6 // 0.03 and 0.29
+	nearMaster  = 1.4e-6  // neighbours, in calls of 65,536 users
+	farMaster   = 6.1e-6  // random users, each with earlier sends
+	nearService = 0.11e-6 // for a bitmap: 0.03, and 0.08 in the Redis client
+	farService  = 0.32e-6 // 0.03, and 0.29 in the Redis client
 	single      = 25e-6
 	engineWork  = 0.03e-6
 	replicaWork = 0.7e-6
@@ -35,11 +35,11 @@ const (
 
 // These prices are assumptions, in dollars a month; docs/design/scale.md explains them.
 const (
-	memoryPrice   = 5.0   // of a GiB of a machine's memory
-	diskPrice     = 0.10  // of a GiB of disk
-	instancePrice = 120.0 // of an instance of the service: 4 cores, 8 GiB
-	networkPrice  = 0.02  // of a GiB from a zone to another
-	objectPrice   = 0.023 // of a GiB in S3
+	memoryPrice   = 5.0   // for a GiB of memory
+	diskPrice     = 0.10  // for a GiB of disk
+	instancePrice = 120.0 // for an instance of the service: 4 cores, 8 GiB
+	networkPrice  = 0.02  // for a GiB from one zone to another
+	objectPrice   = 0.023 // for a GiB in S3
 )
 
 // instances is the number of service instances: one in each of three zones, because one zone may fail.

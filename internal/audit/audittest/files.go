@@ -16,7 +16,7 @@ import (
 // Writer writes the audit files of one instance.
 type Writer struct {
 	Instance string
-	Widening time.Duration // of its next files
+	Widening time.Duration // widening of the next files
 	at       objects.Location
 	file     uint64
 	next     uint64

@@ -8,9 +8,9 @@ import (
 // beside runs background work and lets a caller wait for it.
 type beside struct {
 	mu      sync.Mutex
-	idle    *sync.Cond // told when the running of an epoch have ended
-	waiting sync.Mutex // one at a time
-	epoch   int        // of those that begin now
+	idle    *sync.Cond // signalled when the work of an epoch has ended
+	waiting sync.Mutex // allows one waiting caller at a time
+	epoch   int        // the epoch of work that begins now
 	running [2]int
 }
 
@@ -46,7 +46,7 @@ func (b *beside) wait(ctx context.Context) error {
 	defer stop()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for range 2 { // what an earlier wait gave up on, and what began since
+	for range 2 { // the work of an abandoned wait, and the work since then
 		for b.running[1-b.epoch] > 0 && ctx.Err() == nil {
 			b.idle.Wait()
 		}

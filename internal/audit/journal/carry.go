@@ -19,17 +19,17 @@ import (
 type carrier struct {
 	*Journal
 	mu    sync.Mutex
-	own   []string         // names of files of the journal's room that are complete
-	sizes map[string]int64 // of these
+	own   []string         // names of the complete files in the journal's room
+	sizes map[string]int64 // sizes of these files
 	dead  []*room
-	files int       // that are complete, in all rooms
-	seen  time.Time // when rooms were last looked for
+	files int       // number of complete files in all rooms
+	seen  time.Time // time of the last search for rooms
 }
 
 // These constants bound the uploads and their retries.
 const (
-	carryTimeout = 10 * time.Minute // of one object; what stands still is given up before
-	firstPause   = time.Second      // after a failure; then twice as long each time
+	carryTimeout = 10 * time.Minute // time limit for one object; a stalled upload fails earlier
+	firstPause   = time.Second      // pause after a failure, doubled after each further one
 	longestPause = 30 * time.Second
 )
 
@@ -63,7 +63,7 @@ func (c *carrier) loop(ctx context.Context) {
 			return
 		}
 		c.state.delivered(err)
-		wait := c.Roll // for rooms whose instance has died since
+		wait := c.Roll // the interval for the search for rooms of dead instances
 		if pause = min(max(2*pause, firstPause), longestPause); err == nil {
 			pause = 0
 		} else {
@@ -110,7 +110,7 @@ func (c *carrier) findDead() {
 		return
 	}
 	c.seen = now
-	entries, _ := os.ReadDir(c.home) // without it, there are none
+	entries, _ := os.ReadDir(c.home) // a missing directory has no rooms
 	for _, e := range entries {
 		r := &room{dir: filepath.Join(c.home, e.Name()), instance: e.Name()}
 		if !e.IsDir() || !audit.IsInstance(e.Name()) || e.Name() == c.instance || c.has(r) {
@@ -118,7 +118,7 @@ func (c *carrier) findDead() {
 		}
 		if err := r.enter(false); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				_ = os.Remove(r.dir) // if it is empty
+				_ = os.Remove(r.dir) // fails if the directory is not empty
 			}
 			continue
 		}
@@ -229,7 +229,7 @@ func (c *carrier) put(ctx context.Context, key string, body []byte) error {
 // deliverFile stores a file and then its index entry at the location, and removes the file from the room.
 func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	file, err := os.ReadFile(r.path(name))
-	if errors.Is(err, fs.ErrNotExist) { // somebody else took it away: the others must not wait for it
+	if errors.Is(err, fs.ErrNotExist) { // another process removed the file; the other files must not wait for it
 		c.Logger.Error("an audit file disappeared before its upload", "file", r.path(name))
 		c.removed(r, name, -1)
 		return nil
@@ -244,7 +244,7 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 			return err
 		}
 	}
-	if closed != nil && len(closed) != len(file) { // so that it is the same one, should this have to be done again
+	if closed != nil && len(closed) != len(file) { // a repeated upload then has the same bytes
 		if err := r.store(name, closed); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 		return
 	}
 	text = audit.SealPolicy(text)
-	if !objects.IsURL(j.To) { // who reads the open file finds it
+	if !objects.IsURL(j.To) { // readers find the policy beside the open file
 		ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 		defer cancel()
 		if _, err := j.place.Put(ctx, audit.PolicyKey(version), text); err == nil {
@@ -32,7 +32,7 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	j.flushing.Lock()
 	j.writing.policies[version] = text
 	j.flushing.Unlock()
-	_ = j.flush(time.Time{}, false) // it is in the state, and tried again
+	_ = j.flush(time.Time{}, false) // the state keeps the error, and the flush is retried
 	j.deliverSoon()
 }
 

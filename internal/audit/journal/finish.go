@@ -22,7 +22,7 @@ func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Sum
 	if errors.As(err, new(*audit.TornError)) || errors.Is(err, io.EOF) {
 		err = nil
 	}
-	if r == nil || r.Ended() && r.So().Last < r.Header().First { // not even one record
+	if r == nil || r.Ended() && r.So().Last < r.Header().First { // the file has no record
 		return nil, nil, err
 	}
 	closed = file[:r.Offset()]

@@ -15,10 +15,10 @@ type writer struct {
 	room
 	file     *os.File
 	good     int64     // bytes of the file that are on the disk
-	cut      cut       // not yet
-	before   time.Time // what was recorded before it is in the cut, or on the disk
+	cut      cut       // frames that are not on the disk yet
+	before   time.Time // all earlier records are in the cut or on the disk
 	spare    []byte
-	policies map[string][]byte // by version: to be written before the next records
+	policies map[string][]byte // by version; written before the next records
 }
 
 // keptBuffer is the most bytes of memory that the writer keeps for the next flush.
@@ -114,8 +114,8 @@ func (w *writer) writeCut() error {
 		err = w.file.Sync()
 	}
 	if err != nil {
-		_ = w.file.Truncate(w.good) // nobody need find half a frame
-		_ = w.file.Close()          // what is there now is opened the next time
+		_ = w.file.Truncate(w.good) // removes half a frame, which a reader would find torn
+		_ = w.file.Close()          // the next write opens the file again
 		w.file = nil
 		return err
 	}
@@ -126,7 +126,7 @@ func (w *writer) writeCut() error {
 // close ends the file and returns its name and size.
 func (w *writer) close() (name string, size int64) {
 	name, size = filepath.Base(w.file.Name()), w.good
-	_ = w.file.Close() // it is on the disk
+	_ = w.file.Close() // the contents are on the disk already
 	w.file, w.good = nil, 0
 	return name, size
 }

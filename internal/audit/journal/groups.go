@@ -22,11 +22,11 @@ const (
 // sorter sorts the users of a call into bins, one for each outcome and reason. Its memory is reused.
 type sorter struct {
 	bins    []bin
-	used    int      // of bins
-	table   []uint16 // by segment code, reason and rule: the bin plus 1
-	entries []int    // of table that are not 0
-	spare   []uint32 // for sorting
-	encoded []byte   // users as they are stored
+	used    int      // number of bins in use
+	table   []uint16 // the bin plus 1, by segment code, reason and rule
+	entries []int    // indexes of table entries that are not 0
+	spare   []uint32 // memory for sorting
+	encoded []byte   // encoded users
 }
 
 // bin holds the users of one group.

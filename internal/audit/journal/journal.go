@@ -22,13 +22,13 @@ import (
 // Config holds the settings of a Journal.
 type Config struct {
 	To         string           // a directory or s3://bucket/prefix. Required
-	S3         objects.S3Config // how to reach S3
-	Spool      string           // of S3: the directory where records lie until they are uploaded
-	Roll       time.Duration    // how long a file is written. 0: 10 minutes
-	MaxWaiting int64            // bytes that may wait for their place. 0: 10 GiB
-	Widening   time.Duration    // of the store's rolling windows, see capping.Widening
+	S3         objects.S3Config // access to S3
+	Spool      string           // for S3: the directory of records that wait for upload
+	Roll       time.Duration    // time after which a file ends; 0: 10 minutes
+	MaxWaiting int64            // bytes of files that may wait for upload; 0: 10 GiB
+	Widening   time.Duration    // widening of the store's rolling windows, see capping.Widening
 	Clock      func() time.Time // nil: time.Now
-	Logger     *slog.Logger     // nil: what is to be told is discarded
+	Logger     *slog.Logger     // nil: no log
 	// Registerer registers the journal's metrics. If it is nil, the journal has no metrics.
 	Registerer prometheus.Registerer
 }
@@ -58,8 +58,8 @@ func (c Config) withDefaults() (Config, error) {
 // These constants bound the journal's memory and set the intervals of its work.
 const (
 	flushEvery = time.Second
-	maxPending = 64 << 20 // bytes in memory, before records are lost
-	maxFile    = 64 << 20 // bytes of a file, after which the next one begins
+	maxPending = 64 << 20 // bytes in memory; further records are lost
+	maxFile    = 64 << 20 // bytes of a file; then the next file begins
 )
 
 // Journal records calls in the audit. It is safe for concurrent use. The methods of a nil Journal do nothing.
@@ -67,20 +67,20 @@ type Journal struct {
 	Config
 	instance string
 	place    objects.Location
-	home     string // the directory of the rooms
+	home     string // the directory with all rooms
 
 	beside  beside
 	sorters sorters
 	tape    tape
-	waiting atomic.Int64 // bytes of files that are not at their place
+	waiting atomic.Int64 // bytes of files that wait for upload
 	state   state
 
-	writing writer // under flushing, but for its name
+	writing writer // guarded by flushing, except its name
 	carrier carrier
 
 	erasures atomic.Uint64
 
-	flushing sync.Mutex // over writing
+	flushing sync.Mutex // guards writing
 	kick     chan struct{}
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
@@ -99,7 +99,7 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 		return nil, fmt.Errorf("audit.to: %w", err)
 	}
 	var id [8]byte
-	_, _ = rand.Read(id[:]) // it never fails
+	_, _ = rand.Read(id[:]) // never fails
 	j := &Journal{Config: cfg, instance: hex.EncodeToString(id[:]), place: place, home: cfg.Spool,
 		kick: make(chan struct{}, 1)}
 	if !objects.IsURL(cfg.To) {
@@ -209,7 +209,7 @@ func (j *Journal) flushLoop(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if before, err := j.settle(ctx); err == nil {
-				_ = j.flush(before, false) // it is in the state
+				_ = j.flush(before, false) // the state keeps the error
 			}
 		}
 	}

@@ -41,6 +41,6 @@ func sortIDs(ids, spare []uint32) []uint32 {
 		}
 		from, to = to, from
 	}
-	copy(ids, from) // after three passes they are in the spare memory
+	copy(ids, from) // after three passes the ids are in the spare memory
 	return spare
 }

@@ -23,7 +23,7 @@ import (
 type room struct {
 	dir      string
 	instance string
-	lock     *os.File // nil: not held
+	lock     *os.File // nil: not locked
 }
 
 const (
@@ -48,7 +48,7 @@ func (r *room) enter(create bool) error {
 		}
 		lock, err := r.tryLock(create)
 		if create && errors.Is(err, fs.ErrNotExist) {
-			continue // who recovers rooms took it for an empty one
+			continue // another process recovered the directory because it was empty
 		}
 		r.lock = lock
 		return err
@@ -123,7 +123,7 @@ func (r *room) store(name string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // after the rename there is nothing left to remove
+	defer os.Remove(f.Name()) // has no effect after the rename
 	_, err = f.Write(body)
 	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (s *withRoom) List(ctx context.Context, prefix string) ([]objects.Object, e
 	if !strings.HasPrefix(prefix, audit.OpenPrefix) {
 		return s.Source.List(ctx, prefix)
 	}
-	entries, err := os.ReadDir(s.dir) // before the place: a file that goes there meanwhile is found twice
+	entries, err := os.ReadDir(s.dir) // read first: a file that is uploaded meanwhile then appears twice
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

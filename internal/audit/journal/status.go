@@ -12,7 +12,7 @@ import (
 // state holds the results of the latest flush and the latest upload.
 type state struct {
 	mu         sync.Mutex
-	flushedAt  time.Time // what was recorded before is on the disk
+	flushedAt  time.Time // all earlier records are on the disk
 	uploadedAt time.Time
 	flushFault error
 	carryFault error

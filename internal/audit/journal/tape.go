@@ -15,22 +15,22 @@ type tape struct {
 	instance string
 	widening time.Duration
 	clock    func() time.Time
-	waiting  func() int64 // bytes of files
-	most     int64        // of them
+	waiting  func() int64 // bytes of files that wait for upload
+	most     int64        // the bound for these bytes
 
 	mu       sync.Mutex
-	encoder  *audit.Encoder // of the file that records go to; nil: the next one begins it
-	number   uint64         // of that file, or of the last one
-	next     uint64         // Sequence
-	begun    time.Time      // the file
-	size     int64          // bytes of the file, pending ones included
+	encoder  *audit.Encoder // the encoder of the current file; nil: the next record begins a file
+	number   uint64         // number of the current or last file
+	next     uint64         // next sequence number
+	begun    time.Time      // time when the file was begun
+	size     int64          // bytes of the file, including pending ones
 	pending  []byte
-	since    time.Time // when pending was empty last
-	held     int64     // bytes that were taken and are not on the disk
-	gap      audit.Gap // what was lost and is not in the file
+	since    time.Time // last time when pending was empty
+	held     int64     // bytes that were taken but are not on the disk
+	gap      audit.Gap // lost records that are not in the file yet
 	records  uint64
 	lost     uint64
-	lastLost bool // the last record was lost
+	lastLost bool // set if the last record was lost
 }
 
 // append adds a record to the tape, or counts the record as lost if the tape is full.
@@ -52,7 +52,7 @@ func (t *tape) append(r *audit.Record) {
 	pending, _, err := t.encoder.AppendRecord(t.pending, r)
 	t.pending, t.next = pending, t.encoder.Next()
 	t.size += int64(len(t.pending) - before)
-	if err != nil { // it is too large, or makes no sense
+	if err != nil { // the record is too large or invalid
 		t.lose(r)
 		return
 	}
@@ -103,7 +103,7 @@ func (t *tape) closeGap() {
 type cut struct {
 	number uint64
 	bytes  []byte
-	sealed bool // the file's end is in it
+	sealed bool // set if the bytes contain the end of the file
 }
 
 // take takes the frames that must be written next. The file ends with them if end is set or the roll is due. The tape
@@ -141,7 +141,7 @@ func (t *tape) written() {
 type counts struct {
 	records, lost uint64
 	losing        bool
-	behind        time.Duration // the age of what is not on the disk
+	behind        time.Duration // age of the oldest record that is not on the disk
 }
 
 func (t *tape) counts() counts {

@@ -16,7 +16,7 @@ func (s *work) erasures(ctx context.Context, list []objects.Object) {
 	for _, o := range list {
 		instance, n, ok := audit.ParseErasedKey(o.Key)
 		if !ok {
-			continue // a stranger
+			continue // the object does not belong to an audit and is reported elsewhere
 		}
 		raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 		if errors.Is(err, objects.ErrNotFound) {

@@ -12,7 +12,7 @@ type violation struct {
 	user  capping.UserID
 	limit *capping.Limit
 	call  *call
-	count int // sends that counted, the forbidden one among them, at least
+	count int // least number of sends that counted, including the forbidden one
 }
 
 // judge reports the sends of a user that limits certainly forbade. sends must be in the order of time.

@@ -19,11 +19,11 @@ type pass struct {
 	*work
 	table
 	ctx    context.Context
-	first  int       // the first block
-	blocks [][]event // of each from first on, in the order of time
+	first  int       // first block of the pass
+	blocks [][]event // events of each block, beginning with first, in the order of time
 
 	worldOf map[string]uint16
-	recent  []loaded // generations in memory, the last used first
+	recent  []loaded // generations in memory, the most recently used first
 	words   bitmap.Words
 	ids     []capping.UserID
 	codes   []uint8
@@ -46,12 +46,12 @@ type work struct {
 	policyOf map[string]uint16
 	report   *Report
 	erased   *archive.Erased
-	mu       sync.Mutex // guards what the first reading counts
+	mu       sync.Mutex // guards the counts of the first reading
 	unsure   []span
 
 	// owed receives the sends that the store must hold. It is nil if there is no comparison with the store.
 	owed       func(ctx context.Context, p *pass, list []owed) error
-	users      *bitmap.Bitmap // only these; nil: those of the sample
+	users      *bitmap.Bitmap // only these users; nil: the users of the sample
 	since, now capping.Instant
 }
 
@@ -151,7 +151,7 @@ func (p *pass) run(ctx context.Context) error {
 	for r, err := range p.archive.Records(ctx, p.query) {
 		if err != nil {
 			if errors.As(err, new(*archive.FileError)) {
-				continue // told by the first reading
+				continue // reported by the first reading
 			}
 			return err
 		}
@@ -340,7 +340,7 @@ func (j *judge) block(key int, events []event) {
 		starts[i+1] += starts[i]
 	}
 	sorted, at := make([]event, len(events)), starts[:bitmap.BlockIDs]
-	for i := range events { // stable: those of a user stay in the order of time
+	for i := range events { // a stable sort keeps each user's events in the order of time
 		sorted[at[events[i].low]] = events[i]
 		at[events[i].low]++
 	}

@@ -9,12 +9,12 @@ import (
 
 // These texts are the kinds of findings.
 const (
-	Damage    = "damage"       // an object that is not what was written
-	Missing   = "missing"      // a file of the index, or a number of a series of files, that is not there
-	Unindexed = "not_in_index" // a file that no entry is about
-	Stranger  = "stranger"     // an object that no audit has
-	Disagrees = "disagrees"    // an entry that is not the one of its file
-	Gap       = "gap"          // records that are missing between others
+	Damage    = "damage"       // an object with other bytes than those written
+	Missing   = "missing"      // a missing file of the index, or a missing number in a series of files
+	Unindexed = "not_in_index" // a file that no index entry names
+	Stranger  = "stranger"     // an object that does not belong to an audit
+	Disagrees = "disagrees"    // an index entry that differs from its file
+	Gap       = "gap"          // missing records between other records
 	Loss      = "loss"         // records that an instance could not keep, as it noted itself
 	NoPolicy  = "no_policy"    // a configuration version without its policy
 	OverSend  = "over_send"    // a send that a limit forbade

@@ -14,15 +14,15 @@ const never = capping.Never + 1
 
 // call is the part of a record that is needed to judge sends.
 type call struct {
-	from, to capping.Instant // within which it stamped what it recorded
+	from, to capping.Instant // bounds of the timestamps that the call recorded
 	sequence uint64
 	instance uint16
-	policy   uint16 // index of a policy under which it was judged
-	world    uint16 // index of a generation, 0: not known
-	message  uint32 // index; the same one: the same message
+	policy   uint16 // index of a policy under which the call was judged
+	world    uint16 // index of a generation; 0: unknown
+	message  uint32 // index of the message; equal messages have equal indexes
 	channel  capping.Channel
 	exempt   bool
-	slack    int32 // by so many milliseconds clocks may differ from others
+	slack    int32 // largest difference to other clocks, in milliseconds
 }
 
 // happening is the effect of a call on a user's sends.
@@ -30,14 +30,14 @@ type happening uint8
 
 const (
 	sent   happening = iota // allowed and recorded
-	gone                    // given back, or it may have been
-	absent                  // asked to be given back, and not there
+	gone                    // released, or possibly released
+	absent                  // release requested, but the send was not in the log
 )
 
 // event is one effect of a call on the sends of one user.
 type event struct {
 	call    uint32
-	low     uint16 // the lower half of the user's id
+	low     uint16 // lower half of the user id
 	zone    uint16 // code of the user's time zone
 	segment uint8  // code of the user's segment
 	what    happening
@@ -61,7 +61,7 @@ type send struct {
 	*call
 	segment uint8
 	zone    uint16
-	gone    capping.Instant // from when on it may be in the log no more
+	gone    capping.Instant // time from which the send may be missing from the log
 }
 
 // sendsOf returns a user's sends, in the order of time, from the user's events in the same order.
@@ -92,7 +92,7 @@ func takeAway(sends []send, c *call, what happening) {
 			continue
 		}
 		if s.gone = c.from - slack; what == absent {
-			s.gone = 0 // nobody knows since when
+			s.gone = 0 // the time of the removal is unknown
 		}
 	}
 }
@@ -111,7 +111,7 @@ func certainlyBefore(a, b *call) bool {
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32
-	texts     []messageKey // of messages
+	texts     []messageKey // messages by their number
 	instances names
 	policies  []policy
 	worlds    []world
@@ -135,8 +135,8 @@ type messageKey struct{ namespace, id string }
 // policy is the set of limits under a version of the configuration.
 type policy struct {
 	version     string
-	policy      *capping.Policy // nil: not known
-	first, last capping.Instant // of its calls
+	policy      *capping.Policy // nil: unknown
+	first, last capping.Instant // first and last call under the policy
 	retention   capping.Instant
 }
 

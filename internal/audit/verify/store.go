@@ -26,9 +26,9 @@ type Store struct {
 	// message was sent. counted is false if the store has no count, and then channels is 0, or if the count is a
 	// lower bound. Released is nil if the store cannot count.
 	Released func(ctx context.Context, message capping.Message) (sends int64, channels int, counted bool, err error)
-	Sample   *share.Share    // of the users; nil: all
-	Now      capping.Instant // when the comparison begins; 0: by the machine's clock
-	Asked    func(sends int) // progress; nil: nobody is told
+	Sample   *share.Share    // share of the users; nil: all users
+	Now      capping.Instant // time when the comparison begins; 0: the time of this machine
+	Asked    func(sends int) // receives the progress; nil: no progress
 	// Missing receives each send that the store lacks, in the order of time. If Missing is nil, the report lists
 	// these sends.
 	Missing func(m *MissingSend) error
@@ -37,13 +37,13 @@ type Store struct {
 // Question asks the store for the sends of a message on a channel.
 type Question struct {
 	Message capping.Message
-	Channel capping.Channel // 0: none
+	Channel capping.Channel // 0: no channel
 	Users   []capping.UserID
 }
 
 // Answer is the store's answer to a Question. Users in none of its lists have the send.
 type Answer struct {
-	At          capping.Instant // by the clock of the service
+	At          capping.Instant // time of the answer, by the clock of the service
 	Missing     []MissingUsers
 	Forgotten   int // users whose full log may have displaced the send
 	Unavailable []capping.UserID
@@ -60,10 +60,10 @@ type MissingSend struct {
 	User     capping.UserID
 	Message  capping.Message
 	Channel  capping.Channel
-	Name     string          // of the channel, under the policy that was in force; "": none
-	At       capping.Instant // when the call began
-	Place    string          // where the store keeps the user's log
-	Instance string          // of the record
+	Name     string          // name of the channel under the policy in force; "": no channel
+	At       capping.Instant // time when the call began
+	Place    string          // part of the store with the user's log
+	Instance string          // instance that wrote the record
 	Sequence uint64
 
 	asked capping.Instant
@@ -71,16 +71,16 @@ type MissingSend struct {
 
 // StoreReport is the result of the comparison with the store. Its numbers count sends.
 type StoreReport struct {
-	Since      time.Time `json:"since"` // the longest window begins there, or the flag --since
+	Since      time.Time `json:"since"` // beginning of the longest window, or the flag --since
 	Sample     float64   `json:"sample_percent"`
 	Asked      int64     `json:"asked"`
 	Recorded   int64     `json:"recorded"`
 	Missing    int64     `json:"missing"`
-	Doubtful   int64     `json:"doubtful"`   // missing; a release that the audit lost may have given them back
-	Changed    int64     `json:"changed"`    // missing at first; given back or erased meanwhile
-	Forgotten  int64     `json:"forgotten"`  // newer sends of a full log may have displaced them
-	Unanswered int64     `json:"unanswered"` // the store did not answer for them
-	NotAsked   int64     `json:"not_asked"`  // their channel is no longer configured, or too much was missing already
+	Doubtful   int64     `json:"doubtful"`   // missing, but possibly released by a release that the audit lost
+	Changed    int64     `json:"changed"`    // missing at first, but released or erased meanwhile
+	Forgotten  int64     `json:"forgotten"`  // possibly displaced by newer sends in a full log
+	Unanswered int64     `json:"unanswered"` // not answered by the store
+	NotAsked   int64     `json:"not_asked"`  // channel not configured, or too many sends missing already
 	Places     []Place   `json:"places"`     // where sends are missing
 }
 
@@ -88,16 +88,16 @@ type StoreReport struct {
 type Place struct {
 	Place   string    `json:"place"`
 	Missing int64     `json:"missing"`
-	First   time.Time `json:"first"` // of the missing sends
+	First   time.Time `json:"first"` // first missing send
 	Last    time.Time `json:"last"`
 }
 
 // These constants bound a comparison with the store.
 const (
-	askedAtOnce  = 4       // questions
-	usersOfAsk   = 10_000  // users of a question
-	mostMissing  = 1 << 20 // missing sends, after which no more is asked
-	lostReleases = 1000    // sends that one crash may have given back unrecorded, at most
+	askedAtOnce  = 4       // questions in parallel
+	usersOfAsk   = 10_000  // most users in a question
+	mostMissing  = 1 << 20 // most missing sends; then no more questions are asked
+	lostReleases = 1000    // most unrecorded releases that one crash can explain
 
 	// ClockMargin is the time by which a send must be younger than the longest window. Older sends may have left the
 	// store.
@@ -153,7 +153,7 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 		if !ok {
 			continue
 		}
-		if policy, err := w.archive.Policy(ctx, version); err == nil { // the check of documents tells of others
+		if policy, err := w.archive.Policy(ctx, version); err == nil { // unreadable policies are reported elsewhere
 			longest = max(longest, policy.Retention(0))
 		}
 	}
@@ -203,7 +203,7 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []owed) error {
 
 // asking is a question to the store, with the sends that the question is about.
 type asking struct {
-	sends []owed // of one message and channel, by user
+	sends []owed // sends of one message and channel, sorted by user
 }
 
 // questions groups sends by message and channel, one question for each pair.
@@ -342,7 +342,7 @@ func (c *comparison) conclude(ctx context.Context, w *work) error {
 			return err
 		}
 	}
-	slices.SortFunc(c.report.Places, func(a, b Place) int { // partition 2 before partition 10
+	slices.SortFunc(c.report.Places, func(a, b Place) int { // sorts partition 2 before partition 10
 		return cmp.Or(cmp.Compare(len(a.Place), len(b.Place)), cmp.Compare(a.Place, b.Place))
 	})
 	return nil
@@ -383,7 +383,7 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	}
 	again.config.OnlyFiles = true
 	again.query.Since = max(0, w.since-longestCall)
-	for i := range c.missing { // as old as it was when the store was asked
+	for i := range c.missing { // as old as when the store was asked
 		again.now = max(again.now, c.missing[i].asked)
 	}
 	if err := again.files(ctx); err != nil {

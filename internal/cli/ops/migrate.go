@@ -25,7 +25,7 @@ type MigrateCommand struct {
 type migrated struct {
 	Result
 	Finished bool    `json:"finished"`
-	Moved    string  `json:"moved,omitempty"` // what the embedded store is called now
+	Moved    string  `json:"moved,omitempty"` // new name of the embedded store's directory
 	Seconds  float64 `json:"seconds"`
 }
 
@@ -57,7 +57,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return err
 	}
 	target, err := openTarget(ctx, cfg, work.state.Begun)
-	if err != nil { // nothing of the copy was written: kept, each try would leave one more
+	if err != nil { // the copy was not used; otherwise each try would leave another copy
 		return errors.Join(err, work.dropNext())
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()

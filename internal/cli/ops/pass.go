@@ -14,9 +14,9 @@ import (
 
 const (
 	portion = 4096 // users that are merged and read back together
-	readers = 64   // of them that are read at one time
+	readers = 64   // users that are read in parallel
 	patient = time.Minute
-	margin  = 10 * time.Second // before a send is forgotten, in which it may be in one store and no more in the other
+	margin  = 10 * time.Second // time before a send expires, in which only one of the stores may still have it
 )
 
 // target is the store that receives the logs.
@@ -28,22 +28,22 @@ type target interface {
 
 // Pass is one pass of a migration. Now and Target are required.
 type Pass struct {
-	Now        Source   // what the target shall have
-	Last       Source   // what the last finished pass brought over; nil: there was none
-	Unfinished []Source // what passes since then meant to bring over that did not end
+	Now        Source   // the data that the target must have after the pass
+	Last       Source   // the data of the last finished pass; nil: no pass has finished
+	Unfinished []Source // the data of later passes that did not finish
 	Target     target
-	Retention  time.Duration        // how long sends matter: the longest window of the policy
+	Retention  time.Duration        // longest window of the policy
 	Clock      func() time.Time     // nil: time.Now
-	Progress   func(result *Result) // called now and then; nil: nobody looks
+	Progress   func(result *Result) // called now and then; nil: no progress
 }
 
 // Result counts the work of a pass.
 type Result struct {
-	Users    int64 `json:"users"`    // with a log that matters
+	Users    int64 `json:"users"`    // users with a log that still matters
 	Sends    int64 `json:"sends"`    // in these logs
-	Same     int64 `json:"same"`     // users of whom the last pass had brought over all; they were not read back
-	Verified int64 `json:"verified"` // users whose log was read back and is the same
-	Replaced int64 `json:"replaced"` // of those, users whose log in the target was another one, and was written anew
+	Same     int64 `json:"same"`     // users whose log did not change since the last pass; not read back
+	Verified int64 `json:"verified"` // users whose log was read back and is equal
+	Replaced int64 `json:"replaced"` // of those, users whose different log in the target was replaced
 }
 
 // Run makes the pass. If it returns no error, every log in the target equals the log in Now. Run may be repeated.
@@ -90,7 +90,7 @@ type batch struct {
 	horizon capping.Instant
 	users   []capping.UserID
 	logs    []capping.Log
-	had     [][]capping.Log // of each user, in the sources of earlier passes
+	had     [][]capping.Log // each user's logs in the sources of earlier passes
 }
 
 // add adds a user to the batch, with the user's logs in Now and in the other sources.

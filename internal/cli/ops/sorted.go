@@ -20,8 +20,8 @@ const runRows = 1_000_000
 
 // sorter sorts rows by namespace, then by time, then by user.
 type sorter struct {
-	dir   string // of the runs; "": made when it is needed
-	most  int    // rows of a run
+	dir   string // directory of the runs; "": not created yet
+	most  int    // most rows of a run
 	rows  []format.SendRow
 	files []string
 	made  string
@@ -44,7 +44,7 @@ func (s *sorter) shared(text string) string {
 	if s.names == nil || len(s.names) >= mostNames {
 		s.names = make(map[string]string)
 	}
-	text = string([]byte(text)) // not the whole line that it is a part of
+	text = string([]byte(text)) // copies the text, so that the whole line can be freed
 	s.names[text] = text
 	return text
 }
@@ -76,7 +76,7 @@ func (s *sorter) spill() (err error) {
 	var buffer []byte
 	for _, r := range s.rows {
 		buffer = appendRow(buffer[:0], r)
-		_, _ = to.Write(buffer) // Flush has its error
+		_, _ = to.Write(buffer) // Flush returns the error
 	}
 	s.rows = s.rows[:0]
 	return errors.Join(to.Flush(), file.Close())

@@ -18,11 +18,11 @@ const stateFile = "state.json"
 
 // state is the state of a migration. The zero value means that no pass has begun.
 type state struct {
-	Begun     bool             `json:"begun"`               // there is a store in Redis, which is this migration's
+	Begun     bool             `json:"begun"`               // this migration has created the store in Redis
 	Store     string           `json:"store,omitempty"`     // id of the embedded store; "": not known yet
-	Mark      uint64           `json:"mark,omitempty"`      // of its newest copy
-	Channels  map[string]uint8 `json:"channels,omitempty"`  // numbers in its logs
-	Finishing string           `json:"finishing,omitempty"` // its directory; "": the last pass was not begun
+	Mark      uint64           `json:"mark,omitempty"`      // mark of the newest copy
+	Channels  map[string]uint8 `json:"channels,omitempty"`  // numbers of the channels in the logs
+	Finishing string           `json:"finishing,omitempty"` // directory of the store; "": the last pass has not begun
 	Finished  *time.Time       `json:"finished,omitempty"`
 }
 

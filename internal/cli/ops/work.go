@@ -19,9 +19,9 @@ import (
 // These are the file names in the directory of a migration. Beside each copy lies a file COPY.id with the id of the
 // copied store.
 const (
-	lastCopy = "copy"        // of the last pass that ended
-	nextCopy = "next"        // of the one under way
-	halfCopy = "unfinished-" // and a number: of one that did not end
+	lastCopy = "copy"        // copy of the last finished pass
+	nextCopy = "next"        // copy of the current pass
+	halfCopy = "unfinished-" // followed by a number: copy of an unfinished pass
 	archive  = "next.tar"
 )
 
@@ -32,8 +32,8 @@ const copyCache = 64 << 20
 type work struct {
 	dir        string
 	state      state
-	last       Source   // nil: no pass has ended
-	unfinished []Source // passes since
+	last       Source   // nil: no pass has finished
+	unfinished []Source // passes since the last finished one
 	stores     []*pebblestore.Store
 }
 
@@ -114,7 +114,7 @@ func (w *work) open(dir string) (*pebblestore.Store, error) {
 
 // fetch downloads a copy of the running service's store into the directory.
 func (w *work) fetch(ctx context.Context, api *client.Client) error {
-	if err := w.dropNext(); err != nil { // a half of a copy, which nothing was done with
+	if err := w.dropNext(); err != nil { // removes an incomplete copy that no pass used
 		return err
 	}
 	check := database.NewChecker()
