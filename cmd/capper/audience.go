@@ -41,7 +41,7 @@ func (a *audience) check() error {
 	return err
 }
 
-// parts returns the audience of the expression, divided into calls of one generation. It stores the generation, so
+// parts returns the audience of the expression, divided into calls of one generation. parts stores the generation, so
 // that a later run can continue with the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)

@@ -174,8 +174,8 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	return lines
 }
 
-// describeNoChannel returns a line about suppression in calls without a channel. It returns "" if suppression does
-// not depend on the channel.
+// describeNoChannel returns a line about suppression in calls without a channel. describeNoChannel returns "" if
+// suppression does not depend on the channel.
 func describeNoChannel(p *capping.Policy) string {
 	if p.RequireChannel {
 		return "calls without a channel: refused"

@@ -56,7 +56,7 @@ func (c *countCommand) print(on *terminal.Streams, count *api.AudienceCount) err
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// printCounts prints numbers of users by name, the largest first. It prints nothing if there are none.
+// printCounts prints numbers of users by name, the largest first. printCounts prints nothing if there are none.
 func printCounts(on *terminal.Streams, what string, counts map[string]uint64) error {
 	if len(counts) == 0 {
 		return nil

@@ -60,7 +60,7 @@ func (c *eraseCommand) question() string {
 	return fmt.Sprintf("erase all sends of %d users at %s?", len(c.Users), c.URL)
 }
 
-// erase continues if the log of one user is unavailable. It stops at errors that every further call would cause.
+// erase continues if the log of one user is unavailable. erase stops at errors that every further call would cause.
 func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range cli.UserIDs(c.Users) {

@@ -14,7 +14,7 @@ import (
 // statusCommand is the command `capper status`.
 type statusCommand struct{ cli.Service }
 
-// Run prints the state of the service. It returns an error if the service is not ready.
+// Run prints the state of the service. Run returns an error if the service is not ready.
 func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {

@@ -141,8 +141,8 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return nil
 }
 
-// publishSets publishes only the sets that only grow, after a guard has stopped the rest of the build. It returns the
-// reason for the stop.
+// publishSets publishes only the sets that only grow, after a guard has stopped the rest of the build. publishSets
+// returns the reason for the stop.
 func (c *buildCommand) publishSets(ctx context.Context, publisher *publish.Publisher, built *publish.Candidate,
 	base *publish.LiveState, found *publish.Findings, report *buildReport, why error) error {
 	report.noteFailure(why)
@@ -243,7 +243,7 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// input returns the settings that the flags give to every input. It also rejects contradictory flags.
+// input returns the settings that the flags give to every input. input also rejects contradictory flags.
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	switch given := len(c.Segment) + len(c.Table) + len(c.Set) + len(c.SetTable); {
 	case c.Force && strings.TrimSpace(c.Reason) == "":

@@ -90,8 +90,8 @@ func (c *buildCommand) accept(plan *ingest.Plan) error {
 	return nil
 }
 
-// guard checks a proposal against the bounds. It returns an error if a change is rejected or the location cannot be
-// read.
+// guard checks a proposal against the bounds. guard returns an error if a change is rejected or the location cannot
+// be read.
 func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *publish.Bounds, p *publish.Proposal,
 	report *buildReport) (*publish.Findings, error) {
 	report.Before = p.Base.Name
@@ -114,8 +114,8 @@ func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *pub
 	return found, refused(found)
 }
 
-// refused adds advice on how to publish despite the rejection. It does not mention --force if every reason names its
-// own flag, because that flag permits less than --force.
+// refused adds advice on how to publish despite the rejection. refused does not mention --force if every reason names
+// its own flag, because that flag permits less than --force.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

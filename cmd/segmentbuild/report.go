@@ -204,7 +204,7 @@ func (r *buildReport) printSets(w io.Writer) error {
 	return printSetTable(w, []any{"set", "users", "bytes", "lowest", "highest"}, table)
 }
 
-// printSetTable prints the first rows of a table of sets. It prints nothing for an empty table.
+// printSetTable prints the first rows of a table of sets. printSetTable prints nothing for an empty table.
 func printSetTable(w io.Writer, head []any, table [][]any) error {
 	if len(table) == 0 {
 		return nil
@@ -297,7 +297,7 @@ func ids(list []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
 }
 
-// printDrift prints the table of the drift. It prints nothing if no drift was computed.
+// printDrift prints the table of the drift. printDrift prints nothing if no drift was computed.
 func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {
 		return nil
@@ -347,8 +347,8 @@ func noneNote(n *publish.NoSegment) string {
 	return fmt.Sprintf("%d have no segment and get the default limits", n.Fall)
 }
 
-// printSetChanges prints the table of the changed sets and the number of unchanged ones. It prints nothing if there
-// are no sets.
+// printSetChanges prints the table of the changed sets and the number of unchanged ones. printSetChanges prints
+// nothing if there are no sets.
 func printSetChanges(w io.Writer, changes []publish.Change) error {
 	var table [][]any
 	for _, c := range changes {

@@ -72,8 +72,8 @@ func (u *Users) bounds() []uint64 {
 	return until
 }
 
-// shareOf returns the share of the user at a position in the range. It returns the number of shares if the user has
-// none.
+// shareOf returns the share of the user at a position in the range. shareOf returns the number of shares if the user
+// has none.
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {

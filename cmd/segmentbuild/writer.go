@@ -12,7 +12,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// writer writes the ids of one segment to a file. It is not safe for concurrent use.
+// writer writes the ids of one segment to a file. writer is not safe for concurrent use.
 type writer interface {
 	Add(id uint32) error
 	// Close writes the buffered ids. It does not close the underlying writer.

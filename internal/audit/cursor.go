@@ -28,7 +28,7 @@ func (c *cursor) byte() byte {
 	return b
 }
 
-// uvarint reads a variable-length number. It accepts only the shortest form, because the writer uses no other.
+// uvarint reads a variable-length number. uvarint accepts only the shortest form, because the writer uses no other.
 func (c *cursor) uvarint() uint64 {
 	n, size := binary.Uvarint(c.rest)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Encoder encodes the frames of one file, in the order of the file. It is not safe for concurrent use. If an appended
-// frame does not reach the file, no reader can decode the later frames.
+// Encoder encodes the frames of one file, in the order of the file. Encoder is not safe for concurrent use. If an
+// appended frame does not reach the file, no reader can decode the later frames.
 type Encoder struct {
 	header   Header
 	at       capping.Instant // time of the previous record

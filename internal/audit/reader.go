@@ -12,9 +12,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads an audit file from beginning to end. It checks every frame's checksum and every number, text and
-// bitmap. It rejects sequences with holes that no Gap explains. Memory holds one frame and the dictionaries. A Reader
-// is not safe for concurrent use.
+// Reader reads an audit file from beginning to end. Reader checks every frame's checksum and every number, text and
+// bitmap. Reader rejects sequences with holes that no Gap explains. Memory holds one frame and the dictionaries. A
+// Reader is not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
 	offset int64 // end of the last whole frame, in bytes
@@ -29,8 +29,8 @@ type Reader struct {
 	messages dictionary
 }
 
-// NewReader reads the header of a file. It returns a *TornError if the file ends inside the header, a *DamageError if
-// the header is invalid, or the error of in.
+// NewReader reads the header of a file. NewReader returns a *TornError if the file ends inside the header, a
+// *DamageError if the header is invalid, or the error of in.
 func NewReader(in io.Reader) (*Reader, error) {
 	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
 	begin := make([]byte, len(magic))
@@ -67,8 +67,8 @@ func (r *Reader) Ended() bool { return r.ended }
 // So returns the End that would close the file at the current position.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
-// Next returns the next frame after the header. It returns io.EOF if the file ends between two frames (see Ended), a
-// *TornError if it ends inside a frame, a *DamageError, or the error of the underlying reader. After an error every
+// Next returns the next frame after the header. Next returns io.EOF if the file ends between two frames (see Ended),
+// a *TornError if it ends inside a frame, a *DamageError, or the error of the underlying reader. After an error every
 // call returns the same error. The caller owns the record's memory.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
@@ -178,7 +178,7 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads size bytes. It allocates memory only for bytes that arrive, because the size may be damaged.
+// readBody reads size bytes. readBody allocates memory only for bytes that arrive, because the size may be damaged.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

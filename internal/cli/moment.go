@@ -54,8 +54,8 @@ func parseAgo(text string) (time.Duration, bool) {
 // Given reports whether a time was given.
 func (m *moment) Given() bool { return m.text != "" }
 
-// Instant returns the time as an instant; ages count back from now. It returns 0 for the zero value and for times
-// before all records.
+// Instant returns the time as an instant; ages count back from now. Instant returns 0 for the zero value and for
+// times before all records.
 func (m *moment) Instant(now time.Time) capping.Instant {
 	switch {
 	case !m.Given():

@@ -162,7 +162,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	return rows
 }
 
-// waitText formats a wait with milliseconds. It returns the text none for no wait.
+// waitText formats a wait with milliseconds. waitText returns the text none for no wait.
 func waitText(wait api.Millis, none string) string {
 	if wait <= 0 {
 		return none

@@ -54,7 +54,7 @@ func (r *reader) next() (block, error) {
 	return block{}, r.err
 }
 
-// cut splits a text into lines. It stops at a line that is too long.
+// cut splits a text into lines. cut stops at a line that is too long.
 func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {

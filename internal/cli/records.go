@@ -22,7 +22,7 @@ type reading struct {
 	faults  []error
 }
 
-// each calls do for each record that the query selects. It skips unreadable files and keeps their errors in faults.
+// each calls do for each record that the query selects. each skips unreadable files and keeps their errors in faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
 		var about *archive.FileError
@@ -40,8 +40,8 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel returns the name of the record's channel. It returns "" for no channel, and the number if the policy no
-// longer exists.
+// channel returns the name of the record's channel. channel returns "" for no channel, and the number if the policy
+// no longer exists.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
 		return ""

@@ -25,7 +25,7 @@ const KeyVariable = "CAPPER_API_KEY"
 // Key returns the API key from the environment, or "" if there is none.
 func Key() string { return os.Getenv(KeyVariable) }
 
-// Client returns a client for the service. It makes no call yet.
+// Client returns a client for the service. Client makes no call yet.
 func (r *Service) Client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
 	if err != nil {

@@ -29,7 +29,7 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// Ask asks for all users once and adds the answers to r. It calls told after each answer.
+// Ask asks for all users once and adds the answers to r. Ask calls told after each answer.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	told func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {

@@ -82,7 +82,7 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.show(on, w, result)
 }
 
-// policy reads the alternative limits. It returns nil if the limits in force apply.
+// policy reads the alternative limits. policy returns nil if the limits in force apply.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
 		return nil, nil
@@ -227,7 +227,7 @@ type whatIf struct {
 	since, until capping.Instant
 }
 
-// run replays the records. It begins as far back as any limit looks.
+// run replays the records. run begins as far back as any limit looks.
 func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, error) {
 	longest, err := w.longest(ctx, cfg)
 	if err != nil {

@@ -43,7 +43,7 @@ type check struct {
 // defaultTime is the time limit of a check that sets none.
 const defaultTime = 15 * time.Second
 
-// notes collects the findings of one check. It is safe for concurrent use. Findings that arrive after the check's
+// notes collects the findings of one check. notes is safe for concurrent use. Findings that arrive after the check's
 // time limit are dropped.
 type notes struct {
 	check  string
@@ -106,7 +106,7 @@ func (r *Report) Worst() result {
 	return OK
 }
 
-// Run runs all checks in parallel, each with its time limit. It returns when every check has ended or was abandoned.
+// Run runs all checks in parallel, each with its time limit. Run returns when every check has ended or was abandoned.
 func Run(ctx context.Context, checks []check) *Report {
 	found := make([][]Finding, len(checks))
 	var running sync.WaitGroup
@@ -121,7 +121,7 @@ func Run(ctx context.Context, checks []check) *Report {
 	return report
 }
 
-// run runs one check and returns its findings. It abandons a check that does not return, for example on a hanging
+// run runs one check and returns its findings. run abandons a check that does not return, for example on a hanging
 // file system.
 func (c *check) run(ctx context.Context) []Finding {
 	within := c.Within

@@ -23,7 +23,7 @@ func embeddedChecks(s *Subject) []check {
 	}
 }
 
-// lookAtDirectory checks whether the embedded store could open. It does not open the store.
+// lookAtDirectory checks whether the embedded store could open. lookAtDirectory does not open the store.
 func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 	store := s.Config.Store.Embedded
 	mounts := s.proc("mountinfo")

@@ -39,7 +39,7 @@ func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 }
 
 // tryDirectory writes a file into a directory and removes the file. If the directory does not exist, it uses the
-// nearest existing parent directory. It reports whether that worked.
+// nearest existing parent directory. tryDirectory reports whether that worked.
 func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
@@ -166,8 +166,8 @@ func reachOr(err error, rights string) string {
 var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs",
 	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 
-// fileSystem returns the type of a directory's file system, from the table of mounts. It returns "" if the type is
-// unknown.
+// fileSystem returns the type of a directory's file system, from the table of mounts. fileSystem returns "" if the
+// type is unknown.
 func fileSystem(mounts, dir string) (kind string) {
 	at, err := filepath.EvalSymlinks(nearest(dir))
 	if err != nil {

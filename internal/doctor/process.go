@@ -181,8 +181,8 @@ func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 
 const machineMemory = "this machine"
 
-// memoryAllowed returns the lowest memory limit among the process's groups, or else the memory of the machine. It
-// returns 0 if both are unknown.
+// memoryAllowed returns the lowest memory limit among the process's groups, or else the memory of the machine.
+// memoryAllowed returns 0 if both are unknown.
 func (s *Subject) memoryAllowed() (least int64, from string) {
 	for line := range strings.Lines(s.total()) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {

@@ -32,7 +32,7 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// source opens the source of the segments. It returns nil after it has added a finding about an error.
+// source opens the source of the segments. source returns nil after it has added a finding about an error.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {

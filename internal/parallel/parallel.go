@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// OnAllCores calls do(0) … do(n-1) from as many goroutines as the process has cores, in any order. It returns when
-// all calls have returned. It suits work that needs the processor.
+// OnAllCores calls do(0) … do(n-1) from as many goroutines as the process has cores, in any order. OnAllCores returns
+// when all calls have returned. It suits work that needs the processor.
 func OnAllCores(n int, do func(i int)) { AtMost(runtime.GOMAXPROCS(0), n, do) }
 
 // AtMost calls do(0) … do(n-1) with at most limit calls at the same time. It suits work that waits.

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns s as one line that is safe to print. It escapes the characters that Writer escapes, and also line
-// breaks and tabs, so that a table cell remains one cell.
+// Escape returns s as one line that is safe to print. Escape escapes the characters that Writer escapes, and also
+// line breaks and tabs, so that a table cell remains one cell.
 func Escape(s string) string {
 	if !harmful(s) && !strings.ContainsAny(s, "\n\t") {
 		return s

@@ -10,7 +10,7 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
-// Hinted adds advice for the user to an error. It returns nil for a nil error.
+// Hinted adds advice for the user to an error. Hinted returns nil for a nil error.
 func Hinted(err error, hint string) error {
 	if err == nil {
 		return nil

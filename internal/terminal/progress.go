@@ -20,7 +20,7 @@ const (
 )
 
 // Progress shows the progress of long work. On a terminal it draws a bar with rate and remaining time for the current
-// step; elsewhere it prints lines. It is safe for concurrent use.
+// step; elsewhere it prints lines. Progress is safe for concurrent use.
 type Progress struct {
 	on   *Streams
 	unit Unit

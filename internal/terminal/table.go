@@ -17,8 +17,8 @@ const (
 	Right Align = true
 )
 
-// Table writes rows of cells in aligned columns, without trailing blanks. It escapes the cells, so a message id with
-// line breaks stays in its cell.
+// Table writes rows of cells in aligned columns, without trailing blanks. Table escapes the cells, so a message id
+// with line breaks stays in its cell.
 func Table(to io.Writer, align Align, rows ...[]any) error {
 	var columns strings.Builder
 	var flags uint

@@ -1,7 +1,6 @@
-// Package testcluster gives tests real Redis servers: one cluster shared by
-// the tests of a package, and clusters of their own for tests that break
-// things. All of them are started by scripts/cluster.sh on free loopback
-// ports; the script ends them too when the test process dies.
+// Package testcluster starts real Redis servers for tests: one cluster that the tests of a package share, and separate
+// clusters for tests that break servers. The script scripts/cluster.sh starts all servers on free loopback ports. It
+// also stops them if the test process dies.
 package testcluster
 
 import (
@@ -21,14 +20,14 @@ import (
 	"time"
 )
 
-// variable names the environment variable with the addresses of a cluster that is already running.
+// Variable names the environment variable with the addresses of a cluster that is already running.
 const Variable = "CAPPER_TEST_REDIS"
 
-// ServerVariable names the environment variable with the binary of the servers,
-// for other engines than the system's redis-server (see scripts/engines.sh).
+// ServerVariable names the environment variable with the server binary, for other engines than the system's
+// redis-server (see scripts/engines.sh).
 const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 
-// Server is the binary of the servers.
+// Server returns the binary of the Redis servers.
 func Server() string { return cmp.Or(os.Getenv(ServerVariable), "redis-server") }
 
 // Options holds the settings of a cluster or server. The zero value is a healthy default.
@@ -90,7 +89,7 @@ var shared struct {
 	err     error
 }
 
-// Run runs the tests of a package and stops the shared cluster if one was started. It returns the exit status.
+// Run runs the tests of a package and stops the shared cluster if one was started. Run returns the exit status.
 func Run(m *testing.M) int {
 	status := m.Run()
 	if shared.cluster != nil {

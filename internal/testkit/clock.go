@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until a test moves it. It is safe for concurrent use.
+// Clock is a clock that stands still until a test moves it. Clock is safe for concurrent use.
 type Clock struct{ nanos atomic.Int64 }
 
 // NewClock returns a clock at the real time, truncated to milliseconds, the resolution of the stores.

@@ -17,7 +17,8 @@ const (
 	tellEvery  = time.Minute // at most, of what goes wrong
 )
 
-// queue holds ended spans until they are sent. It never blocks: it drops and counts spans that exceed its capacity.
+// queue holds ended spans until they are sent. queue never blocks: it drops and counts spans that exceed its
+// capacity.
 type queue struct {
 	exporter sdk.SpanExporter
 	logger   *slog.Logger
@@ -153,7 +154,7 @@ func (q *queue) send(batch []sdk.ReadOnlySpan) []sdk.ReadOnlySpan {
 	return batch[:0]
 }
 
-// tell logs, at most now and then, that the collector does not accept spans. It also logs the recovery.
+// tell logs, at most now and then, that the collector does not accept spans. tell also logs the recovery.
 func (q *queue) tell(err error) {
 	switch {
 	case err != nil && (!q.broken || time.Since(q.told) >= tellEvery):

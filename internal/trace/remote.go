@@ -24,8 +24,8 @@ type Remote struct {
 	State  string // tracestate; "": none
 }
 
-// Incoming reads the caller's span from the headers of a request. It ignores a malformed traceparent and requests
-// with two of them. It ignores tracestate without a traceparent.
+// Incoming reads the caller's span from the headers of a request. Incoming ignores a malformed traceparent and
+// requests with two of them. Incoming ignores tracestate without a traceparent.
 func Incoming(h http.Header) Remote {
 	given := h[parentHeader]
 	if len(given) != 1 || !validParent(given[0]) {

@@ -16,14 +16,14 @@ const (
 	Client               // a question to somebody
 )
 
-// Tracer begins traces and continues the traces of callers. It is safe for concurrent use.
+// Tracer begins traces and continues the traces of callers. Tracer is safe for concurrent use.
 type Tracer interface {
 	// Begin begins the span of a request, which arrived at the given time from the caller's span. The span has no
 	// name yet. Begin returns nil if the request is not recorded. It does not block.
 	Begin(from Remote, at time.Time) *Span
 }
 
-// Recorder records one span. It is safe for concurrent use and never blocks. Calls after End have no effect. A
+// Recorder records one span. Recorder is safe for concurrent use and never blocks. Calls after End have no effect. A
 // Recorder keeps references to keys and texts.
 type Recorder interface {
 	// Start begins a child span at the given time. links are other spans that the same work serves.

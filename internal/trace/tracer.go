@@ -14,7 +14,7 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Exporter records spans and sends them to a collector. It is safe for concurrent use.
+// Exporter records spans and sends them to a collector. Exporter is safe for concurrent use.
 type Exporter struct {
 	provider *sdk.TracerProvider
 	tracer   otel.Tracer
@@ -23,7 +23,7 @@ type Exporter struct {
 
 var _ Tracer = (*Exporter)(nil)
 
-// OpenExporter returns an exporter. It does not check whether the collector answers.
+// OpenExporter returns an exporter. OpenExporter does not check whether the collector answers.
 func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 	cfg = cfg.withDefaults()
 	to, err := ParseEndpoint(cfg.Endpoint)

@@ -29,8 +29,8 @@ type Config struct {
 	Since, Until capping.Instant
 }
 
-// Run replays the records, which must be in the order of time, and returns the result under the other policy. It runs
-// in the caller's goroutine. It keeps no records, but it keeps some of their bitmaps.
+// Run replays the records, which must be in the order of time, and returns the result under the other policy. Run
+// runs in the caller's goroutine. Run keeps no records, but it keeps some of their bitmaps.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)
 	if err != nil {

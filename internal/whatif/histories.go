@@ -121,8 +121,8 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded returns the calls that a bounded log would keep. It drops the oldest calls of the newest call's channel
-// beyond capping.LogBound, and keeps at most longest calls in all.
+// bounded returns the calls that a bounded log would keep. bounded drops the oldest calls of the newest call's
+// channel beyond capping.LogBound, and keeps at most longest calls in all.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -142,9 +142,9 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release removes a message's sends on a channel from both histories of the user; channel 0 means all channels. It
-// returns the channels of the removed sends in the recorded history, and those of later sends than the given instant
-// in the other history. The results are valid until the next call.
+// release removes a message's sends on a channel from both histories of the user; channel 0 means all channels.
+// release returns the channels of the removed sends in the recorded history, and those of later sends than the given
+// instant in the other history. The results are valid until the next call.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)

@@ -25,8 +25,8 @@ type logs struct {
 
 var _ capping.Store = (*logs)(nil)
 
-// Filter judges every user of the batch by capping.Judge. It passes over the users three times, so that the processor
-// loads the memory of many users at once.
+// Filter judges every user of the batch by capping.Judge. Filter passes over the users three times, so that the
+// processor loads the memory of many users at once.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

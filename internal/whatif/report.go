@@ -53,7 +53,7 @@ func Page(to io.Writer, what string, r *Result, campaigns int) error {
 // mostBars is the most bars of a picture. The table beside the picture has all rows.
 const mostBars = 20
 
-// drawTable draws the picture of a table. It returns nil if a picture would show nothing.
+// drawTable draws the picture of a table. drawTable returns nil if a picture would show nothing.
 func drawTable(t *Table, r *Result) (*picture, error) {
 	var labels []string
 	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under these limits"}

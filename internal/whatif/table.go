@@ -158,7 +158,7 @@ func many(n int64, thing string) string {
 	return number(n) + " " + thing + "s"
 }
 
-// percent returns the relative change of a count. It returns "" if the count before was 0.
+// percent returns the relative change of a count. percent returns "" if the count before was 0.
 func percent(before, after int64) string {
 	switch {
 	case before == after:

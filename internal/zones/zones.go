@@ -43,8 +43,8 @@ var database = sync.OnceValue(func() map[string]*zip.File {
 // loaded caches the parsed time zones.
 var loaded sync.Map // string → *time.Location
 
-// Load returns a time zone by its exact name in the built-in IANA database. It rejects "Local", names of the
-// machine's files, and names in another case. It is safe for concurrent use.
+// Load returns a time zone by its exact name in the built-in IANA database. Load rejects "Local", names of the
+// machine's files, and names in another case. Load is safe for concurrent use.
 func Load(name string) (*time.Location, error) {
 	if place, ok := loaded.Load(name); ok {
 		return place.(*time.Location), nil

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// run sends the blasts to the audience, then one more to an expression. It returns the users whom the first blast
+// run sends the blasts to the audience, then one more to an expression. run returns the users whom the first blast
 // allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
@@ -117,7 +117,7 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send filters the users of a request and prints the progress. It returns the allowed users.
+// send filters the users of a request and prints the progress. send returns the allowed users.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
 	start := time.Now()

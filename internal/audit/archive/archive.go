@@ -13,7 +13,7 @@ import (
 	"capper/internal/objects"
 )
 
-// Archive reads the audit records of one location. It is safe for concurrent use.
+// Archive reads the audit records of one location. Archive is safe for concurrent use.
 type Archive struct {
 	at    objects.Source
 	parse func(raw []byte) (*capping.Policy, error)
@@ -38,8 +38,8 @@ func (a *Archive) Source() objects.Source { return a.at }
 // ErrNoPolicy reports that a location has no policy for a configuration version. It wraps objects.ErrNotFound.
 var ErrNoPolicy = fmt.Errorf("the audit does not contain this policy: %w", objects.ErrNotFound)
 
-// Policy returns the policy that was in force under a configuration version. It returns ErrNoPolicy if the location
-// does not have that policy. Callers must not change the policy.
+// Policy returns the policy that was in force under a configuration version. Policy returns ErrNoPolicy if the
+// location does not have that policy. Callers must not change the policy.
 func (a *Archive) Policy(ctx context.Context, version string) (*capping.Policy, error) {
 	a.mu.Lock()
 	policy := a.policies[version]

@@ -46,7 +46,7 @@ type listing struct {
 	faults  []error // *FileError, of entries that are damaged
 }
 
-// list finds the files that may hold records for a query. It lists open files before the index, so that a file that
+// list finds the files that may hold records for a query. list lists open files before the index, so that a file that
 // is rolled meanwhile appears in at least one of the two.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)

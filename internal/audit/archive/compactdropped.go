@@ -55,7 +55,7 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 }
 
 // adopt records the files that are missing before an instance's first file, for locations that an earlier version
-// compacted without notes. It leaves out files that exist but have no index entry.
+// compacted without notes. adopt leaves out files that exist but have no index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {

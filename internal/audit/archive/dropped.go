@@ -20,7 +20,7 @@ type Dropped struct {
 	of    map[string]audit.Dropped
 }
 
-// Through returns the highest number among the instance's removed files. It returns 0 if no file was removed.
+// Through returns the highest number among the instance's removed files. Through returns 0 if no file was removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
 // All yields the removed files of each instance.

@@ -103,8 +103,8 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply removes users from a record's groups if they were erased after the record. It returns the number of removed
-// users.
+// Apply removes users from a record's groups if they were erased after the record. Apply returns the number of
+// removed users.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if e.all == nil {
 		return 0

@@ -13,7 +13,7 @@ const (
 	Parquet = "parquet"
 )
 
-// rowWriter writes rows to an export. It is not safe for concurrent use.
+// rowWriter writes rows to an export. rowWriter is not safe for concurrent use.
 type rowWriter interface {
 	// Add writes the rows of a record. channel is the name of the record's channel.
 	Add(r *audit.Record, channel string) error

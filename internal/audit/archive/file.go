@@ -82,7 +82,7 @@ func (a *Archive) Bytes(ctx context.Context, e *Entry) (raw []byte, now *Entry, 
 // maxOpenBytes is the most bytes that are read of an open file. A writer rolls its file long before that size.
 const maxOpenBytes = 4 << 30
 
-// readOpen reads an open file up to its last whole frame. It returns nil if the file was rolled meanwhile.
+// readOpen reads an open file up to its last whole frame. readOpen returns nil if the file was rolled meanwhile.
 func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	raw, err := a.at.Read(ctx, o.key, maxOpenBytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -98,7 +98,7 @@ func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	return f, nil
 }
 
-// scan checks all frames of a file. It ignores a torn frame at the end of an open file.
+// scan checks all frames of a file. scan ignores a torn frame at the end of an open file.
 func scan(key string, raw []byte, open bool) (*file, error) {
 	f := &file{key: key, raw: raw, first: capping.Never}
 	r, err := audit.NewReader(bytes.NewReader(raw))

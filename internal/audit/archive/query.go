@@ -16,7 +16,7 @@ type Query struct {
 	Kinds        []audit.Kind     // none: any
 }
 
-// wants reports whether the query selects the record. It ignores the query's user.
+// wants reports whether the query selects the record. wants ignores the query's user.
 func (q *Query) wants(r *audit.Record) bool {
 	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
 		(q.Message == nil || *q.Message == r.Message) &&

@@ -141,7 +141,7 @@ func (m *merge) next() (*audit.Record, error) {
 	return r, nil
 }
 
-// start begins to read further files in advance. It reports whether the next record may be in the first of these
+// start begins to read further files in advance. start reports whether the next record may be in the first of these
 // files.
 func (m *merge) start() bool {
 	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {

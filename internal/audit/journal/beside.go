@@ -33,7 +33,7 @@ func (b *beside) end(epoch int) {
 	}
 }
 
-// wait waits for the background work that began before the call. It returns early when ctx ends. Work that begins
+// wait waits for the background work that began before the call. wait returns early when ctx ends. Work that begins
 // later does not prolong the wait.
 func (b *beside) wait(ctx context.Context) error {
 	b.waiting.Lock()

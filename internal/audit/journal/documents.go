@@ -36,8 +36,8 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	j.deliverSoon()
 }
 
-// Erase hides all records of the user from before now. It returns once the erasure is durable: at the location, or on
-// the local disk while the location is unavailable.
+// Erase hides all records of the user from before now. Erase returns once the erasure is durable: at the location, or
+// on the local disk while the location is unavailable.
 func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 	if j == nil {
 		return nil

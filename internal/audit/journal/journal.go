@@ -62,7 +62,7 @@ const (
 	maxFile    = 64 << 20 // bytes of a file; then the next file begins
 )
 
-// Journal records calls in the audit. It is safe for concurrent use. The methods of a nil Journal do nothing.
+// Journal records calls in the audit. Journal is safe for concurrent use. The methods of a nil Journal do nothing.
 type Journal struct {
 	Config
 	instance string
@@ -88,7 +88,7 @@ type Journal struct {
 	closeErr error
 }
 
-// Open starts a journal. It does not wait for the disk or the location; Status shows their faults.
+// Open starts a journal. Open does not wait for the disk or the location; Status shows their faults.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -164,7 +164,7 @@ func (j *Journal) Permits(r *audit.Record) {
 	j.tape.append(r)
 }
 
-// Flush waits until all earlier records are on the disk. It returns an error if they cannot be written.
+// Flush waits until all earlier records are on the disk. Flush returns an error if they cannot be written.
 func (j *Journal) Flush(ctx context.Context) error {
 	if j == nil {
 		return nil

@@ -15,8 +15,8 @@ func ascending(ids []uint32) bool {
 // fewIDs is the number of ids up to which a comparing sort is faster than the radix sort.
 const fewIDs = 200
 
-// sortIDs sorts ids with a radix sort, by digits of 11 bits. It takes some nanoseconds for each id, a tenth of the
-// time of a comparing sort. spare is scratch memory; sortIDs returns the scratch memory for the next call.
+// sortIDs sorts ids with a radix sort, by digits of 11 bits. sortIDs takes some nanoseconds for each id, a tenth of
+// the time of a comparing sort. spare is scratch memory; sortIDs returns the scratch memory for the next call.
 func sortIDs(ids, spare []uint32) []uint32 {
 	if len(ids) <= fewIDs {
 		slices.Sort(ids)

@@ -24,8 +24,8 @@ type inventory struct {
 	index, records, policies, erased, open []objects.Object
 }
 
-// readInventory lists the location and reports objects that do not belong to an audit. It lists open files first and
-// records files before the index, so that a file that is rolled meanwhile appears in one of the lists.
+// readInventory lists the location and reports objects that do not belong to an audit. readInventory lists open files
+// first and records files before the index, so that a file that is rolled meanwhile appears in one of the lists.
 func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	list := func(prefix string) []objects.Object {
 		if err != nil {
@@ -141,7 +141,7 @@ const setAside = audit.FileExtension + ".damaged"
 // readsAtOnce is the number of small objects that are read in parallel.
 const readsAtOnce = 16
 
-// entry reads an index entry. It returns nil if the entry is damaged or was removed.
+// entry reads an index entry. entry returns nil if the entry is damaged or was removed.
 func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	if !archive.IsIndexKey(key) {
 		return nil
@@ -161,7 +161,7 @@ func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	return e
 }
 
-// rolled checks the file of an index entry. It returns an error only if the check could not run.
+// rolled checks the file of an index entry. rolled returns an error only if the check could not run.
 func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {

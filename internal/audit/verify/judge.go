@@ -46,8 +46,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the i-th send. It counts the sends that were certainly in the log
-// when the last send of the same time was decided, and compares the sum with Max.
+// over reports whether the limit certainly forbade the i-th send. over counts the sends that were certainly in the
+// log when the last send of the same time was decided, and compares the sum with Max.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {

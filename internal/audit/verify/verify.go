@@ -27,7 +27,7 @@ type Config struct {
 // DefaultEvents is the default of Config.Events; it takes 200 MB of memory.
 const DefaultEvents = 1 << 24
 
-// Check verifies a location. It returns an error if the verification could not finish; the report then holds the
+// Check verifies a location. Check returns an error if the verification could not finish; the report then holds the
 // findings so far.
 func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, error) {
 	config.Events = cmp.Or(config.Events, DefaultEvents)

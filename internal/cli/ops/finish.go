@@ -40,8 +40,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 	return source, w.note(func(s *state) { s.Finishing = dir })
 }
 
-// checkFinishing rejects another store than the one of the unfinished last pass. It also rejects a store that was put
-// back into service since, because Redis still holds sends that were released there meanwhile.
+// checkFinishing rejects another store than the one of the unfinished last pass. checkFinishing also rejects a store
+// that was put back into service since, because Redis still holds sends that were released there meanwhile.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {

@@ -101,8 +101,8 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
-// fetch downloads a copy of the running service's store into the directory. It rejects a configuration whose channels
-// have other numbers. The last pass needs no copy.
+// fetch downloads a copy of the running service's store into the directory. fetch rejects a configuration whose
+// channels have other numbers. The last pass needs no copy.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()

@@ -88,7 +88,7 @@ func (l *lane) give(ctx context.Context) error {
 	}
 }
 
-// laneOf distributes users over n workers. It also spreads regular selections evenly, such as every fourth user.
+// laneOf distributes users over n workers. laneOf also spreads regular selections evenly, such as every fourth user.
 func laneOf(user uint32, n int) int {
 	return int(uint64(user*2654435769) * uint64(n) >> 32)
 }

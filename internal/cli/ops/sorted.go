@@ -104,7 +104,7 @@ type run struct {
 	next format.SendRow
 }
 
-// advance reads the next row. It returns io.EOF at the end.
+// advance reads the next row. advance returns io.EOF at the end.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (r *runs) Pop() any {
 	return last
 }
 
-// each passes all rows to yield, in sorted order. It may be called more than once.
+// each passes all rows to yield, in sorted order. each may be called more than once.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

@@ -40,7 +40,8 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 	return w.users[0], true, nil
 }
 
-// take returns the user's log if the user is next, and moves on. It returns nil if the source has no log of the user.
+// take returns the user's log if the user is next, and moves on. take returns nil if the source has no log of the
+// user.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {
 		log = w.logs[0]

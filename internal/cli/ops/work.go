@@ -166,7 +166,7 @@ func (w *work) end() error {
 	return rename(w.path(nextCopy), w.path(lastCopy))
 }
 
-// close closes all stores. It may be called again.
+// close closes all stores. close may be called again.
 func (w *work) close() (err error) {
 	for _, store := range w.stores {
 		err = errors.Join(err, store.Close())

@@ -15,7 +15,7 @@ var spans = regexp.MustCompile(`(\[|\boffset |\bfor: )(\d+)([smhd])`)
 
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-// Shorten divides the durations in rules or in a query. It does not change numbers in comparisons.
+// Shorten divides the durations in rules or in a query. Shorten does not change numbers in comparisons.
 func Shorten(text string) string {
 	return spans.ReplaceAllStringFunc(text, func(found string) string {
 		m := spans.FindStringSubmatch(found)
