@@ -180,8 +180,8 @@ func (e *partlyError) Error() string {
 
 func (e *partlyError) Unwrap() error { return e.error }
 
-// forcedBy returns the reason that the manifest records for --force. It is recorded even if the guard rejected nothing,
-// because the user of --force has accepted all findings.
+// forcedBy returns the reason that the manifest records for --force. The reason is recorded even if the guard
+// rejected nothing, because the user of --force has accepted all findings.
 func (c *buildCommand) forcedBy() string {
 	if !c.Force {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// boundFlags holds the flags with the guard's bounds. They override the bounds of the build file, except its bounds
-// for single segments.
+// boundFlags holds the flags with the guard's bounds. The flags override the bounds of the build file, except its
+// bounds for single segments.
 type boundFlags struct {
 	AllowNew      []string       `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Flaw that the first publish to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows; may be repeated."`

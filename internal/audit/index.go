@@ -59,7 +59,7 @@ type Erasure struct {
 	At    time.Time        `json:"at"`
 }
 
-// These prefixes begin the keys of a location, one for each type of object.
+// These prefixes begin the keys of an audit location, one for each type of object.
 const (
 	RecordsPrefix  = "records/"
 	IndexPrefix    = "index/"

@@ -37,8 +37,8 @@ func (e *writeError) Unwrap() error { return e.error }
 // Lines returns the number of copied lines: the skipped lines, and the lines that were written completely.
 func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 
-// Run copies until the input ends and then returns nil. Otherwise it returns the error of Take, a *readError or a
-// *writeError.
+// Run copies until the input ends and then returns nil. After a failure, Run returns the error of Take, a *readError
+// or a *writeError.
 func (c *Copy) Run(ctx context.Context) error {
 	in := reader{from: c.From}
 	b, err := in.skip(c.Skip)

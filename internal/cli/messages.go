@@ -160,7 +160,7 @@ func calls(n int64) string {
 
 func dash(text string) string { return cmp.Or(text, "-") }
 
-// plain returns an id for the terminal. It quotes ids with other characters than letters, digits and signs.
+// plain returns an id for the terminal. plain quotes ids with other characters than letters, digits and signs.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
 		return quoted

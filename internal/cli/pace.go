@@ -148,7 +148,7 @@ type longWaits struct {
 	say   func(string)
 }
 
-// These are the wait after which a message is printed, and the pause between messages.
+// longWait is the wait after which a message is printed, and sayAgain is the pause between two messages.
 const (
 	longWait = time.Second
 	sayAgain = 5 * time.Second

@@ -138,7 +138,7 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// These are the pauses while the command waits until ended releases are in the audit.
+// The command waits with these pauses until ended releases are in the audit.
 const (
 	settleDirectory = 15 * time.Second
 	settleS3        = 10*time.Minute + settleMargin

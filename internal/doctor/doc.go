@@ -9,6 +9,6 @@
 // holds the checks of one part. A new check is a function that returns a check, and a line in List. A check of
 // something that start-up also verifies calls the code of start-up (packages app and config).
 //
-// Checks do not disturb a running service. They open no store, take no lock and decide nothing. A check that writes
+// Checks do not disturb a running service. Checks open no store, take no lock and decide nothing. A check that writes
 // an object to test a right removes the object, and its finding names the object. No finding contains a secret.
 package doctor

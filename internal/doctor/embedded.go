@@ -88,7 +88,8 @@ func (s *Subject) load() sizing.Load {
 	return load.WithDefaults()
 }
 
-// These are the bounds for the duration of a disk sync. A call to the service waits for a sync.
+// slowSync is the duration above which the doctor reports slow disk syncs, because a call to the service waits for a
+// sync. syncsMeasure is the number of syncs that are measured.
 const (
 	slowSync     = 50 * time.Millisecond
 	syncsMeasure = 25

@@ -29,7 +29,7 @@ func onlyHere(addrs []string) bool {
 
 const allSlots = 16384
 
-// These are the bounds for the time after which a cluster treats a node as failed.
+// The time after which a cluster treats a node as failed should lie between these bounds.
 const (
 	shortestNodeTimeout = time.Second
 	longestNodeTimeout  = 15 * time.Second

@@ -2,8 +2,8 @@ package sizing
 
 import "math"
 
-// together returns the number of users in the same bucket that a blast decides together, at least 1. These users
-// share a key and its bytes on the network.
+// together returns the number of users in the same bucket that a blast decides together, at least 1. Users of one
+// bucket share a key and its bytes on the network.
 func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
@@ -71,7 +71,7 @@ func AuditDay(l Load) float64 {
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// These are the service's processor times for a user: without the store, and in the client of the store
+// A user takes the service these processor times: without the store, and in the client of the store
 // (docs/benchmarks.md).
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6

@@ -81,8 +81,8 @@ func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog returns the bytes of the replication backlog. They cover one minute of the blast, or the whole blast if
-// that is less, and at least 64 MiB.
+// Backlog returns the bytes of the replication backlog. The backlog covers one minute of the blast, or the whole
+// blast if that is less, and at least 64 MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
@@ -111,7 +111,7 @@ func CopyOnWrite(l Load) float64 {
 // RedisMachine returns the memory that the machine of a master or a replica needs, in bytes.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// These are Redis' processor times for a decision (docs/benchmarks.md): neighbours in a blast, random users, and
+// A decision takes Redis these processor times (docs/benchmarks.md): neighbours in a blast, random users, and
 // calls with one user, which wait for a reply of their own.
 const (
 	blastSeconds  = 2.2e-6

@@ -12,8 +12,8 @@ import (
 	"regexp"
 )
 
-// File is a file that is written atomically. It has a temporary name in the target's directory until Commit renames
-// it. A reader sees the old file or the new one, even if the writer dies. A File is not safe for concurrent use.
+// File is a file that is written atomically. Until Commit, the file has a temporary name in the target's directory. A
+// reader sees the old file or the new one, even if the writer dies. A File is not safe for concurrent use.
 //
 // A target that is a pipe, a terminal or another device is written to directly.
 type File struct {

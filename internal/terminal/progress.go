@@ -12,7 +12,7 @@ import (
 // Unit is the thing that a Progress counts.
 type Unit string
 
-// These units are bytes of files, users of an audience, and lines of a text.
+// A Progress counts bytes of files, users of an audience, and lines of a text.
 const (
 	Bytes Unit = "bytes"
 	Users Unit = "users"

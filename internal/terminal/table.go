@@ -11,7 +11,7 @@ import (
 // Align is the alignment of the cells in a table.
 type Align bool
 
-// These alignments are left for texts and right for numbers.
+// Tables align texts to the left and numbers to the right.
 const (
 	Left  Align = false
 	Right Align = true

@@ -1,6 +1,6 @@
 // Package trace connects work with the request that it is done for: by the request id, which stands in the answer and
-// in every log line, and by a span if the request is traced. It records spans with OpenTelemetry and sends them to a
-// collector by OTLP over HTTP. No other package uses the OpenTelemetry library.
+// in every log line, and by a span if the request is traced. Package trace records spans with OpenTelemetry and sends
+// them to a collector by OTLP over HTTP. No other package uses the OpenTelemetry library.
 //
 // # Vocabulary
 //
@@ -16,9 +16,9 @@
 //
 // # Private data
 //
-// A span never contains user ids, only counts. It never contains texts of errors, because they may name users. A span
-// holds the kind of the error, and the log holds the text under the same ids. A span contains message ids only if the
-// configuration allows it.
+// A span never contains user ids, only counts. A span never contains texts of errors, because error texts may name
+// users. A span holds the kind of the error, and the log holds the text under the same ids. A span contains message
+// ids only if the configuration allows it.
 //
 // # Export
 //

@@ -15,7 +15,7 @@ const IDHeader = "X-Request-Id"
 const maxID = 128
 
 // IDOf returns the caller's request id if it is safe for logs and headers: 1 to 128 visible ASCII characters.
-// Otherwise it returns a new id. at is the current time.
+// For any other id, IDOf returns a new id. at is the current time.
 func IDOf(h http.Header, at time.Time) string {
 	if given := h[IDHeader]; len(given) == 1 && validID(given[0]) {
 		return given[0]

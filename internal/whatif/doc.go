@@ -15,9 +15,9 @@
 // # Two histories
 //
 // Each user has two histories: the recorded sends, and the sends under the other policy. The recorded outcome stands
-// while both histories are equal and the rules for the user's send have not changed. It stands even if the decision
-// depended on milliseconds that no record holds. All other users are judged by the domain's own code: a
-// capping.Capper over the other histories, as of the record's time. A replay under the limits in force therefore
+// while both histories are equal and the rules for the user's send have not changed. The recorded outcome stands even
+// if the decision depended on milliseconds that no record holds. All other users are judged by the domain's own code:
+// a capping.Capper over the other histories, as of the record's time. A replay under the limits in force therefore
 // changes no user.
 //
 // The rules are the same if both policies withhold sends on the channel from the same sets, for the same share of
@@ -33,8 +33,8 @@
 // user's slot takes 4 bytes, in groups of 64 ids if the page has few users. A second list exists only for users whose
 // histories differ. Sends to a page without judged users stay in the records' bitmaps until somebody is judged. Where
 // no user diverged and the rules are the same, the replay handles whole bitmaps at once. Changed users take 2 bytes
-// and a bit more for each id of their page. The replay drops sends that no limit looks back to. It checks 4,096 users
-// at a time, so that their data stays in a core's cache.
+// and a bit more for each id of their page. The replay drops sends that no limit looks back to. The replay checks
+// 4,096 users at a time, so that the data of these users stays in a core's cache.
 //
 // # Report
 //

@@ -118,8 +118,8 @@ func (t *tallies) note(err error) {
 	}
 }
 
-// maxCampaigns is the most campaigns that are counted apart. It bounds the memory for callers that send to single
-// users under an id each.
+// maxCampaigns is the most campaigns that are counted apart. The limit bounds the memory for callers that send to
+// single users under an id each.
 const maxCampaigns = 100_000
 
 // others is the name of the row for all further campaigns.

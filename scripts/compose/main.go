@@ -1,5 +1,6 @@
-// Command compose reads a compose file with the library of docker compose, like `docker compose config`. It prints
-// the file as JSON, with all default values filled in, if the file is valid by the schema of the specification.
+// Command compose reads a compose file with the library of docker compose, like `docker compose config`. The command
+// prints the file as JSON, with all default values filled in, if the file is valid by the schema of the
+// specification.
 //
 //	compose FILE
 //

@@ -1,10 +1,10 @@
-// Command helm renders a chart like `helm template`, with Helm's own engine. It also checks the values against the
-// schema of the chart.
+// Command helm renders a chart like `helm template`, with Helm's own engine. The command also checks the values
+// against the schema of the chart.
 //
 //	helm CHART RELEASE NAMESPACE [VALUES…]
 //
-// The command is a module of its own, because no other code needs Helm. It contains only Helm's engine, because the
-// whole program takes minutes to compile; `make chart` runs the whole program on the same chart.
+// The command is a module of its own, because no other code needs Helm. The command contains only Helm's engine,
+// because the whole program takes minutes to compile; `make chart` runs the whole program on the same chart.
 package main
 
 import (

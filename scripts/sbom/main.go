@@ -1,6 +1,6 @@
-// Command sbom writes a software bill of materials for Go programs to standard output, as CycloneDX 1.5 in JSON. It
-// lists every module of the programs with its version and hash, as the linker recorded them. The output for the same
-// programs is always the same, byte for byte.
+// Command sbom writes a software bill of materials for Go programs to standard output, as CycloneDX 1.5 in JSON. The
+// output lists every module of the programs with its version and hash, as the linker recorded them. The output for
+// the same programs is always the same, byte for byte.
 //
 //	go run ./scripts/sbom -version v1.2.3 -date 2026-11-20T09:12:44Z PROGRAM…
 package main

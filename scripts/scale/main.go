@@ -22,7 +22,7 @@ func main() {
 }
 
 // These are CPU seconds for one user. The values for masters, services and calls with one user come from
-// docs/benchmarks.md. Those for the engine and a replica come from the demo's first blast.
+// docs/benchmarks.md. The values for the engine and a replica come from the demo's first blast.
 const (
 	nearMaster  = 1.4e-6  // neighbours, in calls of 65,536 users
 	farMaster   = 6.1e-6  // random users, each with earlier sends

@@ -195,8 +195,8 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// leftovers removes files that no index entry names. Such a file remains when a compaction stops between two steps. A
-// file is kept if its number has no index entry and its records are not too old.
+// leftovers removes files that no index entry names. A file without an index entry remains when a compaction stops
+// between two steps. A file is kept if its number has no index entry and its records are not too old.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

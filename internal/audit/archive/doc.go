@@ -1,5 +1,5 @@
 // Package archive reads an audit location: the records of all instances in the order of time, the policies that
-// decided them, and the erased users. It also compacts a location and exports its records.
+// decided them, and the erased users. The package also compacts a location and exports its records.
 //
 //	List open/ and index/ → files that may match → read and checked, a few in advance
 //	→ each in the order of At → merged
@@ -13,8 +13,8 @@
 //
 // # Concurrent writers
 //
-// The archive finds a file that is rolled or rewritten during the read at its new place. It lists open files before
-// the index, and it reads an index entry again if the entry's file is gone.
+// The archive finds a file that is rolled or rewritten during the read at its new place. The archive lists open files
+// before the index, and it reads an index entry again if the entry's file is gone.
 //
 // # Memory
 //

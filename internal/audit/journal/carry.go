@@ -26,7 +26,7 @@ type carrier struct {
 	seen  time.Time // time of the last search for rooms
 }
 
-// These constants bound the uploads and their retries.
+// These constants bound the uploads of audit files and the retries of uploads.
 const (
 	carryTimeout = 10 * time.Minute // time limit for one object; a stalled upload fails earlier
 	firstPause   = time.Second      // pause after a failure, doubled after each further one

@@ -11,8 +11,8 @@
 // A room is the spool directory of one service instance, locked while the instance runs. For a location in a
 // directory the room lies below open/, where readers see the file that is being written. For a location in S3 the
 // room lies below the spool directory. The name of the room is the instance. At its start, and at each roll, an
-// instance takes over the rooms whose lock nobody holds. It closes their files after the last whole frame and uploads
-// them under the name of the instance that wrote them.
+// instance takes over the rooms whose lock nobody holds. The instance closes the files of a dead instance after the
+// last whole frame and uploads them under the name of the instance that wrote them.
 //
 // # Guarantees
 //
@@ -22,8 +22,8 @@
 //     entry is stored. Uploading a file twice changes nothing.
 //   - The policy of a version and every erasure are at the location before the records that follow them.
 //   - Records that cannot be written wait: up to 64 MiB in memory, and up to Config.MaxWaiting bytes on the disk.
-//     Beyond that the journal drops records one by one. It counts them, and a gap in the file holds their number and
-//     time.
+//     Beyond that the journal drops records one by one. The journal counts the dropped records, and a gap in the file
+//     holds their number and time.
 //
 // Files are not compressed, because most of their bytes are bitmaps.
 package journal

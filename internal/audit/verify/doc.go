@@ -25,15 +25,16 @@
 //
 // # The store
 //
-// With Config.Store, verify asks the store for every send that the store must hold. Such a send was not released, its
-// user was not erased later, the send is younger than each window that was in force since, and newer sends have not
-// displaced it from a full log. If the store lacks such a send, verify waits for Store.Settle and reads the audit
-// again. The send is missing if the audit still says that the store must hold it (store.go). A killed instance may
-// lose the record of a release; doubt.go leaves out the sends that such a release may explain.
+// With Config.Store, verify asks the store for every send that the store must hold. The store must hold a send if the
+// send was not released, its user was not erased later, the send is younger than each window that was in force since,
+// and newer sends have not displaced it from a full log. If the store lacks such a send, verify waits for
+// Store.Settle and reads the audit again. The send is missing if the audit still says that the store must hold it
+// (store.go). A killed instance may lose the record of a release; doubt.go leaves out the sends that such a release
+// may explain.
 //
 // # Cost
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers blocks of 65,536
-// neighbouring ids that have together at most Config.Events events of 12 bytes. It sorts each block by user and
-// judges the users on all cores. Each record takes 48 bytes more in memory.
+// neighbouring ids that have together at most Config.Events events of 12 bytes. Each pass sorts its blocks by user
+// and judges the users on all cores. Each record takes 48 bytes more in memory.
 package verify

@@ -24,7 +24,7 @@ const mostMessages = 1000
 //
 // The store counts the released sends of each message. If the store counted at least as many further releases as
 // sends are missing, the releases explain all of them. If the store has no count for the message, a gap in the audit
-// after the send explains it. These explanations do not apply if more sends are missing than crashed instances can
+// after the send explains it. Lost releases explain nothing if more sends are missing than crashed instances can
 // have lost.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}

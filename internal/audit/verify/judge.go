@@ -147,8 +147,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded the same message on the same channel. In that case the log had
-// forgotten the k-th send, and the two sends count as one.
+// again reports whether a later call recorded the same message on the same channel. If a message was recorded twice,
+// the log had forgotten the first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

@@ -4,9 +4,9 @@
 // # Import
 //
 // The command `capper import` reads files of sends that were made elsewhere, sorts them by namespace and time, and
-// has a running service record them. It reads all files before it sends the first row, so a file with faults changes
-// nothing. It sorts a million rows at a time in memory. Further rows go to sorted runs in a temporary directory,
-// which are merged during the import. A send takes about 30 bytes there, plus its message id.
+// has a running service record them. The command reads all files before it sends the first row, so a file with faults
+// changes nothing. It sorts a million rows at a time in memory. Further rows go to sorted runs in a temporary
+// directory, which are merged during the import. A send takes about 30 bytes there, plus its message id.
 //
 // A call holds rows of one namespace, oldest first. Several batches are sent in parallel, but the batches of one user
 // follow each other, because the service keeps the first of equal sends. The service recognizes a repeated send. An

@@ -101,7 +101,7 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send sends one batch of rows in one namespace. It retries unavailable users and an unavailable service until the
+// send sends one batch of rows in one namespace. send retries unavailable users and an unavailable service until the
 // patience is over.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)

@@ -16,7 +16,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// These are the file names in the directory of a migration. Beside each copy lies a file COPY.id with the id of the
+// A migration uses these file names in its directory. Beside each copy lies a file COPY.id with the id of the
 // copied store.
 const (
 	lastCopy = "copy"        // copy of the last finished pass

@@ -6,7 +6,8 @@
 // -update` writes the files.
 //
 // The tests start a real Prometheus that scrapes two services, one on the embedded store and one on a Redis Cluster.
-// They divide the durations in the rules by 120: every `for`, and every window in brackets. An hour becomes 30 s, and
-// five minutes become 2.5 s. Prometheus scrapes every half second, which stands for once a minute. The rest of each
-// expression stays unchanged. A fault then fires after seconds the alerts that it fires in production after minutes.
+// The tests divide the durations in the rules by 120: every `for`, and every window in brackets. An hour becomes 30
+// s, and five minutes become 2.5 s. Prometheus scrapes every half second, which stands for once a minute. The rest of
+// each expression stays unchanged. A fault then fires after seconds the alerts that it fires in production after
+// minutes.
 package alerts
