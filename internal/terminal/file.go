@@ -15,7 +15,7 @@ import (
 // File is a file that is written atomically. Until Commit, the file has a temporary name in the target's directory. A
 // reader sees the old file or the new one, even if the writer dies. A File is not safe for concurrent use.
 //
-// A target that is a pipe, a terminal or another device is written to directly.
+// CreateFile writes directly to a target that is a pipe, a terminal or another device.
 type File struct {
 	file   *os.File
 	target string // "" when it is written in place
