@@ -2,7 +2,7 @@
 // process: which segment a user is in, whether a user is in a set, and which users an expression
 // selects.
 //
-//	follower, err := wire.Follow(ctx, wire.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
+//	follower, err := lookup.Follow(ctx, lookup.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
 //	…
 //	defer follower.Close()
 //	now := follower.Current()

@@ -22,9 +22,9 @@ import (
 	"capper/internal/testcluster"
 )
 
-// updatePromises makes the tests write the files in testdata/promises. These files freeze the interfaces that users rely
-// on: names and labels of metrics, whole exchanges of the API, and a configuration with its version. A difference is a
-// broken promise, or needs a line in the changelog and an upgrade path.
+// updatePromises makes the tests write the files in testdata/promises. These files freeze the interfaces that users
+// rely on: names and labels of metrics, whole exchanges of the API, and a configuration with its version.
+// A difference breaks a promise, or needs a line in the changelog and a way forward.
 var updatePromises = flag.Bool("update-promises", false, "write testdata/promises")
 
 func TestMetricsKeepTheirNamesAndLabels(t *testing.T) {

@@ -50,7 +50,7 @@ func TestAFileOfIDs(t *testing.T) {
 
 func TestTheSampleFileOfASegment(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "segments", "new.csv"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "segments", "new.csv"))
 	require.NoError(t, err)
 	found, fault := readFile(strings.NewReader(string(text)))
 	require.Empty(t, fault)

@@ -32,9 +32,9 @@ const (
 	ofAnswer                     // the check failed for another reason, which predicts nothing for the next call
 )
 
-// missingPatience and the other durations limit how long calls wait for a missing part. A replica that the cluster flagged as failed
-// may return within moments. A silent replica is flagged, and a master is replaced, after the
-// cluster's node time-out, which is 15 s by default.
+// missingPatience and the other durations limit how long calls wait for a missing part. A
+// replica that the cluster flagged as failed may return within moments. A silent replica is flagged, and a master is
+// replaced, after the cluster's node time-out, which is 15 s by default.
 const (
 	missingPatience = time.Second
 	silentPatience  = 30 * time.Second
