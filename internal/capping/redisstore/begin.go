@@ -39,8 +39,8 @@ func (f *fleet) start(ctx context.Context) error {
 }
 
 // makeRecords finds the records or creates them. Before it creates them, it counts the partitions that could be asked
-// for their sentinel key, and those that had one. An existing sentinel key shows that an older store was there, because no
-// instance creates sentinel keys for a store without records.
+// for their sentinel key, and those that had one. An existing sentinel key shows that an older store was there,
+// because no instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
