@@ -35,7 +35,8 @@ func TestAPaceThatHangsIsStopped(t *testing.T) {
 	begun := make([]byte, 1)
 	_, err = io.ReadFull(out, begun)
 	require.NoError(t, err)
-	testkit.Eventually(t, func() bool { return waiting(t, out) > 60<<10 }, "the pipe of 64 KiB takes no more")
+	// A page of the pipe holds whole writes, so a full pipe of 64 KiB may hold little more than half of that.
+	testkit.Eventually(t, func() bool { return waiting(t, out) > 32<<10 }, "the pipe takes no more")
 	require.NoError(t, full.Process.Signal(os.Interrupt))
 	state, err := full.Process.Wait()
 	require.NoError(t, err)
