@@ -66,7 +66,7 @@ func TestForecastsAreRefused(t *testing.T) {
 		`{"audience": "vip", "at": "2026-11-21T09:00:00Z"}`: {field: "at",
 			message: "is not an array of times"},
 		`{"audience": "vip", "at": ["2026-11-21T09:00:00Z", "tomorrow"]}`: {field: "at[1]", message: "is not an RFC 3339 time"},
-		`{"audience": "vip", "at": ["2026-11-19T09:00:00Z"]}`:             {field: "at[0]", message: "is in the past"},
+		`{"audience": "vip", "at": ["2026-11-19T09:00:00Z"]}`:             {field: "at[0]", message: "in the past"},
 		`{"audience": "vip", "at": [` + many + `]}`:                       {field: "at", message: "at most 64 times"},
 		`{"audience": "vip", "channel": "fax"}`: {field: "channel",
 			message: "is not a configured channel"},
