@@ -37,7 +37,7 @@ type buildCommand struct {
 
 	Bounds     boundFlags `embed:""`
 	Force      bool       `help:"Publish even if the guard rejects the build; needs --reason."`
-	Accept     []string   `sep:"none" placeholder:"NAME:CHANGE" help:"One change of a segment or set to accept although the guard rejects it, such as \"opted-out: -57%\" or \"tz/Asia/Singapore: vanishes\"; needs --reason; may be repeated. Services that suppress the set accept the change too; but they reject a generation without the set until their configuration lists it in no_longer_suppressed."`
+	Accept     []string   `sep:"none" placeholder:"NAME:CHANGE" help:"One change of a segment or set to accept although the guard rejects it, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services that suppress the set accept the change too; but they reject a generation without the set until their configuration lists it in no_longer_suppressed."`
 	Reason     string     `help:"Reason for --force or --accept; it is always recorded in the manifest of the generation."`
 	SetsAnyway bool       `name:"sets-anyway" help:"If the guard rejects the build, still publish new users of sets declared only-grows, such as new unsubscribes. The exit status is still that of the rejection."`
 	DryRun     bool       `name:"dry-run" help:"Build the generation and compare it with the live one, but publish nothing."`
