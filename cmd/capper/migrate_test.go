@@ -158,7 +158,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	_, err := beside.filter("stray", 300)
 	require.NoError(t, err)
 	beside.signal(syscall.SIGTERM)
-	require.Contains(t, m.migrate(1), "Redis already contains a store")
+	require.Contains(t, m.migrate(1), "the target already contains a store")
 	left, err := filepath.Glob(filepath.Join(m.work, "*"))
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(m.work, "state.json")}, left,
@@ -173,7 +173,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	beside.signal(syscall.SIGTERM)
 	m.send("more", 300)
 	out := m.migrate(1)
-	require.Contains(t, out, "user 300: Redis has a log that differs from every copied version")
+	require.Contains(t, out, "user 300: the target has a log that differs from every copied version")
 	require.Contains(t, out, "empty it and start again with another --work")
 	m.signal(syscall.SIGTERM)
 	m.process = serve(t, m.onRedis)

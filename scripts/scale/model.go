@@ -94,7 +94,7 @@ type simulation struct {
 	now                       time.Duration
 	engine, instance, masters []*server
 	replicas                  []*server // one for each master: all its replicas do the same at the same time
-	open, waiting             []*call
+	open                      []*call
 	took                      []time.Duration
 	unsent, next              int
 	backlog                   float64 // the most work that waited at the fullest master

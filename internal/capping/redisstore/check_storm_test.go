@@ -22,8 +22,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 		require.WithinDuration(c, time.Now(), h.Fleet.Made, time.Minute)
 		require.Equal(c, capping.Health{
 			Kind: "redis", State: "ok", Fleet: &capping.Fleet{Instances: 1, Made: h.Fleet.Made},
-			Warnings: []string{"the store was made at this start, with nothing recorded: every user may receive a " +
-				"message"},
+			Warnings: []string{"the store was created at this start without records: every user may receive a message"},
 		}, h)
 	}, 30*time.Second, 10*time.Millisecond)
 	is := func(state, problem string) {

@@ -48,8 +48,8 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 
 	config.MustExist = true
 	_, err = openInTime(t, config)
-	require.ErrorContains(t, err, "no store is in namespace fc: either it was never used, or what was recorded is "+
-		"lost: set store.redis.create: true to begin anew")
+	require.ErrorContains(t, err, "no store exists in namespace fc: it was never used, or its records are lost: "+
+		"set store.redis.create: true to create an empty store")
 	config.MustExist = false
 	again := openTest(t, config)
 	require.WithinDuration(t, time.Now(), again.Health(t.Context()).Fleet.Made, time.Minute)

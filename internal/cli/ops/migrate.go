@@ -160,7 +160,7 @@ func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstor
 		return nil, err
 	}
 	if !known && !target.Made() {
-		return nil, errors.Join(terminal.Hinted(errors.New("Redis already contains a store: a migration needs an "+
+		return nil, errors.Join(terminal.Hinted(errors.New("the target already contains a store: a migration needs an "+
 			"empty Redis"),
 			"if the store belongs to this migration, use the same --work; otherwise use another Redis, or empty "+
 				"this one if its data is not needed"), target.Close())
