@@ -34,7 +34,7 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 		}, 30*time.Second, 50*time.Millisecond)
 	}
 	require.NoError(t, c.Kill(c.Addrs[3]))
-	is("degraded", "0 of the 1 replicas that replica_acks: healthy asks for")
+	is("degraded", "0 of the 1 replicas that replica_acks: healthy requires")
 	require.NoError(t, c.Restart(c.Addrs[3]))
 	is("ok", "")
 	for _, addr := range c.Addrs {
