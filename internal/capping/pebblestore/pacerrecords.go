@@ -113,7 +113,7 @@ func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, err
 	var list []storedGroup
 	if value != nil {
 		if err := json.Unmarshal(value, &list); err != nil {
-			return nil, fmt.Errorf("read the numbers of permit records: %w", err)
+			return nil, fmt.Errorf("decode the counts of permit records by client: %w", err)
 		}
 	}
 	groups := make(map[pacing.RecordGroup]int, len(list))

@@ -78,7 +78,7 @@ func TestDamagedPacerBlocks(t *testing.T) {
 	require.Equal(t, "ok", s.Health(context.Background()).State)
 	clock.Advance(25 * time.Hour)
 	sweepPacers(t, s, 1000)
-	require.Contains(t, s.Health(context.Background()).Error, "block of pacer logs")
+	require.Contains(t, s.Health(context.Background()).Error, "block with pacer logs")
 	clock.Advance(-25 * time.Hour)
 	for _, i := range damaged {
 		require.Equal(t, 100, take(t, s, asks[i]).Granted, "what was placed since is swept")

@@ -184,19 +184,18 @@ func encodeRetentions(noted retentions) []byte {
 func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
-		return nil, fmt.Errorf("retentions value has %d bytes and must have up to %d times %d",
-			len(value), maxRetentions,
-			size)
+		return nil, fmt.Errorf("retentions value has %d bytes; the length must be a multiple of %d, at most %d",
+			len(value), size, maxRetentions*size)
 	}
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
 		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
-			return nil, fmt.Errorf("retentions value: %d ms until time %d is out of range", r.millis, r.until)
+			return nil, fmt.Errorf("retention of %d ms until %d ms: the duration must be above 0, the end at most %d ms",
+				r.millis, r.until, 2*capping.Never)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("retentions value: %d ms follows %d ms, but retentions must become shorter",
-				r.millis,
-				noted[n-1].millis)
+			return nil, fmt.Errorf("retention of %d ms follows a retention of %d ms, but must be shorter",
+				r.millis, noted[n-1].millis)
 		}
 		noted = append(noted, r)
 	}
