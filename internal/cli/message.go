@@ -18,7 +18,7 @@ type messageCommand struct {
 	Span
 	MessageID string `arg:"" help:"Message id of the calls to list."`
 	Namespace string `placeholder:"NAME" help:"Namespace of the API key that sent the message. Default: none."`
-	Channel   string `placeholder:"NAME" help:"Channel of the calls to list; releases of all channels are listed too."`
+	Channel   string `placeholder:"NAME" help:"Channel of the filter calls to list. Releases that name no channel are listed too. Default: all channels."`
 	Calls     int    `default:"50" placeholder:"N" help:"Number of latest calls to list, or 0 for none; the totals always include all calls."`
 	JSON      bool   `help:"Print the result as JSON."`
 }

@@ -77,8 +77,8 @@ func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy), nil
 }
 
-// damaged returns the exit error of a reading command if files could not be read. The printed output then covers only
-// the other files.
+// damaged returns an error with exit status BadInput that joins the faults of unreadable audit files, or nil without
+// faults. The printed output of the command then covers only the readable files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

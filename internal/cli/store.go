@@ -28,7 +28,7 @@ type StoreFlags struct {
 	Sample         sampleShare   `placeholder:"1%" help:"Share of the users to compare; used with --store. The sample differs every day. Default: all users."`
 	SampleSalt     string        `placeholder:"TEXT" help:"Salt of the sample of users; the same salt selects the same users; used with --store. Default: the current day in UTC, such as 2026-11-23."`
 	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users to compare per second; used with --store."`
-	Missing        string        `placeholder:"FILE" help:"CSV file for sends that are missing from the store, in a form that capper import reads; used with --store."`
+	Missing        string        `placeholder:"FILE" help:"CSV file to write the sends that the audit contains and the store lacks; capper import reads the file. Used with --store."`
 	Settle         time.Duration `placeholder:"DURATION" help:"Time to wait for the audit to record finished releases before a send is reported as missing; used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
 }
 

@@ -30,7 +30,8 @@ func (t *tried) Counted() string {
 		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
 }
 
-// Undecided returns the projected number of users that the service could not decide.
+// Undecided returns the number of users without a decision, scaled from the sample to the whole audience. The text is
+// empty if every user has a decision.
 func (t *tried) Undecided() string {
 	if t.Summary.Unavailable == 0 {
 		return ""

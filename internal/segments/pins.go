@@ -135,7 +135,8 @@ func (p *pins) hold(s *Snapshot) {
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
-// supersede keeps the generation in use, which is about to be replaced, for at least the grace time.
+// supersede pins the snapshot s for at least the grace time p.grace. The caller is about to put a newer generation into
+// use instead of s. A grace time of zero pins nothing.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return

@@ -29,15 +29,15 @@ func newDecided(policy func() *capping.Policy) *decided {
 		policy: policy,
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_users_total",
-			Help: "Users in recording filter calls, by outcome, segment and (if denied) limit or other reason.",
+			Help: "Users in filter calls that record sends, by outcome, segment and, for denials, limit or other reason.",
 		}, []string{"outcome", "segment", "limit"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_suppressed_users_total",
-			Help: "Users denied in recording filter calls because they are in a suppressed set, by set.",
+			Help: "Users denied because a suppressed set contains them, by set; previews are not counted.",
 		}, []string{"set"}),
 		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_shadow_denied_users_total",
-			Help: "Users allowed in recording filter calls whom a shadow limit would deny, by segment and limit.",
+			Help: "Allowed users whom a shadow limit would have denied, by segment and limit; previews are not counted.",
 		}, []string{"segment", "limit"}),
 	}
 }

@@ -54,7 +54,7 @@ func formats() (formats []Format) {
 	return formats
 }
 
-// Known reports whether the format is one of Formats.
+// Known reports whether users can request the format by name.
 func (f Format) Known() bool { return slices.Contains(formats(), f) }
 
 // FormatWords returns texts about the formats for command lines, by the names that flags refer to: ${formats} lists the

@@ -11,9 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// fence rewrites current.json with the same content but different bytes. Every process that read the
-// document before then loses the race to replace it and must read again. The error is ErrNothingLive
-// if the document does not exist.
+// fence rewrites current.json with the same content but different bytes, and returns the new ETag. A process that has
+// read the old bytes can then not replace the document without reading it again. The error is ErrNothingLive if the
+// document does not exist.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")

@@ -121,17 +121,18 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	return key.with(scope)
 }
 
-// inside marks the context of a call that the process itself makes for a visitor.
+// inside is the context key of calls that the console makes, in this process, for a signed-in visitor.
 type inside struct{}
 
-// Inside returns the context of a call that the process itself makes for a visitor with the given key id. The id is
-// "" when no keys are configured. A request from the network never has such a context.
+// Inside returns a context for a call that the console makes, in this process, for a visitor. The key is the id of the
+// API key that the visitor signed in with, or "" if the service has no API keys. Requests from the network carry no id.
 func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
 
-// CallerOf returns the caller of the request, who must have the scope. For a call of the process itself, this is the
-// visitor with the key's current scopes; otherwise it is the sender of the Authorization header.
+// CallerOf returns the caller of the request, or an error if the caller lacks the scope. For a call of the console, the
+// caller is the visitor, with the current scopes of the visitor's key. Otherwise the Authorization header names the
+// caller.
 func (c *Control) CallerOf(r *http.Request, scope Scope) (Caller, error) {
 	if !c.HasKeys() || scope == ScopeNone {
 		return Caller{Client: OpenClient}, nil
