@@ -2,28 +2,32 @@ package alerts
 
 func permitted() Row {
 	return Row{"Do senders get their permits?", []Panel{
-		{Title: "Permits granted", Description: "By each pacer that they were asked of.", Unit: "cps",
+		{Title: "Permits granted", Description: "Granted permits, by each pacer of the call.", Unit: "cps",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_granted_total{SELECTED}[$__rate_interval]))`,
 				"{{pacer}}"}}},
-		{Title: "Permits refused", Description: "By the pacer that limited the call. For long more than are " +
-			"granted: it is saturated.", Unit: "cps",
+		{Title: "Permits refused",
+			Description: "Refused permits, by the limiting pacer. If refusals exceed grants for long, " +
+				"the pacer is saturated.", Unit: "cps",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_refused_total{SELECTED}[$__rate_interval]))`,
 				"{{pacer}}"}}},
-		{Title: "Calls for permits without an answer", Description: "The store did not answer: senders stand still.",
-			Unit: "cps", Queries: []Query{
+		{Title: "Calls for permits without an answer",
+			Description: "Calls for permits that the store did not answer, so that senders wait.",
+			Unit:        "cps", Queries: []Query{
 				{`sum by (pacer) (rate(capper_permits_errors_total{SELECTED}[$__rate_interval]))`, "{{pacer}}"}}},
-		{Title: "Wait", Description: "From a grant to its last slot; 9 of 10 are shorter.", Unit: "s",
+		{Title: "Wait", Description: "Time from a grant to its last slot; 90 % are shorter.", Unit: "s",
 			Queries: []Query{{`histogram_quantile(0.9, sum by (pacer, le) (rate(capper_permits_wait_seconds_bucket{SELECTED}[$__rate_interval])))`, "{{pacer}}"}}},
-		{Title: "Queue", Description: "Until the newest slot that an instance has seen.", Unit: "s",
+		{Title: "Queue", Description: "Time until the newest slot that an instance knows.", Unit: "s",
 			Queries: []Query{{`max by (pacer) (capper_pacer_queue_seconds{SELECTED})`, "{{pacer}}"}}},
-		{Title: "In use", Description: "Share of the fullest limit, as of the latest call.", Unit: "percentunit",
+		{Title: "In use", Description: "Used share of the fullest limit, at the latest call.", Unit: "percentunit",
 			Queries: []Query{{`max by (pacer) (capper_pacer_used_ratio{SELECTED})`, "{{pacer}}"}}},
-		{Title: "Records of permits", Description: "Remembered requests, and logs of messages, by client and of all " +
-			"clients.", Unit: "short", Queries: []Query{
-			{`max by (client, kind) (capper_permit_records{SELECTED})`, "{{client}} {{kind}}"},
-			{`max by (kind) (capper_permit_records_in_all{SELECTED})`, "all clients: {{kind}}"}}},
-		{Title: "Calls refused for their records", Description: "The client, or all clients together, have as many " +
-			"records as are kept.", Unit: "cps",
+		{Title: "Records of permits",
+			Description: "Remembered requests and message logs, by client and for all clients.",
+			Unit:        "short", Queries: []Query{
+				{`max by (client, kind) (capper_permit_records{SELECTED})`, "{{client}} {{kind}}"},
+				{`max by (kind) (capper_permit_records_in_all{SELECTED})`, "all clients: {{kind}}"}}},
+		{Title: "Calls rejected with too_many_records",
+			Description: "The client, or all clients together, have reached the bound of permit " +
+				"records.", Unit: "cps",
 			Queries: []Query{{`sum by (client) (rate(capper_permit_records_refused_total{SELECTED}[$__rate_interval]))`,
 				"{{client}}"}}},
 	}}
@@ -31,53 +35,65 @@ func permitted() Row {
 
 func recorded() Row {
 	return Row{"Are decisions recorded?", []Panel{
-		{Title: "Calls recorded", Description: "And those that were not, as too much waited.", Unit: "cps",
+		{Title: "Calls recorded",
+			Description: "Calls recorded in the audit, and calls lost because audit.max_waiting was " +
+				"full.", Unit: "cps",
 			Queries: []Query{{`sum by (job) (rate(capper_audit_records_total{SELECTED}[$__rate_interval]))`,
 				"{{job}} recorded"}, {`sum by (job) (rate(capper_audit_lost_total{SELECTED}[$__rate_interval]))`,
 				"{{job}} lost"}}},
-		{Title: "On the disk, not at its place", Description: "Bytes of records; audit.max_waiting bounds them.",
-			Unit: "bytes", Queries: []Query{{`capper_audit_waiting_bytes{SELECTED}`, "{{instance}}"}}},
-		{Title: "Complete files that wait", Description: "For the place of the audit. More than none for a quarter " +
-			"of an hour: they do not arrive.", Unit: "short", Queries: []Query{{`capper_audit_waiting_files{SELECTED}`,
-			"{{instance}}"}}},
-		{Title: "In memory alone", Description: "Age of the oldest record that may not be on the disk.", Unit: "s",
+		{Title: "Audit records that wait for upload",
+			Description: "Bytes of audit records on the local disk; audit.max_waiting bounds them.",
+			Unit:        "bytes", Queries: []Query{{`capper_audit_waiting_bytes{SELECTED}`, "{{instance}}"}}},
+		{Title: "Audit files that wait for upload",
+			Description: "Complete files that wait. Files that wait for a quarter of an hour are not " +
+				"uploaded.", Unit: "short", Queries: []Query{{`capper_audit_waiting_files{SELECTED}`,
+				"{{instance}}"}}},
+		{Title: "Audit records only in memory",
+			Description: "Age of the oldest audit record that may not be on the disk.", Unit: "s",
 			Width: 12, Red: 10, Queries: []Query{{`time() - (capper_audit_flushed_timestamp_seconds{SELECTED} > 0)`,
 				"{{instance}}"}}},
-		{Title: "Latest file at its place", Description: "So long ago. Files go there when they are complete, every " +
-			"audit.roll while there are calls.", Unit: "s", Width: 12,
+		{Title: "Time since the latest upload",
+			Description: "Time since the latest upload of an audit file. Instances upload a file every " +
+				"audit.roll while there are calls.", Unit: "s", Width: 12,
 			Queries: []Query{{`time() - (capper_audit_uploaded_timestamp_seconds{SELECTED} > 0)`, "{{instance}}"}}},
 	}}
 }
 
 func room() Row {
-	return Row{"Is there room?", []Panel{
-		{Title: "Memory", Description: "What is resident, and the sum of all bounds, above which it should not be " +
-			"(docs/operating.md, Memory).", Unit: "bytes",
+	return Row{"Do memory, files and connections suffice?", []Panel{
+		{Title: "Memory",
+			Description: "Resident memory, and its bound by the formula in docs/operating.md, Memory.", Unit: "bytes",
 			Queries: []Query{
 				{`process_resident_memory_bytes{SELECTED}`, "{{instance}}"},
 				{`capper_memory_configured_bytes{SELECTED} + 2 * capper_segments_memory_bytes{SELECTED} + capper_segments_pinned_bytes{SELECTED} + 40960 * capper_open_connections{SELECTED}`, "{{instance}} bound"},
 			}},
 		{Title: "Processor", Description: "Cores in use.", Unit: "none",
 			Queries: []Query{{`rate(process_cpu_seconds_total{SELECTED}[$__rate_interval])`, "{{instance}}"}}},
-		{Title: "File descriptors", Description: "Share in use of what the process may have.", Unit: "percentunit",
+		{Title: "File descriptors",
+			Description: "Used share of the file descriptors of the process.", Unit: "percentunit",
 			Red: .8, Queries: []Query{{`process_open_fds{SELECTED} / process_max_fds{SELECTED}`, "{{instance}}"}}},
-		{Title: "Users being decided", Description: "At one time; server.max_in_flight_users bounds them.",
-			Unit: "short", Queries: []Query{{`capper_in_flight_users{SELECTED}`, "{{instance}}"}}},
-		{Title: "Bodies and answers", Description: "Memory of bodies until they are decoded and of answers until " +
-			"they are written; server.bounds bounds them.", Unit: "bytes",
+		{Title: "Users being decided",
+			Description: "Users in all calls at one time; server.max_in_flight_users bounds them.",
+			Unit:        "short", Queries: []Query{{`capper_in_flight_users{SELECTED}`, "{{instance}}"}}},
+		{Title: "Bodies and answers",
+			Description: "Memory of undecoded bodies and of unwritten answers; server.bounds limits " +
+				"both.", Unit: "bytes",
 			Queries: []Query{{`capper_in_flight_body_bytes{SELECTED}`, "{{instance}} bodies"},
 				{`capper_in_flight_answer_bytes{SELECTED}`, "{{instance}} answers"}}},
-		{Title: "Calls refused or cut off", Description: "As a budget was short; callers repeat them.", Unit: "cps",
+		{Title: "Calls rejected or aborted",
+			Description: "Calls rejected or aborted because a budget was used up; callers retry them.", Unit: "cps",
 			Queries: []Query{{`sum by (budget) (rate(capper_budget_refused_total{SELECTED}[$__rate_interval]))`,
-				"{{budget}} refused"}, {`sum by (budget) (rate(capper_budget_cut_total{SELECTED}[$__rate_interval]))`,
-				"{{budget}} cut off"}}},
-		{Title: "Connections", Description: "Open ones, and those closed a second as there were too many.",
+				"{{budget}} rejected"}, {`sum by (budget) (rate(capper_budget_cut_total{SELECTED}[$__rate_interval]))`,
+				"{{budget}} aborted"}}},
+		{Title: "Connections",
+			Description: "Open connections, and connections closed per second because too many were " +
+				"open.",
 			Unit: "short",
 			Queries: []Query{{`capper_open_connections{SELECTED}`, "{{instance}} open"},
-				{`rate(capper_connections_closed_total{SELECTED}[$__rate_interval])`, "{{instance}} closed a second"}}},
-		{Title: "Goroutines", Description: "What grows for days is a leak.", Unit: "short",
+				{`rate(capper_connections_closed_total{SELECTED}[$__rate_interval])`, "{{instance}} closed per second"}}},
+		{Title: "Goroutines", Description: "Number of goroutines. Growth for days is a leak.", Unit: "short",
 			Queries: []Query{{`go_goroutines{SELECTED}`, "{{instance}}"}}},
-		{Title: "Collector", Description: "Memory after the latest collection, and GOMEMLIMIT where it is set.",
+		{Title: "Garbage collection", Description: "Heap in use, and GOMEMLIMIT if it is set.",
 			Unit: "bytes",
 			Queries: []Query{{`go_memstats_heap_inuse_bytes{SELECTED}`, "{{instance}} heap"},
 				{`go_gc_gomemlimit_bytes{SELECTED} < 2 ^ 62`, "{{instance}} limit"}}},
@@ -85,19 +101,21 @@ func room() Row {
 }
 
 func set() Row {
-	return Row{"What runs, with which configuration?", []Panel{
+	return Row{"Which versions and configurations run?", []Panel{
 		{Title: "Versions", Description: "Instances by version.", Unit: "short",
 			Queries: []Query{{`count by (job, version, revision) (capper_build_info{SELECTED})`,
 				"{{job}} {{version}} {{revision}}"}}},
-		{Title: "Up for", Description: "Since the start of the process.", Unit: "s",
+		{Title: "Uptime", Description: "Time since the start of the process.", Unit: "s",
 			Queries: []Query{{`time() - process_start_time_seconds{SELECTED}`, "{{instance}}"}}},
-		{Title: "Configuration file refused", Description: "1 while the file is not what is in force, and changes " +
-			"by result.", Unit: "short", Red: 1,
+		{Title: "Configuration file rejected",
+			Description: "1 while the file differs from the configuration in force; reloads by result.",
+			Unit:        "short", Red: 1,
 			Queries: []Query{{`capper_config_refused{SELECTED}`, "{{instance}}"},
 				{`sum by (result) (increase(capper_config_reloads_total{SELECTED}[$__rate_interval]))`,
 					"reloads {{result}}"}}},
-		{Title: "Certificate good for", Description: "Until the certificate that is served ends; only with TLS.",
-			Unit: "s", Red: 604800, RedBelow: true,
+		{Title: "Certificate: time left",
+			Description: "Time until the certificate of the service expires; only with TLS.",
+			Unit:        "s", Red: 604800, RedBelow: true,
 			Queries: []Query{{`capper_tls_certificate_expiry_timestamp_seconds{SELECTED} - time()`, "{{instance}}"}}},
 	}}
 }

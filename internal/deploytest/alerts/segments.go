@@ -4,8 +4,8 @@ package alerts
 func Segments() *Dashboard {
 	return &Dashboard{
 		UID: "capper-segments", Title: "capper: segments and publishing",
-		Description: "Which users are in which segment, how old that is, and whether builds arrive. Red lines are " +
-			"where alerts of deploy/prometheus begin.",
+		Description: "Sizes and ages of segments and sets, and the builds that publish them. Red " +
+			"lines are the thresholds of alerts.",
 		Rows: []Row{published(), guarded(), contents(), followed()},
 	}
 }
@@ -14,38 +14,42 @@ const tooOld = 26 * 3600
 
 func published() Row {
 	return Row{"Did last night's build arrive?", []Panel{
-		{Title: "Latest build", Description: "When a build last published, or found its segments live already: so " +
-			"long ago.", Kind: "stat", Unit: "s", Red: tooOld,
+		{Title: "Latest build",
+			Description: "Time since a build last published or confirmed the segments.",
+			Kind:        "stat", Unit: "s", Red: tooOld,
 			Queries: []Query{{`time() - max by (job) (capper_segments_checked_timestamp_seconds{SELECTED})`,
 				"{{job}}"}}},
-		{Title: "Age of the generation", Description: "Of the oldest that an instance uses. One that has not " +
-			"changed for days is not old when builds found it live.", Kind: "stat", Unit: "s",
+		{Title: "Age of the generation",
+			Description: "Age of the oldest generation that an instance uses. Builds can confirm a " +
+				"generation for days.", Kind: "stat", Unit: "s",
 			Queries: []Query{{`max by (job) (capper_segments_generation_age_seconds{SELECTED})`, "{{job}}"}}},
-		{Title: "Sets that are missing", Description: "The configuration needs them and the generation lacks them: " +
-			"nobody is sent to.", Kind: "stat", Unit: "short", Red: 1,
+		{Title: "Missing sets", Description: "Sets that the configuration needs and the generation lacks; users are " +
+			"unavailable.", Kind: "stat", Unit: "short", Red: 1,
 			Queries: []Query{{`max by (job) (capper_segments_missing_sets{SELECTED})`, "{{job}}"}}},
-		{Title: "Age by instance", Description: "Of the generation in use. Instances that stay behind cannot read " +
-			"the source.", Unit: "s", Width: 12,
+		{Title: "Age by instance",
+			Description: "Age of the generation in use. Instances with an older generation cannot read " +
+				"the source.", Unit: "s", Width: 12,
 			Queries: []Query{{`capper_segments_generation_age_seconds{SELECTED}`, "{{instance}}"}}},
-		{Title: "Since the latest build", Description: "As each instance has heard of it.", Unit: "s", Width: 12,
+		{Title: "Since the latest build",
+			Description: "Time since the latest build that each instance knows.", Unit: "s", Width: 12,
 			Red:     tooOld,
 			Queries: []Query{{`time() - capper_segments_checked_timestamp_seconds{SELECTED}`, "{{instance}}"}}},
 	}}
 }
 
 func guarded() Row {
-	return Row{"Are the lists of those who must not be sent to whole?", []Panel{
+	return Row{"Are suppressed sets complete and fresh?", []Panel{
 		{
-			Title: "Refused generations",
-			Description: "1 while the published generation is kept out of use, by reason: a set is missing, users " +
-				"left a list, or users lost their time zone.",
+			Title: "Rejected generations",
+			Description: "1 while instances reject the published generation, by reason: a set is " +
+				"missing, users left a guarded set, or users lost their time zone.",
 			Unit: "short", Red: 1,
 			Queries: []Query{{`max by (job, reason) (capper_segments_refused{SELECTED})`, "{{job}} {{reason}}"}},
 		},
 		{
-			Title: "Age of the lists",
-			Description: "Time since the newest build that confirmed the users of each list. Beside it the max_age " +
-				"of the configuration.",
+			Title: "Age of guarded sets",
+			Description: "Time since the newest build that confirmed each suppressed or quiet set, and " +
+				"the max_age of the configuration.",
 			Unit: "s", Red: 48 * 3600,
 			Queries: []Query{
 				{`time() - max by (job, set) (capper_sets_confirmed_timestamp_seconds{SELECTED})`, "{{job}} {{set}}"},
@@ -53,56 +57,66 @@ func guarded() Row {
 			},
 		},
 		{
-			Title: "Lists that are too old",
-			Description: "1 while a list is older than its max_age: users of the sends that it concerns are " +
-				"unavailable.",
+			Title: "Sets that are too old",
+			Description: "1 while a set is older than its max_age; the sends that the set suppresses " +
+				"are unavailable.",
 			Unit: "short", Red: 1,
 			Queries: []Query{{`max by (job, set) (capper_sets_too_old{SELECTED})`, "{{job}} {{set}}"}},
 		},
 		{
-			Title: "Users who left a list",
-			Description: "Users who left a suppressed set, or one of quiet hours, within a day. Each of them may be " +
-				"sent to again.",
+			Title: "Users who left guarded sets",
+			Description: "Users who left a suppressed set or a set of quiet hours within a day, and " +
+				"may receive messages again.",
 			Unit: "short", Width: 12,
 			Queries: []Query{{`max by (job, set) (increase(capper_sets_left_users_total{SELECTED}[1d]))`,
 				"{{job}} {{set}}"}},
 		},
 		{
-			Title:       "Users without a time zone",
-			Description: "Users of any segment or set who are in no set of a zone, where a rule asks for users' zones.",
-			Unit:        "short", Width: 12,
+			Title: "Users without a time zone",
+			Description: "Users of segments and sets who are in no time zone set, if a rule needs " +
+				"users' time zones.",
+			Unit: "short", Width: 12,
 			Queries: []Query{{`max by (job) (capper_segments_zoneless_users{SELECTED})`, "{{job}}"}},
 		},
 	}}
 }
 
 func contents() Row {
-	return Row{"Who is in it, and did that change?", []Panel{
-		{Title: "Rules of time zones", Description: "Instances by the release of the time zone database in them.",
+	return Row{"Which users are in segments and sets?", []Panel{
+		{Title: "Rules of time zones", Description: "Instances by their release of the time zone database.",
 			Unit: "short", Queries: []Query{{`count by (version) (capper_zone_rules_info{SELECTED})`, "{{version}}"}}},
-		{Title: "Users by segment", Description: "Of the generation in use.", Unit: "short", Width: 12,
+		{Title: "Users by segment",
+			Description: "Users of each segment in the generation in use.", Unit: "short", Width: 12,
 			Queries: []Query{{`max by (segment) (capper_segments_users{SELECTED})`, "{{segment}}"}}},
-		{Title: "Users by set", Description: "A list of the unsubscribed that falls is cut off.", Unit: "short",
+		{Title: "Users by set",
+			Description: "Users of each set. A set of unsubscribed users that shrinks has probably " +
+				"lost its end.", Unit: "short",
 			Width: 12, Queries: []Query{{`max by (set) (capper_sets_users{SELECTED})`, "{{set}}"}}},
-		{Title: "Segments beside a day before", Description: "Users, as a share of those a day earlier: 100 % is no " +
-			"change.", Unit: "percentunit", Width: 12, Red: .5, RedBelow: true,
+		{Title: "Segments, share of the day before",
+			Description: "Users of each segment as a share of the number a day earlier: 100 % is no " +
+				"change.", Unit: "percentunit", Width: 12, Red: .5, RedBelow: true,
 			Queries: []Query{{`max by (segment) (capper_segments_users{SELECTED}) / max by (segment) (capper_segments_users{SELECTED} offset 1d)`, "{{segment}}"}}},
-		{Title: "Sets beside a day before", Description: "The same of sets.", Unit: "percentunit", Width: 12, Red: .8,
+		{Title: "Sets, share of the day before",
+			Description: "Users of each set as a share of the number a day earlier: 100 % is no " +
+				"change.", Unit: "percentunit", Width: 12, Red: .8,
 			RedBelow: true,
 			Queries:  []Query{{`max by (set) (capper_sets_users{SELECTED}) / max by (set) (capper_sets_users{SELECTED} offset 1d)`, "{{set}}"}}},
 	}}
 }
 
 func followed() Row {
-	return Row{"Do instances follow, and what does it take?", []Panel{
-		{Title: "Looks at the source", Description: "By result: swapped took a new generation, failed kept the one " +
-			"before.", Unit: "cps",
+	return Row{"Do instances load new generations, and how much memory do they use?", []Panel{
+		{Title: "Refreshes of segments",
+			Description: "Refreshes by result: swapped loaded a new generation, failed kept the " +
+				"earlier one.", Unit: "cps",
 			Queries: []Query{{`sum by (result) (rate(capper_segments_refresh_total{SELECTED}[$__rate_interval]))`,
 				"{{result}}"}}},
-		{Title: "Failing looks by instance", Description: "segments.error in /v1/status says why.", Unit: "cps",
+		{Title: "Failed refreshes by instance",
+			Description: "Failed refreshes; segments.error in /v1/status gives the reason.", Unit: "cps",
 			Queries: []Query{{`sum by (instance) (rate(capper_segments_refresh_total{result="failed", SELECTED}[$__rate_interval]))`, "{{instance}}"}}},
-		{Title: "Memory of segments", Description: "Of the generation in use, and of earlier ones that audiences " +
-			"pinned. During a refresh the next one comes to that.", Unit: "bytes",
+		{Title: "Memory of segments",
+			Description: "Memory of the generation in use, and of earlier generations that audiences " +
+				"pinned. A refresh adds the next generation.", Unit: "bytes",
 			Queries: []Query{{`capper_segments_memory_bytes{SELECTED}`, "{{instance}}"},
 				{`capper_segments_pinned_bytes{SELECTED}`, "{{instance}} pinned"}}},
 	}}
