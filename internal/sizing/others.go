@@ -49,8 +49,8 @@ func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
 const (
-	embeddedUserBytes = 9.0 // of a user's key and what a table notes of it
-	embeddedSpare     = 4.0 // what waits to be compacted, at worst
+	embeddedUserBytes = 9.0 // bytes of a user's key and of its entry in a table
+	embeddedSpare     = 4.0 // largest factor of disk space before a compaction
 	// embeddedBase covers seven write-ahead logs of 70 MiB, which are allocated in advance, and the manifests.
 	embeddedBase = 512 << 20
 )

@@ -17,8 +17,8 @@ type Figure struct {
 	Room    string  `json:"room"` // redis, service, embedded, network, disk
 	Name    string  `json:"name"`
 	Value   float64 `json:"value"`
-	Unit    string  `json:"unit"`    // bytes, bytes/s, cores or "" of a number
-	Formula string  `json:"formula"` // with the constants that were measured
+	Unit    string  `json:"unit"`    // bytes, bytes/s, s, cores, or "" for a plain number
+	Formula string  `json:"formula"` // with the measured constants
 }
 
 // Text formats the number for people.
@@ -71,27 +71,27 @@ func (p *Plan) add(room, name string, value float64, unit, formula string, args 
 func (p *Plan) redis(l Load) {
 	const room = "Redis"
 	data := RedisData(l)
-	p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B a send + 5 B, + (%d B + %d B a key, rounded "+
-		"up to the allocator's sizes) for each 190 ids, at density %.3g", listpackBytes, keyBytes, l.Density)
-	p.add(room, "all logs, one copy", data, "bytes", "× %d users", l.Users)
-	p.add(room, "counts by message", RedisMessages(l), "bytes", "%g campaigns a day × %g days × 12 kB", l.Messages,
+	p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 5 B, and %d B + %d B per key "+
+		"of 190 ids, rounded up to the allocator's sizes, at density %.3g", listpackBytes, keyBytes, l.Density)
+	p.add(room, "all logs, one copy", data, "bytes", "a user's logs × %d users", l.Users)
+	p.add(room, "counts by message", RedisMessages(l), "bytes", "%g campaigns per day × %g days × 12 kB", l.Messages,
 		l.Days)
-	p.add(room, "masters", float64(l.Shards), "", "the more of: all logs / 10 GiB, cores / 0.5; 3 at least in a "+
-		"cluster, 64 at most")
+	p.add(room, "masters", float64(l.Shards), "", "maximum of: all logs / 10 GiB, cores / 0.5; at least 3 in a "+
+		"cluster, at most 64")
 	p.add(room, "used_memory of the fullest master", RedisMaster(l), "bytes",
 		"(logs + counts) × %.3g of the 64 partitions + 4 MiB + backlog", l.largestShare())
-	p.add(room, "repl-backlog-size", Backlog(l), "bytes", "what the blast writes to a master in a minute, or in all "+
-		"if it is shorter; 64 MiB at least")
-	p.add(room, "maxmemory of each server", Maxmemory(l), "bytes", "1.25 × used_memory of the fullest")
-	p.add(room, "machine of each server", RedisMachine(l), "bytes", "1.10 × maxmemory (fragmentation) + %s (buckets "+
-		"that the blast changes while the file is written anew)", bytesText(CopyOnWrite(l)))
+	p.add(room, "repl-backlog-size", Backlog(l), "bytes", "bytes that the blast writes to a master in a minute, or in "+
+		"all if it is shorter; at least 64 MiB")
+	p.add(room, "maxmemory of each server", Maxmemory(l), "bytes", "1.25 × used_memory of the fullest master")
+	p.add(room, "machine of each server", RedisMachine(l), "bytes", "1.10 × maxmemory (fragmentation) + %s (copies "+
+		"of changed buckets while the append-only file is rewritten)", bytesText(CopyOnWrite(l)))
 	p.add(room, "all machines", RedisMachine(l)*float64(l.Shards*(1+l.Replicas)), "bytes",
-		"× %d masters × (1 + %d replicas)", l.Shards, l.Replicas)
+		"machine of each server × %d masters × (1 + %d replicas)", l.Shards, l.Replicas)
 	p.add(room, "cores during the blast, all masters", l.RedisCores(), "cores",
-		"%.0f users/s × %.2g µs + %g calls/s × 25 µs; one for each master at most", l.Rate(), l.decisionSeconds()*1e6,
-		l.Single)
+		"%.0f users/s × %.2g µs + %g calls/s × 25 µs; at most one core per master", l.Rate(),
+		l.decisionSeconds()*1e6, l.Single)
 	p.add(room, "share of the busiest master's core", l.RedisCores()*l.largestShare(), "",
-		"at most %.2g: the rest is for replicas, the disk and what was not foreseen", busy)
+		"at most %.2g; the rest is for replicas, the disk and a reserve", busy)
 }
 
 func (p *Plan) service(l Load) {
@@ -101,42 +101,44 @@ func (p *Plan) service(l Load) {
 		l.Rate(), mix(l, clientNear, clientFar)*1e6)
 	p.add(room, "cores during the blast, bitmaps", bitmap, "cores", "%.0f users/s × (0.03 + %.2g µs of Redis' client)",
 		l.Rate(), mix(l, clientNear, clientFar)*1e6)
-	p.add(room, "calls in flight", CallsAtOnce(l), "", "of 100,000 users, 0.2 s each, for the rate of the blast")
+	p.add(room, "calls in flight", CallsAtOnce(l), "", "parallel calls of 100,000 users and 0.2 s that the blast needs")
 	p.add(room, "segments, each user in one", SegmentBytes(l), "bytes",
-		"3 bits an id, twice while a generation is read; sets come to it")
+		"3 bits per id, twice during a refresh; sets need more memory")
 	p.add(room, "memory of an instance, at most", ServiceMemory(l), "bytes",
-		"2 × (512 + 512 MiB) + 64 B × 4,000,000 users + segments + 150 MiB: docs/operating.md, Memory")
+		"2 × (512 + 512 MiB) + 64 B × 4,000,000 users + segments + 150 MiB (docs/operating.md, Memory)")
 }
 
 func (p *Plan) network(l Load) {
 	const room = "Network during the blast"
 	rate := l.Rate()
-	p.add(room, "API, JSON, each way", rate*IDBytes, "bytes/s", "10 B a user, and as much back of those who are "+
-		"allowed")
-	p.add(room, "API, bitmaps, each way", rate*BitmapBytes(l), "bytes/s", "%.2g B a user in base64", BitmapBytes(l))
-	p.add(room, "to Redis", rate*ToRedis(l), "bytes/s", "%.3g B a user", ToRedis(l))
-	p.add(room, "from Redis", rate*FromRedis(l), "bytes/s", "%.3g B a user", FromRedis(l))
+	p.add(room, "API, JSON, each way", rate*IDBytes, "bytes/s", "10 B per requested user, and 10 B per "+
+		"allowed user back")
+	p.add(room, "API, bitmaps, each way", rate*BitmapBytes(l), "bytes/s", "%.2g B per user in base64", BitmapBytes(l))
+	p.add(room, "to Redis", rate*ToRedis(l), "bytes/s", "%.3g B per user", ToRedis(l))
+	p.add(room, "from Redis", rate*FromRedis(l), "bytes/s", "%.3g B per user", FromRedis(l))
 	p.add(room, "from masters to replicas", rate*ToReplicas(l), "bytes/s",
-		"(12 B × (sends + 1) + %.3g B) a user × %d replicas", replicatedBytes(l)-entrySize*(l.Sends+1), l.Replicas)
+		"(12 B × (sends + 1) + %.3g B) per user × %d replicas", replicatedBytes(l)-entrySize*(l.Sends+1), l.Replicas)
 }
 
 func (p *Plan) disk(l Load) {
 	const room = "Disk"
 	p.add(room, "append-only file of each server", AppendOnly(l), "bytes",
-		"3 × its data: a snapshot, as much again before it is written anew, the new one beside it")
-	p.add(room, "audit, a day", AuditDay(l), "bytes", "%g campaigns × %d users × up to 2 B, + 35 B a call of one user",
-		l.Messages, l.Blast)
+		"3 × its data: a snapshot, the writes before the next rewrite, and the new file")
+	p.add(room, "audit, a day", AuditDay(l), "bytes",
+		"%g campaigns × %d users × up to 2 B, + 35 B per call for one user", l.Messages, l.Blast)
 }
 
 func (p *Plan) embedded(l Load) {
-	const room = "Or the embedded store, on one machine"
-	p.add(room, "disk", EmbeddedDisk(l), "bytes", "(12 B a send + %.2g B) × users × %.2g (not compacted yet) + %s "+
-		"(write-ahead logs, allotted in advance: few users take them too)", embeddedUserBytes, embeddedSpare,
+	const room = "Embedded store instead of Redis, on one machine"
+	p.add(room, "disk", EmbeddedDisk(l), "bytes", "(12 B per send + %.2g B) × users × %.2g (before compaction) + %s "+
+		"(write-ahead logs, allocated in advance)", embeddedUserBytes, embeddedSpare,
 		bytesText(embeddedBase))
-	p.add(room, "memory beside the service's", 512<<20+200<<20, "bytes",
-		"cache_size 512 MiB + 200 MiB; more cache where more users of a call are asked again")
-	p.add(room, "the blast takes, cached", float64(l.Blast)/embeddedCached, "s", "%d users / 390,000 a second", l.Blast)
-	p.add(room, "the blast takes, cold", float64(l.Blast)/embeddedCold, "s", "%d users / 60,000 a second", l.Blast)
+	p.add(room, "additional memory of the service", 512<<20+200<<20, "bytes",
+		"cache_size 512 MiB + 200 MiB; a larger cache if calls repeat users")
+	p.add(room, "duration of the blast, cached", float64(l.Blast)/embeddedCached, "s",
+		"%d users / 390,000 per second", l.Blast)
+	p.add(room, "duration of the blast, not cached", float64(l.Blast)/embeddedCold, "s",
+		"%d users / 60,000 per second", l.Blast)
 }
 
 // embeddedCached and embeddedCold are the users a second that the embedded store decides, with cached and with uncached
@@ -145,14 +147,14 @@ const embeddedCached, embeddedCold = 390_000, 60_000
 
 func (p *Plan) notes(l Load) {
 	if cores := l.RedisCores() * l.largestShare(); cores > busy {
-		p.Notes = append(p.Notes, fmt.Sprintf("The busiest master's core would be busy for %.0f %%: more shards, or "+
+		p.Notes = append(p.Notes, fmt.Sprintf("The busiest master needs %.0f %% of a core: plan more shards, or "+
 			"a longer time for the blast.", 100*math.Min(cores, 9.99)))
 	}
 	if l.Replicas < 2 {
-		p.Notes = append(p.Notes, "With fewer than two replicas the loss of one server makes its users unavailable "+
-			"until somebody brings one back (docs/redis.md, Replicas).")
+		p.Notes = append(p.Notes, "With fewer than two replicas, the loss of a server makes its users unavailable "+
+			"until an operator restores it (docs/redis.md, Replicas).")
 	}
 	if l.Shards > 1 && l.Shards < 3 {
-		p.Notes = append(p.Notes, "A Redis Cluster has three masters at least.")
+		p.Notes = append(p.Notes, "A Redis Cluster has at least three masters.")
 	}
 }

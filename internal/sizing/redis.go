@@ -11,10 +11,10 @@ const (
 
 // These constants were measured on Redis 7.0 in a cluster of one node. TestRedisMemory verifies them.
 const (
-	keyBytes      = 160 // of a key beside its listpack: name, object, entries of two tables
-	listpackBytes = 24  // of a bucket beside its users: header, and how long the key lasts
+	keyBytes      = 160 // bytes of a key without its listpack: name, object, entries of two tables
+	listpackBytes = 24  // bytes of a bucket without its users: header and expiry time
 	messageBytes  = 12_000
-	serverBytes   = 4 << 20 // of a server with no users: tables, scripts, buffers of connections
+	serverBytes   = 4 << 20 // bytes of a server without users: tables, scripts, buffers of connections
 )
 
 // RedisData returns the memory of all logs, in bytes, on one copy, as used_memory counts it.
