@@ -182,7 +182,7 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 // service's configuration by their expressions, so that a reload of the configuration changes no part.
 type Parts struct {
 	Generation string // generation of all parts, so that a publication in between changes none of them
-	Users      uint64 // of all parts
+	Users      uint64 // users of all parts
 	List       []Audience
 }
 
@@ -236,7 +236,7 @@ func (p *Parts) batches() iter.Seq[batch] {
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of answered parts
-	Users       uint64 // of all parts
+	Users       uint64 // users of all parts
 	Asked       uint64 // users of the answered parts
 	Err         error
 }

@@ -16,7 +16,7 @@ import (
 
 // Config holds the settings of a Client. Each zero field has the default written at the field.
 type Config struct {
-	URL  string       // of the service, as in http://127.0.0.1:8080. Required
+	URL  string       // base URL of the service, such as http://127.0.0.1:8080. Required
 	Key  string       // API key, id.secret; "": none
 	HTTP *http.Client // nil: a client with one connection per parallel call, and no time-out except the context's
 

@@ -184,7 +184,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	case err == nil:
 		p.demand.learn(answer, trip)
 		p.arrive(request, answer, now)
-	case Passing(err): // nobody waits any more; the next caller makes the same request
+	case Passing(err): // no caller waits; the next caller makes the same request
 		p.open, p.demand.pause = request, now.Add(p.cfg.Ahead)
 	default:
 		p.demand.pause = now.Add(p.cfg.Ahead)

@@ -45,7 +45,7 @@ type FilterResult struct {
 
 	Waves         []Wave
 	Summary       api.Summary
-	Generation    string // of the segments that decided
+	Generation    string // generation of the segments that decided
 	ConfigVersion string // version of the configuration that decided
 }
 

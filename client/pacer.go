@@ -61,7 +61,7 @@ type Pacer struct {
 	cfg    PacerConfig
 
 	mu      sync.Mutex
-	waiting list.List // of *waiter, in order of arrival
+	waiting list.List // list of *waiter, in order of arrival
 	wanted  int       // permits that waiting callers lack
 	stock   stock
 	demand  demand

@@ -47,7 +47,7 @@ type LookupResult struct {
 	Users      []api.UserLookup // in the order of the request, each once
 
 	Segments map[string]*roaring.Bitmap // by segment, without empty ones; api.NoSegment for users without a segment
-	Sets     map[string]*roaring.Bitmap // of LookupRequest.Sets
+	Sets     map[string]*roaring.Bitmap // members of each set of LookupRequest.Sets
 	Audience *api.AudienceTaken         // with an Audience: its users and the cursor of the next call
 }
 

@@ -14,7 +14,7 @@ const staleAfter = time.Second
 // stock holds granted and unused permits in the order of their grants.
 type stock struct {
 	runs    []stockRun
-	permits int           // of all runs
+	permits int           // permits of all runs
 	keep    time.Duration // maximum useful age of a slot
 }
 

@@ -17,7 +17,7 @@ const NoSegment = "default"
 type Generation struct {
 	snapshot *segments.Snapshot
 	codes    *bitmap.CodeMap
-	names    [256]string // of segments by code; code 0 is NoSegment
+	names    [256]string // names of segments by code; code 0 is NoSegment
 	segments []string
 	byName   map[string]*Set
 	engine   *audience.Engine

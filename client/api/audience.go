@@ -97,7 +97,7 @@ type ForecastRequest struct {
 
 // Forecast is the answer to POST /v1/forecast.
 type Forecast struct {
-	Generation    string `json:"generation"`     // of the segments
+	Generation    string `json:"generation"`     // generation of the segments
 	ConfigVersion string `json:"config_version"` // version of the configuration that decided
 	Users         int    `json:"users"`
 	// for a call with audience: its users, and the cursor of the next call

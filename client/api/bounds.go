@@ -8,5 +8,5 @@ const MaxMessageID = 128
 const (
 	MaxUserIDs     = 100_000   // ids of user_ids
 	MaxBitmapUsers = 1_000_000 // users in users_bitmap
-	MaxBodyBytes   = 16 << 20  // of a body, before and after decompression
+	MaxBodyBytes   = 16 << 20  // bytes of a body, before and after decompression
 )

@@ -35,7 +35,7 @@ type FilterIDs struct {
 	Unavailable   []uint32  `json:"unavailable"`     // undecided users: retry with the same message id
 	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless requested
 	Summary       Summary   `json:"summary"`
-	Generation    string    `json:"generation"`     // of the segments
+	Generation    string    `json:"generation"`     // generation of the segments
 	ConfigVersion string    `json:"config_version"` // version of the configuration that decided
 }
 

@@ -42,7 +42,7 @@ func (w *Wait) UnmarshalText(text []byte) error {
 // Permits is the answer to POST /v1/permits.
 type Permits struct {
 	Granted   int        `json:"granted"`
-	Slots     []Slot     `json:"slots"` // of the Granted permits, the earliest first
+	Slots     []Slot     `json:"slots"` // slots of the Granted permits, the earliest first
 	Replayed  bool       `json:"replayed,omitempty"`
 	Refused   int        `json:"refused"`
 	LimitedBy *LimitedBy `json:"limited_by,omitempty"` // the reason for Refused permits; nil when none is refused
@@ -62,7 +62,7 @@ type Slot struct {
 // LimitedBy names the limit that delays the next permit.
 type LimitedBy struct {
 	Pacer string `json:"pacer"`
-	Limit string `json:"limit"` // its window, such as "1m"; "rate"; or "queue": slots that were given out for later
+	Limit string `json:"limit"` // window of the limit, such as "1m"; "rate"; or "queue": slots were given out for later
 }
 
 // LimitedBy.Limit has one of these values, or names a window.

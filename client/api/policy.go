@@ -47,7 +47,7 @@ type Limit struct {
 	Max      int      `json:"max"`
 	Window   string   `json:"window"`             // "24h", or "day", "week" or "month" of the calendar
 	Calendar string   `json:"calendar,omitempty"` // "day", "week" or "month"; "": rolling
-	Timezone string   `json:"timezone,omitempty"` // of the calendar; "user": that of the user
+	Timezone string   `json:"timezone,omitempty"` // time zone of the calendar; "user": the user's time zone
 	Shadow   bool     `json:"shadow,omitempty"`   // the limit is counted but denies nobody
 	Channels []string `json:"channels,omitempty"` // only sends on these channels count; empty: all
 }

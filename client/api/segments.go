@@ -14,7 +14,7 @@ type SegmentInfo struct {
 	Name      string `json:"name"`
 	Kind      string `json:"kind"` // KindSegment or KindSet
 	Users     uint64 `json:"users"`
-	SizeBytes int64  `json:"size_bytes"` // of the published bitmap
+	SizeBytes int64  `json:"size_bytes"` // size of the published bitmap
 }
 
 // SegmentInfo.Kind has one of these values.
@@ -74,7 +74,7 @@ type Members struct {
 type Generations struct {
 	InUse       string           `json:"in_use"` // here; "": none
 	Generations []GenerationInfo `json:"generations"`
-	More        bool             `json:"more"` // there are older generations
+	More        bool             `json:"more"` // older generations exist
 }
 
 // GenerationInfo describes one published version of all segments. Fields from the manifest are zero when the manifest

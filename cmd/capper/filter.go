@@ -114,7 +114,7 @@ func (c *filterCommand) unwritten(err error) error {
 // interrupted adds advice to the error of a run that ended early: the same command again, if that helps.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
-	case terminal.StatusOf(err) == terminal.BadInput: // the same again is the same answer
+	case terminal.StatusOf(err) == terminal.BadInput: // a retry of the same request gets the same answer
 		return err
 	case client.HasCode(err, client.CodeGone):
 		return terminal.Hinted(err, "no file was written; run the same command again without --generation: "+

@@ -49,7 +49,7 @@ type Service struct {
 	watcher   *config.Watcher
 	clock     func() time.Time
 	logger    *slog.Logger
-	level     *level          // of the logger
+	level     *level          // level of the logger
 	tracer    *trace.Exporter // nil: nothing is traced
 	registry  *prometheus.Registry
 	reloads   *prometheus.CounterVec

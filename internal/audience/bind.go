@@ -13,7 +13,7 @@ import (
 // UnknownError reports a name in an expression that is no segment and no set of the generation.
 type UnknownError struct {
 	Name       string
-	Column     int    // in the caller's expression; 0: the name is in an expression of the configuration
+	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
 	Within     string // the expression of the configuration that has the name; "": the caller's own
 	Generation string
 	Nearest    string   // the name that was probably meant; "": none is near
@@ -35,7 +35,7 @@ func (e *UnknownError) Error() string {
 // AmbiguousError reports a name that has two meanings in the generation.
 type AmbiguousError struct {
 	Name       string
-	Column     int    // in the caller's expression; 0: the name is in an expression of the configuration
+	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
 	Within     string // name of that expression of the configuration, if known
 	Generation string
 	Also       string // the second meaning of the name, beside a segment or a set of the generation

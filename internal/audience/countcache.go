@@ -15,7 +15,7 @@ type countCache struct {
 	mu      sync.Mutex
 	left    int // bytes
 	entries map[countKey]*list.Element
-	recent  *list.List // of *counted, the last used first
+	recent  *list.List // list of *counted, the last used first
 	running map[countKey]*counting
 }
 

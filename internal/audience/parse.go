@@ -35,7 +35,7 @@ type node struct {
 	operator    byte // '&', '|', '-'; 0: a name
 	left, right *node
 	name        string
-	column      int    // of the name
+	column      int    // column of the name
 	within      string // the expression of the configuration that the name is in; "": the caller's own
 	names       int    // names in this node
 	nesting     int    // levels of parentheses, or of named expressions

@@ -57,7 +57,7 @@ func (t *token) String() string {
 // scanner splits an expression into tokens.
 type scanner struct {
 	rest   string
-	column int // of the first character of rest
+	column int // column of the first character of rest
 }
 
 // next returns the next token.

@@ -12,19 +12,19 @@ import (
 // Record is one call to the service together with its decisions.
 type Record struct {
 	Kind     Kind
-	Instance string // who wrote it: 8 to 32 hex digits, one for each life of a spool directory
+	Instance string // id of the writer: 8 to 32 hex digits, one for each life of a spool directory
 	Sequence uint64 // the n-th record of the instance, from 1; one that is missing was lost
 	// At is the time when the call was passed to the store. Took is its duration in whole milliseconds. The
 	// timestamps of recorded sends lie within it.
 	At   capping.Instant
 	Took time.Duration
 
-	Message capping.Message // of permits: "" where the call named none
+	Message capping.Message // message of permits; "": the call named none
 	Channel capping.Channel // 0: none; of a release: all
-	Client  string          // who called
+	Client  string          // client that called
 	Key     string          // the id of its key; "" without keys
 
-	Generation string // of segments and sets
+	Generation string // generation of segments and sets
 	Config     string // the configuration's version
 	// Widening is the time by which rolling windows were longer than the limits say (capping.Widening). The file's
 	// header holds it for all records.
@@ -34,10 +34,10 @@ type Record struct {
 	Audience string // the expression, of a call that gave one; "": ids or a bitmap
 
 	Groups   []Group        // disjoint; none is empty
-	Segments []SegmentCount // of a filter call: segments that had users, in order of precedence, those in none last
-	Shadow   []Count        // of a filter call: those allowed whom a shadow limit would have denied, by limit
+	Segments []SegmentCount // for a filter call: segments with users, by precedence, users in no segment last
+	Shadow   []Count        // for a filter call: allowed users whom a shadow limit would have denied, by limit
 
-	Permits *Permits // of permits, else nil
+	Permits *Permits // for permits, else nil
 }
 
 // Kind says which type of call a record describes.
@@ -58,10 +58,10 @@ const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
 	Replayed           Outcome = 2 // allowed, recorded by an earlier one
 	Denied             Outcome = 3
-	Unavailable        Outcome = 4 // not known: may or may not have been recorded
-	Released           Outcome = 5 // the send was in the log and is no more
-	Absent             Outcome = 6 // nothing to release
-	ReleaseUnavailable Outcome = 7 // not known
+	Unavailable        Outcome = 4 // unknown result: the send may have been recorded
+	Released           Outcome = 5 // the log had the send, and lost it by the release
+	Absent             Outcome = 6 // the log had no such send
+	ReleaseUnavailable Outcome = 7 // unknown result of a release
 )
 
 // outcomeNames lists the names of the outcomes, in the order of their numbers.
@@ -92,11 +92,11 @@ func (o Outcome) String() string {
 // Group is a set of users in one call who have the same outcome for the same reason.
 type Group struct {
 	Outcome Outcome
-	By      capping.Reason // of Denied
+	By      capping.Reason // reason, for Denied
 	// Limit names the reason for a denial in the API's words: a limit's name, suppressed, holdout or quiet. It is
 	// empty for other outcomes.
 	Limit string
-	Set   string // of BySuppression: the set
+	Set   string // for BySuppression: the set
 	Users *bitmap.Bitmap
 	// encoded holds the users in their stored form, instead of Users; see SetSorted.
 	encoded []byte

@@ -158,7 +158,7 @@ func (w *Words) match(planes []uint64, width int, code uint8) Extent {
 		flip[p] = uint64(code>>p&1) - 1
 	}
 	any, all := uint64(0), ^uint64(0)
-	if width == 3 { // of 4 to 7 segments: written out, as in Lookup
+	if width == 3 { // 4 to 7 segments: unrolled, as in Lookup
 		for i := range w.bits {
 			p := planes[3*i : 3*i+3 : 3*i+3]
 			x := (p[0] ^ flip[0]) & (p[1] ^ flip[1]) & (p[2] ^ flip[2])

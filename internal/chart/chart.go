@@ -25,7 +25,7 @@ type Series struct {
 type Picture struct {
 	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
-	Unit   string // of the values, on their axis, such as "decisions a second"; "": none
+	Unit   string // unit of the values, shown at their axis, such as "decisions a second"; "": none
 }
 
 // These constants give the size of pictures in view box units. Pictures scale with the page.

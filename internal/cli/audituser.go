@@ -52,7 +52,7 @@ func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	if !c.JSON && (len(rows) > 1 || len(r.faults) == 0) { // what a damaged file holds is not known
+	if !c.JSON && (len(rows) > 1 || len(r.faults) == 0) { // a damaged file may contain more calls
 		if err := printRows(on, rows, fmt.Sprintf("the audit has no decision about user %d in this period",
 			user)); err != nil {
 			return err

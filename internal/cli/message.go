@@ -97,7 +97,7 @@ func (c *messageCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	if c.JSON {
 		err = terminal.JSON(on.Out, t)
-	} else if t.Calls > 0 || len(r.faults) == 0 { // what a damaged file holds is not known
+	} else if t.Calls > 0 || len(r.faults) == 0 { // a damaged file may contain more calls
 		err = t.print(on)
 	}
 	if err != nil {

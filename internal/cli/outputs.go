@@ -98,7 +98,7 @@ type WaveReport struct {
 	From    time.Time `json:"from"`
 	ReadyAt time.Time `json:"ready_at"`
 	Users   uint64    `json:"users"`
-	File    string    `json:"file"` // in the directory
+	File    string    `json:"file"` // name of the file in the directory
 }
 
 // Waves lists the waves from the earliest to the latest, with the names of their files.

@@ -222,7 +222,7 @@ func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Dura
 		if told := terminal.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); told != nil {
 			return told
 		}
-	case errors.As(err, new(*shortError)): // there is nothing to go on behind
+	case errors.As(err, new(*shortError)): // the input ends before the skipped lines
 	case err != nil:
 		on.Say("%s; go on with --skip %d", c.through(reached), reached)
 	case now == 0:

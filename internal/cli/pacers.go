@@ -153,7 +153,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	for _, l := range p.Limits {
 		add(l.Window, l.Used, l.Max)
 	}
-	if len(p.Limits) == 0 && p.Used != nil { // of a message: the fullest
+	if len(p.Limits) == 0 && p.Used != nil { // for a message: the fullest limit
 		add(p.Window, p.Used, p.Max)
 	}
 	if p.Rate != "" || len(rows) == 0 {

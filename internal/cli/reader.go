@@ -33,7 +33,7 @@ const (
 // next returns at least one further line. At the end of the input the error is io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
-		if cap(r.rest)-len(r.rest) < smallRead { // what was handed out before it stays as it is
+		if cap(r.rest)-len(r.rest) < smallRead { // slices that were returned before stay unchanged
 			r.rest = append(make([]byte, 0, 2*len(r.rest)+bufferSize), r.rest...)
 		}
 		n, err := r.from.Read(r.rest[len(r.rest):cap(r.rest)])

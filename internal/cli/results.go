@@ -14,7 +14,7 @@ type Results struct {
 	Allowed, Replayed, Unavailable *roaring.Bitmap
 	Denied                         map[string]*roaring.Bitmap // by limit
 	Summary                        api.Summary
-	Generation, ConfigVersion      string // of the last answer; "": no answer yet
+	Generation, ConfigVersion      string // values of the last answer; "": no answer yet
 
 	waves map[time.Time]*wave // by the hour in which the users become eligible
 	again bool                // set if the added users were requested before

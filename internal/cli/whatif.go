@@ -146,7 +146,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, w *whatIf, result *whatif.Res
 	var err error
 	if c.JSON {
 		err = terminal.JSON(on.Out, result)
-	} else if result.Calls > 0 || len(w.faults) == 0 { // what a damaged file holds is not known
+	} else if result.Calls > 0 || len(w.faults) == 0 { // a damaged file may contain more calls
 		err = c.print(on, result)
 	}
 	if err != nil {

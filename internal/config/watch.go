@@ -162,7 +162,7 @@ func (w *Watcher) again() (changed bool, err error) {
 
 // put applies a configuration if a reload may change everything that differs.
 func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config) error) error {
-	current := w.Current() // nobody else changes it
+	current := w.Current() // only this goroutine changes the current configuration
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {
 		return err
 	}

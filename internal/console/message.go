@@ -25,7 +25,7 @@ func messagePage() frame.Page {
 // messageView is the data of a campaign's template.
 type messageView struct {
 	*api.Message
-	Channels []link // of the message
+	Channels []link // links to the channels of the message
 	Funnel   []step
 	Waves    waves
 	Shadow   map[string]int64
@@ -35,7 +35,7 @@ type messageView struct {
 type step struct {
 	Name   string
 	Users  int64
-	Counts string // what it counts
+	Counts string // the thing that Users counts
 }
 
 // waves shows the times at which denied users become eligible.

@@ -46,7 +46,7 @@ func messagesPage() frame.Page {
 
 // messagesView is the data of the list's template.
 type messagesView struct {
-	Since    string // as the form has it
+	Since    string // text of the form's field
 	Sinces   []choice
 	Channels []choice
 	Sorts    []link

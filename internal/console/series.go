@@ -132,7 +132,7 @@ func slot(at time.Time, step time.Duration, size int) int {
 
 // Window holds the counts of a period in steps of equal length.
 type Window struct {
-	Start  time.Time // of the first step
+	Start  time.Time // start of the first step
 	Step   time.Duration
 	Steps  int
 	Counts map[Name][]float64 // by step; only names that were counted within the window

@@ -18,7 +18,7 @@ import (
 // These constants give the layout of the picture in view box units.
 const (
 	width     = 900
-	left      = 120 // where time begins
+	left      = 120 // x where time begins
 	right     = 20
 	top       = 30
 	rowHeight = 30
@@ -32,7 +32,7 @@ type timeline struct {
 	Dark          bool
 	Width, Height int
 	Left, Right   int
-	Floor         int // where the rows end
+	Floor         int // y where the rows end
 	Now           float64
 	Ticks         []tick
 	Quiet         []span
@@ -55,11 +55,11 @@ type row struct {
 	Y      int
 	Center int
 	Dots   []dot  // sends
-	Denied []dot  // what was held back
-	Window *span  // of a limit
-	Label  string // in the window
+	Denied []dot  // denied sends
+	Window *span  // window of a limit
+	Label  string // label in the window
 	Full   bool
-	Frees  *float64 // where a slot becomes free
+	Frees  *float64 // x where a slot becomes free
 }
 
 type dot struct{ X float64 }

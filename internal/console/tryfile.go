@@ -57,7 +57,7 @@ func readFile(from io.Reader) (found *given, fault string) {
 // delimiter detects the column separator in the first line and skips a byte order mark.
 func delimiter(lines *bufio.Reader) rune {
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
-		_, _ = lines.Discard(len(mark)) // they were there
+		_, _ = lines.Discard(len(mark)) // the mark was just peeked
 	}
 	start, _ := lines.Peek(4096)
 	first, _, _ := strings.Cut(string(start), "\n")

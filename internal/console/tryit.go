@@ -46,7 +46,7 @@ type tryView struct {
 	Required   bool // a channel must be chosen
 	Expression string
 	Pasted     string
-	Names      []string // of segments and sets, for who writes an expression
+	Names      []string // names of segments and sets, as a help for writing an expression
 	Wrong      *wrong
 	Tried      *tried
 }

@@ -22,12 +22,12 @@ const (
 
 // Finding is one result of a check, with its explanation.
 type Finding struct {
-	Check  string `json:"check"`        // as `--only` names it: segments, redis.nodes …
+	Check  string `json:"check"`        // name of the check for `--only`: segments, redis.nodes …
 	Of     string `json:"of,omitempty"` // which of several: a node, a file
 	Result result `json:"result"`
-	Seen   string `json:"seen"`             // what there is
-	Change string `json:"change,omitempty"` // what to do; only of warnings and failures
-	Why    string `json:"why,omitempty"`    // what happens otherwise
+	Seen   string `json:"seen"`             // the state that the check found
+	Change string `json:"change,omitempty"` // the change to make; only for warnings and failures
+	Why    string `json:"why,omitempty"`    // the consequence without the change
 }
 
 // check inspects one part of the environment, or several parts of one kind.

@@ -9,7 +9,7 @@ import (
 // Subject is the service and the machine that the doctor checks.
 type Subject struct {
 	File   string         // the configuration file
-	Config *config.Config // what it holds; nil: it has faults
+	Config *config.Config // the configuration; nil: it has faults
 	// Users and Sends are the planned number of users, and the number of sends to each user within the longest
 	// window. With 0 users the doctor computes no headroom.
 	Users int64

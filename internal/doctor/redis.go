@@ -193,7 +193,7 @@ func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 		}
 		for _, warning := range node.Warnings {
 			if isOfRole(warning) {
-				continue // redis.rights tells
+				continue // redis.rights reports the error
 			}
 			seen, change := split(node, warning)
 			n.Warn(kind(node), seen, change, "the service logs the same warning at its start")

@@ -62,7 +62,7 @@ type Clock struct {
 
 // Piece is a period of time in which it is quiet throughout or open throughout.
 type Piece struct {
-	On bool // it is quiet
+	On bool // quiet hours are on
 	By int  // when On is true: the index of the first clock whose hours are on at the beginning
 	// Until is the end of the piece. When On is true it is the first instant at which no hours are on, or zero
 	// without an opening within a year. Otherwise it is an instant until which no hours are on.

@@ -16,8 +16,8 @@ import (
 // holding stores the live generation of the source and the reason why it is not used. A generation may
 // have hundreds of megabytes, so it is compared again only if one of the two sides changes.
 type holding struct {
-	live    *Manifest // as last read
-	checked Checked   // as last read
+	live    *Manifest // manifest at the last read
+	checked Checked   // state at the last read
 
 	refused string // generation; "": none
 	inUse   string

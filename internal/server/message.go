@@ -16,7 +16,7 @@ import (
 // userOutcome is the latest outcome that the audit holds for a user of a message.
 type userOutcome struct {
 	kind  audit.Outcome // Allowed for Replayed, too
-	limit string        // of Denied
+	limit string        // name of the limit, for Denied
 }
 
 // userOutcomes maps each outcome to the users for whom it is the latest one, in the records read so far. No user has

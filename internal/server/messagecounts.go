@@ -30,7 +30,7 @@ type Messages struct {
 
 // caller is the client of a call, with the query parameters of the call.
 type caller struct {
-	Namespace  string // of the key; "": the key has none
+	Namespace  string // namespace of the key; "": the key has none
 	Parameters map[string]string
 }
 

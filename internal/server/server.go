@@ -44,7 +44,7 @@ type Server struct {
 	limiter       capping.RateLimiter
 	clock         func() time.Time
 	tracer        trace.Tracer // nil: nothing is traced
-	traceMessages bool         // spans tell message ids
+	traceMessages bool         // spans contain message ids
 
 	access        atomic.Pointer[gate.Control]
 	ready         atomic.Bool
@@ -52,7 +52,7 @@ type Server struct {
 	hosts         []string
 	budgets       *gate.Budgets
 	bodies        receiver
-	smallBodies   receiver // of calls without users
+	smallBodies   receiver // receiver of bodies without users
 	refusals      map[api.Code]*logBound
 	listeners     gate.Listeners
 	adminSeparate bool

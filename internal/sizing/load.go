@@ -10,10 +10,10 @@ import (
 
 // Load is the planned load: users, sends and calls.
 type Load struct {
-	Users    int64   `json:"users"`     // who receive messages
+	Users    int64   `json:"users"`     // users who receive messages
 	Sends    float64 `json:"sends"`     // that each of them has on record: received within the longest window
 	Density  float64 `json:"density"`   // share of the ids between the lowest and the highest that are users; 0: 1
-	Days     float64 `json:"days"`      // of the longest window, for which sends and messages are kept; 0: 7
+	Days     float64 `json:"days"`      // days of the longest window, for which sends and messages are kept; 0: 7
 	Messages float64 `json:"campaigns"` // campaigns a day; 0: 10
 	// Blast is the number of users who are decided within the time Within. The zero values mean a tenth of the users
 	// in ten minutes.
@@ -23,8 +23,8 @@ type Load struct {
 	Single float64 `json:"calls"`
 
 	Shards    int `json:"shards"`    // masters; 0: as few as will do
-	Replicas  int `json:"replicas"`  // of each; negative: none, 0: 2
-	Instances int `json:"instances"` // of the service; 0: 2
+	Replicas  int `json:"replicas"`  // replicas of each master; negative: none, 0: 2
+	Instances int `json:"instances"` // instances of the service; 0: 2
 }
 
 // MarshalJSON names the numbers like the flags of `capper size`, and adds the unit to the time.

@@ -24,7 +24,7 @@ func Escape(s string) string {
 type Writer struct {
 	to   io.Writer
 	mu   sync.Mutex
-	part []byte // of a character that is not complete yet
+	part []byte // bytes of an incomplete character
 }
 
 // NewWriter returns a Writer that writes to another writer.

@@ -18,7 +18,7 @@ import (
 type Program struct {
 	Name        string
 	Description string // the list of exit statuses is written below it
-	Version     string // what --version prints
+	Version     string // the text that --version prints
 	// Words are texts that flags refer to as ${name} in their help and enum.
 	Words map[string]string
 	// Last is the highest status of the program's consecutive exit statuses. Beyond lists the statuses above it.

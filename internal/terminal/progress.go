@@ -26,8 +26,8 @@ type Progress struct {
 	unit Unit
 	bars *mpb.Progress // nil when not on a terminal
 
-	done, total atomic.Int64           // of this step
-	state       atomic.Pointer[string] // what the bar says beside its numbers; drawing must not wait for mu
+	done, total atomic.Int64           // counts of this step
+	state       atomic.Pointer[string] // text beside the numbers of the bar; drawing must not wait for mu
 
 	mu          sync.Mutex
 	step        string // under way; "" for none
@@ -154,7 +154,7 @@ func (p *Progress) endStep() {
 	done, took := p.done.Swap(0), time.Since(p.since).Seconds()
 	switch {
 	case p.bar != nil && done < p.total.Load():
-		p.bar.Abort(false) // it shows how far the step came
+		p.bar.Abort(false) // the bar keeps the last progress
 	case p.bar != nil:
 		p.bar.SetTotal(-1, true)
 	case p.unit != Bytes:

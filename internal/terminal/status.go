@@ -15,7 +15,7 @@ type Status int
 // These are the exit statuses of all programs.
 const (
 	Done      Status = iota // done, or nothing to do
-	Failure                 // what may work another time, or with other rights
+	Failure                 // a retry, or other rights, may succeed
 	Usage                   // a command line that makes no sense, to the program or to the service
 	BadInput                // a file or stream to read that is missing or has faults
 	Undecided               // users are left undecided: by the store, or between segments that overlap

@@ -13,7 +13,7 @@ import (
 // Streams holds the input and the outputs of a command. Out and Err escape control characters, so that the output
 // cannot control the terminal.
 type Streams struct {
-	Program string // the name in front of what is said on Err
+	Program string // name before each message on Err
 	In      io.Reader
 	Out     *Writer
 	Err     *Writer

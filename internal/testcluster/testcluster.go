@@ -33,14 +33,14 @@ func Server() string { return cmp.Or(os.Getenv(ServerVariable), "redis-server") 
 // Options holds the settings of a cluster or server. The zero value is a healthy default.
 type Options struct {
 	Masters     int           // 0: 3; a standalone server ignores it
-	Replicas    int           // of each master; 0: none
+	Replicas    int           // replicas of each master; 0: none
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // "": none
 	// ACL is the path of the servers' ACL file, in which CHANGE-ME becomes capper; "" means the line for capper in
 	// deploy/redis.acl.
 	ACL  string
-	User string // who creates the cluster and feeds replicas; "": the user default
-	Host string // where the nodes listen; "": 127.0.0.1
+	User string // user that creates the cluster and feeds replicas; "": the user default
+	Host string // address on which the nodes listen; "": 127.0.0.1
 	// TLS is a directory with ca.crt, server.crt and server.key. With it the nodes accept only TLS, also between each
 	// other.
 	TLS      string

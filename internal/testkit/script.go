@@ -14,7 +14,7 @@ type Script = func(ts *testscript.TestScript, neg bool, args []string)
 // exit to find races in remaining goroutines.
 func EndAtOnce() {
 	if err := os.Setenv(raceVariable, strings.TrimSpace(os.Getenv(raceVariable)+" atexit_sleep_ms=10")); err != nil {
-		panic(err) // of a constant name
+		panic(err) // only a wrong constant fails
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	queueSpans = 4096 // of spans that wait; a thousand bytes each, about
-	batchSpans = 512  // of one request to the collector
+	queueSpans = 4096 // spans that may wait, of about a thousand bytes each
+	batchSpans = 512  // spans of one request to the collector
 	batchEvery = 2 * time.Second
-	tellEvery  = time.Minute // at most, of what goes wrong
+	tellEvery  = time.Minute // least time between two log lines about failures
 )
 
 // queue holds ended spans until they are sent. queue never blocks: it drops and counts spans that exceed its
@@ -31,8 +31,8 @@ type queue struct {
 
 	sent, full, failed prometheus.Counter
 
-	lost   int       // spans that no line has told of; of the loop alone
-	told   time.Time // when the last line did; of the loop alone
+	lost   int       // dropped spans that no log line has reported; used by the loop only
+	told   time.Time // time of the last such log line; used by the loop only
 	broken bool      // the last request failed; of the loop alone
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -13,7 +13,7 @@ import (
 
 // recorder implements Recorder with a span of the OpenTelemetry library.
 type recorder struct {
-	ctx    context.Context // of its parts
+	ctx    context.Context // context of the parts
 	span   otel.Span
 	tracer otel.Tracer
 }

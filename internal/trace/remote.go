@@ -49,7 +49,7 @@ func (r Remote) IDs() (trace [16]byte, span [8]byte, flags byte) {
 	if r.Parent == "" {
 		return trace, span, 0
 	}
-	raw, _ := hex.DecodeString(strings.ReplaceAll(r.Parent[:55], "-", "")) // it is valid
+	raw, _ := hex.DecodeString(strings.ReplaceAll(r.Parent[:55], "-", "")) // the text was checked before
 	copy(trace[:], raw[1:17])
 	copy(span[:], raw[17:25])
 	return trace, span, raw[25]

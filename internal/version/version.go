@@ -17,9 +17,9 @@ const Unknown = "unknown"
 // Build describes the build of a program: version, commit, date and toolchain.
 type Build struct {
 	Version string `json:"version"`     // a tag such as v1.2.3, or a pseudo-version that names the commit
-	Commit  string `json:"commit"`      // its whole hash, or Unknown
-	Date    string `json:"commit_date"` // of the commit, RFC 3339 in UTC, or Unknown
-	Go      string `json:"go_version"`  // of the toolchain
+	Commit  string `json:"commit"`      // full hash of the commit, or Unknown
+	Date    string `json:"commit_date"` // time of the commit, RFC 3339 in UTC, or Unknown
+	Go      string `json:"go_version"`  // version of the Go toolchain
 	Zones   string `json:"zone_rules"`  // release of the IANA database of time zones, such as 2025c
 }
 

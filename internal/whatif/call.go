@@ -36,7 +36,7 @@ type call struct {
 	// released holds the channels of the released sends, for users whose sends are known.
 	released     map[capping.Channel]*pair[Counts]
 	users        []capping.UserID // those who are looked at next
-	groups       []uint16         // of each, an index into the record's
+	groups       []uint16         // for each user, an index into the record's groups
 	codes        []uint8
 	cursors      []int
 	judgedUsers  []capping.UserID
@@ -201,7 +201,7 @@ func (c *call) block(key int) error {
 			continue
 		case group.Outcome == audit.Denied:
 			continue
-		default: // whether a replay is of a send that is known, its user's history tells
+		default: // the user's history says whether a replayed send is known
 			c.histories.settle(key)
 		}
 		if err := c.take(g, group.Users, c.cursors[g]); err != nil {

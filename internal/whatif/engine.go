@@ -91,7 +91,7 @@ type alikeKey struct {
 // judging is a policy with the capper that decides by it.
 type judging struct {
 	capper   *capping.Capper
-	segments capping.Segments // of the call that is decided
+	segments capping.Segments // segments of the call that is decided
 }
 
 func newEngine(cfg Config) (*engine, error) {
@@ -219,7 +219,7 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 // firstAsked holds the time of each message's first request, for as long as a log may hold the message.
 type firstAsked struct {
 	young, old map[messageKey]capping.Instant
-	began      capping.Instant // of young
+	began      capping.Instant // start of young
 }
 
 type messageKey struct {

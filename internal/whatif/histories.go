@@ -11,13 +11,13 @@ import (
 // histories holds the sends of every user: the recorded sends, and the sends under the other policy.
 type histories struct {
 	pages []*page     // by the upper half of the ids; nil: nobody was sent anything
-	calls capping.Log // those that sent something, by their number: when, on which channel, what
+	calls capping.Log // calls that sent something, by number: time, channel, message
 	// horizon is an instant. No policy looks back to sends at or before it.
 	horizon capping.Instant
 	bytes   int64
 
 	first, second []uint32 // the two histories of the user who is being changed
-	ids           []uint32 // of the block that is being read
+	ids           []uint32 // ids of the block that is being read
 	released      pair[[]capping.Channel]
 }
 

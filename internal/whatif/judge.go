@@ -14,7 +14,7 @@ type logs struct {
 	*histories
 	widen time.Duration
 
-	mu     sync.Mutex // of what follows: parts of a call with very many rules are asked side by side
+	mu     sync.Mutex // guards the fields below: parts of a call with many rules run in parallel
 	places []uint32
 	// headers is the sum of the prefetched headers. Nothing reads it; it keeps the compiler from removing the reads.
 	headers uint32

@@ -34,7 +34,7 @@ type page struct {
 // sent is a call that sent to users of the page.
 type sent struct {
 	users *bitmap.Bitmap
-	at    int // of the page's block in users
+	at    int // index of the page's block in users
 	call  uint32
 }
 
@@ -203,7 +203,7 @@ func (p *page) alloc(class uint32) (place uint32) {
 	last := len(p.words) - 1
 	if last < 0 || len(p.words[last])+1<<class > partWords {
 		part := make([]uint32, 0, partWords)
-		if last < 0 { // where few users are, they shall not take a whole part
+		if last < 0 { // a page with few users must not take a whole part
 			part = make([]uint32, 1, slotIDs) // place 0 is none
 		}
 		p.words = append(p.words, part)

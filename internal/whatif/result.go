@@ -18,11 +18,11 @@ type Result struct {
 	Configs []string `json:"config_versions"`
 	// Generation is the generation that replaced all others. If it is empty, each record kept its own.
 	Generation string   `json:"generation,omitempty"`
-	Notes      []string `json:"notes"` // what readers must know
+	Notes      []string `json:"notes"` // remarks for readers
 
 	Calls   int64 `json:"calls"`   // filter calls and releases that were counted
 	Asked   int64 `json:"asked"`   // users of the filter calls, each in each call
-	Judged  int64 `json:"judged"`  // of them, those who were judged anew; the others' outcome is the recorded one.
+	Judged  int64 `json:"judged"`  // users whom the replay judged again; the outcome of the others is the recorded one
 	Decided int64 `json:"decided"` // decisions that were gone through, those before Since included
 	// These fields count what cannot be judged: unavailable users (their retry counts instead), decisions about users
 	// who were erased, and gaps where records were lost.
@@ -46,9 +46,9 @@ type Result struct {
 // row is a name with the decisions that are counted under it.
 type row struct {
 	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"` // of campaigns
-	Channel   string `json:"channel,omitempty"`   // of campaigns
-	Before    Counts `json:"before"`              // as recorded
+	Namespace string `json:"namespace,omitempty"` // namespace of a campaign
+	Channel   string `json:"channel,omitempty"`   // channel of a campaign
+	Before    Counts `json:"before"`              // recorded numbers
 	After     Counts `json:"after"`               // under the other limits
 }
 
@@ -57,7 +57,7 @@ type Counts struct {
 	Sends    int64 `json:"sends"`    // recorded, each once
 	Replayed int64 `json:"replayed"` // allowed, and sent before
 	Denied   int64 `json:"denied"`   // answers: who asks thrice is denied thrice
-	Unjudged int64 `json:"unjudged"` // nobody may be sent to: a set that the limits need is missing
+	Unjudged int64 `json:"unjudged"` // users of calls for which a set that the limits need is missing
 	Released int64 `json:"released"` // sends that were given back; not of segments
 }
 

@@ -9,7 +9,7 @@ import (
 // Table is a table of texts: a title, names of columns, and rows. Numbers are already formatted.
 type Table struct {
 	Title string
-	Says  string // what it counts, in a sentence
+	Says  string // content of the table, in a sentence
 	Head  []string
 	Rows  [][]string
 }

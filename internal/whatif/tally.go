@@ -18,7 +18,7 @@ type sum struct {
 	unavailable, erased, judged int64
 
 	segments []segmentSum
-	byCode   []Counts // of segments, beyond segments
+	byCode   []Counts // counts by segment code, for codes beyond segments
 	limits   []limitSum
 	shadow   map[string]int64
 }

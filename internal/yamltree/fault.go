@@ -13,7 +13,7 @@ type Fault struct {
 	Line, Column int    // starting at 1; 0: the text as a whole
 	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
 	Rule         string // the rule and the value found instead
-	Empty        bool   // there is no document
+	Empty        bool   // the file contains no document
 }
 
 func (f *Fault) Error() string {

@@ -16,9 +16,9 @@ type System struct {
 	Recorded float64 // share of the users whose send is recorded and goes to the replicas
 
 	Instances     int
-	InstanceCores float64 // of each instance
+	InstanceCores float64 // cores of each instance
 	Shards        int     // masters, 64 at most
-	Replicas      int     // of each master
+	Replicas      int     // replicas of each master
 
 	Engine  float64 // work of the engine
 	Service float64 // work of an instance, its Redis client included
@@ -40,8 +40,8 @@ type System struct {
 // Result is the effect of a blast on a system.
 type Result struct {
 	Took       time.Duration
-	Median     time.Duration // of a call
-	Slowest    time.Duration // of a call
+	Median     time.Duration // median duration of a call
+	Slowest    time.Duration // slowest call
 	MasterBusy float64       // share of the fullest master's core, single calls included
 	ReplicaUse float64       // share of a core of a replica of the fullest master
 	Instance   float64       // share of the cores of an instance
@@ -93,7 +93,7 @@ type simulation struct {
 	System
 	now                       time.Duration
 	engine, instance, masters []*server
-	replicas                  []*server // one for each master: all its replicas do the same at the same time
+	replicas                  []*server // one for each master, because all replicas of a master do the same
 	open                      []*call
 	took                      []time.Duration
 	unsent, next              int

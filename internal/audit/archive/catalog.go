@@ -21,7 +21,7 @@ import (
 type Entry struct {
 	audit.Entry
 	IndexKey string
-	From, To capping.Instant // of First and Last
+	From, To capping.Instant // instants of First and Last
 	tokens   []capping.Token
 }
 

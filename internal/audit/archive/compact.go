@@ -19,7 +19,7 @@ import (
 type CompactConfig struct {
 	Keep time.Duration // files whose last call is longer ago are taken away; 0: none
 	Now  time.Time
-	Dry  bool // nothing is changed
+	Dry  bool // change nothing
 }
 
 // CompactReport counts the changes that a compaction made, or would make if it was a dry run.
@@ -29,7 +29,7 @@ type CompactReport struct {
 	Users     int64 `json:"users"` // entries of erased users that were taken out: a user counts in each record
 	Dropped   int   `json:"dropped"`
 	Leftovers int   `json:"leftovers"`    // files that an earlier run left
-	Before    int64 `json:"bytes_before"` // of all files
+	Before    int64 `json:"bytes_before"` // bytes of all files
 	After     int64 `json:"bytes_after"`
 }
 
@@ -217,7 +217,7 @@ func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 		}
 		_, summary, _, err := r.without(raw)
 		if err != nil {
-			continue // not of ours to judge: verify tells of it
+			continue // verify reports this file
 		}
 		if e := summary.Entry(raw); !numbers[number(e.Instance, e.Number)] && !r.tooOld(capping.InstantOf(e.Last)) {
 			continue

@@ -46,7 +46,7 @@ type Row struct {
 	Channel    string `json:"channel" parquet:"channel,dict,snappy"`
 	Outcome    string `json:"outcome" parquet:"outcome,dict,snappy"`
 	Limit      string `json:"limit" parquet:"limit,dict,snappy"` // that denied, or suppressed, holdout, quiet
-	Set        string `json:"set" parquet:"set,dict,snappy"`     // of suppressed
+	Set        string `json:"set" parquet:"set,dict,snappy"`     // the set that suppresses, for suppressed
 	Exempt     bool   `json:"exempt" parquet:"exempt,snappy"`
 	Client     string `json:"client" parquet:"client,dict,snappy"`
 	KeyID      string `json:"key_id" parquet:"key_id,dict,snappy"`

@@ -9,7 +9,7 @@ import (
 
 // Query selects audit records. The zero value selects all records.
 type Query struct {
-	Since, Until capping.Instant  // of At; until itself is not among them. 0: open
+	Since, Until capping.Instant  // bounds of At, without Until itself; 0: open
 	Message      *capping.Message // nil: any
 	Channel      capping.Channel  // 0: any. A release of all channels is of each of them
 	User         *capping.UserID  // records in one of whose groups the user is; nil: any

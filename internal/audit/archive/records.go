@@ -55,10 +55,10 @@ type merge struct {
 	ctx     context.Context
 	archive *Archive
 	entries []*Entry          // in order; those that are fetched already are gone
-	ahead   []chan fetched    // of the first of these, in their order
-	starts  []capping.Instant // of ahead
+	ahead   []chan fetched    // fetched contents of the first files, in their order
+	starts  []capping.Instant // starts of the files in ahead
 	open    []*file           // those that are being written
-	faults  []error           // to be told first
+	faults  []error           // faults to return first
 	files   cursors
 }
 

@@ -14,7 +14,7 @@ import (
 type parquetRows struct {
 	out  *bufio.Writer
 	file *parquet.GenericWriter[Row]
-	wait []Row // not written yet
+	wait []Row // rows that are not written yet
 	rows int64
 }
 

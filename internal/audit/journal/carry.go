@@ -291,7 +291,7 @@ func (c *carrier) removed(r *room, name string, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.files--
-	if r != &c.writing.room { // whose files have the same names
+	if r != &c.writing.room { // other rooms use the same names of files
 		c.waiting.Add(-max(size, 0))
 		return
 	}

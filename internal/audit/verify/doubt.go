@@ -14,7 +14,7 @@ import (
 // so a record of a release may be lost.
 type doubts struct {
 	*comparison
-	work *work // of the last reading
+	work *work // buffers of the last read
 }
 
 // mostMessages is the most messages whose counts are requested from the store.

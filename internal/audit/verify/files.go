@@ -70,7 +70,7 @@ func isOurs(key string) bool {
 		_, _, ok := audit.ParseErasedKey(key)
 		return ok
 	case audit.OpenPrefix:
-		return true // spools keep their locks and names there
+		return true // spools keep their locks and names in this place
 	}
 	return false
 }
@@ -169,7 +169,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case now == nil: // taken away with its file, or told
+		case now == nil: // removed with its file, or already reported
 			return nil
 		case now.Key != e.Key: // rewritten meanwhile
 			return s.rolled(ctx, now)

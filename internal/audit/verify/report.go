@@ -38,12 +38,12 @@ type Finding struct {
 	Records  uint64    `json:"records,omitempty"` // that are missing
 	At       time.Time `json:"at,omitzero"`
 
-	User      *capping.UserID `json:"user_id,omitempty"` // of a send, as all below
+	User      *capping.UserID `json:"user_id,omitempty"` // user of a send; all fields below belong to the send
 	Message   string          `json:"message_id,omitempty"`
 	Namespace string          `json:"namespace,omitempty"`
 	Channel   string          `json:"channel,omitempty"`
 	Limit     string          `json:"limit,omitempty"`
-	Place     string          `json:"place,omitempty"` // of a send that the store lacks
+	Place     string          `json:"place,omitempty"` // place of a send that the store lacks
 }
 
 // Report says what was checked and lists the findings.
@@ -53,13 +53,13 @@ type Report struct {
 	Bytes    int64 `json:"size_bytes"`
 	Records  int64 `json:"records"`
 	Sends    int64 `json:"sends"`
-	Unjudged int64 `json:"sends_not_judged"` // their limits are not known: see Notes
+	Unjudged int64 `json:"sends_not_judged"` // sends whose limits are unknown: see Notes
 	Erased   int   `json:"erased_users"`
 	Accepted int   `json:"accepted_over_sends"` // over-sends until Config.AcceptedUntil; no findings
 
 	Findings []Finding      `json:"findings"` // at most MaxListed of a kind
 	Found    map[string]int `json:"found"`    // all, by kind
-	Notes    []string       `json:"notes"`    // what is no fault and worth to know
+	Notes    []string       `json:"notes"`    // remarks that are no findings
 
 	Store *StoreReport `json:"store,omitempty"`
 

@@ -111,7 +111,7 @@ func certainlyBefore(a, b *call) bool {
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32
-	texts     []messageKey // messages by their number
+	texts     []messageKey // messages by number
 	instances names
 	policies  []policy
 	worlds    []world

@@ -79,9 +79,9 @@ type StoreReport struct {
 	Doubtful   int64     `json:"doubtful"`   // missing, but possibly released by a release that the audit lost
 	Changed    int64     `json:"changed"`    // missing at first, but released or erased meanwhile
 	Forgotten  int64     `json:"forgotten"`  // possibly displaced by newer sends in a full log
-	Unanswered int64     `json:"unanswered"` // not answered by the store
+	Unanswered int64     `json:"unanswered"` // sends that the store did not answer
 	NotAsked   int64     `json:"not_asked"`  // channel not configured, or too many sends missing already
-	Places     []Place   `json:"places"`     // where sends are missing
+	Places     []Place   `json:"places"`     // places where sends are missing
 }
 
 // Place is the part of the store in which sends are missing.
@@ -96,7 +96,7 @@ type Place struct {
 const (
 	askedAtOnce  = 4       // questions in parallel
 	usersOfAsk   = 10_000  // most users in a question
-	mostMissing  = 1 << 20 // most missing sends; then no more questions are asked
+	mostMissing  = 1 << 20 // largest number of missing sends; then verify asks the store no further
 	lostReleases = 1000    // most unrecorded releases that one crash can explain
 
 	// ClockMargin is the time by which a send must be younger than the longest window. Older sends may have left the
@@ -383,7 +383,7 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	}
 	again.config.OnlyFiles = true
 	again.query.Since = max(0, w.since-longestCall)
-	for i := range c.missing { // as old as when the store was asked
+	for i := range c.missing { // ages count from the time of the question
 		again.now = max(again.now, c.missing[i].asked)
 	}
 	if err := again.files(ctx); err != nil {

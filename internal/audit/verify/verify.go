@@ -15,8 +15,8 @@ type Config struct {
 	Since, Until capping.Instant // records of calls; 0: open. Files without any are not read
 	// Segments reads a generation. If it returns an error, sends that need the generation are not judged.
 	Segments   func(ctx context.Context, generation string) (capping.Segments, error)
-	Generation string // in the place of all that records name; "": each its own
-	Events     int    // how many events of users are in memory at once; default DefaultEvents
+	Generation string // generation for all records; "": each record's own
+	Events     int    // largest number of events in memory at once; default DefaultEvents
 	OnlyFiles  bool   // sends are not judged
 	// AcceptedUntil is the end of the time in which over-sends are accepted. Earlier over-sends are counted and are
 	// no findings. The zero value accepts none.

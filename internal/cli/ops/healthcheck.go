@@ -66,6 +66,6 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
-	reason, _ := io.ReadAll(io.LimitReader(response.Body, maxReason)) // what came of it is told
+	reason, _ := io.ReadAll(io.LimitReader(response.Body, maxReason)) // a partial body is reported as it is
 	return fmt.Errorf("%s: %s: %s", url, response.Status, terminal.Escape(strings.TrimSpace(string(reason))))
 }

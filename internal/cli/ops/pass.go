@@ -40,7 +40,7 @@ type Pass struct {
 // Result counts the work of a pass.
 type Result struct {
 	Users    int64 `json:"users"`    // users with a log that still matters
-	Sends    int64 `json:"sends"`    // in these logs
+	Sends    int64 `json:"sends"`    // sends in these logs
 	Same     int64 `json:"same"`     // users whose log did not change since the last pass; not read back
 	Verified int64 `json:"verified"` // users whose log was read back and is equal
 	Replaced int64 `json:"replaced"` // of those, users whose different log in the target was replaced

@@ -163,7 +163,7 @@ func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }() // it was read
+		defer func() { _ = file.Close() }() // the file was only read
 		one := &run{from: bufio.NewReaderSize(file, 1<<16)}
 		if err := one.advance(); err != nil {
 			return err

@@ -34,10 +34,10 @@ type Setup struct {
 	Keys    bool      // the keys above; false: everybody on this machine may call everything
 	Audit   bool      // every decision is recorded
 	Redis   string    // address of the store; "": the embedded one
-	Slowly  bool      // Samples takes most of a minute, so that the overview has the counts at their times
-	Now     time.Time // what its clock shows at the end of the samples; zero: now
+	Slowly  bool      // Samples takes almost a minute, so that the overview has counts for several times
+	Now     time.Time // time of the clock at the end of the samples; zero: now
 	Without string    // a line of the configuration to leave out, and
-	With    string    // one to put in
+	With    string    // further configuration
 }
 
 // Service is a capper that runs in the test process. The service uses the embedded store, the sample configuration,
@@ -45,7 +45,7 @@ type Setup struct {
 type Service struct {
 	URL   string
 	Clock *testkit.Clock
-	Dir   string // of its configuration, segments and audit
+	Dir   string // directory of its configuration, segments and audit
 
 	t     testing.TB
 	setup Setup

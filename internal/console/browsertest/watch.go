@@ -20,7 +20,7 @@ type watch struct {
 	trouble   []string
 	requests  []string
 	documents map[network.RequestID]bool
-	statuses  map[string]int // of documents, by address
+	statuses  map[string]int // statuses of documents, by address
 }
 
 func newWatch(host string) *watch {

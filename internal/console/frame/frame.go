@@ -22,7 +22,7 @@ type Config struct {
 	SignIn func(r *http.Request, key string) (gate.Caller, error) // returns the caller for a key; a refusal is logged
 	Clock  func() time.Time
 	Logger *slog.Logger
-	Pages  []Page // pages of the navigation come in their order
+	Pages  []Page // pages of the navigation, in their order
 }
 
 // Frame serves the console pages. A Frame is safe for concurrent use.

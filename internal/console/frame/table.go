@@ -85,7 +85,7 @@ func (t *Table) write(to io.Writer) error {
 	for i, column := range t.Columns {
 		titles[i] = harmless(column.Title)
 	}
-	_ = w.Write(titles) // Error tells
+	_ = w.Write(titles) // Error returns the error of all writes
 	for _, row := range t.Rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {

@@ -109,7 +109,7 @@ func when(now, at time.Time) template.HTML {
 		return "never"
 	}
 	at = at.UTC()
-	return template.HTML(fmt.Sprintf(`<time class="when" datetime="%s" tabindex="0">%s<span> %s</span></time>`, //nolint:gosec // nothing of a user's is in it
+	return template.HTML(fmt.Sprintf(`<time class="when" datetime="%s" tabindex="0">%s<span> %s</span></time>`, //nolint:gosec // the text contains no input
 		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
 }
 

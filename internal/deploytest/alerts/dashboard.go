@@ -21,8 +21,8 @@ type Row struct {
 type Panel struct {
 	Title, Description string
 	Kind               string  // timeseries (the default) or stat
-	Unit               string  // one of Grafana's
-	Width              int     // of 24; default 8
+	Unit               string  // unit, one of Grafana's
+	Width              int     // width in 24ths of the page; default 8
 	Red                float64 // from here on it is bad, as in the alerts; 0: no such thing
 	RedBelow           bool    // Red is bad below it
 	Stacked            bool

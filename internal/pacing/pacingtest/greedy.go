@@ -229,7 +229,7 @@ func Ledger() pacing.Target {
 // greedyCases lists limits as real message providers set them.
 var greedyCases = []struct {
 	name    string
-	limits  [][]pacing.Limit // of each target of a call
+	limits  [][]pacing.Limit // limits of each target of a call
 	permits int              // number of permits to take, most of them in the future
 	atOnce  int              // number of permits to take without waits; 0 when that would take minutes
 	sizes   []int            // sizes of asks; nil: any size

@@ -27,7 +27,7 @@ const (
 type formatReader struct {
 	format     Format
 	title      string   // the format's name in a sentence
-	extensions []string // of file names, without the dot
+	extensions []string // extensions of file names, without the dot
 	// starts reports whether a file that begins with head probably has the format.
 	starts func(head []byte) bool
 	read   func(f *fileReader, ctx context.Context, src *format.File) error

@@ -11,7 +11,7 @@ import (
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup
-	buffers *sync.Pool // of *[]byte, blocks to fill; shared by all destinations
+	buffers *sync.Pool // pool of *[]byte, blocks to fill; shared by all destinations
 }
 
 // worker holds the buffers that one goroutine of the pool reuses.

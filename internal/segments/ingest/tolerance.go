@@ -11,7 +11,7 @@ import (
 // zero value allows none. A file without any good row is always an error.
 type Tolerance struct {
 	Rows  int64   // in all files together
-	Share float64 // of the rows of each file, 0 to 1; excludes Rows
+	Share float64 // share of the rows of each file, 0 to 1; excludes Rows
 }
 
 // parseTolerance parses a number of rows, such as 500, or a share of every file's rows, such as 0.1%.

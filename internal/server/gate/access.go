@@ -91,7 +91,7 @@ const OpenClient = "anonymous"
 // Caller identifies the client and the key of a call.
 type Caller struct {
 	Client    string
-	Namespace string // of the key; "": none
+	Namespace string // namespace of the key; "": none
 	Key       string // the key's id; "" without keys
 }
 

@@ -26,8 +26,8 @@ type connections struct {
 // ofAddress holds the connections of one address.
 type ofAddress struct {
 	address string
-	all     *list.List // of *connection, the oldest first
-	idle    *list.List // of *connection between requests, the longest idle first
+	all     *list.List // list of *connection, the oldest first
+	idle    *list.List // list of *connection between requests, the longest idle first
 }
 
 type connection struct {

@@ -12,7 +12,7 @@ import (
 // answer encodes a response by appending to a buffer, without reflection and without a value per user.
 type answer struct {
 	out     []byte
-	scratch []byte // of bitmaps
+	scratch []byte // buffer for bitmaps
 	users   []capping.UserID
 	d       *capping.Decisions
 	s       *Summary

@@ -14,7 +14,7 @@ type Members struct {
 	name     string
 	snapshot *segments.Snapshot
 	set      *bitmap.Bitmap // nil: the members are those of a segment
-	code     uint8          // of a segment
+	code     uint8          // code of the segment
 }
 
 // MembersOf returns the members of a segment or set in a generation.

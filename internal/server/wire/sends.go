@@ -51,8 +51,8 @@ type importDecoder struct {
 }
 
 const (
-	sendBytes    = 40 // of memory, for each send
-	shortestSend = 40 // of JSON
+	sendBytes    = 40 // bytes of memory for each send
+	shortestSend = 40 // bytes of the shortest send in JSON
 )
 
 // DecodeImport strictly decodes the body of POST /v1/sends. Sends later than latest are rejected. A send between now

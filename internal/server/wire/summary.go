@@ -55,7 +55,7 @@ type shadowCount struct {
 
 // Summary counts a call's decisions.
 type Summary struct {
-	Counts                  // of all
+	Counts                  // counts of all segments
 	byCode  []Counts        // by segment code
 	denials []denialCounts  // by segment code
 	shadows [][]shadowCount // by segment code and rule; nil: there are none

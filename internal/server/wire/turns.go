@@ -12,7 +12,7 @@ import (
 // faster.
 const (
 	atOnce     = 2
-	maxWaiting = 64 // of one holder
+	maxWaiting = 64 // waiting calls of one holder
 )
 
 // turns limits the number of concurrent evaluations. Waiting holders take turns.
@@ -20,7 +20,7 @@ type turns struct {
 	mu      sync.Mutex
 	working int
 	waiting map[string][]chan struct{} // by holder, first come, first served; a closed channel has its turn
-	order   []string                   // of the holders that wait
+	order   []string                   // holders that wait, in their order
 }
 
 // take waits for a turn until ctx ends. The returned function ends the turn.

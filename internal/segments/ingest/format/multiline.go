@@ -7,8 +7,8 @@ import "fmt"
 // contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
-	Lines   int64 `json:"lines"`         // of all such rows
-	Longest int64 `json:"longest_lines"` // of the longest row
+	Lines   int64 `json:"lines"`         // lines of all such rows
+	Longest int64 `json:"longest_lines"` // lines of the longest row
 	At      int64 `json:"longest_row"`   // line where the longest row begins
 }
 

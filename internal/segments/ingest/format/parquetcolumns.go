@@ -22,7 +22,7 @@ type columns struct {
 type idType int
 
 const (
-	signed   idType = iota // whole numbers of 32 or 64 bits, including decimals
+	signed   idType = iota // integers of 32 or 64 bits, including decimals
 	unsigned               // likewise
 	digits                 // a string
 	decimal                // a decimal in bytes: big-endian two's complement

@@ -25,7 +25,7 @@ type SendOptions struct {
 	Zone    *time.Location
 	// Channel and MessageID apply to rows without their own.
 	Channel, MessageID string
-	Namespace          *string         // of all rows; nil: that of the column
+	Namespace          *string         // namespace of all rows; nil: the column has it
 	Channels           map[string]bool // the configured channels; nil: unknown
 	FinalNewline       bool            // false: the last line of a text may lack a line break
 	Now                time.Time
