@@ -107,7 +107,7 @@ func (s *Service) serve(e *endpoint, secure *tls.Config) {
 // askForCalls makes the service ready.
 func (s *Service) askForCalls(context.Context) error {
 	s.api.SetReady(true)
-	s.tell(ready)
+	s.notify(ready)
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (s *Service) askForCalls(context.Context) error {
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
 		s.config.Server.StopTimeout.String())
-	s.tell(stopping)
+	s.notify(stopping)
 	s.api.BeginStop()
 	time.Sleep(s.config.Server.StopDelay)
 	return nil

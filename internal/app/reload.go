@@ -62,11 +62,11 @@ func (s *Service) answerReload(changed bool) {
 	default:
 		s.logger.Info("configuration unchanged", "version", status.Version)
 	}
-	s.tell(reloading, ready)
+	s.notify(reloading, ready)
 }
 
-// tell sends the state of the service to the service manager, if there is one.
-func (s *Service) tell(states ...string) {
+// notify sends the state of the service to the service manager, if there is one.
+func (s *Service) notify(states ...string) {
 	for _, state := range states {
 		if err := notify(s.manager, state); err != nil {
 			s.logger.Warn("systemd could not be notified", "state", state, "error", err)

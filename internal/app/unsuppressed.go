@@ -35,7 +35,7 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	tell := func(key, how string, sets []string) {
+	warn := func(key, how string, sets []string) {
 		for _, set := range slices.Sorted(slices.Values(sets)) {
 			since := "before this start"
 			if at, ok := u.until[set]; ok {
@@ -45,7 +45,7 @@ func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 				how, since))
 		}
 	}
-	tell("no_longer_suppressed", "suppressed", said.Dropped)
-	tell("less_suppressed", "suppressed for more sends", said.Narrowed)
+	warn("no_longer_suppressed", "suppressed", said.Dropped)
+	warn("less_suppressed", "suppressed for more sends", said.Narrowed)
 	return list
 }

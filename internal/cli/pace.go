@@ -156,18 +156,18 @@ const (
 
 func (w *longWaits) take(ctx context.Context, most int) (int, error) {
 	over, stop := context.WithCancel(ctx)
-	told := make(chan struct{})
-	timer := time.AfterFunc(longWait, func() { w.tell(over); close(told) })
+	printed := make(chan struct{})
+	timer := time.AfterFunc(longWait, func() { w.report(over); close(printed) })
 	n, err := w.pacer.WaitUpTo(ctx, most)
 	stop()
 	if !timer.Stop() {
-		<-told
+		<-printed
 	}
 	return n, err
 }
 
-// tell prints the reason for the wait until the wait is over, with growing pauses.
-func (w *longWaits) tell(over context.Context) {
+// report prints the reason for the wait until the wait is over, with growing pauses.
+func (w *longWaits) report(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
 		if wait > 0 && over.Err() == nil {
@@ -219,8 +219,8 @@ func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Dura
 	now := reached - c.Skip
 	switch {
 	case c.JSON:
-		if told := terminal.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); told != nil {
-			return told
+		if err := terminal.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); err != nil {
+			return err
 		}
 	case errors.As(err, new(*shortError)): // the input ends before the skipped lines
 	case err != nil:

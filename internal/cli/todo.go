@@ -29,15 +29,15 @@ func (t *Todo) Users() int64 {
 	return int64(t.parts.Users)
 }
 
-// Ask asks for all users once and adds the answers to r. Ask calls told after each answer.
+// Ask asks for all users once and adds the answers to r. Ask calls report after each answer.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
-	told func()) error {
+	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
 		if batch.Audience != nil {
 			t.answered[batch.Audience.Part.Index] = uint64(result.Summary.Requested)
 		}
 		r.Add(result)
-		told()
+		report()
 		return nil
 	}
 	if t.users == nil {

@@ -85,10 +85,10 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 			ofSets = append(ofSets, i)
 		}
 	}
-	told := map[uint32]silence{}
+	reported := map[uint32]silence{}
 	for _, mask := range masks(common, ofSets) {
-		list = append(list, s.texts(mask, s.beyond(mask, told))...)
-		told[mask] = s.found[mask]
+		list = append(list, s.texts(mask, s.beyond(mask, reported))...)
+		reported[mask] = s.found[mask]
 	}
 	return list
 }
@@ -109,9 +109,9 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 }
 
 // beyond returns the silence of hours in those zones that no smaller combination makes silent.
-func (s *silences) beyond(mask uint32, told map[uint32]silence) silence {
+func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
-	for fewer, zones := range told {
+	for fewer, zones := range reported {
 		if fewer&^mask == 0 {
 			maps.DeleteFunc(more, func(zone, _ string) bool { return zones[zone] != "" })
 		}

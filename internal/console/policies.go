@@ -78,11 +78,11 @@ func (p *Policies) Versions(ctx context.Context, now time.Time) ([]Version, erro
 func (p *Policies) ask(ctx context.Context, past Past) {
 	ctx, cancel := context.WithTimeout(ctx, pastTimeout)
 	defer cancel()
-	told, err := past(ctx)
+	before, err := past(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed = err; err == nil {
-		p.before = told
+		p.before = before
 	}
 }
 

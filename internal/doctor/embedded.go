@@ -123,7 +123,7 @@ func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	switch {
 	case err != nil:
 		n.Skip(path, "cannot determine whether a service has the store open: %v", err)
-	case holder == 0 && s.isBarred():
+	case holder == 0 && s.isRejected():
 		n.Skip(path, "no process has the store open, and no service can start: see embedded.directory")
 	case holder == 0:
 		n.OK(path, "no process has the store open: a service can start")
@@ -132,8 +132,8 @@ func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	}
 }
 
-// isBarred reports whether a start would reject the directory because of its contents, or because it is empty.
-func (s *Subject) isBarred() bool {
+// isRejected reports whether a start would reject the directory because of its contents, or because it is empty.
+func (s *Subject) isRejected() bool {
 	data, known, err := database.Look(s.Config.Store.Embedded.Path)
 	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }

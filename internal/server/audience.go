@@ -153,13 +153,13 @@ const forecastBytes = 16 << 10
 func (s *Server) forecastOf(
 	ctx context.Context, send *capping.Send, r *wire.ForecastRequest, times []capping.Instant,
 ) *api.Forecast {
-	told := &api.Forecast{
+	answer := &api.Forecast{
 		Users: len(r.Users), Audience: r.Taken,
 		Generation: send.Basis.Generation(), ConfigVersion: send.Basis.Policy().Version,
 	}
 	for _, at := range times {
-		told.Forecasts = append(told.Forecasts,
+		answer.Forecasts = append(answer.Forecasts,
 			api.ForecastPoint{At: at.Time(), Summary: *s.decide(ctx, send, r.Users, at)})
 	}
-	return told
+	return answer
 }

@@ -59,7 +59,7 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	if r.Records == nil {
 		return nil, noAudit()
 	}
-	told := &api.DecidedUsers{MessageID: message.ID, Namespace: message.Namespace, Channel: r.channelName(channel),
+	answer := &api.DecidedUsers{MessageID: message.ID, Namespace: message.Namespace, Channel: r.channelName(channel),
 		DeniedBitmaps: map[string]api.Bitmap{}}
 	q := archive.Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
 	found := userOutcomes{}
@@ -68,7 +68,7 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 		case err != nil && !tolerable(err):
 			return nil, unreadable(err)
 		case err != nil:
-			told.Faults = addFault(told.Faults, err)
+			answer.Faults = addFault(answer.Faults, err)
 		case record.Channel == channel || record.Kind == audit.Release && record.Channel == 0:
 			found.take(record)
 		}
@@ -80,16 +80,16 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 		}
 		switch o.kind {
 		case audit.Allowed:
-			told.AllowedBitmap = users
+			answer.AllowedBitmap = users
 		case audit.Denied:
-			told.DeniedBitmaps[o.limit] = users
+			answer.DeniedBitmaps[o.limit] = users
 		case audit.Released:
-			told.ReleasedBitmap = users
+			answer.ReleasedBitmap = users
 		default:
-			told.UnavailableBitmap = users
+			answer.UnavailableBitmap = users
 		}
 	}
-	return told, nil
+	return answer, nil
 }
 
 // wireBitmap converts a bitmap to the form used in answers.

@@ -65,7 +65,7 @@ func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
 	if err != nil {
 		return nil, wire.StoreFailure(ctx, err)
 	}
-	return &api.Messages{Messages: m.told(found), More: more}, nil
+	return &api.Messages{Messages: m.channels(found), More: more}, nil
 }
 
 // orNotCounted returns the given error, or an error that this service does not count messages.
@@ -89,14 +89,14 @@ func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageCh
 	if len(found) == 0 {
 		return nil, noSuchMessage(message)
 	}
-	return &api.MessageChannels{MessageID: message.ID, Namespace: message.Namespace, Channels: m.told(found)}, nil
+	return &api.MessageChannels{MessageID: message.ID, Namespace: message.Namespace, Channels: m.channels(found)}, nil
 }
 
 func noSuchMessage(message capping.Message) error {
 	return wire.NewFailure(api.CodeNotFound, "message %q has no counts", wire.Clip([]byte(message.ID)))
 }
 
-func (m *Messages) told(found []messages.Counts) []api.Message {
+func (m *Messages) channels(found []messages.Counts) []api.Message {
 	policy, list := m.Capper.Policy(), make([]api.Message, 0, len(found))
 	for i := range found {
 		list = append(list, wire.Message(&found[i], policy))

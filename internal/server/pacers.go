@@ -146,26 +146,26 @@ func noSuchPacer(c *call) error {
 
 // standingOf converts the state of a pacer to the form used in answers.
 func standingOf(s *pacing.Standing) api.PacerState {
-	told := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next)}
+	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next)}
 	if s.Rate.Permits > 0 {
-		told.Rate = s.Rate.String()
+		answer.Rate = s.Rate.String()
 	}
 	if s.MaxWait > 0 {
-		told.MaxWait = capping.Span(s.MaxWait)
+		answer.MaxWait = capping.Span(s.MaxWait)
 	}
 	for i, limit := range s.Limits {
 		use := api.PacerLimitUse{Max: limit.Max, Window: s.LimitName(i)}
 		if !s.PerMessage {
 			use.Used = &s.Used[i]
 		}
-		told.Limits = append(told.Limits, use)
+		answer.Limits = append(answer.Limits, use)
 	}
 	if s.PerMessage {
-		told.Per = api.PerMessage
+		answer.Per = api.PerMessage
 	} else if i := s.Fullest(&s.State); i >= 0 {
-		told.Used, told.Max, told.Window = &s.Used[i], s.Limits[i].Max, s.LimitName(i)
+		answer.Used, answer.Max, answer.Window = &s.Used[i], s.Limits[i].Max, s.LimitName(i)
 	}
-	return told
+	return answer
 }
 
 // forgetPacer serves DELETE /v1/pacers/{name}.

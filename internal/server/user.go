@@ -37,51 +37,51 @@ const (
 func (r *auditReader) User(
 	ctx context.Context, namespace string, user capping.UserID, since, now time.Time,
 ) (*api.Decisions, error) {
-	told, err := r.user(ctx, user, since, now)
+	answer, err := r.user(ctx, user, since, now)
 	if err != nil || namespace == "" {
-		return told, err
+		return answer, err
 	}
-	for i := range told.Decisions {
-		if d := &told.Decisions[i]; d.Namespace != namespace {
+	for i := range answer.Decisions {
+		if d := &answer.Decisions[i]; d.Namespace != namespace {
 			d.Client, d.Key = "", ""
 		}
 	}
-	return told, nil
+	return answer, nil
 }
 
 func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now time.Time) (*api.Decisions, error) {
 	if r.Records == nil {
 		return nil, noAudit()
 	}
-	told := &api.Decisions{UserID: user, Since: now, Decisions: []api.Decision{}}
-	for until := now.Add(time.Hour); until.After(since) && !told.More; { // an hour for clocks that are ahead
+	answer := &api.Decisions{UserID: user, Since: now, Decisions: []api.Decision{}}
+	for until := now.Add(time.Hour); until.After(since) && !answer.More; { // an hour for clocks that are ahead
 		from := until.Add(-step)
 		if from.Before(since) {
 			from = since
 		}
-		found, err := r.span(ctx, told, archive.Query{User: &user, Since: capping.InstantOf(from),
+		found, err := r.span(ctx, answer, archive.Query{User: &user, Since: capping.InstantOf(from),
 			Until: capping.InstantOf(until)})
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, unreadable(err)
-		case err != nil || len(told.Decisions)+len(found) > mostDecisions:
-			told.More = true
+		case err != nil || len(answer.Decisions)+len(found) > mostDecisions:
+			answer.More = true
 		default:
-			told.Since = from
+			answer.Since = from
 		}
-		told.Decisions, until = slices.Insert(told.Decisions, 0, found...), from
+		answer.Decisions, until = slices.Insert(answer.Decisions, 0, found...), from
 	}
-	if more := len(told.Decisions) - mostDecisions; more > 0 {
-		told.Decisions = told.Decisions[more:]
-		told.Since = told.Decisions[0].At
+	if more := len(answer.Decisions) - mostDecisions; more > 0 {
+		answer.Decisions = answer.Decisions[more:]
+		answer.Since = answer.Decisions[0].At
 	}
-	return told, nil
+	return answer, nil
 }
 
 // span reads the audit records of a period. Unreadable files are listed in the answer's faults.
 func (r *auditReader) span(
 	ctx context.Context,
-	told *api.Decisions,
+	answer *api.Decisions,
 	q archive.Query,
 ) (found []api.Decision, err error) {
 	for record, err := range r.Records.Records(ctx, q) {
@@ -89,7 +89,7 @@ func (r *auditReader) span(
 			if !tolerable(err) {
 				return found, err
 			}
-			told.Faults = addFault(told.Faults, err)
+			answer.Faults = addFault(answer.Faults, err)
 			continue
 		}
 		if group := archive.GroupOf(record, *q.User); group != nil {

@@ -98,7 +98,7 @@ func (c *call) lookUp() (err error) {
 
 // count adds the recorded numbers to both sides. Users who are judged again are moved to their new outcome later.
 func (c *call) count() {
-	users, told := int64(0), int64(0)
+	users, requested := int64(0), int64(0)
 	for i := range c.r.Groups {
 		g := &c.r.Groups[i]
 		n := int64(g.Users.Cardinality())
@@ -116,10 +116,10 @@ func (c *call) count() {
 		}
 	}
 	for _, s := range c.r.Segments {
-		told += int64(s.Requested)
+		requested += int64(s.Requested)
 	}
-	c.before.erased = max(0, told-users)
-	c.afresh = told != users || c.cfg.Generation != "" && c.cfg.Generation != c.r.Generation
+	c.before.erased = max(0, requested-users)
+	c.afresh = requested != users || c.cfg.Generation != "" && c.cfg.Generation != c.r.Generation
 	for _, s := range c.r.Segments {
 		if !c.afresh {
 			c.before.segment(s.Name).add(Counts{Sends: int64(s.Allowed), Denied: int64(s.Denied)})

@@ -127,12 +127,12 @@ func (m *merge) next() (*audit.Record, error) {
 		return nil, m.ctx.Err()
 	}
 	top := m.files[0]
-	r := top.front
-	front, err := top.next()
-	if err != nil || front == nil {
+	r := top.first
+	first, err := top.next()
+	if err != nil || first == nil {
 		heap.Pop(&m.files)
 	} else {
-		top.front = front
+		top.first = first
 		heap.Fix(&m.files, 0)
 	}
 	if err != nil { // cannot be: every frame has been checked
@@ -153,7 +153,7 @@ func (m *merge) start() bool {
 			done <- fetched{f, err}
 		}()
 	}
-	return len(m.ahead) > 0 && (len(m.files) == 0 || m.starts[0] <= m.files[0].front.At)
+	return len(m.ahead) > 0 && (len(m.files) == 0 || m.starts[0] <= m.files[0].first.At)
 }
 
 // take waits for the first file in the queue and adds it to the merge.
@@ -175,12 +175,12 @@ func (m *merge) enter(f *file) error {
 	if err != nil {
 		return &FileError{f.key, err}
 	}
-	front, err := c.next()
+	first, err := c.next()
 	if err != nil {
 		return &FileError{f.key, err}
 	}
-	if front != nil {
-		heap.Push(&m.files, &reading{c, front})
+	if first != nil {
+		heap.Push(&m.files, &reading{c, first})
 	}
 	return nil
 }
@@ -188,14 +188,14 @@ func (m *merge) enter(f *file) error {
 // reading is a file in the merge, together with its next record.
 type reading struct {
 	*cursor
-	front *audit.Record
+	first *audit.Record
 }
 
 // cursors is a heap of files, sorted by their next records.
 type cursors []*reading
 
 func (c cursors) Len() int           { return len(c) }
-func (c cursors) Less(i, j int) bool { return before(c[i].front, c[j].front) }
+func (c cursors) Less(i, j int) bool { return before(c[i].first, c[j].first) }
 func (c cursors) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
 func (c *cursors) Push(x any)        { *c = append(*c, x.(*reading)) }
 func (c *cursors) Pop() any {

@@ -338,7 +338,7 @@ func (c *comparison) conclude(ctx context.Context, w *work) error {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User))
 	})
 	for i := range c.missing {
-		if err := c.tell(&c.missing[i], w); err != nil {
+		if err := c.record(&c.missing[i], w); err != nil {
 			return err
 		}
 	}
@@ -398,8 +398,8 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	return again, nil
 }
 
-// tell reports a missing send.
-func (c *comparison) tell(m *MissingSend, w *work) error {
+// record reports a missing send.
+func (c *comparison) record(m *MissingSend, w *work) error {
 	c.report.Missing++
 	at := m.At.Time()
 	i := slices.IndexFunc(c.report.Places, func(p Place) bool { return p.Place == m.Place })

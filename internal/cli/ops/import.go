@@ -97,7 +97,7 @@ func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err erro
 			return err
 		}
 	}
-	if err := c.tell(on, found); err != nil {
+	if err := c.print(on, found); err != nil {
 		return err
 	}
 	return found.fault()
@@ -326,8 +326,8 @@ func (c *ImportCommand) unsent(err error) error {
 	return terminal.Hinted(hinted, "run the same command again; repeating an import is safe")
 }
 
-// tell prints the report.
-func (c *ImportCommand) tell(on *terminal.Streams, r *report) error {
+// print prints the report.
+func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	for _, bad := range r.bad {
 		on.Warn("left out: " + bad)
 	}

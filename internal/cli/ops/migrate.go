@@ -84,7 +84,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		done.Moved = migratedDir(work.state.Finishing)
 	}
 	done.Seconds = time.Since(started).Seconds()
-	return c.tell(on, &done)
+	return c.print(on, &done)
 }
 
 // bring makes the pass and shows its progress.
@@ -128,7 +128,7 @@ func (c *MigrateCommand) source(work *work) (Source, error) {
 	return work.open(work.path(nextCopy))
 }
 
-func (c *MigrateCommand) tell(on *terminal.Streams, done *migrated) error {
+func (c *MigrateCommand) print(on *terminal.Streams, done *migrated) error {
 	if c.JSON {
 		return terminal.JSON(on.Out, done)
 	}

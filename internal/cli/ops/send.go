@@ -33,13 +33,13 @@ type sender struct {
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lanes := make([]lane, s.parallel)
+	queues := make([]queue, s.parallel)
 	var workers sync.WaitGroup
-	for i := range lanes {
+	for i := range queues {
 		// The buffer lets the reader continue while one worker is busy and the others are idle.
-		lanes[i].batches = make(chan []format.SendRow, 1)
+		queues[i].batches = make(chan []format.SendRow, 1)
 		workers.Go(func() {
-			for batch := range lanes[i].batches {
+			for batch := range queues[i].batches {
 				if err := s.send(ctx, batch); err != nil {
 					s.fail(err)
 					cancel()
@@ -48,7 +48,7 @@ func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, erro
 		})
 	}
 	err := rows.each(func(r format.SendRow) error {
-		l := &lanes[laneOf(r.User, s.parallel)]
+		l := &queues[queueOf(r.User, s.parallel)]
 		if len(l.next) > 0 && l.next[0].Namespace != r.Namespace {
 			if err := l.give(ctx); err != nil {
 				return err
@@ -59,11 +59,11 @@ func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, erro
 		}
 		return l.give(ctx)
 	})
-	for i := range lanes {
-		if err == nil && len(lanes[i].next) > 0 {
-			err = lanes[i].give(ctx)
+	for i := range queues {
+		if err == nil && len(queues[i].next) > 0 {
+			err = queues[i].give(ctx)
 		}
-		close(lanes[i].batches)
+		close(queues[i].batches)
 	}
 	workers.Wait()
 	if s.err != nil {
@@ -72,13 +72,13 @@ func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, erro
 	return s.sum, err
 }
 
-// lane is the queue of one worker.
-type lane struct {
+// queue holds the batches of one worker.
+type queue struct {
 	next    []format.SendRow
 	batches chan []format.SendRow
 }
 
-func (l *lane) give(ctx context.Context) error {
+func (l *queue) give(ctx context.Context) error {
 	select {
 	case l.batches <- l.next:
 		l.next = nil
@@ -88,8 +88,8 @@ func (l *lane) give(ctx context.Context) error {
 	}
 }
 
-// laneOf distributes users over n workers. laneOf also spreads regular selections evenly, such as every fourth user.
-func laneOf(user uint32, n int) int {
+// queueOf distributes users over n workers. queueOf also spreads regular selections evenly, such as every fourth user.
+func queueOf(user uint32, n int) int {
 	return int(uint64(user*2654435769) * uint64(n) >> 32)
 }
 

@@ -106,7 +106,7 @@ func TestLanesAreEven(t *testing.T) {
 		for _, step := range []uint32{1, 2, 4, 10, 1000, 1 << 16} {
 			counts := make([]int, n)
 			for i := range uint32(10_000) {
-				counts[laneOf(7+i*step, n)]++
+				counts[queueOf(7+i*step, n)]++
 			}
 			for _, count := range counts {
 				require.Greater(t, count, 10_000/n/2, "%d lanes, every %dth user", n, step)

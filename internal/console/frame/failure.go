@@ -38,11 +38,11 @@ func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 		f.cfg.Logger.ErrorContext(c.Visit.Context(), "page failed", "path", c.page.Path, "error", err)
 	}
 	said.To, said.Go = c.at, "Try again"
-	f.tell(w, c, status, titles(status), said)
+	f.notify(w, c, status, titles(status), said)
 }
 
-// tell answers with a notice.
-func (f *Frame) tell(w http.ResponseWriter, c *content, status int, title string, said notice) {
+// notify answers with a notice.
+func (f *Frame) notify(w http.ResponseWriter, c *content, status int, title string, said notice) {
 	c.View = &View{Title: title, Data: said}
 	f.render(w, c, f.notices, status)
 }

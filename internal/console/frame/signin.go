@@ -80,7 +80,7 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 	c := f.blank(r)
 	to := c.with(againParameter, "1")
 	w.Header().Set("Refresh", "0; url="+to)
-	f.tell(w, c, http.StatusOK, "One moment", notice{What: "Another website sent you here.",
+	f.notify(w, c, http.StatusOK, "One moment", notice{What: "Another website sent you here.",
 		Do: "Check the address below before you continue.", To: to, Go: "Go on"})
 }
 
@@ -164,13 +164,13 @@ func (f *Frame) notFound(w http.ResponseWriter, r *http.Request) {
 	c.nav = f.nav(nil)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		f.tell(w, c, http.StatusMethodNotAllowed, titles(http.StatusForbidden), notice{
+		f.notify(w, c, http.StatusMethodNotAllowed, titles(http.StatusForbidden), notice{
 			What: "This address accepts no data.", Do: "Start at the Overview.", To: Path + "/",
 			Go: "To the Overview",
 		})
 		return
 	}
-	f.tell(w, c, http.StatusNotFound, titles(http.StatusNotFound), notice{
+	f.notify(w, c, http.StatusNotFound, titles(http.StatusNotFound), notice{
 		What: "The console has no page at this address.", Do: "Start at the Overview.", To: Path + "/",
 		Go: "To the Overview",
 	})

@@ -58,11 +58,11 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audienc
 		e, err = e.With(named)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, evaluationFailure(err)
 	}
 	a, err := f.engine.Bind(e, s)
 	if err != nil {
-		return nil, told(err)
+		return nil, evaluationFailure(err)
 	}
 	of := &found{Audience: a, plain: e.Plain()}
 	if q.Part != nil {
@@ -94,13 +94,13 @@ func (f *Finder) Users(
 	}
 	end, err := f.turns.take(ctx, holder)
 	if err != nil {
-		return nil, nil, told(err)
+		return nil, nil, evaluationFailure(err)
 	}
 	defer end()
 	page, err := of.Page(ctx, of.query, cmp.Or(q.MaxUsers, most))
 	switch {
 	case err != nil:
-		return nil, nil, told(err)
+		return nil, nil, evaluationFailure(err)
 	case page.Next != nil && q.MaxUsers == 0:
 		return nil, nil, of.tooMany(ctx, most)
 	}
@@ -122,7 +122,7 @@ func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {
 func (of *found) tooMany(ctx context.Context, most int) error {
 	users, err := of.Count(ctx, of.query)
 	if err != nil {
-		return told(err)
+		return evaluationFailure(err)
 	}
 	parts := max(of.query.Part.Of, 1) * int((users+uint64(most)-1)/uint64(most))
 	if of.query.Part.Of == 0 && of.query.Cursor == nil && parts <= api.MaxParts {
@@ -186,7 +186,7 @@ func (f *Finder) Count(ctx context.Context, holder string, r *Count) (*api.Audie
 	}
 	end, err := f.turns.take(ctx, holder)
 	if err != nil {
-		return nil, told(err)
+		return nil, evaluationFailure(err)
 	}
 	defer end()
 	counts := &api.AudienceCount{
@@ -198,7 +198,7 @@ func (f *Finder) Count(ctx context.Context, holder string, r *Count) (*api.Audie
 		err = of.breakdown(ctx, counts)
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, evaluationFailure(err)
 	}
 	return counts, nil
 }
@@ -211,8 +211,8 @@ func (of *found) breakdown(ctx context.Context, to *api.AudienceCount) error {
 	return err
 }
 
-// told converts an error of the evaluation to a failure for the caller.
-func told(err error) error {
+// evaluationFailure converts an error of the evaluation to a failure for the caller.
+func evaluationFailure(err error) error {
 	var refused *Failure
 	var syntax *audience.SyntaxError
 	var bound *audience.BoundError

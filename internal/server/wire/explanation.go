@@ -7,7 +7,7 @@ import (
 
 // Explanation converts the reasons why a user is allowed or denied to the API's form.
 func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
-	told := &api.Explanation{
+	answer := &api.Explanation{
 		UserID: user, Segment: SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
 		Limits: []api.Standing{}, Sends: []api.Send{}, Missing: e.Missing, TooOld: e.TooOld,
 	}
@@ -16,15 +16,15 @@ func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 		if at := standing.FreesAt; at > 0 && at < capping.Never {
 			row.RetryAt = pointerTo(at.Time())
 		}
-		told.Limits = append(told.Limits, row)
+		answer.Limits = append(answer.Limits, row)
 		if standing.Limit.Shadow && standing.FreesAt > 0 {
-			told.WouldBeDeniedBy = append(told.WouldBeDeniedBy, standing.Limit.Name)
+			answer.WouldBeDeniedBy = append(answer.WouldBeDeniedBy, standing.Limit.Name)
 		}
 	}
 	if e.Policy.UsesZones() {
-		told.Timezone = e.Zone.String()
+		answer.Timezone = e.Zone.String()
 	}
-	tellWithheld(told, e)
+	addWithheld(answer, e)
 	for _, entry := range e.Log.Entries() {
 		row := api.Send{At: entry.At.Time()}
 		if entry.Channel != 0 {
@@ -33,28 +33,28 @@ func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 		if message, ok := e.Messages[entry.Token]; ok {
 			row.Namespace, row.MessageID = &message.Namespace, &message.ID
 		}
-		told.Sends = append(told.Sends, row)
+		answer.Sends = append(answer.Sends, row)
 	}
-	return told
+	return answer
 }
 
-// tellWithheld adds the rules that withhold sends from the user independently of the user's log.
-func tellWithheld(told *api.Explanation, e *capping.Explanation) {
+// addWithheld adds the rules that withhold sends from the user independently of the user's log.
+func addWithheld(answer *api.Explanation, e *capping.Explanation) {
 	for _, suppression := range e.Suppressed {
-		told.Suppressed = append(told.Suppressed, suppressionOf(suppression, e.Policy))
+		answer.Suppressed = append(answer.Suppressed, suppressionOf(suppression, e.Policy))
 	}
 	if e.HeldOut {
-		told.Holdout = holdoutOf(e.Policy)
+		answer.Holdout = holdoutOf(e.Policy)
 	}
 	for _, standing := range e.Quiet {
 		row := api.QuietStanding{Quiet: quietOf(standing.Quiet, e.Policy), Now: standing.On}
 		if standing.On && standing.Until < capping.Never {
 			row.Until = pointerTo(standing.Until.Time())
 		}
-		told.Quiet = append(told.Quiet, row)
+		answer.Quiet = append(answer.Quiet, row)
 	}
 	for _, channel := range e.NeverOpen {
-		told.NeverOpen = append(told.NeverOpen, e.Policy.ChannelName(channel))
+		answer.NeverOpen = append(answer.NeverOpen, e.Policy.ChannelName(channel))
 	}
 }
 

@@ -86,7 +86,7 @@ func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap
 	}
 	end, err := f.turns.take(ctx, holder)
 	if err != nil {
-		return nil, told(err)
+		return nil, evaluationFailure(err)
 	}
 	defer end()
 	blocks := make([]bitmap.Encoded, m.blocks())
@@ -97,7 +97,7 @@ func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap
 		}
 	})
 	if err := ctx.Err(); err != nil {
-		return nil, told(err)
+		return nil, evaluationFailure(err)
 	}
 	return bitmap.Join(blocks), nil
 }

@@ -54,7 +54,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 
 // Message converts the counts of a message to the API's form.
 func Message(c *messages.Counts, policy *capping.Policy) api.Message {
-	told := api.Message{
+	answer := api.Message{
 		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Channel: policy.ChannelName(c.Channel),
 		Allowed: c.Recorded, Released: c.Released, AtLeast: c.AtLeast,
 		Calls: c.Calls, Asked: c.Asked, Replayed: c.Replayed, Unavailable: c.Unavailable,
@@ -62,16 +62,16 @@ func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 		Segments: map[string]api.MessageSegment{}, ConfigVersions: append([]string{}, c.Configs...),
 	}
 	for name, n := range c.Denied {
-		told.Denied[name] = n
+		answer.Denied[name] = n
 	}
 	for name, s := range c.Segments {
-		told.Segments[name] = api.MessageSegment(s)
+		answer.Segments[name] = api.MessageSegment(s)
 	}
 	if c.First > 0 {
-		told.FirstCall = c.First.Time()
+		answer.FirstCall = c.First.Time()
 	}
 	if c.Last > 0 {
-		told.LastCall = c.Last.Time()
+		answer.LastCall = c.Last.Time()
 	}
-	return told
+	return answer
 }

@@ -10,27 +10,27 @@ import (
 
 // Policy converts a policy to the API's form. The widening is the extra length of rolling windows.
 func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
-	told := &api.Policy{
+	answer := &api.Policy{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),
 		Segments: map[string][]api.Limit{}, ToleranceMS: widening.Milliseconds(), RequireChannel: policy.RequireChannel,
 	}
 	for name, channel := range policy.Channels {
-		told.Channels[name] = uint8(channel)
+		answer.Channels[name] = uint8(channel)
 	}
 	for segment, limits := range policy.Segments {
-		told.Segments[segment] = limitsOf(limits, policy)
+		answer.Segments[segment] = limitsOf(limits, policy)
 	}
 	for i := range policy.Suppress {
-		told.Suppress = append(told.Suppress, suppressionOf(&policy.Suppress[i], policy))
+		answer.Suppress = append(answer.Suppress, suppressionOf(&policy.Suppress[i], policy))
 	}
-	told.Holdout = holdoutOf(policy)
+	answer.Holdout = holdoutOf(policy)
 	for i := range policy.Quiet {
-		told.Quiet = append(told.Quiet, quietOf(&policy.Quiet[i], policy))
+		answer.Quiet = append(answer.Quiet, quietOf(&policy.Quiet[i], policy))
 	}
 	if policy.UsesZones() {
-		told.Timezone = cmp.Or(policy.Zone, time.UTC).String()
+		answer.Timezone = cmp.Or(policy.Zone, time.UTC).String()
 	}
-	return told
+	return answer
 }
 
 func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppression {

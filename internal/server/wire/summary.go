@@ -292,25 +292,26 @@ func NewSummary() *api.Summary {
 // SummaryOf converts a summary to the API's form. The names argument holds the names of the rules that occur in the
 // decisions.
 func SummaryOf(s *Summary, names []string) *api.Summary {
-	told := NewSummary()
-	told.Requested, told.Allowed, told.Replayed, told.Unavailable = s.Requested, s.Allowed, s.Replayed, s.Unavailable
+	answer := NewSummary()
+	answer.Requested, answer.Allowed = s.Requested, s.Allowed
+	answer.Replayed, answer.Unavailable = s.Replayed, s.Unavailable
 	for _, c := range s.byLimit() {
-		told.Denied[c.name] = c.users
+		answer.Denied[c.name] = c.users
 	}
 	for _, c := range s.bySegment(names) {
-		told.Segments[c.name] = api.SegmentSummary{Requested: c.Requested, Allowed: c.Allowed}
+		answer.Segments[c.name] = api.SegmentSummary{Requested: c.Requested, Allowed: c.Allowed}
 	}
-	told.Suppressed, told.ShadowDenied = countsOf(s.bySet()), countsOf(s.byShadow())
-	return told
+	answer.Suppressed, answer.ShadowDenied = countsOf(s.bySet()), countsOf(s.byShadow())
+	return answer
 }
 
 // countsOf returns a map of counts by name, or nil when there are none.
-func countsOf(counts []count) (told map[string]int) {
+func countsOf(counts []count) (answer map[string]int) {
 	for _, c := range counts {
-		if told == nil {
-			told = map[string]int{}
+		if answer == nil {
+			answer = map[string]int{}
 		}
-		told[c.name] = c.users
+		answer[c.name] = c.users
 	}
-	return told
+	return answer
 }
