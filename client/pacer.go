@@ -85,7 +85,7 @@ type waiter struct {
 // lacks returns the number of permits that the caller still needs.
 func (w *waiter) lacks() int { return max(w.least-w.got, 0) }
 
-// NewPacer returns a Pacer that uses the client c. It makes no call yet.
+// NewPacer returns a Pacer that uses the client c. NewPacer makes no call yet.
 func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err

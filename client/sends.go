@@ -9,7 +9,7 @@ import (
 )
 
 // Import records sends that another system made, with their own times, in one call. It decides nothing. Importing the
-// same sends again has no effect, so a failed call can be repeated unchanged. It needs a key with the scope admin.
+// same sends again has no effect, so a failed call can be repeated unchanged. Import needs a key with the scope admin.
 func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return c.ImportInto(ctx, "", r)
 }

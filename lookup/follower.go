@@ -29,8 +29,8 @@ type Follower struct {
 	running   sync.WaitGroup
 }
 
-// Follow loads the live generation from the source, or from the cache if the source fails. It then
-// checks the source for new generations in the background until Close. ctx limits only the first load.
+// Follow loads the live generation from the source, or from the cache if the source fails. Follow then checks the
+// source for new generations in the background until Close. ctx limits only the first load.
 func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	f, err := open(ctx, &cfg)
 	if err == nil {

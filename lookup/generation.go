@@ -48,7 +48,7 @@ func (g *Generation) CreatedAt() time.Time { return g.snapshot.CreatedAt() }
 // SizeBytes returns the memory that the generation takes.
 func (g *Generation) SizeBytes() int64 { return g.snapshot.SizeBytes() }
 
-// Segment returns the name of the user's segment, or NoSegment. It does not allocate memory.
+// Segment returns the name of the user's segment, or NoSegment. Segment does not allocate memory.
 func (g *Generation) Segment(user uint32) string { return g.names[g.codes.Code(user)] }
 
 // Segments returns the names of the segments in the order of precedence. The caller must not change

@@ -84,7 +84,7 @@ type Service struct {
 	stopErr  error
 }
 
-// Run runs the service until ctx ends or a part of the service fails. It returns when everything has stopped.
+// Run runs the service until ctx ends or a part of the service fails. Run returns when everything has stopped.
 func Run(ctx context.Context, cfg Config) error {
 	s, err := Start(ctx, cfg)
 	if err != nil {

@@ -162,8 +162,7 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// apart splits a name at its "-" characters into names that the generation has. It returns nil if no
-// split works.
+// apart splits a name at its "-" characters into names that the generation has. apart returns nil if no split works.
 func (n *names) apart(name string) []string {
 	ways := map[int][]string{} // by the position at which a name would begin
 	for from := len(name) - 1; from >= 0; from-- {

@@ -107,9 +107,8 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	return out, nil
 }
 
-// measure counts the names and levels that a node will have after expansion, without expanding the
-// node. It records in used which named expressions the node refers to. Counts stop growing beyond the
-// limits.
+// measure counts the names and levels that a node will have after expansion, without expanding the node. measure
+// records in used which named expressions the node refers to. Counts stop growing beyond the limits.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
 		e := expanded[n.name]

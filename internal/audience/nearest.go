@@ -3,8 +3,8 @@ package audience
 // maxDistance is the maximum edit distance, in bytes, between a mistyped name and a suggestion.
 const maxDistance = 3
 
-// Nearest returns the first of the names with the smallest edit distance to name. It returns "" if
-// every name is further than maxDistance away or shares less than half of its letters with name.
+// Nearest returns the first of the names with the smallest edit distance to name. Nearest returns "" if every name is
+// further than maxDistance away or shares less than half of its letters with name.
 func Nearest(name string, names []string) (found string) {
 	least := min(maxDistance, len(name)/2) + 1
 	for _, candidate := range names {

@@ -96,8 +96,8 @@ func (n *node) write(b *strings.Builder) {
 	n.right.writeOperand(b, n.operator == '&' || n.right.operator != '&')
 }
 
-// writeOperand writes a node to b. It adds parentheses where the node's operator would otherwise bind
-// to another operand.
+// writeOperand writes a node to b. writeOperand adds parentheses where the node's operator would otherwise bind to
+// another operand.
 func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	if !parentheses || n.operator == 0 {
 		n.write(b)

@@ -15,8 +15,8 @@ type plan struct {
 	words       int                                          // buffers, of one block each, that the evaluation needs
 }
 
-// eval evaluates one block into the first buffer of w. It writes to the buffer only if it returns
-// Some. The caller provides as many buffers as the plan needs.
+// eval evaluates one block into the first buffer of w. eval writes to the buffer only if it returns Some. The caller
+// provides as many buffers as the plan needs.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])

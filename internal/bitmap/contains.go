@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// Contains reports whether the id is in the set. It does not allocate memory.
+// Contains reports whether the id is in the set. Contains does not allocate memory.
 func (b *Bitmap) Contains(id uint32) bool {
 	p := b.place(id >> 16)
 	return p.has(b.raw, uint16(id)) == 1
@@ -31,8 +31,8 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 
 func isZero(m uint8) uint8 { return uint8((uint32(m) - 1) >> 31) }
 
-// place locates a container within the bytes of its bitmap. It takes 8 bytes, so that the places of
-// all containers fit in the processor's cache. The zero value means that no container has the key.
+// place locates a container within the bytes of its bitmap. place takes 8 bytes, so that the places of all containers
+// fit in the processor's cache. The zero value means that no container has the key.
 type place struct {
 	at   uint32
 	n    uint16 // ids of an array, or runs of a run container
@@ -55,8 +55,8 @@ const (
 // have no table.
 const denseSpan = 8
 
-// tableOf returns a table of places by key, starting at the lowest key. It returns nil if the keys are
-// so far apart that a search is better than a table.
+// tableOf returns a table of places by key, starting at the lowest key. tableOf returns nil if the keys are so far
+// apart that a search is better than a table.
 func tableOf(list []container) []place {
 	if len(list) == 0 {
 		return nil

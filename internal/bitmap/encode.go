@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// encodeContainer encodes the ids in w in the form that takes the fewest bytes. It returns a container
+// encodeContainer encodes the ids in w in the form that takes the fewest bytes. encodeContainer returns a container
 // with card 0 if w is empty.
 func encodeContainer(key uint16, w *words) container {
 	c := container{form: smallest(key, w.count(), w.runs())}

@@ -7,8 +7,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Disjoint reports whether no id is in two of the bitmaps. It reads each bitmap once instead of
-// comparing every pair, and uses all cores.
+// Disjoint reports whether no id is in two of the bitmaps. Disjoint reads each bitmap once instead of comparing every
+// pair, and uses all cores.
 func Disjoint(bitmaps []*Bitmap) bool {
 	var sum uint64
 	for _, b := range bitmaps {
@@ -40,8 +40,7 @@ func keys(bitmaps []*Bitmap) (n int) {
 	return n
 }
 
-// Common counts the ids that are in both bitmaps. It also returns the lowest of these ids, at most
-// samples of them.
+// Common counts the ids that are in both bitmaps. Common also returns the lowest of these ids, at most samples of them.
 func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
 		x, y := &a.containers[i], &b.containers[j]
@@ -68,8 +67,8 @@ func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	return ids, lowest
 }
 
-// Unions counts the ids in any bitmap of a, the ids in any bitmap of b, and the ids in both unions. It
-// reads each bitmap once and uses all cores.
+// Unions counts the ids in any bitmap of a, the ids in any bitmap of b, and the ids in both unions. Unions reads each
+// bitmap once and uses all cores.
 func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	var counts [3]atomic.Uint64
 	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
@@ -106,8 +105,8 @@ func Shared(a, b []*Bitmap) []uint64 {
 	return shared
 }
 
-// addShared adds the counts of the containers with one key to shared. It requires that no id of these
-// containers is in two bitmaps of b.
+// addShared adds the counts of the containers with one key to shared. addShared requires that no id of these containers
+// is in two bitmaps of b.
 func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	in := gather(b, key)
 	if len(in) == 0 {
@@ -160,8 +159,8 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	return lowest
 }
 
-// Outside counts, for each bitmap of a, the ids that no bitmap of b holds. It reads each bitmap once.
-// goroutines limits the number of goroutines.
+// Outside counts, for each bitmap of a, the ids that no bitmap of b holds. Outside reads each bitmap once. goroutines
+// limits the number of goroutines.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

@@ -21,7 +21,7 @@ func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads no_longer_suppressed. It runs after suppress is known.
+// droppedSets reads no_longer_suppressed. droppedSets runs after suppress is known.
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -30,7 +30,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads less_suppressed. It runs after suppress is known.
+// narrowedSets reads less_suppressed. narrowedSets runs after suppress is known.
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {

@@ -187,7 +187,7 @@ func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	t.add(r)
 }
 
-// windowStart returns the instant from which sends count for the limit at now. It returns false when the limit
+// windowStart returns the instant from which sends count for the limit at now. windowStart returns false when the limit
 // or the zone is unknown to this console, which may be older than the service; the picture then shows no window.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {

@@ -120,7 +120,8 @@ func free(k *userKnown, channel string) string {
 	return strings.Join(left, "; ") + "."
 }
 
-// quietThen reports whether quiet hours apply at the time when the limits have free slots again. It asks the service.
+// quietThen reports whether quiet hours apply at the time when the limits have free slots again. quietThen asks the
+// service.
 func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) string {
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""

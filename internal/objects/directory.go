@@ -130,8 +130,8 @@ func syncDirectory(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Replace implements Location. It compares and writes under a file lock, which the operating system
-// releases when the process dies.
+// Replace implements Location. Replace compares and writes under a file lock, which the operating system releases when
+// the process dies.
 func (d *Directory) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	if err := os.MkdirAll(d.root, 0o755); err != nil {
 		return "", err

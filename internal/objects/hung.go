@@ -65,8 +65,8 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 	}
 }
 
-// readRegular reads a regular file of at most limit bytes. It rejects other kinds of files, such as
-// pipes, which would block, both before and after opening the path.
+// readRegular reads a regular file of at most limit bytes. readRegular rejects other kinds of files, such as pipes,
+// which would block, both before and after opening the path.
 func readRegular(path string, limit int64) ([]byte, error) {
 	stat, err := os.Stat(path)
 	if err == nil && !stat.Mode().IsRegular() {

@@ -79,8 +79,8 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 	return f, stat.Size(), nil
 }
 
-// localWalk collects all files below a folder. It follows links to folders like the pattern "*/",
-// except links that lead back to a folder of the current path.
+// localWalk collects all files below a folder. localWalk follows links to folders like the pattern "*/", except links
+// that lead back to a folder of the current path.
 type localWalk struct {
 	ctx   context.Context
 	names []string

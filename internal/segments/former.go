@@ -186,8 +186,8 @@ func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	return nil
 }
 
-// namesBefore lists the generations of a source before one generation, newest first. It also returns
-// the names and the contents of generations that were rolled back and must not return.
+// namesBefore lists the generations of a source before one generation, newest first. namesBefore also returns the names
+// and the contents of generations that were rolled back and must not return.
 func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)

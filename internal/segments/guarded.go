@@ -244,8 +244,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap of a generation between the two compared ones. It returns nil if the bitmap
-// does not exist.
+// between reads a bitmap of a generation between the two compared ones. between returns nil if the bitmap does not
+// exist.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {

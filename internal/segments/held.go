@@ -253,8 +253,8 @@ type Guard struct {
 	AsOf      time.Time // the result of Refresher.AsOf
 }
 
-// Guards returns the state of each guarded set of the generation in use, in the order of the
-// generation, except sets of time zones. It may be called at any time from any goroutine.
+// Guards returns the state of each guarded set of the generation in use, in the order of the generation, except sets of
+// time zones. Guards may be called at any time from any goroutine.
 func (r *Refresher) Guards() (list []Guard) {
 	now := r.Current()
 	if now == nil {
@@ -407,9 +407,8 @@ func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	}
 }
 
-// LostZones returns, sorted, the sets of time zones that an earlier generation in use had, that the
-// current one lacks, and whose removal no acceptance covers. It may be called at any time from any
-// goroutine.
+// LostZones returns, sorted, the sets of time zones that an earlier generation in use had, that the current one lacks,
+// and whose removal no acceptance covers. LostZones may be called at any time from any goroutine.
 func (r *Refresher) LostZones() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

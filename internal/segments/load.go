@@ -145,7 +145,7 @@ const parallelReads = 8
 // Snapshot builds the snapshot of the generation, which answers lookups.
 func (g *Generation) Snapshot() *Snapshot { return newMemory(nil).snapshot(g) }
 
-// ReadLiveManifest reads and checks current.json and the manifest of the live generation. It returns
+// ReadLiveManifest reads and checks current.json and the manifest of the live generation. ReadLiveManifest returns
 // ErrNothingLive if nothing has been published.
 func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	live, _, err := ReadPointer(ctx, src, "")

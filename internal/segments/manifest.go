@@ -181,9 +181,9 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// name returns the generation's name, computed from the content of m. The name begins with the time,
-// so that names sort by time. It ends with a hash of every field, so that different contents never
-// share a name and no field can change unnoticed.
+// name returns the generation's name, computed from the content of m. The name begins with the time, so that names sort
+// by time. name ends with a hash of every field, so that different contents never share a name and no field can change
+// unnoticed.
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""
@@ -202,8 +202,8 @@ func (m *Manifest) Encode() []byte {
 	return append(raw, '\n')
 }
 
-// parseManifest decodes the manifest of a generation and checks everything that does not need the
-// bitmaps. It accepts only the exact bytes that Encode writes under this name.
+// parseManifest decodes the manifest of a generation and checks everything that does not need the bitmaps.
+// parseManifest accepts only the exact bytes that Encode writes under this name.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
 	if err := decodeDocument(raw, &m, AcceptedFormatVersion); err != nil {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Snapshot is one immutable generation in memory that answers lookups. It holds a bitmap.CodeMap of
-// the segments instead of their bitmaps. A Snapshot is safe for concurrent use.
+// Snapshot is one immutable generation in memory that answers lookups. Snapshot holds a bitmap.CodeMap of the segments
+// instead of their bitmaps. A Snapshot is safe for concurrent use.
 type Snapshot struct {
 	manifest Manifest
 	codes    *bitmap.CodeMap
@@ -108,8 +108,8 @@ func (s *Snapshot) unsegmentedIn(key int) bitmap.Encoded {
 // Zones returns the time zones for which the snapshot has sets, in the order of the manifest.
 func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 
-// LookupZones sets zones[i] to the time zone of users[i]: its index in Zones plus 1, or 0 for no zone.
-// It does not allocate memory.
+// LookupZones sets zones[i] to the time zone of users[i]: its index in Zones plus 1, or 0 for no zone. LookupZones does
+// not allocate memory.
 func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
 
 // SizeBytes returns the memory that the generation takes.

@@ -23,9 +23,9 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 				ConstLabels: labels,
 			}, func() float64 { _, refused, _ := b.Usage(); return float64(refused) }),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
-				Name: "capper_budget_cut_total",
-				Help: "Calls aborted because their client held most of a budget that others " +
-					"needed.", ConstLabels: labels,
+				Name:        "capper_budget_cut_total",
+				Help:        "Calls aborted because their client held most of a budget that others needed.",
+				ConstLabels: labels,
 			}, func() float64 { _, _, cuts := b.Usage(); return float64(cuts) }))
 	}
 	return list

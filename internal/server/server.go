@@ -140,7 +140,7 @@ func (s *Server) Admin() http.Handler {
 	return r
 }
 
-// Inside returns the handler of every API call for use within the process, such as by the console. It must not be
+// Inside returns the handler of every API call for use within the process, such as by the console. Inside must not be
 // served on a listener. The function gate.Inside adds the key of the visitor to a request's context.
 func (s *Server) Inside() http.Handler {
 	r := newRouter(s)

@@ -29,7 +29,7 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 		script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token})
 }
 
-// Stamp sets the time in the command's header. It runs on a sender's goroutine, so it reads only fields that stay
+// Stamp sets the time in the command's header. Stamp runs on a sender's goroutine, so it reads only fields that stay
 // constant during the run, and never the batch.
 func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header

@@ -83,7 +83,7 @@ type survey struct {
 // attempt is the time limit of each question to a server.
 const attempt = 3 * time.Second
 
-// Survey asks all servers in parallel, within the context's deadline. It returns an error only for a wrong
+// Survey asks all servers in parallel, within the context's deadline. Survey returns an error only for a wrong
 // configuration; the report holds the errors of the servers.
 func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {

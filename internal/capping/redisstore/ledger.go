@@ -64,7 +64,7 @@ func (s *Store) acceptedWarnings() (warnings []string) {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// mendRecords creates the store's records again after their server dropped them. It leaves them lost when the
+// mendRecords creates the store's records again after their server dropped them. mendRecords leaves them lost when the
 // partition of the records lost data for another reason too.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {

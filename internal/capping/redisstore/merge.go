@@ -48,7 +48,7 @@ func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	return tokens
 }
 
-// Stamp sets the time in the command's header. It runs on a sender's goroutine, so it reads only fields that stay
+// Stamp sets the time in the command's header. Stamp runs on a sender's goroutine, so it reads only fields that stay
 // constant during the run.
 func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header

@@ -67,7 +67,7 @@ func (c *messageCounts) ListMessages(
 	return found, more, nil
 }
 
-// list returns the latest matching campaigns. It reads each partition's index piece by piece, and stops where the
+// list returns the latest matching campaigns. list reads each partition's index piece by piece, and stops where the
 // rest cannot be among the latest.
 func (c *messageCounts) list(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
 	found []called, more bool, err error) {

@@ -14,8 +14,8 @@ import (
 // mostMessagesRead is the maximum number of messages in one read: each message takes one command per partition.
 const mostMessagesRead = 64
 
-// MessageCounts returns the counts of the message's campaigns; see messages.Store. It returns an error when a shard
-// does not answer, and never a partial sum.
+// MessageCounts returns the counts of the message's campaigns; see messages.Store. MessageCounts returns an error when
+// a shard does not answer, and never a partial sum.
 func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	if message.ID == "" {
 		return nil, nil

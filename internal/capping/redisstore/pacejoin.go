@@ -48,7 +48,7 @@ func jointKey(ask *pacing.Ask) string {
 	return string(key)
 }
 
-// Take takes the permits of the request. It runs at once, or combined with others while an equal request is under
+// Take takes the permits of the request. Take runs at once, or combined with others while an equal request is under
 // way.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)

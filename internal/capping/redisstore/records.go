@@ -27,8 +27,8 @@ func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error)
 // recordsLife is the TTL of the record counts after the last addition: the longest lifetime of a record.
 const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
-// AddRecords adds to the counts of records, which are one hash with a field for each group. It makes one attempt, and
-// returns an error while the node does not answer.
+// AddRecords adds to the counts of records, which are one hash with a field for each group. AddRecords makes one
+// attempt, and returns an error while the node does not answer.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -84,7 +84,7 @@ func recordField(g pacing.RecordGroup) string {
 	return fmt.Sprintf("%c %d %s", g.Kind, g.Expires, g.Client)
 }
 
-// readRecords decodes the counts. It also returns the fields of groups that have expired or cannot be decoded.
+// readRecords decodes the counts. readRecords also returns the fields of groups that have expired or cannot be decoded.
 func readRecords(fields map[string]string, now time.Time) (groups map[pacing.RecordGroup]int, expired []string) {
 	groups = map[pacing.RecordGroup]int{}
 	for field, number := range fields {

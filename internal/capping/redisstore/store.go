@@ -45,7 +45,7 @@ var (
 	_ capping.Accepter    = (*Store)(nil)
 )
 
-// Open connects to Redis, checks the servers and returns a store. It rejects servers that would break a promise. A
+// Open connects to Redis, checks the servers and returns a store. Open rejects servers that would break a promise. A
 // setting that only costs memory or could not be checked becomes a warning, which is logged and shown by Health.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	return open(ctx, config, script.Standard, script.Known)
@@ -131,7 +131,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform performs the work unless the store is halted. It returns the faults of the run as one error.
+// perform performs the work unless the store is halted. perform returns the faults of the run as one error.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (s *Store) Locate(user capping.UserID) capping.Location {
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }
 
 // Take takes users from the client's rate budget, which all instances on this Redis share; see capping.RateLimiter.
-// It runs the generic cell rate algorithm (GCRA) by the node's clock. It makes one attempt, and returns an error
+// Take runs the generic cell rate algorithm (GCRA) by the node's clock. Take makes one attempt, and returns an error
 // while the client's node does not answer.
 func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
 	partition := s.keyspace.PartitionOf(client)

@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// policyModel is the naive reference for whole policies. It holds all sends of all users.
+// policyModel is the naive reference for whole policies. policyModel holds all sends of all users.
 type policyModel struct {
 	rules     *rules
 	world     *world

@@ -18,8 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Publish publishes a generation from testdata in which the given users are active too. It returns the generation's
-// name.
+// Publish publishes a generation from testdata in which the given users are active too. Publish returns the
+// generation's name.
 func (s *Service) Publish(active ...uint32) (generation string) {
 	s.t.Helper()
 	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})

@@ -16,10 +16,10 @@ const (
 	maxSample = 1 << 14
 )
 
-// counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On
-// adaptive sampling"). It keeps the ids whose hash is below a limit, and halves the limit when the
-// sample grows too large. Most ids therefore cost only a hash. The result does not depend on the order
-// of the rows. A counter is safe for concurrent use, and the zero value is ready to use.
+// counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On adaptive sampling").
+// counter keeps the ids whose hash is below a limit, and halves the limit when the sample grows too large. Most ids
+// therefore cost only a hash. The result does not depend on the order of the rows. A counter is safe for concurrent
+// use, and the zero value is ready to use.
 type counter struct {
 	level atomic.Uint32 // the limit is 2^64 >> level
 
@@ -28,8 +28,7 @@ type counter struct {
 	sample idTable
 }
 
-// Add counts the ids of some rows. It returns scratch for reuse in the next call, so that Add rarely
-// allocates memory.
+// Add counts the ids of some rows. Add returns scratch for reuse in the next call, so that Add rarely allocates memory.
 func (c *counter) Add(ids, scratch []uint32) []uint32 {
 	picked := ids
 	if level := c.level.Load(); level > 0 {
@@ -49,8 +48,8 @@ func (c *counter) Add(ids, scratch []uint32) []uint32 {
 	return scratch
 }
 
-// keep adds ids until the sample exceeds most ids, and then halves the limit. It returns the ids that
-// remain to be added.
+// keep adds ids until the sample exceeds most ids, and then halves the limit. keep returns the ids that remain to be
+// added.
 func (c *counter) keep(ids []uint32, most int) (left []uint32) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {

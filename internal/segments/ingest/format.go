@@ -71,9 +71,9 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the reader of a file: the requested format, else the format of the name's extension
-// (without the extension of a compression), else the format that the first bytes suggest. It returns
-// false for an unknown format.
+// readerOf returns the reader of a file: the requested format, else the format of the name's extension (without the
+// extension of a compression), else the format that the first bytes suggest. readerOf returns false for an unknown
+// format.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()
 	pick := func(has func(r formatReader) bool) (formatReader, bool) {

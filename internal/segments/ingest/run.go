@@ -90,8 +90,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	return result, nil
 }
 
-// builder builds the definitions of one plan. It keeps finished results as bitmaps, so that besides
-// tables and operands only one Set is in memory at a time.
+// builder builds the definitions of one plan. builder keeps finished results as bitmaps, so that besides tables and
+// operands only one Set is in memory at a time.
 type builder struct {
 	plan   *Plan
 	reader *reader

@@ -21,8 +21,8 @@ import (
 //go:embed baseline.lua
 var Source string
 
-// CountingSource is a script that chooses the member's name when it runs, so a send that runs twice is recorded
-// twice. It costs one more Redis command than Source, so it is not for speed comparisons.
+// CountingSource is a script that chooses the member's name when it runs, so a send that runs twice is recorded twice.
+// CountingSource costs one more Redis command than Source, so it is not for speed comparisons.
 var CountingSource = strings.Replace(Source, "now, ARGV[2])", "now, ARGV[2] .. table.concat(redis.call('TIME')))", 1)
 
 // Client decides sends with a usual sliding log. It is safe for concurrent use.

@@ -18,9 +18,9 @@ const (
 	asideGrace = 20 * time.Millisecond // extra time for side commands after all users are settled
 )
 
-// Run executes one operation. It cuts the batch into commands, keeps a number of them in flight on
-// every node, and retries failures until all commands are settled or the context ends. A run
-// belongs to one goroutine; the workers of senders see only its commands.
+// Run executes one operation. Run cuts the batch into commands, keeps a number of them in flight on every node, and
+// retries failures until all commands are settled or the context ends. A run belongs to one goroutine; the workers of
+// senders see only its commands.
 type Run struct {
 	// Faults counts the faults of the run. Operations may add faults after Do has returned.
 	Faults Faults

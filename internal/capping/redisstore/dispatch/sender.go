@@ -103,9 +103,9 @@ func deliver(commands []*Command) {
 	}
 }
 
-// send runs one pipeline and ends the attempt of each of its commands. It loads the scripts first
-// if the node lacks them. It asks for confirmation by replicas at the end if a command is durable.
-// It returns the total number of commands in the pipeline.
+// send runs one pipeline and ends the attempt of each of its commands. send loads the scripts first if the node lacks
+// them. send asks for confirmation by replicas at the end if a command is durable. send returns the total number of
+// commands in the pipeline.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()

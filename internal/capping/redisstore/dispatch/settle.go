@@ -110,8 +110,8 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split replaces c by one bare command for each of its buckets, once the operations from BeforeBare
-// are stored. It returns false if c would stay the same.
+// split replaces c by one bare command for each of its buckets, once the operations from BeforeBare are stored. split
+// returns false if c would stay the same.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false

@@ -119,7 +119,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	return found, nil
 }
 
-// setAnswer sets the value of one field. It ignores kinds of later versions.
+// setAnswer sets the value of one field. setAnswer ignores kinds of later versions.
 func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {
 		a.Configs = slices.Collect(strings.Lines(value))

@@ -140,8 +140,8 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	return a.rules
 }
 
-// encodeUsers starts the command of the script with one key for each bucket of the items. It encodes the users with
-// the numbers of their groups, if they have groups, and returns the number of keys.
+// encodeUsers starts the command of the script with one key for each bucket of the items. encodeUsers encodes the users
+// with the numbers of their groups, if they have groups, and returns the number of keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8) (keys int) {
 	a.begin(s)
 	a.users = a.users[:0]

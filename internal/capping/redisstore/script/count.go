@@ -60,8 +60,8 @@ const releasedMark = "r"
 // atLeastField is the name of the field that marks a message's counts as lower bounds.
 const atLeastField = "least"
 
-// DecodeCounts adds a message's counts, from the fields that HGETALL returns, to the sends by channel. It reports
-// whether the counts are lower bounds.
+// DecodeCounts adds a message's counts, from the fields that HGETALL returns, to the sends by channel. DecodeCounts
+// reports whether the counts are lower bounds.
 func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {
 		return false, ErrReply

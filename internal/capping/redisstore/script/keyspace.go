@@ -62,8 +62,8 @@ func (k Keyspace) Prefixes(namespace string) []string {
 	return prefixes
 }
 
-// FormatPartition returns the partition of the format marker. It follows the partitions of the logs, so that every
-// keyspace finds the marker under the same key.
+// FormatPartition returns the partition of the format marker. FormatPartition follows the partitions of the logs, so
+// that every keyspace finds the marker under the same key.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
 // FormatTag is the hash tag of the format marker and of the shared records.

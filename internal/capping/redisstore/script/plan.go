@@ -97,7 +97,7 @@ func (plan *Plan) place(k Keyspace, item uint64) {
 
 const digitBits = 11
 
-// radix returns the users' items in ascending order, in scratch memory. It makes three passes of 11, 11 and 10 bits,
+// radix returns the users' items in ascending order, in scratch memory. radix makes three passes of 11, 11 and 10 bits,
 // from scratch to items and back.
 func (plan *Plan) radix(users []uint32) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]

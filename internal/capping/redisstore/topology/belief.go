@@ -13,9 +13,9 @@ type belief struct {
 	run  *string
 }
 
-// Believe returns the belief for a command to the given partitions on the node. It returns an error
-// when the server has restarted or has become the partitions' master since the last check of their
-// sentinel keys, and starts such a check. Partitions that the node is only importing need no check.
+// Believe returns the belief for a command to the given partitions on the node. Believe returns an error when the
+// server has restarted or has become the partitions' master since the last check of their sentinel keys, and starts
+// such a check. Partitions that the node is only importing need no check.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Check examines every master and its replicas. It returns an error for everything that would break
-// a promise, and warnings for extra memory or hidden values.
+// Check examines every master and its replicas. Check returns an error for everything that would break a promise, and
+// warnings for extra memory or hidden values.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {

@@ -119,7 +119,7 @@ func encode(v any) string {
 	return string(text)
 }
 
-// merge adds the later entries of a copy to the ledger. It ignores a field that it cannot parse.
+// merge adds the later entries of a copy to the ledger. merge ignores a field that it cannot parse.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {

@@ -173,8 +173,8 @@ func (t *Topology) showBroken() {
 	}
 }
 
-// Examined returns the reason to send the node no command, or nil. It first checks a node that was
-// not checked yet, such as a new master, for evictions and a missing append-only file.
+// Examined returns the reason to send the node no command, or nil. Examined first checks a node that was not checked
+// yet, such as a new master, for evictions and a missing append-only file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -213,9 +213,9 @@ type evictedQuestion struct {
 	asked int64 // time of the question in µs
 }
 
-// AskEvicted adds a read of evicted_keys to the end of a pipeline for the given number of users, so
-// that evictions before any command are noticed. It returns nil when an answer is recent enough. A
-// question without its answer yet does not count as recent.
+// AskEvicted adds a read of evicted_keys to the end of a pipeline for the given number of users, so that evictions
+// before any command are noticed. AskEvicted returns nil when an answer is recent enough. A question without its answer
+// yet does not count as recent.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -465,10 +465,10 @@ type AcceptError struct{ Err error }
 // Error returns the text of the reason.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept accepts every open breach for the reason why, and returns the accepted breaches. Accept
-// fails while a server with an open breach evicts keys, lacks the append-only file or does not
-// answer. It first creates the lost sentinel keys. mend has to restore other lost records of the
-// store, and keep has to store the acceptance; if either fails, nothing is accepted.
+// Accept accepts every open breach for the reason why, and returns the accepted breaches. Accept fails while a server
+// with an open breach evicts keys, lacks the append-only file or does not answer. Accept first creates the lost
+// sentinel keys. mend has to restore other lost records of the store, and keep has to store the acceptance; if either
+// fails, nothing is accepted.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf("a server does not respond, so it is unknown whether it evicts keys: %w",

@@ -157,8 +157,8 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	t.problems, t.down = problems, down
 }
 
-// askNodes asks every master about its replicas and returns the problems. It also loads the scripts
-// into the other nodes, which may become masters.
+// askNodes asks every master about its replicas and returns the problems. askNodes also loads the scripts into the
+// other nodes, which may become masters.
 func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup

@@ -39,8 +39,8 @@ func (a Acks) NeededReplicas() int {
 	return a.fixed()
 }
 
-// lookAtReplicas counts the master's replicas, and examines the master when it is due. It returns
-// the problem with the replicas, or "" for none.
+// lookAtReplicas counts the master's replicas, and examines the master when it is due. lookAtReplicas returns the
+// problem with the replicas, or "" for none.
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -53,8 +53,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	return problem
 }
 
-// lookForLack counts the master's replicas. It returns the reason why the master cannot decide its
-// users, or nil.
+// lookForLack counts the master's replicas. lookForLack returns the reason why the master cannot decide its users, or
+// nil.
 func (n *Node) lookForLack(ctx context.Context) *lack {
 	found, err := n.replicas(ctx)
 	n.known.Store(int32(found.all))
@@ -123,8 +123,7 @@ type fed struct {
 	offset, lag int64
 }
 
-// Replicas returns the replicas that must confirm a send. It asks the node itself when the count is
-// unknown.
+// Replicas returns the replicas that must confirm a send. Replicas asks the node itself when the count is unknown.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -254,8 +253,8 @@ func talking(online []fed, within int64) (n int) {
 	return n
 }
 
-// fedOf parses INFO replication. It returns the replicas in normal replication, the number in full
-// resync, and the number of all replicas.
+// fedOf parses INFO replication. fedOf returns the replicas in normal replication, the number in full resync, and the
+// number of all replicas.
 func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {

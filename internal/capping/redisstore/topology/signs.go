@@ -80,8 +80,8 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	return len(t.askSigns(ctx, &look, (*Node).lookAtSigns)) == len(t.signReads)
 }
 
-// CountSigns returns how many partitions have a sentinel key, and how many were asked. It extends
-// the lifetime of the present keys to life; it creates no keys and starts no quarantine.
+// CountSigns returns how many partitions have a sentinel key, and how many were asked. CountSigns extends the lifetime
+// of the present keys to life; it creates no keys and starts no quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -199,8 +199,8 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore returns the partitions that were checked in another run of the server. It leaves
-// out partitions that an operator starts again with incomplete records.
+// lookedAtBefore returns the partitions that were checked in another run of the server. lookedAtBefore leaves out
+// partitions that an operator starts again with incomplete records.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
@@ -292,8 +292,8 @@ func (n *Node) runSigns(
 	return replies, confirmed && confirmation.Judge() == nil, redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// askToConfirm adds a confirmation by replicas to the pipeline. It returns false when too few
-// replicas could confirm.
+// askToConfirm adds a confirmation by replicas to the pipeline. askToConfirm returns false when too few replicas could
+// confirm.
 func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*confirmation, bool) {
 	if n.top.config.ReplicaAcks.None() {
 		return nil, true
@@ -318,7 +318,7 @@ func (n *Node) addSign(ctx context.Context, pipe redis.Pipeliner, p, step int, l
 
 var signScript = redis.NewScript(signSource)
 
-// signOf parses a reply of sign.lua. It returns false for an error or any other reply.
+// signOf parses a reply of sign.lua. signOf returns false for an error or any other reply.
 func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	reply, err := cmd.StringSlice()
 	if err != nil || len(reply) < 4 || len(reply)%3 != 1 {

@@ -14,9 +14,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Discover asks the configured addresses whether they are cluster nodes or single servers, checks
-// that they belong together, and learns the routes. It returns a warning for each address that does
-// not answer.
+// Discover asks the configured addresses whether they are cluster nodes or single servers, checks that they belong
+// together, and learns the routes. Discover returns a warning for each address that does not answer.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -125,8 +124,8 @@ func (e *HintedError) Error() string { return e.Err.Error() }
 // Unwrap returns the error without the hint.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Explain adds a hint to a start-up error. It uses a time limit of its own, because the time for
-// start-up may already be over.
+// Explain adds a hint to a start-up error. Explain uses a time limit of its own, because the time for start-up may
+// already be over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -152,8 +151,8 @@ func hint(err error, text string) error {
 	return &HintedError{err, text}
 }
 
-// askRights returns the missing rights on the first server that lacks any. It tries all commands,
-// because the server may or may not be a cluster node.
+// askRights returns the missing rights on the first server that lacks any. askRights tries all commands, because the
+// server may or may not be a cluster node.
 func (t *Topology) askRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()

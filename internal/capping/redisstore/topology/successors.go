@@ -10,9 +10,8 @@ import (
 	"sync"
 )
 
-// checkSuccessors examines the replicas of masters, because a failover turns replicas into masters.
-// It returns the findings for each master. A replica that does not answer is no reason for a
-// refusal.
+// checkSuccessors examines the replicas of masters, because a failover turns replicas into masters. checkSuccessors
+// returns the findings for each master. A replica that does not answer is no reason for a refusal.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
@@ -55,8 +54,8 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 	f.Add(found.Judged())
 }
 
-// successors returns the addresses of the node's replicas, working or not. It does not use CLUSTER
-// SLOTS, which leaves out failed replicas and new replicas without any write.
+// successors returns the addresses of the node's replicas, working or not. successors does not use CLUSTER SLOTS, which
+// leaves out failed replicas and new replicas without any write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()

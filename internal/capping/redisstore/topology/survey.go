@@ -138,8 +138,8 @@ func (t *Topology) adopt(best *view) {
 	t.closeUnlisted(listed)
 }
 
-// survey asks several nodes for their view and returns the best view of our cluster. It waits for
-// the answers of more than half of the nodes.
+// survey asks several nodes for their view and returns the best view of our cluster. survey waits for the answers of
+// more than half of the nodes.
 func (t *Topology) survey(ctx context.Context) (*view, error) {
 	asked := t.sample()
 	type answer struct {

@@ -106,8 +106,7 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside runs work on a goroutine that Close waits for. It returns false when the topology is
-// closed.
+// beside runs work on a goroutine that Close waits for. beside returns false when the topology is closed.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

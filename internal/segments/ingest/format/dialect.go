@@ -108,9 +108,8 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// field parses the field at i. It returns the value without quotes, whether the quotes are valid, and
-// the index of the delimiter or line break after the field, or len(b) at the end. An unclosed quote
-// extends to the end of b.
+// field parses the field at i. field returns the value without quotes, whether the quotes are valid, and the index of
+// the delimiter or line break after the field, or len(b) at the end. An unclosed quote extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)

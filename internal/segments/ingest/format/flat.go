@@ -1,9 +1,8 @@
 package format
 
-// flatObject parses a JSON object in the simple form that most exporters write: strings without
-// escapes, plain whole numbers, true, false, null, and nothing nested. It finds the wanted fields in
-// one pass, in 0.09 µs for a row of 45 bytes. ok is false for everything else, including invalid JSON,
-// which anyObject handles.
+// flatObject parses a JSON object in the simple form that most exporters write: strings without escapes, plain whole
+// numbers, true, false, null, and nothing nested. flatObject finds the wanted fields in one pass, in 0.09 µs for a row
+// of 45 bytes. ok is false for everything else, including invalid JSON, which anyObject handles.
 func (f *objectFields) flatObject(row []byte) (id, segment []byte, ok bool) {
 	i := flatSpace(row, 1)
 	for {

@@ -56,8 +56,8 @@ func (f *finder) from(block []byte, i int) int {
 	return f.at
 }
 
-// parsePlain parses the part of a block without quotes and escapes in one pass and returns the line
-// number after it. It passes unusual rows to parseRow, which finds the reason for a bad row.
+// parsePlain parses the part of a block without quotes and escapes in one pass and returns the line number after it.
+// parsePlain passes unusual rows to parseRow, which finds the reason for a bad row.
 func (l *layout) parsePlain(into *Block, block []byte, line int64) int64 {
 	delimiter, idColumn, segmentColumn := l.delimiter, l.id, l.segment
 	for ; len(block) > 0; line++ {
@@ -152,8 +152,8 @@ func (l *layout) judge(into *Block, row []byte, line int64, columns int, inOrder
 	}
 }
 
-// takeRow adds the fields of one row to the block. It does not resolve escapes, because no valid id or
-// name contains one.
+// takeRow adds the fields of one row to the block. takeRow does not resolve escapes, because no valid id or name
+// contains one.
 func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	switch {
 	case l.isNull(id):

@@ -137,8 +137,8 @@ func textOf(value parquet.Value, unsigned bool) string {
 	return value.String()
 }
 
-// stampOf returns the timestamp type of a column, or nil if the column holds texts or numbers. It
-// rejects types that do not denote an instant.
+// stampOf returns the timestamp type of a column, or nil if the column holds texts or numbers. stampOf rejects types
+// that do not denote an instant.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
 		return fmt.Errorf("column %q holds %s, but times must be TIMESTAMP, text, or seconds or milliseconds since "+
