@@ -120,7 +120,7 @@ func (m *Millis) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if math.Abs(ms) > float64(math.MaxInt64/int64(time.Millisecond)) {
-		return fmt.Errorf("duration of %s milliseconds: out of range", text)
+		return fmt.Errorf("duration of %s milliseconds is out of range", text)
 	}
 	*m = Millis(time.Duration(math.Round(ms*1000)) * time.Microsecond)
 	return nil

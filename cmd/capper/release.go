@@ -17,7 +17,7 @@ type releaseCommand struct {
 	cli.Service
 	audience
 	MessageID string `required:"" placeholder:"ID" help:"Message id of the sends to give back, in the namespace of the API key."`
-	Channel   string `help:"Channel whose sends are given back. Default: all channels of the message."`
+	Channel   string `help:"Channel of the sends to give back. Default: all channels of the message."`
 	All       bool   `help:"Give back all sends of the message without naming its audience; the service reads the users from its audit."`
 	Namespace string `placeholder:"NAME" help:"Namespace of the message, for --all with an API key without a namespace. Default: none."`
 }

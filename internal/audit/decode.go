@@ -124,7 +124,7 @@ func (r *Reader) permits(c *cursor) *Permits {
 	for _, to := range []*time.Duration{&p.First, &p.Last} {
 		micros := c.varint()
 		if micros > 1<<50 || micros < -(1<<50) {
-			c.fail(fmt.Errorf("permit in %d microseconds is out of range", micros))
+			c.fail(fmt.Errorf("the time of a permit, %d microseconds after the call, is out of range", micros))
 		}
 		*to = time.Duration(micros) * time.Microsecond
 	}

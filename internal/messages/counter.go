@@ -43,7 +43,7 @@ const (
 // NewCounter returns a counter that writes to the store. logger and registerer may be nil.
 func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Registerer) (*Counter, error) {
 	if store == nil {
-		return nil, errors.New("campaign: a counter must have a store")
+		return nil, errors.New("message counter: the store must be set")
 	}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)

@@ -25,7 +25,7 @@ func newClients() *clientMetrics {
 	return &clientMetrics{
 		counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_users_total",
-			Help: "Users in recording filter calls, by client, channel (empty: none) and outcome.",
+			Help: "Users in filter calls that record sends, by client, channel (empty: none) and outcome.",
 		}, []string{"client", "channel", "outcome"}),
 		exempt: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_client_exempt_calls_total",

@@ -9,13 +9,13 @@ import (
 	"capper/internal/capping"
 )
 
-var errNotAsked = errors.New("what-if supports only decisions")
+var errNotAsked = errors.New("a replay supports only decisions of recorded calls")
 
-// likeness says which users of a call have the same rules under both policies.
+// likeness reports which users of a call have the same rules under both policies.
 type likeness struct {
-	all  bool            // everybody
-	of   map[string]bool // by segment, those that either policy names; not looked at where all
-	rest bool            // users of segments that neither names, and of none
+	all  bool            // all users have the same rules
+	of   map[string]bool // by segment that a policy names: same rules; unused if all is true
+	rest bool            // same rules for users of other segments and of no segment
 }
 
 func (l *likeness) has(segment string) bool {
