@@ -61,7 +61,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// pieceSize is the most bytes of one write. A pipe accepts so many bytes completely or not at all, so a hanging write
+// pieceSize is the most bytes of one write. A pipe accepts a write of this size completely or not at all, so a hanging write
 // has written nothing.
 const pieceSize = 4096
 

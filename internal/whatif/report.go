@@ -100,7 +100,7 @@ func drawUsers(u Users) (*picture, error) {
 	if len(labels) == 0 {
 		return nil, nil
 	}
-	return both("How many users would have got so many sends more or less, as in the table below", labels, "users",
+	return both("Users by the change in their number of sends, as in the table below", labels, "users",
 		func(p chart.Picture) ([]byte, error) {
 			return chart.Bars(p, []chart.Series{counts}, false)
 		})

@@ -21,7 +21,7 @@ func Sentences(r *Result) (lines []string) {
 		add("the audit has no call in this period")
 		return lines
 	}
-	add("%s to %s, %s, %s asked for, each in each call; %s of these were judged anew",
+	add("%s to %s, %s, %s asked for, counted in each call; %s of these were judged again",
 		r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339), many(r.Calls, "call"), many(r.Asked, "user"),
 		number(r.Judged))
 	before, after := r.Total.Before, r.Total.After

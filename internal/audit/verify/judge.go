@@ -42,7 +42,7 @@ type judge struct {
 	periods  periods
 	unjudged int64
 	found    []violation
-	owed     []owed
+	expected []expectedSend
 	scratch  []*send
 }
 

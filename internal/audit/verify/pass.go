@@ -49,8 +49,8 @@ type work struct {
 	mu       sync.Mutex // guards the counts of the first reading
 	unsure   []span
 
-	// owed receives the sends that the store must hold. It is nil if there is no comparison with the store.
-	owed       func(ctx context.Context, p *pass, list []owed) error
+	// expected receives the sends that the store must hold. It is nil if there is no comparison with the store.
+	expected   func(ctx context.Context, p *pass, list []expectedSend) error
 	users      *bitmap.Bitmap // only these users; nil: the users of the sample
 	since, now capping.Instant
 }
@@ -158,7 +158,7 @@ func (p *pass) run(ctx context.Context) error {
 		p.gather(r)
 	}
 	var mu sync.Mutex
-	var list []owed
+	var list []expectedSend
 	parallel.AtMost(runtime.GOMAXPROCS(0), len(p.blocks), func(i int) {
 		j := &judge{table: &p.table, work: p.work, periods: periods{}}
 		j.block(p.first+i, p.blocks[i])
@@ -173,18 +173,18 @@ func (p *pass) run(ctx context.Context) error {
 				p.report.find(j.finding(v))
 			}
 		}
-		list = append(list, j.owed...)
+		list = append(list, j.expected...)
 	})
-	if ctx.Err() != nil || p.owed == nil {
+	if ctx.Err() != nil || p.expected == nil {
 		return ctx.Err()
 	}
-	return p.owed(ctx, p, list)
+	return p.expected(ctx, p, list)
 }
 
 // asksFor reports whether verify asks the store for the sends of this user.
 func (s *work) asksFor(user capping.UserID) bool {
 	switch {
-	case s.owed == nil:
+	case s.expected == nil:
 		return false
 	case s.users != nil:
 		return s.users.Contains(user)

@@ -121,8 +121,8 @@ type comparison struct {
 	missing []MissingSend
 }
 
-// owed is a send that the store must hold.
-type owed struct {
+// expectedSend is a send that the store must hold.
+type expectedSend struct {
 	*call
 	user capping.UserID
 }
@@ -169,7 +169,7 @@ func (j *judge) owes(user capping.UserID, sends []send) {
 		case s.gone != never || s.from < j.since || wasErased && s.from <= erased+eraseMargin:
 		case !j.remembered(s, j.now+clockMargin) || j.again(sends, i, never) || displaced(sends, i):
 		default:
-			j.owed = append(j.owed, owed{s.call, user})
+			j.expected = append(j.expected, expectedSend{s.call, user})
 		}
 	}
 }
@@ -189,7 +189,7 @@ func displaced(sends []send, i int) bool {
 }
 
 // ask asks the store for the sends that a pass found.
-func (c *comparison) ask(ctx context.Context, p *pass, list []owed) error {
+func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) error {
 	questions := p.questions(list)
 	unanswered, err := c.askAll(ctx, p, questions)
 	if err == nil && len(unanswered) > 0 {
@@ -203,13 +203,13 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []owed) error {
 
 // asking is a question to the store, with the sends that the question is about.
 type asking struct {
-	sends []owed // sends of one message and channel, sorted by user
+	sends []expectedSend // sends of one message and channel, sorted by user
 }
 
 // questions groups sends by message and channel, one question for each pair.
-func (p *pass) questions(list []owed) (questions []asking) {
-	same := func(a, b owed) bool { return a.message == b.message && a.channel == b.channel }
-	slices.SortFunc(list, func(a, b owed) int {
+func (p *pass) questions(list []expectedSend) (questions []asking) {
+	same := func(a, b expectedSend) bool { return a.message == b.message && a.channel == b.channel }
+	slices.SortFunc(list, func(a, b expectedSend) int {
 		return cmp.Or(cmp.Compare(a.message, b.message), cmp.Compare(a.channel, b.channel), cmp.Compare(a.user, b.user))
 	})
 	for len(list) > 0 {
@@ -252,7 +252,7 @@ func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (u
 	return unanswered, context.Cause(ctx)
 }
 
-func (p *pass) question(sends []owed) *Question {
+func (p *pass) question(sends []expectedSend) *Question {
 	message := p.texts[sends[0].message]
 	q := &Question{
 		Message: capping.Message{Namespace: message.namespace, ID: message.id}, Channel: sends[0].channel,
@@ -277,9 +277,9 @@ func (c *comparison) full() bool {
 }
 
 // take compares an answer with the sends and returns the sends whose state is still open.
-func (c *comparison) take(p *pass, sends []owed, a *Answer) (open []owed) {
-	of := func(user capping.UserID) owed {
-		i, _ := slices.BinarySearchFunc(sends, user, func(s owed, user capping.UserID) int {
+func (c *comparison) take(p *pass, sends []expectedSend, a *Answer) (open []expectedSend) {
+	of := func(user capping.UserID) expectedSend {
+		i, _ := slices.BinarySearchFunc(sends, user, func(s expectedSend, user capping.UserID) int {
 			return cmp.Compare(s.user, user)
 		})
 		return sends[i]
@@ -287,7 +287,7 @@ func (c *comparison) take(p *pass, sends []owed, a *Answer) (open []owed) {
 	for _, user := range a.Unavailable {
 		open = append(open, of(user))
 	}
-	slices.SortFunc(open, func(a, b owed) int { return cmp.Compare(a.user, b.user) })
+	slices.SortFunc(open, func(a, b expectedSend) int { return cmp.Compare(a.user, b.user) })
 	missing := 0
 	for _, place := range a.Missing {
 		missing += len(place.Users)
@@ -305,7 +305,7 @@ func (c *comparison) take(p *pass, sends []owed, a *Answer) (open []owed) {
 	return open
 }
 
-func (p *pass) missing(o owed, place string, asked capping.Instant) MissingSend {
+func (p *pass) missing(o expectedSend, place string, asked capping.Instant) MissingSend {
 	message := p.texts[o.message]
 	m := MissingSend{
 		User: o.user, Message: capping.Message{Namespace: message.namespace, ID: message.id}, Channel: o.channel,
@@ -373,7 +373,7 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 		archive: w.archive, query: w.query, config: w.config, policyOf: map[string]uint16{}, report: &Report{},
 		erased: erased,
 		since:  w.since, now: w.now, users: users.Bitmap(),
-		owed: func(_ context.Context, p *pass, list []owed) error {
+		expected: func(_ context.Context, p *pass, list []expectedSend) error {
 			for _, o := range list {
 				m := p.missing(o, "", 0)
 				still[m.key()] = true

@@ -64,7 +64,7 @@ func (s *work) all(ctx context.Context) error {
 		if err := store.begin(ctx, s); err != nil {
 			return err
 		}
-		s.since, s.now, s.owed = s.query.Since, store.Now, store.ask
+		s.since, s.now, s.expected = s.query.Since, store.Now, store.ask
 	}
 	if err := s.files(ctx); err != nil {
 		return err
