@@ -86,8 +86,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 
 // errDecidedByTwo reports that two generations or configurations decided parts of one preview, so that their sum is
 // meaningless.
-var errDecidedByTwo = errors.New("the segments or the configuration changed between two parts of the count, or " +
-	"instances differ: try again")
+var errDecidedByTwo = errors.New(
+	"the segments or the configuration changed between two parts of the count, or instances differ: try again")
 
 func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	a := r.Audience

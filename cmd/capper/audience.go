@@ -32,8 +32,8 @@ func (a *audience) check() error {
 	case a.Expression != "" && a.idFile != idFile{}:
 		return errors.New(ofFile)
 	case a.File != "" && a.Given():
-		return errors.New("--sample, --salt and --generation: need an audience expression (--audience) and do not " +
-			"apply to a file")
+		return errors.New(
+			"--sample, --salt and --generation: need an audience expression (--audience) and do not apply to a file")
 	case a.Expression == "":
 		return nil
 	}

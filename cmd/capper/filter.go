@@ -78,8 +78,8 @@ func (c *filterCommand) check() error {
 	case c.MessageID == "" && !c.Preview:
 		return errors.New("--message-id: is required unless --preview is set")
 	case c.Exempt && c.Preview:
-		return errors.New("--exempt and --preview: must not be combined, because no user would be denied and no " +
-			"send recorded")
+		return errors.New(
+			"--exempt and --preview: must not be combined, because no user would be denied and no send recorded")
 	case c.Batch < 1 || c.Parallel < 1:
 		return fmt.Errorf("--batch and --parallel: must be at least 1, got %d and %d", c.Batch, c.Parallel)
 	}

@@ -138,8 +138,9 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {
 		return nil
 	}
-	return fmt.Errorf("%w: a rule uses time zones of users, but generation %s lacks set %s, which an earlier "+
-		"generation had: the change waits for a generation with the set",
+	return fmt.Errorf(
+		"%w: a rule uses time zones of users, but generation %s lacks set %s, which an earlier generation had: "+
+			"the change waits for a generation with the set",
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 

@@ -49,8 +49,8 @@ func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		faults = append(faults, fmt.Errorf("%s: generation %s lacks set %s%s: the change waits for a generation "+
-			"with the set",
+		faults = append(faults, fmt.Errorf(
+			"%s: generation %s lacks set %s%s: the change waits for a generation with the set",
 			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
 	}
 	if len(faults) == 0 {

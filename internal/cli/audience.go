@@ -20,8 +20,9 @@ type Narrowed struct {
 // Audience returns the audience of the expression, with these restrictions.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
-		return nil, errors.New("--sample and --salt: must be given together, with a salt that is not empty, so that " +
-			"the sample can be repeated")
+		return nil, errors.New(
+			"--sample and --salt: must be given together, with a salt that is not empty, " +
+				"so that the sample can be repeated")
 	}
 	a := &client.Audience{Expression: expression, Generation: n.Generation}
 	switch {
@@ -50,8 +51,9 @@ func (p *Percent) UnmarshalText(text []byte) error {
 	from, err := percentage(first)
 	to, also := percentage(last)
 	if errors.Join(err, also) != nil || !(from >= 0 && from < to && to <= 100) {
-		return fmt.Errorf("must be a percentage above 0%% and up to 100%%, or a range with its lower end first such "+
-			"as 10%%-20%%, got %q", text)
+		return fmt.Errorf(
+			"must be a percentage above 0%% and up to 100%%, "+
+				"or a range with its lower end first such as 10%%-20%%, got %q", text)
 	}
 	*p = Percent{From: from, To: to}
 	return nil

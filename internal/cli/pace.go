@@ -41,8 +41,9 @@ func (c *PaceCommand) Validate() error {
 	case c.Skip < 0:
 		return fmt.Errorf("--skip %d: must not be negative", c.Skip)
 	case c.MaxWait != nil && (*c.MaxWait <= 0 || *c.MaxWait > api.MaxWait):
-		return fmt.Errorf("--max-wait %v: must be more than 0s and at most 24h; without the flag, lines wait "+
-			"without limit", *c.MaxWait)
+		return fmt.Errorf(
+			"--max-wait %v: must be more than 0s and at most 24h; without the flag, lines wait without limit",
+			*c.MaxWait)
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ func (c *PacersCommand) Validate() error {
 	case c.Name == "" && (c.Forget || c.MessageID != ""):
 		return errors.New("--forget and --message-id: require the name of a pacer")
 	case c.Forget && c.MessageID != "":
-		return errors.New("--forget: must not be combined with --message-id, because it resets the pacer for all " +
-			"messages")
+		return errors.New(
+			"--forget: must not be combined with --message-id, because it resets the pacer for all messages")
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 		p.Audit = p.configured.Audit.To
 	}
 	if p.Audit == "" {
-		return nil, terminal.Hinted(terminal.Misuse(errors.New("the location of the audit is unknown: set --audit, "+
-			"or --config with a file that contains audit.to")),
+		return nil, terminal.Hinted(terminal.Misuse(errors.New(
+			"the location of the audit is unknown: set --audit, or --config with a file that contains audit.to")),
 			"to record an audit, add audit: {to: var/audit} to the configuration of the service")
 	}
 	at, err := objects.Open(ctx, p.Audit, p.s3())

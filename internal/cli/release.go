@@ -36,8 +36,8 @@ func Release(ctx context.Context, on *terminal.Streams, service *Service, messag
 			[]any{"unavailable", given.Unavailable, ""}, []any{"missing", given.Missing, missing})
 	}
 	if err == nil && given.Unavailable+given.Missing > 0 {
-		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New("some sends of the message could "+
-			"not be given back yet")),
+		err = terminal.Hinted(terminal.WithStatus(terminal.Undecided, errors.New(
+			"some sends of the message could not be given back yet")),
 			"run the same command again when the other instances have completed their audit files (audit.roll); "+
 				"repeating a release is safe")
 	}

@@ -52,8 +52,8 @@ func (f *StoreFlags) check(span *Span) error {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
 		return errors.New("--sample, --sample-salt, --missing and --settle: require --store")
 	case f.Store && span.Until.Given():
-		return errors.New("--until: must not be combined with --store, because the comparison needs every release " +
-			"up to now")
+		return errors.New(
+			"--until: must not be combined with --store, because the comparison needs every release up to now")
 	case f.UsersPerSecond < 1:
 		return errors.New("--users-per-second: must be at least 1")
 	case f.Settle < 0:

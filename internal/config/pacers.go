@@ -115,7 +115,7 @@ func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	return warnings
 }
 
-// judgedKey returns the key of the limit that Judged names.
+// judgedKey returns the configuration key of the limit with the index that Pacer.Judged returned.
 func judgedKey(p *pacing.Pacer, judged int) string {
 	if judged < len(p.Limits) {
 		return fmt.Sprintf("limits[%d]", judged)

@@ -18,8 +18,8 @@ func parsePattern(text string) (*pattern, error) {
 	p := &pattern{text: text, parts: strings.Split(text, "/")}
 	for _, part := range p.parts {
 		if strings.Contains(part, "**") && part != "**" {
-			return nil, fmt.Errorf("pattern %q: ** stands for directories and must be a whole path element, such as "+
-				"**/*.csv", text)
+			return nil, fmt.Errorf(
+				"pattern %q: ** stands for directories and must be a whole path element, such as **/*.csv", text)
 		}
 		if _, err := path.Match(part, ""); err != nil {
 			return nil, fmt.Errorf("pattern %q: %w", text, err)

@@ -28,8 +28,10 @@ func (b *bucket) failed(action, key string, err error) error {
 	case response != nil && api != nil:
 		err = &StorageError{given(err, &refusal{status: response.HTTPStatusCode(), api: api})}
 	case strings.Contains(err.Error(), "get credentials"): // the SDK has no type for this error
-		err = &StorageError{fmt.Errorf("S3 credentials are missing: set AWS_ACCESS_KEY_ID and "+
-			"AWS_SECRET_ACCESS_KEY, or use a shared profile or the role of an instance (%w)", err)}
+		err = &StorageError{fmt.Errorf(
+			"S3 credentials are missing: "+
+				"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "+
+				"or use a shared profile or the role of an instance (%w)", err)}
 	default:
 		err = &StorageError{err}
 	}

@@ -50,8 +50,8 @@ func (o *s3Object) start() error {
 	return nil
 }
 
-var errNoLength = errors.New("the S3 server does not send the length of the object, so a broken connection cannot " +
-	"be detected")
+var errNoLength = errors.New(
+	"the S3 server does not send the length of the object, so a broken connection cannot be detected")
 
 // Read implements io.Reader.
 func (o *s3Object) Read(p []byte) (int, error) {
@@ -95,8 +95,8 @@ func (o *s3Object) noteBreak(err error) error {
 // Reasons for which reading an object is not resumed.
 var (
 	errReplaced  = errors.New("the object was replaced while it was read")
-	errNoVersion = errors.New("the download was interrupted, and without ETag and Last-Modified it cannot be " +
-		"continued safely")
+	errNoVersion = errors.New(
+		"the download was interrupted, and without ETag and Last-Modified it cannot be continued safely")
 	errOtherRange = errors.New("the S3 server sent another range than requested")
 )
 

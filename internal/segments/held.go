@@ -407,8 +407,8 @@ func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	}
 }
 
-// LostZones returns, sorted, the sets of time zones that an earlier generation in use had, that the current one lacks,
-// and whose removal no acceptance covers. LostZones may be called at any time from any goroutine.
+// LostZones returns the sorted names of time zone sets that disappeared with a newer generation although no publisher
+// accepted their removal. LostZones may be called at any time from any goroutine.
 func (r *Refresher) LostZones() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

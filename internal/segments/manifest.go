@@ -102,8 +102,8 @@ func CheckName(name string) error {
 		return fmt.Errorf("segment name %q: is reserved for users in no segment", name)
 	}
 	if !segmentRule.MatchString(name) {
-		return fmt.Errorf("segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a "+
-			"letter or digit", name)
+		return fmt.Errorf(
+			"segment name %q: must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", name)
 	}
 	return nil
 }
@@ -136,8 +136,9 @@ func CheckSetName(name string) error {
 	case name == ReservedName || name == AllName:
 		return fmt.Errorf("set name %q: is reserved in results and expressions", name)
 	case len(name) > MaxSetName || !setRule.MatchString(name) || dotted(name):
-		return fmt.Errorf("set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', in parts between '/' "+
-			"that are not '.' or '..', beginning with a letter or digit", name, MaxSetName)
+		return fmt.Errorf(
+			"set name %q: must be 1 to %d letters, digits, '.', '_', '-' or '+', "+
+				"in parts between '/' that are not '.' or '..', beginning with a letter or digit", name, MaxSetName)
 	case strings.HasPrefix(name, ZonePrefix):
 		if _, err := Zone(name); err != nil {
 			return err
@@ -220,8 +221,9 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 			generation, is)
 	}
 	if !bytes.Equal(raw, m.Encode()) {
-		return nil, fmt.Errorf("manifest of generation %s: damaged: its bytes differ from the published ones, "+
-			"though the content is equal", generation)
+		return nil, fmt.Errorf(
+			"manifest of generation %s: damaged: "+
+				"its bytes differ from the published ones, though the content is equal", generation)
 	}
 	return &m, nil
 }

@@ -98,8 +98,9 @@ func decodeDocument(raw []byte, into any, newest int) error {
 	case v < FormatVersion:
 		return fmt.Errorf("format_version %d: must be at least %d", v, FormatVersion)
 	case v > newest:
-		return fmt.Errorf("format_version %d is too new: this program reads up to %d, and a newer version of capper "+
-			"wrote the document", v,
+		return fmt.Errorf(
+			"format_version %d is too new: "+
+				"this program reads up to %d, and a newer version of capper wrote the document", v,
 			newest)
 	}
 	return decodeOne(raw, into, true)

@@ -66,8 +66,8 @@ func ParseEndpoint(text string) (string, error) {
 	case strings.Contains(text, "@"): // before any that shows the text
 		return "", errors.New("must not contain a user or a password: use $OTEL_EXPORTER_OTLP_HEADERS for credentials")
 	case err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https":
-		return "", fmt.Errorf("must begin with http:// or https:// and name a host, such as http://127.0.0.1:4318, "+
-			"got %q",
+		return "", fmt.Errorf(
+			"must begin with http:// or https:// and name a host, such as http://127.0.0.1:4318, got %q",
 			shown(text))
 	case at.Port() != "" && !isPort(at.Port()):
 		return "", fmt.Errorf("must have a port from 1 to 65535, got %q", shown(text))
@@ -75,8 +75,9 @@ func ParseEndpoint(text string) (string, error) {
 		return "", errors.New("must end with the path: use $OTEL_EXPORTER_OTLP_HEADERS for credentials")
 	}
 	if at.Port() == "4317" {
-		return "", fmt.Errorf("must have the port of the collector for OTLP over HTTP, usually 4318, got %q: 4317 "+
-			"is the port for gRPC", text)
+		return "", fmt.Errorf(
+			"must have the port of the collector for OTLP over HTTP, usually 4318, got %q: 4317 is the port for gRPC",
+			text)
 	}
 	at.Path = strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), tracesPath) + tracesPath
 	return at.String(), nil
@@ -131,8 +132,9 @@ func checkHeaders() error {
 			value, err := url.PathUnescape(value)
 			if !found || err != nil || !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) ||
 				!httpguts.ValidHeaderFieldValue(value) {
-				return fmt.Errorf("tracing: $%s: pair %d must be name=value with a percent-encoded value, such as "+
-					"Authorization=Bearer%%20…", variable, i+1)
+				return fmt.Errorf(
+					"tracing: $%s: pair %d must be name=value with a percent-encoded value, "+
+						"such as Authorization=Bearer%%20…", variable, i+1)
 			}
 		}
 	}

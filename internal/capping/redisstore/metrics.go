@@ -113,7 +113,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	var refused error
 	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_errors_total",
-		Help: "Errors of the Redis store by kind: failed attempts, and users left undecided by time or damaged data.",
+		Help: "Errors of the Redis store by kind: failed attempts, and users left undecided by damage or a deadline.",
 	}, []string{"store", "kind"}))
 	var doubled error
 	m.shards, doubled = register(registerer, newShards())

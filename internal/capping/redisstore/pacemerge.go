@@ -9,8 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// merge shortens the target's full log as of now, unless another caller did. Until the merge, pace.lua adds nothing
-// to a full log.
+// merge shortens the target's full log as of now, unless another caller did. The script pace.lua adds no slot to
+// a full log before it is merged.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:

@@ -48,12 +48,14 @@ func (w *work) checkFinishing(dir string) error {
 	case begun == "":
 		return nil
 	case begun != dir:
-		return terminal.Hinted(fmt.Errorf("the last pass of the migration was started with the directory %s, not "+
-			"with %s", begun, dir), "add --finish "+
+		return terminal.Hinted(fmt.Errorf(
+			"the last pass of the migration was started with the directory %s, not with %s",
+			begun, dir), "add --finish "+
 			begun)
 	case exists(dir):
-		return terminal.Hinted(fmt.Errorf("directory %s exists again although the last pass renamed it: the store "+
-			"may have changes that no pass can find", dir),
+		return terminal.Hinted(fmt.Errorf(
+			"directory %s exists again although the last pass renamed it: "+
+				"the store may have changes that no pass can find", dir),
 			"empty Redis and start the migration again with another --work")
 	}
 	return nil

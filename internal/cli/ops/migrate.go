@@ -45,8 +45,9 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return terminal.WithStatus(terminal.BadInput, err)
 	}
 	if cfg.Store.Kind != config.Redis {
-		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: store.kind: must be redis, got %s: --config "+
-			"names the configuration to use after the migration", c.Config, cfg.Store.Kind))
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
+			"%s: store.kind: must be redis, got %s: --config names the configuration to use after the migration",
+			c.Config, cfg.Store.Kind))
 	}
 	work, err := openWork(c.Work, c.Finish != "")
 	if err != nil {
@@ -160,8 +161,8 @@ func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstor
 		return nil, err
 	}
 	if !known && !target.Made() {
-		return nil, errors.Join(terminal.Hinted(errors.New("the target already contains a store: a migration needs an "+
-			"empty Redis"),
+		return nil, errors.Join(terminal.Hinted(errors.New(
+			"the target already contains a store: a migration needs an empty Redis"),
 			"if the store belongs to this migration, use the same --work; otherwise use another Redis, or empty "+
 				"this one if its data is not needed"), target.Close())
 	}
@@ -182,8 +183,9 @@ func alone(ctx context.Context, target *redisstore.Store) error {
 			return nil
 		}
 		if time.Since(started) > ghost {
-			return terminal.Hinted(fmt.Errorf("%d other instances use this Redis: no service may decide on it until "+
-				"the migration has ended", fleet.Instances-1),
+			return terminal.Hinted(fmt.Errorf(
+				"%d other instances use this Redis: no service may decide on it until the migration has ended",
+				fleet.Instances-1),
 				"stop these instances, empty Redis, and start again with another --work")
 		}
 		select {

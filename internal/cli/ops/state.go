@@ -62,8 +62,8 @@ func (s *state) takes(dir, id string, mark uint64) error {
 	case s.Store != id:
 		return s.errAnother(dir)
 	case mark <= s.Mark:
-		return terminal.Hinted(fmt.Errorf("directory %s holds an older copy of the store than the last pass read: "+
-			"later sends are missing", dir),
+		return terminal.Hinted(fmt.Errorf(
+			"directory %s holds an older copy of the store than the last pass read: later sends are missing", dir),
 			"name the directory that the service used (store.embedded.path)")
 	}
 	return nil

@@ -58,8 +58,8 @@ func (w *work) begin(finish bool) (err error) {
 			s.Finished.Format(time.RFC3339)),
 			"start the service with the new configuration")
 	case s.Finishing != "" && !finish:
-		return terminal.Hinted(errors.New("the last pass of the migration was already started: only this pass can "+
-			"be run again"),
+		return terminal.Hinted(errors.New(
+			"the last pass of the migration was already started: only this pass can be run again"),
 			"add --finish "+s.Finishing+"; to keep the embedded store, rename "+migratedDir(s.Finishing)+
 				" to that name, empty Redis, and start again with another --work later")
 	}

@@ -71,15 +71,17 @@ type Definition struct {
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
-			return errors.New("segments are missing: publishing sets alone would put every user under the default " +
-				"limits; publish the sets together with the segments")
+			return errors.New(
+				"segments are missing: publishing sets alone would put every user under the default limits; " +
+					"publish the sets together with the segments")
 		}
 		return errors.New("nothing to build: give at least one segment or table")
 	}
 	var faults []error
 	if len(p.Segments)+len(p.Order) == 0 {
-		faults = append(faults, errors.New("a table needs the list of its segments, to detect misspelt names: set "+
-			"--precedence NAME,…, or segments in the build file"))
+		faults = append(faults, errors.New(
+			"a table needs the list of its segments, to detect misspelt names: "+
+				"set --precedence NAME,…, or segments in the build file"))
 	}
 	if len(p.Segments) > segments.MaxSegments {
 		faults = append(faults, fmt.Errorf("%d segments: at most %d are allowed", len(p.Segments),
@@ -113,8 +115,8 @@ func (p *Plan) check() error {
 		}
 		for _, name := range r.refs() {
 			if !known[name] {
-				faults = append(faults, fmt.Errorf("segment or set %q refers to %q, which is neither a segment "+
-					"nor a set", r.Name, name))
+				faults = append(faults, fmt.Errorf(
+					"segment or set %q refers to %q, which is neither a segment nor a set", r.Name, name))
 			}
 		}
 	}

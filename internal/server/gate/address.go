@@ -23,8 +23,8 @@ func checkAddr(addr string, hasKeys bool) error {
 		return fmt.Errorf("listen on %q: must be host:port", addr)
 	}
 	if !hasKeys && !IsLoopback(addr) {
-		return fmt.Errorf("listen on %q: must be a loopback address such as 127.0.0.1:8080 if no API keys are "+
-			"configured",
+		return fmt.Errorf(
+			"listen on %q: must be a loopback address such as 127.0.0.1:8080 if no API keys are configured",
 			addr)
 	}
 	return nil

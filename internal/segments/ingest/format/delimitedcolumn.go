@@ -81,8 +81,9 @@ func otherThan(id int) func(first []string, header bool) (int, error) {
 		case 2:
 			return 1 - id, nil
 		}
-		return 0, fmt.Errorf("the column with segment or set names is unknown: the first row is %q: set "+
-			"--segment-column, or segment_column in a build file",
+		return 0, fmt.Errorf(
+			"the column with segment or set names is unknown: the first row is %q: "+
+				"set --segment-column, or segment_column in a build file",
 			Clip([]byte(strings.Join(first, ","))))
 	}
 }

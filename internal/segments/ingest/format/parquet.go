@@ -62,8 +62,10 @@ func (c *columns) checkCodecs(file *parquet.File) error {
 		for _, column := range c.list() {
 			switch codec := group.Columns[column.Index()].MetaData.Codec; codec {
 			case format.Lz4, format.LZO:
-				return fmt.Errorf("column %q uses the compression %s, which is not supported: write the file with "+
-					"snappy, gzip, zstd, brotli or LZ4_RAW, or without compression", column.Name(), codec)
+				return fmt.Errorf(
+					"column %q uses the compression %s, which is not supported: "+
+						"write the file with snappy, gzip, zstd, brotli or LZ4_RAW, or without compression",
+					column.Name(), codec)
 			}
 		}
 	}

@@ -156,8 +156,9 @@ func idTypeOf(c *parquet.Column) (idType, error) {
 			return as, nil
 		}
 	}
-	return 0, fmt.Errorf("column %q has type %s, but user ids must be 32-bit or 64-bit integers, decimals without a "+
-		"fraction, or strings of digits", c.Name(), c.Type())
+	return 0, fmt.Errorf(
+		"column %q has type %s, but user ids must be 32-bit or 64-bit integers, decimals without a fraction, "+
+			"or strings of digits", c.Name(), c.Type())
 }
 
 func integerType(t parquet.Type) (idType, bool) {

@@ -125,8 +125,9 @@ func (e *ending) Read(p []byte) (int, error) {
 // whole returns an error if a text may have been truncated.
 func (o *SendOptions) whole(e *ending) error {
 	if o.FinalNewline && e.last != '\n' && e.read > 16<<10 {
-		return errors.New("the last line does not end in a line break, so the file may be truncated: export it " +
-			"again, or use --final-newline optional")
+		return errors.New(
+			"the last line does not end in a line break, so the file may be truncated: " +
+				"export it again, or use --final-newline optional")
 	}
 	return nil
 }
@@ -147,8 +148,9 @@ func (o *SendOptions) readCSV(file io.Reader, tabs bool, yield func(SendRow, *Ro
 		return err
 	}
 	if name := slices.IndexFunc(header, func(name string) bool { return strings.Contains(name, "\r") }); name >= 0 {
-		return fmt.Errorf("line 1: %q contains a carriage return: lines must end with a line feed, or with carriage "+
-			"return and line feed", clipText(header[name]))
+		return fmt.Errorf(
+			"line 1: %q contains a carriage return: "+
+				"lines must end with a line feed, or with carriage return and line feed", clipText(header[name]))
 	}
 	places, err := o.find(header)
 	if err != nil {

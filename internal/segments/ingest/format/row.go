@@ -67,8 +67,9 @@ func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
 	if err == nil && at < earliest.UnixMilli() {
-		return 0, fmt.Errorf("%q means %s, but a send must not be before the year 2000: use a time such as "+
-			"2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+		return 0, fmt.Errorf(
+			"%q means %s, but a send must not be before the year 2000: "+
+				"use a time such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
 			clipText(text), time.UnixMilli(at).UTC().Format(time.RFC3339))
 	}
 	return at, err
@@ -157,8 +158,8 @@ func (o *SendOptions) check(r *SendRow) error {
 		return fmt.Errorf("%s: %s is in the future: the time is now %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At),
 			stamp(o.Now.UnixMilli()))
 	case r.At > o.Now.UnixMilli() && r.MessageID == "":
-		return fmt.Errorf("%s: %s is in the future: the time is now %s, and a send without a message id is "+
-			"identified by its time",
+		return fmt.Errorf(
+			"%s: %s is in the future: the time is now %s, and a send without a message id is identified by its time",
 			cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
 	case o.Channels != nil && r.Channel != "" && !o.Channels[r.Channel]:
 		return fmt.Errorf("channel %q is not configured", clipText(r.Channel))

@@ -141,8 +141,8 @@ func textOf(value parquet.Value, unsigned bool) string {
 // that do not denote an instant.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
-		return fmt.Errorf("column %q holds %s, but times must be TIMESTAMP, text, or seconds or milliseconds since "+
-			"1970",
+		return fmt.Errorf(
+			"column %q holds %s, but times must be TIMESTAMP, text, or seconds or milliseconds since 1970",
 			column.Name(), what)
 	}
 	if column.Type().Kind() == parquet.Int96 {
