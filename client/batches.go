@@ -18,8 +18,8 @@ import (
 // All batches of r.Audience are parts of one generation, even if another one is published during the run; see Parts.
 // An error during the calls for parts is an *AudienceError. An error of the initial count is returned as it is.
 //
-// FilterAll returns the first error after the running batches have ended. Their granted sends are recorded, so a new
-// run with the same message id continues the interrupted one.
+// FilterAll returns the first error after the running batches have ended. The service has recorded the granted sends of
+// finished batches, so a new run with the same message id continues the interrupted one.
 func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	each func(*FilterRequest, *FilterResult) error) error {
 	if err := r.check(); err != nil {

@@ -8,11 +8,11 @@
 //
 // # Retries
 //
-// Every call of the API may be repeated. The service recognises a send by its message id, its channel and the
-// namespace of the key. Releasing or erasing twice has the same effect as once. So the client retries connection
-// errors and the statuses 408, 500, 502, 503 and 504. After a 429 it waits for the time in the answer. The retries
-// stop when the context ends or after Config.Attempts. An *Error with another status is a refusal, which a retry
-// would not change.
+// Every call of the API may be repeated. The service recognises a send by its message id, its channel and the namespace
+// of the key. Releasing or erasing twice has the same effect as once. The client therefore retries connection errors
+// and the statuses 408, 500, 502, 503 and 504. After a 429 it waits for the time in the answer. The retries stop when
+// the context ends or after Config.Attempts. An *Error with another status is a refusal, which a retry would not
+// change.
 //
 // # Traces and request ids
 //

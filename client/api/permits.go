@@ -51,8 +51,8 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
-// Slot is a run of permits with regular times. The first permit may be used after WaitMS, and each further one
-// EveryMS after the one before. Waits count from the moment the client reads the answer.
+// Slot is a run of permits with regular times. A sender may use the first permit after WaitMS, and each further permit
+// EveryMS after the previous one. Waits count from the moment the client reads the answer.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once

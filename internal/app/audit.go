@@ -88,8 +88,8 @@ func (s *Service) records() server.AuditRecords {
 	return archive.New(s.journal.Source(), config.ParsePolicy)
 }
 
-// endAudit writes the last records. Its wait is shorter than its time limit, so that an unreachable location does not
-// delay the stop.
+// endAudit writes the last records. The wait of this step is shorter than the step's time limit, so that an unreachable
+// location does not delay the stop.
 func (s *Service) endAudit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout/2)
 	defer cancel()

@@ -129,7 +129,7 @@ func (s *Service) longestCall() time.Duration {
 }
 
 // drain refuses new requests and completes the running ones. Requests that exceed the time limit lose their
-// connections. Then drain waits until they have returned from the store.
+// connections. drain then waits until all calls have returned from the store.
 func (s *Service) drain(ctx context.Context) error {
 	timeout := s.config.Server.StopTimeout
 	polite, cancel := context.WithTimeout(ctx, timeout)

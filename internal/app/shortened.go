@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// shortened records the last reload that shortened the period over which limits count. Such a reload may be a
-// mistake, and can be undone without harm while the older sends are kept.
+// shortened records the last reload that shortened the period over which limits count. A reload that shortens windows
+// may be a mistake, and can be undone without harm while the older sends are kept.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {

@@ -3,12 +3,12 @@
 //
 //	bytes → yamltree (syntax, values, every fault with its line) → Config
 //
-// The file config.go names every key. The meaning, default and rule of a key belong to the package of its type:
-// bounds, keys and rates to server/gate and capping, limits to capping, pacers to pacing, names of segments to
-// segments, and the stores to their packages. This package owns three kinds of rules. The first are keys of the
-// service itself, such as how it listens and stops. The second are keys written differently from their owner's field,
-// such as create, the opposite of MustExist. The third are limits of the file that are stricter than the owner's. A
-// Config keeps no trace of the file's syntax.
+// The file config.go names every key. The meaning, default and rule of a key belong to the package of its type: bounds,
+// keys and rates to server/gate and capping, limits to capping, pacers to pacing, names of segments to segments, and
+// the stores to their packages. This package owns three kinds of rules. The first kind are keys of the service itself,
+// such as how it listens and stops. The second are keys written differently from their owner's field, such as create,
+// the opposite of MustExist. The third are limits of the file that are stricter than the owner's. A Config keeps no
+// trace of the file's syntax.
 //
 // The file contains no secrets. Secrets come from the environment, or from files that the configuration names. API
 // keys are stored as SHA-256 hashes only.

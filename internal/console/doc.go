@@ -18,9 +18,9 @@
 // # Outlook
 //
 // An outlook shows how many of a group of users may receive a message on a channel, now and over the next days, if no
-// other message is sent before. The service decides each instant in the same way as a filter call and records
-// nothing, at the full cost of that call. So the console decides only a sample of a large group, which the page says,
-// and keeps each result for a minute.
+// other message is sent before. The service decides each instant in the same way as a filter call and records nothing,
+// at the full cost of that call. The console therefore decides only a sample of a large group, which the page says, and
+// keeps each result for a minute.
 //
 // # Series
 //

@@ -15,7 +15,7 @@ type Name struct {
 // Kind is a kind of counter.
 type Kind string
 
-// These kinds of counters exist. The first four count users of filter calls that record.
+// These kinds of counters exist. The first four kinds count users of filter calls that record sends.
 const (
 	Allowed     Kind = "allowed" // recorded by the call
 	replayed    Kind = "replayed"

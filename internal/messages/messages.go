@@ -66,9 +66,9 @@ type Delta struct {
 // Store keeps the counts of messages. capping.As finds a Store in a capping.Store. A Store is safe for concurrent
 // use, and every method returns within the deadline of ctx.
 //
-// The store counts a message from the first call whose message it remembers (capping.MessageMemory), even
-// when the call denied every user. A merge with capping.Merge.Counted starts the counts too. Such a merge is
-// a call without answers: it changes Last, to the hour, but not First.
+// The store counts a message from the first call whose message it remembers (capping.MessageMemory), even when the call
+// denied every user. A merge with capping.Merge.Counted starts the counts too. A merge counts as a call without
+// answers, which changes Last, to the hour, but not First.
 type Store interface {
 	// AddAnswers adds the answers of instances to the counts. Of a message that is not counted yet, AddAnswers
 	// drops a delta with fewer than capping.BulkUsers users. After an error some or all deltas may be missing. A

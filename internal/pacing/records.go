@@ -89,10 +89,10 @@ func (e *RecordsError) Error() string {
 		remedy, capping.Span(e.RetryAfter))
 }
 
-// Records bounds the number of records that grants leave in the store. Each instance counts its own records
-// and adds them to the store's numbers every second, and reads the other instances' numbers there. So
-// instances together can exceed a bound by the grants of one second, or by 1/64 each. The numbers go down
-// when records expire. Records is safe for concurrent use.
+// Records bounds the number of records that grants leave in the store. Each instance counts its own records and adds
+// them to the store's numbers every second, and reads the other instances' numbers there. All instances together can
+// therefore exceed a bound by the grants of one second, or by 1/64 each. The numbers go down when records expire.
+// Records is safe for concurrent use.
 type Records struct {
 	store  RecordStore
 	bounds RecordBounds

@@ -16,9 +16,8 @@ const (
 	mostReads = 16
 )
 
-// replay returns the earlier generations that a continuously running service would have used, in the
-// given order, newest first. The others lost users themselves, so later generations must not be
-// compared with them.
+// replay returns the earlier generations that a continuously running service would have used, in the given order,
+// newest first. The other generations lost users themselves, so later generations must not be compared with them.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {

@@ -29,9 +29,9 @@
 // # The hot path
 //
 // The server reads a body once into a pooled buffer and scans it once. The ids go straight into the slice that the
-// store receives. One pass counts the decisions, and the encoder appends the answer to a pooled buffer, without a
-// value per user. Decoder and encoder are written by hand. Tests compare them with the types of package api, and
-// those types with the OpenAPI description.
+// store receives. One pass counts the decisions, and the encoder appends the answer to a pooled buffer, without a value
+// per user. Decoder and encoder are written by hand. Tests compare decoder and encoder with the types of package api,
+// and those types with the OpenAPI description.
 //
 // # Guarantees
 //

@@ -99,8 +99,8 @@ func Run(m *testing.M) int {
 }
 
 // Shared returns the addresses of the cluster that a package's tests share: the one in the environment, or a cluster
-// with 3 masters and 3 replicas that the first call starts. Tests must not break the shared cluster. Its time-outs
-// are long, so that a busy machine causes no failover. Run stops the cluster.
+// with 3 masters and 3 replicas that the first call starts. Tests must not break the shared cluster. The time-outs of
+// the shared cluster are long, so that a busy machine causes no failover. Run stops the cluster.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if addrs := os.Getenv(Variable); addrs != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority is a certificate authority for tests. Its directory Dir has the authority's certificate in ca.crt, each
+// Authority is a certificate authority for tests. The directory Dir has the authority's certificate in ca.crt, each
 // issued certificate in NAME.crt, and its key in NAME.key.
 type Authority struct {
 	Dir         string

@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Tab is a browser tab with its own cookies. Its methods fail the test on errors, and are not safe for concurrent
-// use.
+// Tab is a browser tab with its own cookies. The methods of a Tab fail the test on errors, and are not safe for
+// concurrent use.
 type Tab struct {
 	t     testing.TB
 	ctx   context.Context

@@ -16,20 +16,20 @@
 // Each element of a Live page that updates itself has an id and the attribute data-part. The script replaces the
 // elements that differ, and keeps focus, selection and scroll position.
 //
-// Each table is also available as CSV and each picture as SVG, at the page's own address with format=csv&table=NAME
-// or format=svg&picture=NAME&theme=dark. Show runs for these formats too. So an expensive page avoids API calls that
-// only some of its parts need.
+// Each table is also available as CSV and each picture as SVG, at the page's own address with format=csv&table=NAME or
+// format=svg&picture=NAME&theme=dark. Show runs for these formats too. An expensive page therefore avoids API calls
+// that only some of its parts need.
 //
 // # Sessions and access
 //
-// A page calls the API's own handler in the process. The context of the call names the visitor's key (gate.Inside),
-// and the API checks the current scopes of that key. So a page can show and do only the things that its visitor may
+// A page calls the API's own handler in the process. The context of the call names the visitor's key (gate.Inside), and
+// the API checks the current scopes of that key. A page can therefore show and do only the things that its visitor may
 // do.
 //
 // A session cookie holds the id of a key, sealed with AES-256-GCM. The secret derives from the SHA-256 of the key in
-// the configuration. So every instance with the same key reads the session, no other instance does, and nothing is
-// stored. Removing or replacing a key ends its sessions. Whoever can read the configuration file can create a
-// session, so the file is as secret as a key.
+// the configuration. Every instance with the same key can therefore read the session, no other instance does, and
+// nothing is stored. Removing or replacing a key ends its sessions. Whoever can read the configuration file can create
+// a session, so the file is as secret as a key.
 //
 // A GET changes nothing. Only forms of the console's own pages are accepted: the frame checks the origin and a token
 // that derives from the session. Text from users is escaped by html/template in pages and by the drawing code in

@@ -15,13 +15,12 @@
 //
 // # Ids and bad rows
 //
-// An id is a decimal number from 0 to 4294967295, with optional leading zeros and surrounding spaces.
-// Nothing is truncated, rounded or guessed. These are bad rows: a sign, a fraction, an exponent, a larger
-// number, an empty field, a null, a row with a different number of columns, a blank line between other
-// lines, and the name of an unknown segment. Every bad row is counted, by its lines if it spans several.
-// The first bad rows of each file are kept with file, row and value. A fault of a whole file is an
-// InputError: a missing column, a damaged archive, a column type without whole numbers, a file of another
-// kind. A file with only bad rows is always an error.
+// An id is a decimal number from 0 to 4294967295, with optional leading zeros and surrounding spaces. Nothing is
+// truncated, rounded or guessed. These are bad rows: a sign, a fraction, an exponent, a larger number, an empty field,
+// a null, a row with a different number of columns, a blank line between other lines, and the name of an unknown
+// segment. Every bad row is counted, by its lines if it spans several. A build keeps the first bad rows of each file,
+// with file, row and value. A fault of a whole file is an InputError: a missing column, a damaged archive, a column
+// type without whole numbers, a file of another kind. A file with only bad rows is always an error.
 //
 // Blank lines at the end of a text are not rows. In CSV and TSV with a single column they are nulls.
 //

@@ -35,7 +35,7 @@ type Config struct {
 	Now time.Time
 }
 
-// reader reads inputs into sets. Its methods must be called one after the other; each of them uses all
+// reader reads inputs into sets. The methods of a reader must be called one after the other; each method uses all
 // workers.
 type reader struct {
 	cfg      Config

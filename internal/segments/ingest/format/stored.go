@@ -12,8 +12,8 @@ import (
 	"capper/internal/objects"
 )
 
-// storedFile is a file in its stored form, before decompression. Its Read returns io.EOF only at the
-// real end of the file, after exactly the announced number of bytes.
+// storedFile is a file in its stored form, before decompression. Read returns io.EOF only at the real end of the file,
+// after exactly the announced number of bytes.
 type storedFile struct {
 	ctx      context.Context
 	body     io.ReadCloser

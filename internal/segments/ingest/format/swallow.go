@@ -8,8 +8,8 @@ import (
 // address may have one ("12, Rue X") and a note a few, but a stray quote encloses many.
 const maxLikeRows = 3
 
-// swallows reports whether more lines of a row look like rows than in an address or a note. Then a
-// quote is missing or superfluous, and the row encloses other rows.
+// swallows reports whether more lines of a row look like rows than in an address or a note. In such a row a quote is
+// missing or superfluous, so the row encloses other rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
 }
