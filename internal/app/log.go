@@ -58,14 +58,6 @@ func (s *Service) endTracing(ctx context.Context) error {
 	return nil
 }
 
-// spans returns the tracer, or nil when tracing is disabled.
-func (s *Service) spans() trace.Tracer {
-	if s.tracer == nil {
-		return nil
-	}
-	return s.tracer
-}
-
 func newLogger(to io.Writer, cfg config.Log, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {

@@ -80,9 +80,9 @@ func Store(store capping.Store, kind string, registerer prometheus.Registerer) (
 // Unwrap returns the wrapped store.
 func (m *measured) Unwrap() capping.Store { return m.Store }
 
-func (m *callMetrics) observe(began time.Time, span *trace.Span, r result) {
+func (m *callMetrics) observe(began time.Time, span trace.Span, r result) {
 	if r != resultOK {
-		span.Fail(resultNames[r])
+		trace.Fail(span, resultNames[r])
 	}
 	span.End()
 	m.results[r].Inc()
@@ -105,7 +105,7 @@ func nothing() bool { return false }
 
 func (m *measured) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	ctx, span := trace.Start(ctx, "store filter")
-	span.Int("capper.users", len(b.Users))
+	trace.SetInt(span, "capper.users", len(b.Users))
 	began := time.Now()
 	err := m.Store.Filter(ctx, b, verdicts)
 	m.filter.observe(began, span, resultOf(err, func() bool {
@@ -127,7 +127,7 @@ func (m *measuredMerger) Merge(ctx context.Context, merge *capping.Merge, merged
 func (m *measured) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	ctx, span := trace.Start(ctx, "store release")
-	span.Int("capper.users", len(users))
+	trace.SetInt(span, "capper.users", len(users))
 	began := time.Now()
 	err := m.Store.Release(ctx, token, channel, users, released)
 	m.release.observe(began, span, resultOf(err, func() bool {

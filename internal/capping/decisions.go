@@ -51,9 +51,9 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 		Users: send.Users, Names: segments.Names(), Generation: segments.Generation(), Policy: policy.Policy,
 		Verdicts: make([]Verdict, len(send.Users)), Codes: make([]uint8, len(send.Users)),
 	}
-	part := trace.Of(ctx).Part("look up segments")
+	_, part := trace.Start(ctx, "look up segments")
 	segments.Lookup(send.Users, d.Codes)
-	part.Int("capper.users", len(send.Users))
+	trace.SetInt(part, "capper.users", len(send.Users))
 	part.End()
 	hold, err := newWithholding(policy.Policy, segments, send, c.clock())
 	if err != nil { // without the suppressed sets no send is safe

@@ -12,12 +12,13 @@ import (
 	"capper/internal/capping"
 	"capper/internal/server/gate"
 	"capper/internal/server/wire"
+	"capper/internal/trace"
 )
 
 // enter admits a call about an audience: it checks the bounds that all calls share, and the client's rate. The answer
 // argument is the approximate maximum size of the answer in bytes.
 func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
-	part := c.span.Part("admit")
+	_, part := trace.Start(c.ctx, "admit")
 	defer part.End()
 	users := max(len(a.Users), 1) // an audience may be empty
 	place, err := s.budgets.Enter(c.holder, users, answer)
@@ -40,7 +41,7 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 	if err := b.Reserve(4 * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
 		return err
 	}
-	part := c.span.Part("find audience")
+	_, part := trace.Start(c.ctx, "find audience")
 	defer part.End()
 	ctx, cancel := s.findContext(c)
 	defer cancel()
@@ -64,9 +65,9 @@ func (s *Server) decodeBounds(b *Body) wire.Bounds {
 
 // writeAnswer writes an answer that was encoded into the place's buffer.
 func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
-	part := c.span.Part("write answer")
+	_, part := trace.Start(c.ctx, "write answer")
 	defer part.End()
-	part.Int("http.response.body.size", len(out))
+	trace.SetInt(part, "http.response.body.size", len(out))
 	p.FreeUsers(out)
 	writeHeader(c.w, http.StatusOK, len(out))
 	p.Write(c.w, s.bounds.MinRate)

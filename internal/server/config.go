@@ -50,7 +50,7 @@ type Config struct {
 	// Logger receives the errors that callers do not see. Nil: log lines are discarded.
 	Logger *slog.Logger
 	// Tracer records spans of requests. Nil: nothing is traced.
-	Tracer trace.Tracer
+	Tracer *trace.Exporter
 	// TraceMessages adds message ids to spans.
 	TraceMessages bool
 	// Registerer receives the server's metrics, and Gatherer returns the metrics of /metrics. Nil: the server uses

@@ -8,6 +8,7 @@ import (
 	"capper/internal/messages"
 	"capper/internal/server/gate"
 	"capper/internal/server/wire"
+	"capper/internal/trace"
 )
 
 // filter serves POST /v1/filter.
@@ -60,7 +61,7 @@ func (s *Server) filter(c *call) error {
 
 // readFilter receives and decodes the request. The caller closes the body.
 func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
-	part := c.span.Part("decode")
+	_, part := trace.Start(c.ctx, "decode")
 	defer part.End()
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -71,7 +72,7 @@ func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 		body.Close()
 		return nil, nil, err
 	}
-	part.Int("capper.body_bytes", len(body.Data))
+	trace.SetInt(part, "capper.body_bytes", len(body.Data))
 	return body, r, nil
 }
 
@@ -145,10 +146,10 @@ func (s *Server) reportFilter(c *call, r *wire.FilterRequest, send *capping.Send
 		s.metrics.CountDecisions(sum, d.Names)
 		s.metrics.Clients.Add(c.Client, r.Channel, sum)
 	}
-	if c.span != nil {
+	if c.span.IsRecording() {
 		spanDecided(c.span, d, sum)
 		if s.traceMessages {
-			c.span.Text("capper.message_id", r.MessageID)
+			c.span.SetAttributes(trace.Text("capper.message_id", r.MessageID))
 		}
 	}
 	if s.log.Enabled(c.ctx, slog.LevelDebug) {

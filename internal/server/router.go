@@ -31,8 +31,8 @@ type call struct {
 	// parameters holds the query parameters by name.
 	parameters map[string]string
 	gate.Caller
-	span   *trace.Span // nil: the call is not traced
-	holder string      // the client that the budgets count; without keys the address
+	span   trace.Span
+	holder string // the client that the budgets count; without keys the address
 }
 
 // message returns the message with the given id in the caller's namespace.
@@ -96,7 +96,7 @@ func (r *router) route(method, path string, scope func(*http.Request) gate.Scope
 			if call.Caller, err = r.s.access.Load().CallerOf(call.r, scope(call.r)); err != nil {
 				return err
 			}
-			call.span.Text("capper.client", call.Client)
+			trace.SetText(call.span, "capper.client", call.Client)
 			call.holder = holderOf(call)
 			if !whole && strings.Contains(call.id, "/") { // echo's last parameter takes the rest of the path
 				return noSuchPath(call)

@@ -18,15 +18,15 @@ const unrouted = "other"
 // untraced lists the routes that machines call all the time, and that are therefore never traced.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
-// beginSpan returns the request's context with the request id, and with a span when the tracer samples the request.
+// beginSpan returns the request's context with the request id, and with a span when the exporter samples the request.
 // The span follows the OpenTelemetry conventions for HTTP servers. The span holds the route instead of path and
-// query, because those contain user and message ids. The tracer t may be nil.
-func beginSpan(t trace.Tracer, r *http.Request, route, id string, at time.Time) (context.Context, *trace.Span) {
+// query, because those contain user and message ids. The exporter e may be nil.
+func beginSpan(e *trace.Exporter, r *http.Request, route, id string, at time.Time) (context.Context, trace.Span) {
 	if untraced[route] {
-		t = nil
+		e = nil
 	}
-	ctx, span := trace.Begin(r.Context(), t, r.Header, id, at)
-	if span != nil {
+	ctx, span := trace.Begin(r.Context(), e, r.Header, id, at)
+	if span.IsRecording() {
 		describe(span, r, route, id)
 	}
 	return ctx, span
@@ -43,25 +43,24 @@ func nameOf(r *http.Request, route string) string {
 	return method + " " + route
 }
 
-func describe(span *trace.Span, r *http.Request, route, id string) {
-	span.Name(nameOf(r, route))
-	span.Text("http.request.method", methodOf(r))
-	if route != unrouted {
-		span.Text("http.route", route)
-	}
+func describe(span trace.Span, r *http.Request, route, id string) {
 	scheme := "http"
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	span.Text("url.scheme", scheme)
-	span.Text("network.protocol.version", strconv.Itoa(r.ProtoMajor)+"."+strconv.Itoa(r.ProtoMinor))
-	span.Text("capper.request_id", id)
+	span.SetName(nameOf(r, route))
+	span.SetAttributes(trace.Text("http.request.method", methodOf(r)), trace.Text("url.scheme", scheme),
+		trace.Text("network.protocol.version", strconv.Itoa(r.ProtoMajor)+"."+strconv.Itoa(r.ProtoMinor)),
+		trace.Text("capper.request_id", id))
+	if route != unrouted {
+		span.SetAttributes(trace.Text("http.route", route))
+	}
 	if r.ContentLength > 0 {
-		span.Int("http.request.body.size", int(r.ContentLength))
+		span.SetAttributes(trace.Int("http.request.body.size", int(r.ContentLength)))
 	}
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
-		span.Text("server.address", local.IP.String()) // the host name in the request is the caller's free choice
-		span.Int("server.port", local.Port)
+		// The host name in the request is the caller's free choice.
+		span.SetAttributes(trace.Text("server.address", local.IP.String()), trace.Int("server.port", local.Port))
 	}
 }
 
@@ -79,31 +78,25 @@ func methodOf(r *http.Request) string {
 
 // spanRefused records on the span that the request was refused. The span gets an error status only for faults of the
 // service.
-func spanRefused(span *trace.Span, f *wire.Failure) {
-	if span == nil {
-		return
-	}
-	code := string(f.Code)
-	span.Text("capper.error.code", code)
+func spanRefused(span trace.Span, f *wire.Failure) {
+	trace.SetText(span, "capper.error.code", string(f.Code))
 	if f.Code.Status() >= http.StatusInternalServerError {
-		span.Fail(code)
+		trace.Fail(span, string(f.Code))
 	}
 }
 
 // spanDecided records the counts of a call's decisions on the span.
-func spanDecided(span *trace.Span, d *capping.Decisions, sum *wire.Summary) {
-	span.Int("capper.users.requested", sum.Requested)
-	span.Int("capper.users.allowed", sum.Allowed)
-	span.Int("capper.users.denied", sum.Denied)
-	span.Int("capper.users.unavailable", sum.Unavailable)
-	span.Text("capper.generation", d.Generation)
-	span.Text("capper.config_version", d.Policy.Version)
+func spanDecided(span trace.Span, d *capping.Decisions, sum *wire.Summary) {
+	span.SetAttributes(trace.Int("capper.users.requested", sum.Requested),
+		trace.Int("capper.users.allowed", sum.Allowed), trace.Int("capper.users.denied", sum.Denied),
+		trace.Int("capper.users.unavailable", sum.Unavailable), trace.Text("capper.generation", d.Generation),
+		trace.Text("capper.config_version", d.Policy.Version))
 }
 
 // endSpan records the status of the answer and ends the span.
-func endSpan(span *trace.Span, status int, at time.Time) {
-	if span != nil {
-		span.Int("http.response.status_code", status)
-		span.EndAt(at)
+func endSpan(span trace.Span, status int, at time.Time) {
+	if span.IsRecording() {
+		span.SetAttributes(trace.Int("http.response.status_code", status))
+		trace.EndAt(span, at)
 	}
 }

@@ -21,21 +21,23 @@ func BenchmarkNotTraced(b *testing.B) {
 		id := trace.IDOf(h, at)
 		out[trace.IDHeader] = []string{id}
 		ctx, span := trace.Begin(base, nil, h, id, at)
-		span.Text("capper.client", id)
+		trace.SetText(span, "capper.client", id)
 		for range 3 { // decode, admit, write answer
-			part := span.Part("part")
-			part.Int("capper.users", 1)
+			_, part := trace.Start(ctx, "part")
+			trace.SetInt(part, "capper.users", 1)
 			part.End()
 		}
 		for range 2 { // look up segments; judge and write, or the pipelines
-			part := trace.Of(ctx).Part("part")
-			part.Int("capper.users", 1)
+			_, part := trace.Start(ctx, "part")
+			trace.SetInt(part, "capper.users", 1)
 			part.End()
 		}
 		_, part := trace.Start(ctx, "store filter")
-		part.Int("capper.users", 1)
+		trace.SetInt(part, "capper.users", 1)
 		part.End()
-		span.EndAt(at)
+		if span.IsRecording() {
+			trace.EndAt(span, at)
+		}
 	}
 }
 

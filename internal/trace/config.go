@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,12 +106,12 @@ func shown(text string) string {
 // Probe checks once whether the collector accepts spans, with a request that contains none. Probe uses the headers
 // and certificates in the environment, like an Exporter.
 func Probe(ctx context.Context, cfg Config) (err error) {
-	cfg = cfg.withDefaults()
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {
 		return fmt.Errorf("tracing.endpoint: %w", err)
 	}
-	client := otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(to), otlptracehttp.WithTimeout(cfg.Timeout),
+	client := otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(to),
+		otlptracehttp.WithTimeout(cmp.Or(cfg.Timeout, DefaultTimeout)),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
 	if err := client.Start(ctx); err != nil {
 		return err

@@ -19,12 +19,12 @@ func Handler(next slog.Handler) slog.Handler {
 
 // Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if at := of(ctx); at != nil {
+	if at := of(ctx); at != none {
 		r = r.Clone()
 		r.AddAttrs(slog.String("request_id", at.id))
-		if at.span != nil {
-			trace, span := at.span.recorder.IDs()
-			r.AddAttrs(slog.String("trace_id", trace), slog.String("span_id", span))
+		if Sampled(at.span) {
+			ids := at.span.SpanContext()
+			r.AddAttrs(slog.String("trace_id", ids.TraceID().String()), slog.String("span_id", ids.SpanID().String()))
 		}
 	}
 	return h.Handler.Handle(ctx, r)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	otel "go.opentelemetry.io/otel/trace"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	wire "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -86,6 +88,18 @@ func open(t *testing.T, cfg Config) (*Exporter, *testkit.Log, *prometheus.Regist
 const parent, theirTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	"\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36"
 
+// from returns the headers of a caller with the traceparent and the tracestate.
+func from(parent string, state ...string) http.Header {
+	return http.Header{"Traceparent": {parent}, "Tracestate": state}
+}
+
+// request begins the span of a request with the headers.
+func request(t *testing.T, e *Exporter, h http.Header) Span {
+	t.Helper()
+	_, span := Begin(t.Context(), e, h, "id", time.Now())
+	return span
+}
+
 // What is recorded is what the collector reads, by the protocol's own decoder.
 func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20of-the-collector,X-Team=growth")
@@ -93,20 +107,22 @@ func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 	to := newCollector(t)
 	tracer, log, _ := open(t, Config{Endpoint: to.URL, ServiceName: "capping", Version: "1.2.3"})
 	at := time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC)
-	root := tracer.Begin(Remote{Parent: parent, State: "rojo=1,congo=2"}, at)
-	root.Name("POST /v1/filter")
-	root.Text("http.route", "/v1/filter")
-	root.Text("long", strings.Repeat("x", 300))
-	root.Int("capper.users.requested", 10_000)
-	other := tracer.Begin(Remote{Parent: parent}, at)
-	part := root.StartAt("PIPELINE", Client, at.Add(time.Second), []*Span{other})
-	part.Event("attempt failed", "error.type", "lost", "capper.attempt", 1, "of no kind", 1.5, "no value")
-	part.Fail("lost")
-	part.EndAt(at.Add(2 * time.Second))
-	root.EndAt(at.Add(3 * time.Second))
-	root.Text("too", "late")
-	other.EndAt(at)
-	require.NoError(t, tracer.Flush(t.Context()))
+	ctx, root := Begin(t.Context(), tracer, from(parent, "rojo=1,congo=2"), "id", at)
+	root.SetName("POST /v1/filter")
+	SetText(root, "http.route", "/v1/filter")
+	SetText(root, "long", strings.Repeat("x", 300))
+	SetInt(root, "capper.users.requested", 10_000)
+	_, other := Begin(t.Context(), tracer, from(parent), "id", at)
+	part := StartClient(root, "PIPELINE", at.Add(time.Second), []Span{other})
+	Event(part, "attempt failed", Text("error.type", "lost"), Int("capper.attempt", 1))
+	Fail(part, "lost")
+	EndAt(part, at.Add(2*time.Second))
+	EndAt(root, at.Add(3*time.Second))
+	SetText(root, "too", "late")
+	_, late := Start(ctx, "late")
+	late.End()
+	EndAt(other, at)
+	require.NoError(t, tracer.provider.ForceFlush(t.Context()))
 
 	require.Equal(t, "Bearer of-the-collector", to.headers.Get("Authorization"))
 	require.Equal(t, "growth", to.headers.Get("X-Team"))
@@ -120,7 +136,7 @@ func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 	for _, s := range to.spans() {
 		spans[s.Name] = s
 	}
-	require.Len(t, spans, 3)
+	require.Len(t, spans, 4)
 	call, pipeline := spans["POST /v1/filter"], spans["PIPELINE"]
 	require.Equal(t, theirTrace, string(call.TraceId))
 	require.Equal(t, "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7", string(call.ParentSpanId))
@@ -140,6 +156,7 @@ func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 	require.Equal(t, map[string]any{"error.type": "lost", "capper.attempt": int64(1)},
 		valuesOf(pipeline.Events[0].Attributes))
 	require.Equal(t, spans["request"].SpanId, pipeline.Links[0].SpanId)
+	require.Equal(t, call.SpanId, spans["late"].ParentSpanId, "work may outlast its request")
 	require.NotContains(t, log.String(), "of-the-collector")
 }
 
@@ -148,19 +165,16 @@ func TestTracesOfCallersGoOn(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)
 	tracer, _, _ := open(t, Config{Endpoint: to.URL, Ratio: 0})
-	for _, from := range []Remote{
-		{Parent: parent}, {Parent: parent[:53] + "ff"}, {Parent: "fe" + parent[2:] + "-more"},
-		{Parent: parent, State: "not a state, at all"},
-		{Parent: parent, State: "a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("y", 250)},
+	for _, h := range []http.Header{
+		from(parent), from(parent[:53] + "ff"), from("fe" + parent[2:] + "-more"), from(parent, "not a state, at all"),
+		from(parent, "a="+strings.Repeat("x", 250)+",b="+strings.Repeat("y", 250)),
 	} {
-		span := tracer.Begin(from, time.Now())
-		require.NotNil(t, span, from)
-		require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", span.TraceID(), from)
-		out := span.Recorder().Remote()
-		require.True(t, strings.HasPrefix(out.Parent, parent[:36]), "%v: %v", from, out)
-		require.True(t, strings.HasSuffix(out.Parent, "-01"), "%v: %v", from, out)
-		require.NotEqual(t, parent[36:52], out.Parent[36:52], "its parent is the span here")
-		require.Equal(t, strings.HasPrefix(from.State, "a="), out.State != "", from)
+		ctx, span := Begin(t.Context(), tracer, h, "id", time.Now())
+		out := http.Header{}
+		Outgoing(ctx, out)
+		require.Regexp(t, "^"+parent[:36]+"[0-9a-f]{16}-0[13]$", out.Get("Traceparent"), h)
+		require.NotEqual(t, parent[36:52], out.Get("Traceparent")[36:52], "its parent is the span here")
+		require.Equal(t, strings.HasPrefix(h.Get("Tracestate"), "a="), out.Get("Tracestate") != "", h)
 		span.End()
 	}
 }
@@ -168,23 +182,34 @@ func TestTracesOfCallersGoOn(t *testing.T) {
 func TestWhoIsSampled(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)
-	recorded := func(ratio float64, from Remote) (n int) {
+	recorded := func(ratio float64, h http.Header) (n int) {
 		tracer, _, _ := open(t, Config{Endpoint: to.URL, Ratio: ratio})
 		for range 2000 {
-			if span := tracer.Begin(from, time.Now()); span != nil {
+			if request(t, tracer, h).IsRecording() {
 				n++
 			}
 		}
 		return n
 	}
 	for _, ratio := range []float64{0, 0.1, 1} {
-		require.Equal(t, 2000, recorded(ratio, Remote{Parent: parent}),
-			"its caller records it: all of a trace or nothing")
-		require.Zero(t, recorded(ratio, Remote{Parent: parent[:54] + "0"}), "its caller does not")
+		require.Equal(t, 2000, recorded(ratio, from(parent)), "its caller records it: all of a trace or nothing")
+		require.Zero(t, recorded(ratio, from(parent[:54]+"0")), "its caller does not")
 	}
-	require.Zero(t, recorded(0, Remote{}))
-	require.Equal(t, 2000, recorded(1, Remote{}))
-	require.InDelta(t, 200, recorded(0.1, Remote{}), 100)
+	require.Zero(t, recorded(0, nil))
+	require.Equal(t, 2000, recorded(1, nil))
+	require.InDelta(t, 200, recorded(0.1, nil), 100)
+}
+
+// A request that the service did not select asks other services not to record it.
+func TestOthersAreToldThatNobodyRecords(t *testing.T) {
+	t.Parallel()
+	tracer, _, _ := open(t, Config{Endpoint: "http://127.0.0.1:9", Ratio: 0})
+	ctx, _ := Begin(t.Context(), tracer, http.Header{}, "id", time.Now())
+	out := http.Header{}
+	Outgoing(ctx, out)
+	require.Regexp(t, "^00-[0-9a-f]{32}-[0-9a-f]{16}-00$", out.Get("Traceparent"))
+	_, span := Begin(t.Context(), nil, out, "id", time.Now())
+	require.True(t, span.SpanContext().IsValid())
 }
 
 func counted(t *testing.T, registry *prometheus.Registry) map[string]int {
@@ -242,15 +267,18 @@ func TestACollectorThatFails(t *testing.T) {
 			go func() {
 				defer close(done)
 				for range spans {
-					tracer.Begin(Remote{}, time.Now()).End()
+					request(t, tracer, nil).End()
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_ = tracer.Close(ctx) // says so where time was up
 			}()
 			testkit.Receive(t, done, "somebody waits") // some 50 ms, and that second, where nothing else runs
-			got := counted(t, registry)
-			require.Equal(t, spans, got["dropped_full"]+got["dropped_refused"], "%v", got)
+			var got map[string]int
+			testkit.Eventually(t, func() bool {
+				got = counted(t, registry)
+				return got["dropped_full"]+got["dropped_refused"] == spans
+			})
 			require.Zero(t, got["sent"])
 			lines := strings.Count(log.String(), "spans were dropped")
 			require.Equal(t, 1, lines, "told once a minute: %s", log.String())
@@ -272,12 +300,12 @@ func TestACollectorThatComesBack(t *testing.T) {
 	}))
 	defer to.Close()
 	tracer, log, registry := open(t, Config{Endpoint: to.URL, Ratio: 1, every: time.Millisecond})
-	tracer.Begin(Remote{}, time.Now()).End()
+	request(t, tracer, nil).End()
 	testkit.Eventually(t, func() bool { return counted(t, registry)["dropped_refused"] == 1 })
 	mu.Lock()
 	failing = false
 	mu.Unlock()
-	tracer.Begin(Remote{}, time.Now()).End()
+	request(t, tracer, nil).End()
 	testkit.Eventually(t, func() bool { return counted(t, registry)["sent"] == 1 })
 	testkit.Eventually(t, func() bool {
 		return strings.Contains(log.String(), "the collector accepts trace spans "+
@@ -332,36 +360,37 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// stuck is an exporter that waits until it may go on, or for no longer than it may.
-type stuck struct{ until chan struct{} }
-
-func (s *stuck) ExportSpans(ctx context.Context, _ []sdk.ReadOnlySpan) error {
-	select {
-	case <-s.until:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// stuck is an exporter that waits for its shutdown.
+type stuck struct {
+	stopped chan struct{}
+	once    sync.Once
 }
 
-func (*stuck) Shutdown(ctx context.Context) error { return ctx.Err() }
+func (s *stuck) ExportSpans(context.Context, []sdk.ReadOnlySpan) error {
+	<-s.stopped
+	return errors.New("stopped")
+}
 
-// No more than so many spans wait.
+func (s *stuck) Shutdown(context.Context) error {
+	s.once.Do(func() { close(s.stopped) })
+	return nil
+}
+
+// At most queueSpans spans wait, the queue counts all others, and a shutdown ends in time.
 func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
-	blocked := make(chan struct{})
-	q, err := newQueue(&stuck{until: blocked}, Config{Logger: slog.New(slog.DiscardHandler), every: time.Hour,
-		Registerer: prometheus.NewRegistry()})
+	registry, to := prometheus.NewRegistry(), &stuck{stopped: make(chan struct{})}
+	q, err := newQueue(to, Config{Logger: slog.New(slog.DiscardHandler), every: time.Hour, Registerer: registry})
 	require.NoError(t, err)
-	one := tracetest.SpanStub{}.Snapshot()
+	one := tracetest.SpanStub{SpanContext: otel.SpanContext{}.WithTraceFlags(otel.FlagsSampled)}.Snapshot()
 	for range 10 * queueSpans {
 		q.OnEnd(one)
 	}
-	require.LessOrEqual(t, len(q.spans), queueSpans)
+	require.Equal(t, 9*queueSpans, counted(t, registry)["dropped_full"])
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, q.ForceFlush(ctx), context.DeadlineExceeded)
 	require.ErrorIs(t, q.Shutdown(ctx), context.DeadlineExceeded)
+	testkit.Eventually(t, func() bool { return counted(t, registry)["dropped_refused"] == queueSpans })
 	require.NoError(t, q.ForceFlush(t.Context()), "after the end there is nothing to be sent")
-	close(blocked)
 }

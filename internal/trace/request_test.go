@@ -75,17 +75,19 @@ func TestContextsOfRequestsEnd(t *testing.T) {
 	require.ErrorIs(t, below.Err(), context.Canceled)
 }
 
-// No caller asks whether it is traced.
-func TestASpanThatIsNoneDoesNothing(t *testing.T) {
-	var none *trace.Span
+// No caller checks whether a request is traced.
+func TestASpanThatIsNotRecordedCostsNothing(t *testing.T) {
+	ctx := trace.WithID(t.Context(), "id")
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		part := none.Part("p")
-		part.Name("n")
-		part.Int("k", 1)
-		part.Text("k", "v")
-		part.Fail("kind")
+		_, part := trace.Start(ctx, "p")
+		trace.SetInt(part, "k", 1)
+		trace.SetText(part, "k", "v")
+		trace.Fail(part, "kind")
 		part.End()
-		none.StartAt("p", trace.Client, time.Time{}, nil).EndAt(time.Time{})
 	}))
-	require.Empty(t, none.TraceID())
+	none := trace.Of(t.Context())
+	require.Equal(t, none, trace.StartClient(none, "p", time.Time{}, nil))
+	trace.EndAt(none, time.Time{})
+	trace.Event(none, "e", trace.Int("k", 1))
+	require.False(t, trace.Sampled(none))
 }

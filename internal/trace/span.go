@@ -2,200 +2,77 @@ package trace
 
 import (
 	"context"
-	"net/http"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	otel "go.opentelemetry.io/otel/trace"
 )
 
-// kind is the role of a span between services, such as server or client.
-type kind int
+// Span is a span of the OpenTelemetry library. The methods of a span that is not recorded do nothing.
+type Span = otel.Span
 
-// These are the kinds of spans.
-const (
-	internal kind = iota // a part of what this service does
-	server               // an answer to somebody
-	Client               // a question to somebody
-)
+// Attribute is a key and a value of a span or event.
+type Attribute = attribute.KeyValue
 
-// Tracer begins traces and continues the traces of callers. Tracer is safe for concurrent use.
-type Tracer interface {
-	// Begin begins the span of a request, which arrived at the given time from the caller's span. The span has no
-	// name yet. Begin returns nil if the request is not recorded. It does not block.
-	Begin(from Remote, at time.Time) *Span
-}
+// Int returns a numeric attribute.
+func Int(key string, n int) Attribute { return attribute.Int(key, n) }
 
-// Recorder records one span. Recorder is safe for concurrent use and never blocks. Calls after End have no effect. A
-// Recorder keeps references to keys and texts.
-type Recorder interface {
-	// Start begins a child span at the given time. links are other spans that the same work serves.
-	Start(name string, kind kind, at time.Time, links []*Span) Recorder
-	// Name changes the name of the span.
-	Name(name string)
-	Int(key string, n int64)
-	Text(key, text string)
-	// Event records an event at the current time. The attributes are pairs of a key and a text or number.
-	Event(name string, attributes ...any)
-	// Fail marks the span as failed, with the kind of the error.
-	Fail(kind string)
-	// End sets the end time of the span.
-	End(at time.Time)
-	// IDs returns the ids of the trace and of the span, in hexadecimal digits.
-	IDs() (trace, span string)
-	// Remote returns the span in the form that is sent to other services.
-	Remote() Remote
-}
+// Text returns a text attribute.
+func Text(key, text string) Attribute { return attribute.String(key, text) }
 
-// Span is a part of a trace that takes time. The methods of a nil Span do nothing. A Span is safe for concurrent use.
-type Span struct{ recorder Recorder }
-
-// newSpan returns the Span that the recorder records.
-func newSpan(r Recorder) *Span { return &Span{r} }
-
-// Recorder returns the recorder of the span. The span must not be nil.
-func (s *Span) Recorder() Recorder { return s.recorder }
-
-// Name changes the name of the span.
-func (s *Span) Name(name string) {
-	if s != nil {
-		s.recorder.Name(name)
+// SetInt sets a numeric attribute of a recorded span. For other spans, SetInt costs less than SetAttributes.
+func SetInt(s Span, key string, n int) {
+	if s.IsRecording() {
+		s.SetAttributes(Int(key, n))
 	}
 }
 
-// Int sets a numeric attribute of the span.
-func (s *Span) Int(key string, n int) {
-	if s != nil {
-		s.recorder.Int(key, int64(n))
+// SetText sets a text attribute of a recorded span. For other spans, SetText costs less than SetAttributes.
+func SetText(s Span, key, text string) {
+	if s.IsRecording() {
+		s.SetAttributes(Text(key, text))
 	}
 }
 
-// Text sets a text attribute of the span.
-func (s *Span) Text(key, text string) {
-	if s != nil {
-		s.recorder.Text(key, text)
+// Event adds an event at the current time to a recorded span.
+func Event(s Span, name string, attributes ...Attribute) {
+	s.AddEvent(name, otel.WithAttributes(attributes...))
+}
+
+// Fail marks a recorded span as failed, with the kind of the error.
+func Fail(s Span, kind string) {
+	SetText(s, "error.type", kind)
+	s.SetStatus(codes.Error, "")
+}
+
+// EndAt ends a span at the given time.
+func EndAt(s Span, at time.Time) { s.End(otel.WithTimestamp(at)) }
+
+// Sampled reports whether this service records the span. Children of a sampled span are recorded even after its end.
+func Sampled(s Span) bool {
+	if s == none.span { // costs less than the next lines, and is the usual case without tracing
+		return false
 	}
+	at := s.SpanContext()
+	return at.IsSampled() && !at.IsRemote()
 }
 
-// Event records an event at the current time. Callers with expensive arguments should first check whether the span is
-// nil.
-func (s *Span) Event(name string, attributes ...any) {
-	if s != nil {
-		s.recorder.Event(name, attributes...)
+// StartClient begins a child span, at the given time, of a request to another service. links are spans of other
+// traces that the same request serves. StartClient returns the parent if it is not sampled.
+func StartClient(parent Span, name string, at time.Time, links []Span) Span {
+	to := make([]otel.Link, len(links))
+	for i, s := range links {
+		to[i].SpanContext = s.SpanContext()
 	}
+	return child(parent, name, at, otel.WithSpanKind(otel.SpanKindClient), otel.WithLinks(to...))
 }
 
-// Fail marks the span as failed, with the kind of the error.
-func (s *Span) Fail(kind string) {
-	if s != nil {
-		s.recorder.Fail(kind)
+func child(parent Span, name string, at time.Time, options ...otel.SpanStartOption) Span {
+	if !Sampled(parent) {
+		return parent
 	}
-}
-
-// End ends the span now.
-func (s *Span) End() {
-	if s != nil {
-		s.recorder.End(time.Now())
-	}
-}
-
-// EndAt ends the span at the given time.
-func (s *Span) EndAt(at time.Time) {
-	if s != nil {
-		s.recorder.End(at)
-	}
-}
-
-// StartAt begins a child span at the given time. links are spans of other traces that the same work serves.
-func (s *Span) StartAt(name string, kind kind, at time.Time, links []*Span) *Span {
-	if s == nil {
-		return nil
-	}
-	return &Span{s.recorder.Start(name, kind, at, links)}
-}
-
-// TraceID returns the id of the trace, or "" for a nil Span.
-func (s *Span) TraceID() string {
-	if s == nil {
-		return ""
-	}
-	id, _ := s.recorder.IDs()
-	return id
-}
-
-// node is a context that belongs to a request or to a part of a request.
-type node struct {
-	context.Context
-	id        string
-	span      *Span
-	remote    Remote // that the request came with
-	unsampled bool   // the service records other requests
-}
-
-type nodeKey struct{}
-
-// Value implements context.Context. A node returns itself as its value, which saves an allocation for each request.
-func (n *node) Value(key any) any {
-	if key == (nodeKey{}) {
-		return n
-	}
-	return n.Context.Value(key)
-}
-
-func of(ctx context.Context) *node {
-	at, _ := ctx.Value(nodeKey{}).(*node)
-	return at
-}
-
-// Begin returns the context of a request, with the request id. If the tracer records the request, the context also
-// has a span without a name. The tracer may be nil. If ctx already belongs to a span, the request becomes a part of
-// that span.
-func Begin(ctx context.Context, t Tracer, h http.Header, id string, at time.Time) (context.Context, *Span) {
-	next := &node{Context: ctx, id: id}
-	if from := of(ctx); from != nil {
-		next.remote, next.unsampled, next.span = from.remote, from.unsampled, from.span.StartAt("", internal, at, nil)
-	} else {
-		next.remote, next.unsampled = Incoming(h), t != nil
-		if t != nil {
-			next.span = t.Begin(next.remote, at)
-		}
-	}
-	return next, next.span
-}
-
-// WithID returns the context of a request that is not recorded.
-func WithID(ctx context.Context, id string) context.Context {
-	return &node{Context: ctx, id: id}
-}
-
-// RequestID returns the id of the context's request, or "" if the context has none.
-func RequestID(ctx context.Context) string {
-	if at := of(ctx); at != nil {
-		return at.id
-	}
-	return ""
-}
-
-// Of returns the span of the context, or nil if the context has none.
-func Of(ctx context.Context) *Span {
-	if at := of(ctx); at != nil {
-		return at.span
-	}
-	return nil
-}
-
-// Start begins a child of the context's span. If the context has no span, Start returns the context and nil.
-func Start(ctx context.Context, name string) (context.Context, *Span) {
-	at := of(ctx)
-	if at == nil || at.span == nil {
-		return ctx, nil
-	}
-	next := *at
-	next.Context, next.span = ctx, at.span.StartAt(name, internal, time.Now(), nil)
-	return &next, next.span
-}
-
-// Part begins a child span.
-func (s *Span) Part(name string) *Span {
-	if s == nil {
-		return nil
-	}
-	return s.StartAt(name, internal, time.Now(), nil)
+	_, s := parent.TracerProvider().Tracer(scope).Start(otel.ContextWithSpan(context.Background(), parent), name,
+		append(options, otel.WithTimestamp(at))...)
+	return s
 }

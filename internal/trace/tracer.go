@@ -1,9 +1,9 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -17,15 +17,14 @@ import (
 // Exporter records spans and sends them to a collector. Exporter is safe for concurrent use.
 type Exporter struct {
 	provider *sdk.TracerProvider
-	tracer   otel.Tracer
 	ratio    float64
 }
 
-var _ Tracer = (*Exporter)(nil)
+// scope is the name of the instrumentation scope of all spans.
+const scope = "capper"
 
 // OpenExporter returns an exporter. OpenExporter does not check whether the collector answers.
 func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
-	cfg = cfg.withDefaults()
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("tracing.endpoint: %w", err)
@@ -37,9 +36,10 @@ func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to), otlptracehttp.WithTimeout(cfg.Timeout),
+	timeout := cmp.Or(cfg.Timeout, DefaultTimeout)
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to), otlptracehttp.WithTimeout(timeout),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second,
-			MaxInterval: 5 * time.Second, MaxElapsedTime: cfg.Timeout}))
+			MaxInterval: 5 * time.Second, MaxElapsedTime: timeout}))
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
@@ -49,23 +49,8 @@ func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 	}
 	limits := sdk.NewSpanLimits()
 	limits.AttributeValueLengthLimit = 256
-	// Every span of this provider is sampled, because Begin creates no span for a request that is not selected.
-	provider := sdk.NewTracerProvider(sdk.WithResource(from), sdk.WithSampler(sdk.AlwaysSample()),
-		sdk.WithRawSpanLimits(limits), sdk.WithSpanProcessor(waiting))
-	return &Exporter{provider: provider, tracer: provider.Tracer("capper"), ratio: cfg.Ratio}, nil
-}
-
-func (c Config) withDefaults() Config {
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.every == 0 {
-		c.every = batchEvery
-	}
-	return c
+	return &Exporter{sdk.NewTracerProvider(sdk.WithResource(from), sdk.WithRawSpanLimits(limits),
+		sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(waiting)), cfg.Ratio}, nil
 }
 
 // resourceOf returns the resource of all spans. The configuration takes precedence over $OTEL_SERVICE_NAME and
@@ -86,41 +71,22 @@ func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	return found, nil
 }
 
-// Begin implements trace.Tracer.
-func (t *Exporter) Begin(from Remote, at time.Time) *Span {
-	ctx := context.Background()
-	if from.Parent == "" {
-		if t.ratio < 1 && rand.Float64() >= t.ratio {
-			return nil
-		}
-		return t.start(ctx, at)
+// begin begins the span of a request, which arrived at the given time from the caller's span. If the exporter is nil
+// or the caller does not record its span, begin returns the caller's span. begin does not block.
+func (e *Exporter) begin(from Span, at time.Time) Span {
+	if e == nil {
+		return from
 	}
-	if !from.Sampled() {
-		return nil
+	switch caller := from.SpanContext(); {
+	case caller.IsValid() && !caller.IsSampled():
+		return from
+	case !caller.IsValid() && e.ratio < 1 && rand.Float64() >= e.ratio:
+		return unselected
 	}
-	return t.start(otel.ContextWithRemoteSpanContext(ctx, spanOf(from)), at)
-}
-
-// spanOf returns the caller's span. The library's own parser rejects unknown flags and would end the trace, so spanOf
-// does not use it.
-func spanOf(from Remote) otel.SpanContext {
-	id, parent, _ := from.IDs()
-	state, err := otel.ParseTraceState(from.State)
-	if err != nil {
-		state = otel.TraceState{}
-	}
-	return otel.NewSpanContext(otel.SpanContextConfig{
-		TraceID: id, SpanID: parent, TraceFlags: otel.FlagsSampled, TraceState: state, Remote: true,
-	})
-}
-
-func (t *Exporter) start(ctx context.Context, at time.Time) *Span {
-	ctx, span := t.tracer.Start(ctx, "request", otel.WithTimestamp(at), otel.WithSpanKind(otel.SpanKindServer))
-	return newSpan(&recorder{ctx, span, t.tracer})
+	_, s := e.provider.Tracer(scope).Start(otel.ContextWithSpan(context.Background(), from), "request",
+		otel.WithTimestamp(at), otel.WithSpanKind(otel.SpanKindServer))
+	return s
 }
 
 // Close sends the recorded spans until ctx ends. Spans that end later are lost.
-func (t *Exporter) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
-
-// Flush sends all ended spans.
-func (t *Exporter) Flush(ctx context.Context) error { return t.provider.ForceFlush(ctx) }
+func (e *Exporter) Close(ctx context.Context) error { return e.provider.Shutdown(ctx) }

@@ -73,7 +73,7 @@ func (c *call) noteError(err error) {
 // run decides all portions of the call, several of them in parallel. After an error no result of the call is
 // valid.
 func (s *Store) run(ctx context.Context, c *call) error {
-	part := trace.Of(ctx).Part("judge and write")
+	_, part := trace.Start(ctx, "judge and write")
 	defer part.End()
 	if workers := min(runtime.GOMAXPROCS(0), len(c.portions)); workers > 1 {
 		var all sync.WaitGroup

@@ -27,7 +27,7 @@ func (d *DB) Sync(ctx context.Context) error {
 	if d.synced.Load() >= written {
 		return d.Broken()
 	}
-	part := trace.Of(ctx).Part("sync")
+	_, part := trace.Start(ctx, "sync")
 	defer part.End()
 	if err := d.DB.LogData(nil, pebble.Sync); err != nil {
 		return d.takeDown(err)

@@ -8,6 +8,7 @@ import (
 
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/trace"
 )
 
 // Config is the configuration of a Dispatcher. Every field is required, except for Logger.
@@ -51,6 +52,7 @@ func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 		r = &Run{dispatcher: d, inbox: inbox{signal: make(chan struct{}, 1)}}
 	}
 	r.op, r.most, r.durable = op, MostUsers, durable && d.config.Replicated
+	r.span = trace.Of(context.Background()) // until Do: not recorded
 	return r
 }
 

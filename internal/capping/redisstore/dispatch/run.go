@@ -30,7 +30,7 @@ type Run struct {
 	BeforeBare func(c *Command) []Operation
 
 	ctx        context.Context // context of Do, for log lines and spans
-	span       *trace.Span     // nil: the run is not traced
+	span       trace.Span      // span of ctx; not recorded before Do
 	dispatcher *Dispatcher
 	op         Operation
 	durable    bool

@@ -9,6 +9,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
+	"capper/internal/trace"
 )
 
 const (
@@ -196,6 +197,6 @@ func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 // abandon counts the open users and commands as undecided when the time is up.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
-	r.span.Event("time is up", "capper.users", r.open)
+	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))
 	r.Faults.AddUndecided(fault.Deadline, r.open, context.Cause(ctx))
 }

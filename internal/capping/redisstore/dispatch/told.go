@@ -29,7 +29,7 @@ type failure struct {
 }
 
 func (f *failures) add(c *Command, kind fault.Kind) {
-	if c.run.span == nil {
+	if !c.run.span.IsRecording() {
 		return
 	}
 	for i := range *f {
@@ -43,10 +43,11 @@ func (f *failures) add(c *Command, kind fault.Kind) {
 }
 
 // tell records the attempts that were added since its last call.
-func (f *failures) tell(span *trace.Span) {
+func (f *failures) tell(span trace.Span) {
 	for _, like := range *f {
-		span.Event("attempt failed", "error.type", string(like.kind), "capper.attempt", like.attempt,
-			"capper.commands", like.commands, "capper.users", like.users)
+		trace.Event(span, "attempt failed", trace.Text("error.type", string(like.kind)),
+			trace.Int("capper.attempt", like.attempt), trace.Int("capper.commands", like.commands),
+			trace.Int("capper.users", like.users))
 	}
 	*f = (*f)[:0]
 }
@@ -58,7 +59,7 @@ func (s *sender) tell(commands []*Command, size int, began time.Time) {
 	debug := s.config.Logger.Enabled(commands[0].run.ctx, slog.LevelDebug)
 	traced := false
 	for _, c := range commands {
-		traced = traced || c.run.span != nil
+		traced = traced || trace.Sampled(c.run.span)
 	}
 	if !debug && !traced {
 		return
@@ -69,7 +70,7 @@ func (s *sender) tell(commands []*Command, size int, began time.Time) {
 		if debug {
 			s.log(&shares[i], size, len(shares), ended.Sub(began))
 		}
-		if shares[i].run.span != nil {
+		if trace.Sampled(shares[i].run.span) {
 			s.record(&shares[i], size, shares, began, ended)
 		}
 	}
@@ -103,31 +104,28 @@ func (s *sender) log(of *share, size, callers int, took time.Duration) {
 const mostLinks = 16
 
 func (s *sender) record(of *share, size int, shares []share, began, ended time.Time) {
-	var others []*trace.Span
+	var others []trace.Span
 	for i := range shares {
-		if other := shares[i].run; other != of.run && other.span != nil && len(others) < mostLinks {
+		if other := shares[i].run; other != of.run && trace.Sampled(other.span) && len(others) < mostLinks {
 			others = append(others, other.span)
 		}
 	}
-	span := of.run.span.StartAt("PIPELINE", trace.Client, began, others)
-	span.Text("db.system.name", "redis")
-	span.Text("db.operation.name", "PIPELINE")
-	if size > 1 {
-		span.Int("db.operation.batch.size", size)
-	}
+	span := trace.StartClient(of.run.span, "PIPELINE", began, others)
 	host, port, _ := net.SplitHostPort(s.node.Addr())
-	span.Text("server.address", host)
+	span.SetAttributes(trace.Text("db.system.name", "redis"), trace.Text("db.operation.name", "PIPELINE"),
+		trace.Text("server.address", host), trace.Int("capper.commands", of.commands),
+		trace.Int("capper.users", of.users), trace.Int("capper.pipeline.callers", len(shares)))
+	if size > 1 {
+		span.SetAttributes(trace.Int("db.operation.batch.size", size))
+	}
 	if n, err := strconv.Atoi(port); err == nil {
-		span.Int("server.port", n)
+		span.SetAttributes(trace.Int("server.port", n))
 	}
 	if net.ParseIP(host) != nil {
-		span.Text("network.peer.address", host)
+		span.SetAttributes(trace.Text("network.peer.address", host))
 	}
-	span.Int("capper.commands", of.commands)
-	span.Int("capper.users", of.users)
-	span.Int("capper.pipeline.callers", len(shares))
 	if of.failed != fault.None {
-		span.Fail(string(of.failed))
+		trace.Fail(span, string(of.failed))
 	}
-	span.EndAt(ended)
+	trace.EndAt(span, ended)
 }
