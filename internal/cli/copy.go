@@ -61,8 +61,8 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// pieceSize is the most bytes of one write. A pipe accepts a write of this size completely or not at all, so a hanging write
-// has written nothing.
+// pieceSize is the most bytes of one write. A pipe accepts a write of this size completely or not at all, so a hanging
+// write has written nothing.
 const pieceSize = 4096
 
 // write writes the first n lines of the block.

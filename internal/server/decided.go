@@ -29,7 +29,7 @@ func newDecided(policy func() *capping.Policy) *decided {
 		policy: policy,
 		users: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_users_total",
-			Help: "Users in filter calls that record sends, by outcome, segment and, for denials, limit or other reason.",
+			Help: "Users in filter calls that record sends, by outcome, segment and (if denied) limit or reason.",
 		}, []string{"outcome", "segment", "limit"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_suppressed_users_total",
@@ -37,7 +37,7 @@ func newDecided(policy func() *capping.Policy) *decided {
 		}, []string{"set"}),
 		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_shadow_denied_users_total",
-			Help: "Allowed users whom a shadow limit would have denied, by segment and limit; previews are not counted.",
+			Help: "Allowed users whom a shadow limit would have denied, by segment and limit, without previews.",
 		}, []string{"segment", "limit"}),
 	}
 }

@@ -13,7 +13,8 @@ func TestSentencesSayOnceHowManyWereJudgedAnew(t *testing.T) {
 	lines := strings.Join(Sentences(&Result{
 		Calls: 1, Asked: 3607, Judged: 3607, Erased: 14,
 	}), "\n")
-	require.Contains(t, lines, " 1 call, 3,607 users asked for, counted in each call; 3,607 of these were judged again\n")
+	require.Contains(t, lines,
+		" 1 call, 3,607 users asked for, counted in each call; 3,607 of these were judged again\n")
 	require.Equal(t, 1, strings.Count(lines, "judged again"))
 	require.Contains(t, lines, "14 results of users who have been erased since")
 }
