@@ -125,7 +125,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
-			testkit.EndAtOnceIn(env)
+			testkit.UseShipped(t, env)
 			env.Setenv("URL", p.url)
 			env.Setenv("SETS_URL", sets.url)
 			env.Setenv("MESSAGES_URL", messages.url)

@@ -28,7 +28,10 @@ import (
 // withS3 runs the tests with an S3 server.
 type withS3 struct{ *testing.M }
 
-func (w withS3) Run() int { return s3test.Main(w.M.Run) }
+func (w withS3) Run() int {
+	defer testkit.RemovePrograms()
+	return s3test.Main(w.M.Run)
+}
 
 func TestMain(m *testing.M) {
 	testkit.EndAtOnce()
@@ -42,7 +45,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			testkit.EndAtOnceIn(env)
+			testkit.UseShipped(t, env)
 			for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
 				"AWS_REGION"} {
 				env.Setenv(name, os.Getenv(name))

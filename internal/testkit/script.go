@@ -2,7 +2,9 @@ package testkit
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -21,8 +23,11 @@ func EndAtOnce() {
 // raceVariable is the environment variable with the options of the race detector.
 const raceVariable = "GORACE"
 
-// EndAtOnceIn does the same as EndAtOnce for a script, which has its own environment.
-func EndAtOnceIn(env *testscript.Env) { env.Setenv(raceVariable, os.Getenv(raceVariable)) }
+// UseShipped lets the commands of a script run the programs as they are shipped. A test binary with the race detector
+// needs four times the processor time to start.
+func UseShipped(t testing.TB, env *testscript.Env) {
+	env.Setenv("PATH", filepath.Dir(Program(t, "capper"))+string(os.PathListSeparator)+env.Getenv("PATH"))
+}
 
 // WantStatus returns the script command `status N args…`, which runs the program and requires the exit status N.
 func WantStatus(program string) Script {
