@@ -36,6 +36,13 @@ sequential_packages() {
   done
 }
 
+# Further packages whose own code starts no goroutine: what tests of them start is a program, a chart, a measurement
+# or a package with tests of its own.
+plain_packages() {
+  printf './internal/%s\n' architecture deploytest/alerts deploytest/charts deploytest/compose version yamltree
+  printf './scripts/%s\n' sbom scale
+}
+
 # Arithmetic that is ten times slower under the race detector, though few of its tests start a goroutine: make test
 # does without the detector, make storms runs all of it once more with it.
 arithmetic_packages() { quick_packages | grep -xE '\./internal/(audience|bitmap|capping|pacing|pacing/pacingtest)'; }
@@ -91,7 +98,7 @@ case ${1:-} in
     race -tags storms -run "$names" "./$quiet"
     ;;
   '')
-    plainly=$(sequential_packages; arithmetic_packages)
+    plainly=$(sequential_packages; arithmetic_packages; plain_packages)
     plain go test -vet=off -ldflags='-s -w' $plainly
     (cd client && race ./...) # a module of its own
     # The longest come first.

@@ -6,15 +6,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 )
 
-// Root returns the root folder of the repository.
+// Root returns the root folder of the repository. Go runs the tests in the folder of this package.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		panic(err) // there is no working directory
+	}
+	return root
 }
 
 // Chart returns the folder of the Helm chart.

@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 )
 
-// Root is the folder of the repository.
+// Root returns the root folder of the repository. Go runs the tests in the folder of this package.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		panic(err) // there is no working directory
+	}
+	return root
 }
 
 // Service is what the file says of one.
