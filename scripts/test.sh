@@ -64,8 +64,17 @@ case ${1:-} in
     ;;
 esac
 
+# first PACKAGE… puts these packages before the others of standard input: the longest must not end alone.
+first() {
+  local packages
+  packages=$(cat)
+  for package in "$@"; do grep -xF "./$package" <<<"$packages" || true; done
+  grep -vxF "$(printf './%s\n' "$@")" <<<"$packages"
+}
+
 dir=$(mktemp -d)
 stop() {
+  [ -z "${arithmetic:-}" ] || kill -- "-$arithmetic" 2>/dev/null || true
   scripts/cluster.sh down "$dir/cluster" || true
   scripts/s3.sh down "$dir/s3" || true
   rm -rf "$dir"
@@ -91,19 +100,28 @@ race() {
 case ${1:-} in
   storms)
     # Alerts that must not fire need a machine that is not busy with something else: they come last and alone.
-    quiet=internal/deploytest/alerts
-    names="^($(storms | cut -d' ' -f2 | sort -u | paste -sd'|'))\$"
-    race -tags storms -p 3 -run "$names" $(storms | cut -d' ' -f1 | sort -u | grep -vxF "$quiet" | sed 's|^|./|')
-    race $(arithmetic_packages)
-    race -tags storms -run "$names" "./$quiet"
+    quiet=TestWhatIsShippedWatchesRealServices
+    names="^($(storms | cut -d' ' -f2 | grep -vxF $quiet | sort -u | paste -sd'|'))\$"
+    # Arithmetic fills the processor while storms wait for servers.
+    set -m # a process group of its own, which stop ends
+    race -p 1 $(arithmetic_packages) >"$dir/arithmetic" 2>&1 &
+    arithmetic=$! failed=0
+    set +m
+    race -tags storms -p 3 -run "$names" $(storms | cut -d' ' -f1 | sort -u | sed 's|^|./|' |
+      first internal/capping/redisstore internal/deploytest/drills cmd/capper internal/capping/pebblestore) || failed=$?
+    wait $arithmetic || failed=$?
+    cat "$dir/arithmetic"
+    race -tags storms -run "^$quiet\$" ./internal/deploytest/alerts || failed=$?
+    exit $failed
     ;;
   '')
     plainly=$(sequential_packages; arithmetic_packages; plain_packages)
     plain go test -vet=off -ldflags='-s -w' $plainly
     (cd client && race ./...) # a module of its own
-    # The longest come first.
     module=$(go list -m)
-    race -p 3 ./internal/capping/redisstore ./cmd/capper $(go list ./... | sed "s|^$module|.|" | grep -vxF "$plainly")
+    race -p 3 $(go list ./... | sed "s|^$module|.|" | grep -vxF "$plainly" |
+      first internal/capping/redisstore cmd/capper internal/console/browsertest internal/segments/ingest \
+        internal/server internal/segments/publish internal/capping/pebblestore cmd/segmentbuild)
     ;;
   *) race -tags storms "$@" ;;
 esac
