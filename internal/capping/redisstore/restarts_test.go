@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,7 @@ type oracle struct {
 	own     []capping.UserID // of the server that restarts
 	others  []capping.UserID
 	allowed []capping.UserID
+	probes  int
 }
 
 // newOracle sends to each user the one message that the limit allows.
@@ -114,9 +116,12 @@ func (o *oracle) restarted(
 	for _, addr := range addrs {
 		require.NoError(t, c.Restart(addr))
 	}
+	// A server that lost the first sends may record a probe and answer too late. After a restart of capper the same
+	// message would be a replay, so each probe is a message of its own.
 	testkit.Eventually(t, func() bool {
-		verdicts := make([]capping.Verdict, len(o.own))
-		_ = o.store.Filter(background(t, 2*time.Second), batchOf("probe", o.own, rolling(1, week)), verdicts)
+		o.probes++
+		verdicts, probe := make([]capping.Verdict, len(o.own)), fmt.Sprint("probe ", o.probes)
+		_ = o.store.Filter(background(t, 2*time.Second), batchOf(probe, o.own, rolling(1, week)), verdicts)
 		reasons = o.store.barredPartitions()
 		return len(reasons) > 0 || count(verdicts, capping.Denied) == len(o.own)
 	}, "users are decided, or barred")
@@ -212,17 +217,25 @@ func TestRestartsThatDropRecordsSinceARewrite(t *testing.T) {
 		}
 		o.send(t, name, more)
 		setDefault(t, c.Addrs[0], "reset", "off")
+		before, err := s.Log(t.Context(), more[0])
+		require.NoError(t, err)
 		if name == "a look between" {
 			looked(t, s)
 		}
 		require.Equal(t, map[string]int{topology.Dropped: 64}, o.single(t, c), name)
 		o.barred(t, "64 of 64 partitions: the server dropped records")
 		require.NoError(t, s.fleet.start(t.Context()), "a restart of capper")
-		o.send(t, "anew", o.lost(t))
+		after, err := s.Log(t.Context(), more[0])
+		require.NoError(t, err)
+		require.NotEqual(t, before, after, "the send is lost")
+		if lost := o.lost(t); len(lost) > 0 {
+			o.send(t, "anew", lost)
+		}
 	}
 }
 
-// lost returns the users whose sends are lost.
+// lost returns the users whose sends are lost, without those whose later call the server recorded and answered too
+// late.
 func (o *oracle) lost(t *testing.T) (lost []capping.UserID) {
 	t.Helper()
 	for i, verdict := range filter(t, o.store, &capping.Batch{
@@ -233,7 +246,6 @@ func (o *oracle) lost(t *testing.T) (lost []capping.UserID) {
 			lost = append(lost, o.allowed[i])
 		}
 	}
-	require.NotEmpty(t, lost)
 	o.allowed = slices.DeleteFunc(o.allowed, func(user capping.UserID) bool { return slices.Contains(lost, user) })
 	return lost
 }
