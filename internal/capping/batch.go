@@ -29,6 +29,14 @@ type Batch struct {
 	// policy, widened. A store deletes entries by the longest retention of the recent past, so that a briefly
 	// removed limit erases no entry.
 	Retention time.Duration
+
+	// Known holds the versions of the live changes to sets that the caller has applied, by partition of the store
+	// (see package live). The store decides no user of a partition with another version: these users are
+	// Unavailable and Outdated. Nil means no check.
+	Known []string
+	// Since is the instant of the call's first attempt with an unknown result: a send of the message that was
+	// recorded at or after Since is this call's own, and no replay. Zero means that there was no such attempt.
+	Since Instant
 }
 
 // Horizon returns the instant at or before which the store forgets entries.

@@ -36,9 +36,12 @@ type Verdict struct {
 	By      Reason // the reason of a Denied outcome
 	// Rule is the index of the rule that frees a slot last, for a denial by a limit. For a denial by suppression
 	// it is the index of the suppression in the policy.
-	Rule    uint8
-	Shadow  uint32  // when Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
-	FreesAt Instant // when Denied: the instant at which every rule has a free slot; Never when waiting does not help
+	Rule uint8
+	// Outdated says that the user is Unavailable only because sets have changed since Batch.Known. FreesAt is then the
+	// instant of the call's first attempt with an unknown result, or Never.
+	Outdated bool
+	Shadow   uint32 // when Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
+	FreesAt  Instant // when Denied: the instant at which every rule has a free slot; Never when waiting does not help
 }
 
 // Reason is the cause of a denial. Stores deny only ByLimit.

@@ -1,6 +1,9 @@
 package capping
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Segments is one generation of segments and sets. A generation is immutable.
 type Segments interface {
@@ -22,4 +25,17 @@ type Set interface {
 	// Mark sets marks[i] to mark when users[i] is in the set and marks[i] is 0. The users may be in any order;
 	// ascending is fastest.
 	Mark(users []UserID, marks []uint8, mark uint8)
+}
+
+// Live is implemented by generations whose sets calls may change (see package live).
+type Live interface {
+	Segments
+	// Versions returns the versions of the changes that the sets contain, by partition of the store; nil when the
+	// store has one instance, which knows every change.
+	Versions() []string
+	// Renew returns the same generation with every change of the users that was stored before the call began.
+	Renew(ctx context.Context, users []UserID) (Segments, error)
+	// Behind returns the instant up to which changes of a set have been removed because a newer generation contains
+	// them, when this generation does not contain them. Zero means that the set is complete.
+	Behind(set string) Instant
 }
