@@ -1,6 +1,348 @@
 package live
 
-import "sync"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"capper/internal/capping"
+)
 
 // Lists holds the live changes of all sets in memory. It is safe for concurrent use.
-type Lists struct{ mu sync.RWMutex }
+type Lists struct {
+	changed atomic.Uint64 // grows with every change of what follows
+
+	mu       sync.RWMutex
+	sets     map[string]*list
+	versions []string // by partition of the store
+	clients  []string // names of clients; the first is ""
+	numbers  map[string]uint16
+}
+
+// New returns Lists without changes, for a store with the given number of partitions that have versions.
+func New(partitions int) *Lists {
+	return &Lists{sets: map[string]*list{}, versions: make([]string, partitions), clients: []string{""},
+		numbers: map[string]uint16{"": 0}}
+}
+
+// Apply applies the changes of stored records. A change that is older than the known one of its user has no effect.
+func (l *Lists) Apply(records ...*Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apply(records)
+}
+
+// ApplyUpTo applies everything that a partition of the store holds at a version: its freed instants and its records,
+// or those that the partition's known version lacks.
+func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for set, upTo := range freed {
+		l.list(set).drop(upTo)
+	}
+	l.apply(records)
+	l.versions[partition] = version
+}
+
+// Drop removes the changes of sets up to the instants, which generations contain.
+func (l *Lists) Drop(freed map[string]capping.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for set, upTo := range freed {
+		l.list(set).drop(upTo)
+	}
+	l.changed.Add(1)
+}
+
+func (l *Lists) apply(records []*Record) {
+	for _, r := range records {
+		to, by := l.list(r.Set), l.number(r.By)
+		for i := range r.Runs {
+			for kind, users := range r.Runs[i].Users {
+				to.apply(users, infoOf(r.Runs[i].At, by, Kind(kind)))
+			}
+		}
+	}
+	l.changed.Add(1)
+}
+
+func (l *Lists) list(set string) *list {
+	if l.sets[set] == nil {
+		l.sets[set] = newList()
+	}
+	return l.sets[set]
+}
+
+// number returns the number of a client. Clients beyond 65,535 have no name.
+func (l *Lists) number(client string) uint16 {
+	n, ok := l.numbers[client]
+	if !ok && len(l.clients) < 1<<16 {
+		n = uint16(len(l.clients))
+		l.clients, l.numbers[client] = append(l.clients, client), n
+	}
+	return n
+}
+
+// Changed returns a number that grows with every change and with every version.
+func (l *Lists) Changed() uint64 { return l.changed.Load() }
+
+// Version returns the known version of a partition; "" means that nothing is known.
+func (l *Lists) Version(partition int) string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.versions[partition]
+}
+
+// Stamp returns the instant for the changes of a batch: the batch's own, otherwise now, but later than every known
+// change of the batch's users in the set.
+func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
+	if b.At != 0 {
+		return b.At
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if of := l.sets[b.Set]; of != nil {
+		for _, users := range [][]capping.UserID{b.Add, b.Remove, b.Forget} {
+			for _, user := range users {
+				if known, ok := of.of(user); ok {
+					now = max(now, known.at()+1)
+				}
+			}
+		}
+		now = max(now, of.freed+1)
+	}
+	return now
+}
+
+// Superseded counts the changes of the record that are not the latest change of their user.
+func (l *Lists) Superseded(r *Record) (n int) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	of := l.sets[r.Set]
+	for i := range r.Runs {
+		for kind, users := range r.Runs[i].Users {
+			for _, user := range users {
+				if of == nil || !of.holds(user, r.Runs[i].At, Kind(kind)) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Holds reports whether every change of the record is the latest change of its user.
+func (l *Lists) Holds(r *Record) bool { return l.Superseded(r) == 0 }
+
+func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
+	known, ok := l.of(user)
+	return ok && known.at() == at && known.kind() == kind
+}
+
+// Of returns the latest change of a user in a set.
+func (l *Lists) Of(set string, user capping.UserID) (Change, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	of := l.sets[set]
+	if of == nil {
+		return Change{}, false
+	}
+	known, ok := of.of(user)
+	return l.change(user, known), ok
+}
+
+func (l *Lists) change(user capping.UserID, known info) Change {
+	return Change{User: user, Kind: known.kind(), At: known.at(), By: l.clients[known.by()]}
+}
+
+// OfUser returns the latest changes of a user, by set.
+func (l *Lists) OfUser(user capping.UserID) map[string]Change {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	changes := map[string]Change{}
+	for set, of := range l.sets {
+		if known, ok := of.of(user); ok {
+			changes[set] = l.change(user, known)
+		}
+	}
+	return changes
+}
+
+// Since returns up to limit changes of a set at or after the instant, from the user from on, in the order of users.
+func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit int) (changes []Change) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	of := l.sets[set]
+	if of == nil {
+		return nil
+	}
+	for _, key := range of.keys() {
+		b := of.blocks[key]
+		for i, low := range b.lows {
+			user := capping.UserID(key)<<16 | capping.UserID(low)
+			if user < from || b.infos[i].at() < at {
+				continue
+			}
+			if len(changes) == limit {
+				return changes
+			}
+			changes = append(changes, l.change(user, b.infos[i]))
+		}
+	}
+	return changes
+}
+
+// Size describes the live changes of one set.
+type Size struct {
+	Set            string
+	Additions      int             // number of users whose latest change is an addition
+	Removals       int             // number of users whose latest change is a removal
+	Oldest, Newest capping.Instant // 0 without changes
+	Freed          capping.Instant // the changes up to this instant were removed; 0: none
+}
+
+// Sizes returns the sizes of all sets with changes, in the order of their names. It reads every change.
+func (l *Lists) Sizes() (sizes []Size) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(l.sets)) {
+		of := l.sets[name]
+		size := Size{Set: name, Additions: of.counts[Added], Removals: of.counts[Removed], Freed: of.freed}
+		for _, b := range of.blocks {
+			for _, i := range b.infos {
+				size.Newest = max(size.Newest, i.at())
+				if size.Oldest == 0 || i.at() < size.Oldest {
+					size.Oldest = i.at()
+				}
+			}
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes
+}
+
+// Len returns the number of changes of a set.
+func (l *Lists) Len(set string) int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if of := l.sets[set]; of != nil {
+		return of.counts[Added] + of.counts[Removed] + of.counts[Forgotten]
+	}
+	return 0
+}
+
+// Freed returns the instant up to which changes of the set were removed, because generations contain them. Zero means
+// that none were.
+func (l *Lists) Freed(set string) capping.Instant {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if of := l.sets[set]; of != nil {
+		return of.freed
+	}
+	return 0
+}
+
+// AllFreed returns the instants of Freed that are not zero, by set.
+func (l *Lists) AllFreed() map[string]capping.Instant {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	freed := map[string]capping.Instant{}
+	for set, of := range l.sets {
+		if of.freed > 0 {
+			freed[set] = of.freed
+		}
+	}
+	return freed
+}
+
+// Records returns the known changes of the users whom keep selects, packed into records. A store writes them again
+// after it has lost them.
+func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	var entries []entry
+	for set, of := range l.sets {
+		for key, b := range of.blocks {
+			for i, low := range b.lows {
+				if user := capping.UserID(key)<<16 | capping.UserID(low); keep(user) {
+					entries = append(entries, entry{set, l.clients[b.infos[i].by()], user, b.infos[i].at(), b.infos[i].kind()})
+				}
+			}
+		}
+	}
+	return pack(entries)
+}
+
+// Pack returns the changes of old records that are the latest of their user and not freed, packed into few records.
+// whole says that old holds every stored record of these users: then the forgotten changes are left out too.
+func (l *Lists) Pack(old []*Record, whole bool) []*Record {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	seen := map[entry]bool{}
+	var entries []entry
+	for _, r := range old {
+		of := l.sets[r.Set]
+		if of == nil {
+			of = newList()
+		}
+		for i := range r.Runs {
+			run := &r.Runs[i]
+			for kind, users := range run.Users {
+				if run.At <= of.freed || whole && Kind(kind) == Forgotten {
+					continue
+				}
+				for _, user := range users {
+					e := entry{r.Set, r.By, user, run.At, Kind(kind)}
+					if known, ok := of.of(user); ok && infoOf(e.at, 0, e.kind) < known&^(0xffff<<8) {
+						continue // another change stands
+					}
+					once := e
+					once.by = ""
+					if seen[once] { // the call was repeated
+						continue
+					}
+					seen[once] = true
+					entries = append(entries, e)
+				}
+			}
+		}
+	}
+	return pack(entries)
+}
+
+// entry is one change on its way into a packed record.
+type entry struct {
+	set, by string
+	user    capping.UserID
+	at      capping.Instant
+	kind    Kind
+}
+
+// pack groups the entries by set and client, then by instant, and fills records of RecordBytes.
+func pack(entries []entry) (records []*Record) {
+	slices.SortFunc(entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.by, b.by), cmp.Compare(a.at, b.at),
+			cmp.Compare(a.user, b.user))
+	})
+	var r *Record
+	size := 0
+	for i := range entries {
+		e := &entries[i]
+		if r == nil || r.Set != e.set || r.By != e.by || size > RecordBytes-mostBytes {
+			r = &Record{Set: e.set, By: e.by}
+			records, size = append(records, r), len(e.set)+len(e.by)+8
+		}
+		before := len(r.Runs)
+		run := r.run(e.at)
+		run.Users[e.kind] = append(run.Users[e.kind], e.user)
+		if size += 5; len(r.Runs) > before {
+			size += instantBytes + kinds
+		}
+	}
+	return records
+}
+
+// mostBytes is the largest number of bytes that one change adds to a record.
+const mostBytes = 5 + instantBytes + kinds

@@ -7,26 +7,45 @@ import (
 	"capper/internal/capping"
 )
 
+// Kind says what a call did to a user's membership of a set.
+type Kind uint8
+
+// The kinds. Of two changes at one instant the higher kind stands.
+const (
+	Forgotten Kind = iota // the earlier changes of the user are forgotten: the build decides again
+	Removed
+	Added
+
+	kinds = iota // the number of kinds
+)
+
+// String returns the kind's name in answers and in the audit.
+func (k Kind) String() string { return [...]string{"forgotten", "removed", "added"}[k] }
+
 // Change is the latest change of one user in one set.
 type Change struct {
-	User    capping.UserID
-	Removed bool            // the call removed the user; false: the call added the user
-	At      capping.Instant // when the person said so, or when the call arrived
-	By      string          // client of the call; "" is a caller without an API key
+	User capping.UserID
+	Kind Kind
+	At   capping.Instant // when the person said so, or when the call arrived
+	By   string          // client of the call; "" is a caller without an API key
 }
 
-// Batch is a call that changes one set. A user may be in Add or in Remove, once.
+// Batch is a call that changes one set. Each list ascends strictly, and a user is in at most one of them.
 type Batch struct {
 	Set    string
 	By     string
 	At     capping.Instant // 0: the store uses its own time, later than any earlier change of these users
 	Add    []capping.UserID
 	Remove []capping.UserID
+	Forget []capping.UserID
 }
 
 // Stored is the result of a Batch.
 type Stored struct {
 	At capping.Instant // the instant with which the changes were stored
+	// Superseded is the number of users for whom a later change stands, or whose change every generation in use
+	// contains.
+	Superseded int
 	// Unstored lists the users whose changes may or may not have been stored. Repeating the call settles them.
 	Unstored []capping.UserID
 }
@@ -40,12 +59,12 @@ type Store interface {
 	// loses them. An error is nil exactly when every change was stored. ErrOlderInstance says that nothing was
 	// stored.
 	Change(ctx context.Context, b *Batch) (Stored, error)
-	// Renew applies every change that was stored before the call began to Lists: those of the given partitions
-	// of the store, or of all for nil. The embedded store has nothing to do.
-	Renew(ctx context.Context, partitions []int) error
-	// Free removes the changes that the generations in use contain: for each set the changes up to the instant
-	// (see Absorbed). Free also records the instants, so that a generation from before them is noticed
-	// (Lists.Freed). Free may do a part of the work; the next call continues.
+	// Renew applies every change that was stored before the call began to Lists: those of the given users, or of
+	// all for nil. The embedded store has nothing to do.
+	Renew(ctx context.Context, users []capping.UserID) error
+	// Free removes the changes that every generation in use contains: for each set the changes up to the instant.
+	// Free also records the instants, so that a generation from before them is noticed (see Lists.Freed). Free
+	// may do a part of the work; the next call continues.
 	Free(ctx context.Context, upTo map[string]capping.Instant) error
 	// AnnounceAsOf reports the oldest as-of instants of the generations that this instance uses, by set.
 	AnnounceAsOf(asOf map[string]capping.Instant)

@@ -1,15 +1,254 @@
 package live
 
-import "capper/internal/capping"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
 
-// Record is what a store keeps of a call: the changes of one set by one client.
+	"capper/internal/capping"
+)
+
+// Record is what a store keeps of a call: changes of one set by one client. A packed record holds the changes of
+// several calls of the client.
 type Record struct {
 	Set, By string
 	Runs    []Run
 }
 
-// Run holds the users who were added and removed at one instant, in ascending order.
+// Run holds the users of a record whose changes have the same instant. Users[k] are the users of kind k, and ascend
+// strictly.
 type Run struct {
-	At          capping.Instant
-	Add, Remove []capping.UserID
+	At    capping.Instant
+	Users [kinds][]capping.UserID
+}
+
+// RecordOf returns the record of a batch whose changes have the instant at. The record shares the batch's users.
+func RecordOf(b *Batch, at capping.Instant) *Record {
+	run := Run{At: at}
+	run.Users[Added], run.Users[Removed], run.Users[Forgotten] = b.Add, b.Remove, b.Forget
+	return &Record{Set: b.Set, By: b.By, Runs: []Run{run}}
+}
+
+// Len returns the number of changes in the record.
+func (r *Record) Len() (n int) {
+	for i := range r.Runs {
+		for _, users := range r.Runs[i].Users {
+			n += len(users)
+		}
+	}
+	return n
+}
+
+// SplitBy divides the record by a number of each user, such as the user's partition.
+func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
+	parts := map[int]*Record{}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		for kind, users := range run.Users {
+			for _, user := range users {
+				n := number(user)
+				part := parts[n]
+				if part == nil {
+					part = &Record{Set: r.Set, By: r.By}
+					parts[n] = part
+				}
+				to := part.run(run.At)
+				to.Users[kind] = append(to.Users[kind], user)
+			}
+		}
+	}
+	return parts
+}
+
+// run returns the record's last run when it has the instant at, otherwise a new run.
+func (r *Record) run(at capping.Instant) *Run {
+	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
+		r.Runs = append(r.Runs, Run{At: at})
+	}
+	return &r.Runs[len(r.Runs)-1]
+}
+
+// The stored form of a record, all numbers as in encoding/binary's Uvarint except the instants:
+//
+//	1                          version of the format
+//	length, bytes              name of the set
+//	length, bytes              name of the client
+//	number of runs, then for each run
+//	  instant (5, big endian)
+//	  for each kind, from Forgotten: number of users, first user, differences to the previous user
+const recordVersion = 1
+
+// RecordBytes is the size up to which Pack fills a record, in bytes.
+const RecordBytes = 4096
+
+const instantBytes = 5
+
+// AppendRecord appends the stored form of the record to dst.
+func AppendRecord(dst []byte, r *Record) []byte {
+	dst = append(dst, recordVersion)
+	dst = appendText(dst, r.Set)
+	dst = appendText(dst, r.By)
+	dst = binary.AppendUvarint(dst, uint64(len(r.Runs)))
+	for i := range r.Runs {
+		dst = appendInstant(dst, r.Runs[i].At)
+		for _, users := range r.Runs[i].Users {
+			dst = appendUsers(dst, users)
+		}
+	}
+	return dst
+}
+
+func appendText(dst []byte, text string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+}
+
+func appendInstant(dst []byte, at capping.Instant) []byte {
+	return append(dst, byte(at>>32), byte(at>>24), byte(at>>16), byte(at>>8), byte(at))
+}
+
+func appendUsers(dst []byte, users []capping.UserID) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(users)))
+	last := uint32(0)
+	for _, user := range users {
+		dst = binary.AppendUvarint(dst, uint64(user-last))
+		last = user
+	}
+	return dst
+}
+
+// DecodeRecord decodes the stored form of a record. It returns an error for bytes that AppendRecord does not produce.
+func DecodeRecord(raw []byte) (*Record, error) {
+	d := decoder{rest: raw}
+	if version := d.byte(); d.err == nil && version != recordVersion {
+		return nil, fmt.Errorf("record of changes to a set has version %d, and this program reads version %d",
+			version, recordVersion)
+	}
+	r := &Record{Set: d.text(), By: d.text()}
+	runs := d.count(instantBytes + kinds)
+	for range runs {
+		run := Run{At: d.instant()}
+		for kind := range run.Users {
+			run.Users[kind] = d.users()
+		}
+		r.Runs = append(r.Runs, run)
+	}
+	if d.err == nil && len(d.rest) > 0 {
+		d.err = fmt.Errorf("%d bytes follow its end", len(d.rest))
+	}
+	if d.err != nil {
+		return nil, fmt.Errorf("record of changes to a set: %w", d.err)
+	}
+	return r, nil
+}
+
+// AppendFreed appends the stored form of the freed instants of sets to dst.
+func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
+	dst = append(dst, recordVersion)
+	names := make([]string, 0, len(freed))
+	for name := range freed {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		dst = appendInstant(appendText(dst, name), freed[name])
+	}
+	return dst
+}
+
+// DecodeFreed decodes the stored form of freed instants. No bytes are no instants.
+func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
+	freed := map[string]capping.Instant{}
+	if len(raw) == 0 {
+		return freed, nil
+	}
+	d := decoder{rest: raw}
+	if version := d.byte(); version != recordVersion {
+		return nil, fmt.Errorf("freed instants of sets have version %d, and this program reads version %d", version,
+			recordVersion)
+	}
+	for d.err == nil && len(d.rest) > 0 {
+		name := d.text()
+		freed[name] = d.instant()
+	}
+	if d.err != nil {
+		return nil, fmt.Errorf("freed instants of sets: %w", d.err)
+	}
+	return freed, nil
+}
+
+var errShort = errors.New("the bytes end too early")
+
+// decoder reads stored forms. After an error every method returns a zero value.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) take(n int) []byte {
+	if d.err == nil && n > len(d.rest) {
+		d.err = errShort
+	}
+	if d.err != nil {
+		return nil
+	}
+	taken := d.rest[:n]
+	d.rest = d.rest[n:]
+	return taken
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) number() uint64 {
+	if d.err != nil {
+		return 0
+	}
+	n, size := binary.Uvarint(d.rest)
+	if size <= 0 || size > 1 && d.rest[size-1] == 0 {
+		d.err = errors.New("a number is not valid")
+		return 0
+	}
+	d.rest = d.rest[size:]
+	return n
+}
+
+// count reads a number of things that take at least size bytes each.
+func (d *decoder) count(size int) int {
+	n := d.number()
+	if d.err == nil && n > uint64(len(d.rest)/size) {
+		d.err = errShort
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) text() string { return string(d.take(d.count(1))) }
+
+func (d *decoder) instant() (at capping.Instant) {
+	for _, b := range d.take(instantBytes) {
+		at = at<<8 | capping.Instant(b)
+	}
+	return at
+}
+
+func (d *decoder) users() []capping.UserID {
+	n := d.count(1)
+	if n == 0 {
+		return nil
+	}
+	users := make([]capping.UserID, n)
+	last := uint64(0)
+	for i := range users {
+		step := d.number()
+		if last += step; d.err == nil && (last > 1<<32-1 || step == 0 && i > 0 || step > 1<<32-1) {
+			d.err = errors.New("users do not ascend or exceed 4294967295")
+		}
+		users[i] = capping.UserID(last)
+	}
+	return users
 }

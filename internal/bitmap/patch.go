@@ -1,0 +1,33 @@
+package bitmap
+
+// Patch returns the bitmap with the blocks of the ascending keys replaced: for each key, fill receives empty words and
+// adds the ids of the block. The other blocks are copied in their stored form.
+func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
+	list := make([]container, 0, len(b.containers)+len(keys))
+	rest := b.containers
+	var w Words
+	for _, key := range keys {
+		for len(rest) > 0 && rest[0].key < key {
+			list, rest = append(list, rest[0]), rest[1:]
+		}
+		if len(rest) > 0 && rest[0].key == key {
+			rest = rest[1:]
+		}
+		w.Clear()
+		fill(key, &w)
+		if c := encodeContainer(key, &w.bits); c.card > 0 {
+			list = append(list, c)
+		}
+	}
+	return assemble(append(list, rest...))
+}
+
+// Put adds the id with this lower half, or removes it.
+func (w *Words) Put(low uint16, member bool) {
+	bit := uint64(1) << (low & 63)
+	if member {
+		w.bits[low>>6] |= bit
+	} else {
+		w.bits[low>>6] &^= bit
+	}
+}
