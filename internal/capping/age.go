@@ -13,11 +13,11 @@ type Dated interface {
 	AsOf(set string) time.Time
 }
 
-// TooOld returns the names of the suppressed sets that are older than their MaxAge, in the order of the
-// policy. A send that needs one of these sets is Unavailable for every user.
+// TooOld returns the names of the suppressed sets that are older than their MaxAge, or older than live changes that
+// the store has removed, in the order of the policy. A send that needs one of these sets is Unavailable for every user.
 func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	for i := range p.Suppress {
-		if p.Suppress[i].tooOld(segments, now) {
+		if p.Suppress[i].tooOld(segments, now) || behind(segments, p.Suppress[i].Set) {
 			names = append(names, p.Suppress[i].Set)
 		}
 	}
@@ -31,6 +31,19 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	}
 	dated, ok := segments.(Dated)
 	return ok && now.Sub(dated.AsOf(s.Set)) > s.MaxAge
+}
+
+// behind reports whether the generation lacks changes of the set that the store has removed, because a newer
+// generation contains them.
+func behind(segments Segments, set string) bool {
+	live, ok := segments.(Live)
+	return ok && live.Behind(set) > 0
+}
+
+// behindError returns an error that names the sets whose changes the generation lacks.
+func behindError(generation string, sets []string) error {
+	return fmt.Errorf("generation %s is older than live changes of set %s, which a newer generation contains: roll "+
+		"back segments alone (segmentbuild rollback --keep-sets)", generation, strings.Join(sets, ", "))
 }
 
 // tooOldError returns an error that names the suppressed sets that are older than their max_age.

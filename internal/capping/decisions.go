@@ -46,6 +46,20 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	if basis == nil {
 		basis = c.Basis()
 	}
+	var known []string
+	live, ok := basis.segments.(Live)
+	if ok {
+		known = live.Versions()
+	}
+	d := c.decide(ctx, send, basis, known, 0)
+	if outdated, since := d.outdated(); len(outdated) > 0 {
+		d.Err = errors.Join(d.Err, c.decideAgain(ctx, d, send, &Basis{live, basis.policy}, outdated, since))
+	}
+	return d
+}
+
+// decide decides a send with the generation and policy of the basis. known and since are those of Batch.
+func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
 		Users: send.Users, Names: segments.Names(), Generation: segments.Generation(), Policy: policy.Policy,
@@ -67,12 +81,50 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	d.lookUpZones(segments, policy, send)
 	hold.apply(d, now)
 	d.group(policy, send, now, c.widen)
-	d.Err = d.judge(ctx, c.store, &Batch{
+	b := &Batch{
 		Message: send.Message, Token: send.Message.Token(), Channel: send.Channel,
-		Record: send.Record, At: send.At, Retention: policy.retention + c.widen,
-	})
+		Record: send.Record, At: send.At, Retention: policy.retention + c.widen, Since: since,
+	}
+	if hold.bySets() {
+		b.Known = known
+	}
+	d.Err = d.judge(ctx, c.store, b)
 	hold.postpone(d)
 	return d
+}
+
+// outdated returns the indexes of the users whose sets have changed since the call looked them up, and the instant of
+// the first attempt with an unknown result.
+func (d *Decisions) outdated() (at []int, since Instant) {
+	since = Never
+	for i := range d.Verdicts {
+		if v := &d.Verdicts[i]; v.Outdated {
+			at, since = append(at, i), min(since, v.FreesAt)
+		}
+	}
+	return at, since
+}
+
+// decideAgain decides the users at the indexes with their latest live changes. Every change that was stored before the
+// call began is known then, so that the store need not check the versions again.
+func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int, since Instant) error {
+	again := *send
+	again.Users = make([]UserID, len(at))
+	for k, i := range at {
+		again.Users[k], d.Verdicts[i] = d.Users[i], Verdict{}
+	}
+	renewed, err := basis.segments.(Live).Renew(ctx, again.Users)
+	if err != nil {
+		return fmt.Errorf("read the latest changes of sets: %w", err)
+	}
+	if since == Never {
+		since = 0
+	}
+	decided := c.decide(ctx, &again, &Basis{renewed, basis.policy}, nil, since)
+	for k, i := range at {
+		d.Verdicts[i] = decided.Verdicts[k]
+	}
+	return decided.Err
 }
 
 // lookUpZones looks up the users' time zones when a rule of the send depends on them.

@@ -40,7 +40,7 @@ type Verdict struct {
 	// Outdated says that the user is Unavailable only because sets have changed since Batch.Known. FreesAt is then the
 	// instant of the call's first attempt with an unknown result, or Never.
 	Outdated bool
-	Shadow   uint32 // when Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
+	Shadow   uint32  // when Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
 	FreesAt  Instant // when Denied: the instant at which every rule has a free slot; Never when waiting does not help
 }
 

@@ -1,6 +1,7 @@
 package capping
 
 import (
+	"slices"
 	"time"
 
 	"capper/internal/quiet"
@@ -31,11 +32,14 @@ type suppressed struct {
 // newWithholding returns an error when a set is missing in the generation or too old, and then no user may
 // receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
-	var lacking, old []string
+	var lacking, old, outrun []string
 	find := func(name string) Set {
 		set, ok := segments.Set(name)
-		if !ok {
+		switch {
+		case !ok:
 			lacking = append(lacking, name)
+		case behind(segments, name):
+			outrun = append(outrun, name)
 		}
 		return set
 	}
@@ -56,10 +60,17 @@ func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time
 	switch {
 	case len(lacking) > 0:
 		return withholding{}, missing(segments.Generation(), lacking)
+	case len(outrun) > 0:
+		return withholding{}, behindError(segments.Generation(), outrun)
 	case len(old) > 0:
 		return withholding{}, tooOldError(segments.Generation(), old)
 	}
 	return w, nil
+}
+
+// bySets reports whether the send is withheld from members of sets.
+func (w *withholding) bySets() bool {
+	return len(w.suppressed) > 0 || w.quiet != nil && slices.ContainsFunc(w.quiet.sets, func(s []Set) bool { return s != nil })
 }
 
 // apply marks and denies the users from whom the send is withheld at the instant now.
