@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"slices"
-	"time"
 
 	"capper/client/api"
 	"capper/internal/capping"
@@ -17,7 +16,8 @@ import (
 func (s *Service) newServer(ctx context.Context) (err error) {
 	cfg := s.config.Server
 	s.audiences.take(s.config)
-	s.capper = capping.New(s.store, func() capping.Segments { return s.use() }, s.config.Policy, s.clock)
+	s.lists.take(s.config)
+	s.capper = capping.New(s.store, func() capping.Segments { return s.lists.use() }, s.config.Policy, s.clock)
 	s.warnUnmatched(s.segments.Current())
 	s.reportMissing(nil, s.segments.Current())
 	s.registry.MustRegister(s.missingSets(), newListAges(s))
@@ -44,6 +44,11 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 
 // boundRecords keeps this instance's count of permit records up to date with the store until ctx ends.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
+
+// keepLists keeps the live changes of sets cheap until ctx ends.
+func (s *Service) keepLists(ctx context.Context) {
+	s.lists.tend(ctx, s.clock, func(err error) { s.logger.Warn("live changes of sets", "error", err) })
+}
 
 // countAnswers creates the counter of answers, for a store that keeps counts of messages.
 func (s *Service) countAnswers() (err error) {
@@ -90,24 +95,4 @@ func (s *Service) configStatus() api.ConfigStatus {
 		Version: status.Version, LoadedAt: status.LoadedAt, Error: status.Error, ErrorAt: status.ErrorAt,
 		Problems: slices.Concat(s.watcher.Current().Warnings, *s.silences.Load(), s.problems(s.segments.Current())),
 	}
-}
-
-// generation adapts a generation of segments to the interface of the capping package.
-type generation struct {
-	*segments.Snapshot
-	of *segments.Refresher // knows the ages of the sets; nil: sets have no age
-}
-
-// AsOf returns the time up to which a set's list of users is known to be correct.
-func (g generation) AsOf(set string) time.Time {
-	if g.of == nil {
-		return g.CreatedAt()
-	}
-	return g.of.AsOf(set)
-}
-
-// Set returns the set with the given name.
-func (g generation) Set(name string) (capping.Set, bool) {
-	set := g.Snapshot.Set(name)
-	return set, set != nil
 }

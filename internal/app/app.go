@@ -75,6 +75,7 @@ type Service struct {
 	shortened    shortened
 	unsuppressed unsuppressed
 	audiences    audiences
+	lists        *lists
 	silences     atomic.Pointer[[]string] // days without an open minute under the current policy
 	recent       *console.Series          // for the console
 	policies     console.Policies
@@ -115,6 +116,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 		asked: cfg.Reload, manager: cfg.NotifySocket,
 		registry: prometheus.NewRegistry(), reloads: newReloads(), recent: console.NewSeries(cfg.Clock()),
 	}
+	s.lists = newLists(s.config)
 	s.level = New(s.config.Log.Level)
 	s.logger = newLogger(cfg.Log, s.config.Log, s.level)
 	s.registry.MustRegister(s.reloads, s.refusedConfig(), configuredMemory(s.config), buildInfo(), zoneRules(),

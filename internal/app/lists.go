@@ -23,9 +23,6 @@ const oldList = 48 * time.Hour
 // guarded returns the losses that make a generation unusable under the current policy.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
-// use returns the current generation in the form that the capping package needs.
-func (s *Service) use() generation { return generation{s.segments.Current(), s.segments} }
-
 // listProblems describes suppressed sets that suppress fewer users than intended, or soon may, and guarded sets whose
 // losses were not compared.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
@@ -109,7 +106,7 @@ func (s *Service) reportLists() {
 // guardedStatus fills in the state of guarded sets and of users' time zones.
 func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status) {
 	policy, now := s.needs(), s.clock()
-	old := policy.TooOld(s.use(), now)
+	old := policy.TooOld(s.lists.use(), now)
 	for _, guard := range s.segments.Guards() {
 		set := api.GuardedSet{Name: guard.Set, Users: guard.Users, OnlyGrows: guard.OnlyGrows,
 			MayLosePercent: guard.MayLose,
@@ -171,7 +168,7 @@ func (a *listAges) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (a *listAges) Collect(out chan<- prometheus.Metric) {
 	policy := a.of.capper.Policy()
-	old := policy.TooOld(a.of.use(), a.of.clock())
+	old := policy.TooOld(a.of.lists.use(), a.of.clock())
 	for i := range policy.Suppress {
 		s := &policy.Suppress[i]
 		if s.MaxAge == 0 {

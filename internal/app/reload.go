@@ -76,7 +76,7 @@ func (s *Service) notify(states ...string) {
 
 // reload applies a whole configuration, or refuses it and keeps the previous one.
 func (s *Service) reload(cfg *config.Config) error {
-	if err := lacks(cfg.Policy, s.capper.Policy(), s.segments.Current()); err != nil {
+	if err := s.lacks(cfg, s.segments.Current()); err != nil {
 		return err // checked before the announcement, because reload is tried repeatedly
 	}
 	if err := s.lostZones(cfg.Policy, s.capper.Policy()); err != nil {
@@ -95,7 +95,7 @@ func (s *Service) reload(cfg *config.Config) error {
 // take applies a configuration that the other instances have received.
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
-	if err := lacks(cfg.Policy, inForce, s.segments.Current()); err != nil {
+	if err := s.lacks(cfg, s.segments.Current()); err != nil {
 		return err // a new generation came into use meanwhile
 	}
 	if err := s.lostZones(cfg.Policy, inForce); err != nil {
@@ -111,6 +111,7 @@ func (s *Service) take(cfg *config.Config) error {
 	}
 	s.journal.SetPolicy(context.Background(), cfg.Policy.Version, cfg.PolicyText) // before a record names it
 	s.pacers.SetPolicy(cfg.Pacers)
+	s.lists.take(cfg)
 	s.audiences.take(cfg) // before a call takes the policy
 	s.capper.SetPolicy(cfg.Policy)
 	s.noteSilences(cfg.Policy)

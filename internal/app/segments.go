@@ -27,6 +27,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 		s.reportSwap
 	refresher.Logger, refresher.Clock, refresher.Registerer = s.logger, s.clock, s.registry
 	s.segments = segments.NewRefresher(refresher)
+	s.lists.refresher = s.segments
 	err = s.segments.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
 		return terminal.Hinted(err, "segmentbuild build --to "+cfg.Source+
@@ -45,7 +46,7 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 		before = current.Generation()
 	}
 	result := "accepted"
-	if len(s.needs().Missing(generation{Snapshot: next})) > 0 { // there was no previous generation
+	if len(s.needs().Missing(s.lists.on(next))) > 0 { // there was no previous generation
 		result = "incomplete"
 	}
 	server.AuditFile(s.logger, "refresh", result, "generation", next.Generation(), "before", before)
@@ -70,7 +71,7 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 // problems describes unusual but allowed settings of the current limits.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
-	return slices.Concat(missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current),
+	return slices.Concat(s.missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current),
 		s.listProblems(policy),
 		unbound(s.watcher.Current().Audiences, current),
 		s.shortened.problems(policy, s.clock()), s.unsuppressed.problems(s.watcher.Current().Acknowledged))

@@ -21,7 +21,8 @@ import (
 func (s *Service) require(m *segments.Manifest) error {
 	var missing []string
 	for _, name := range s.needs().Sets() {
-		if !slices.ContainsFunc(m.Sets, func(set segments.Set) bool { return set.Name == name }) {
+		if !s.lists.isLive(name) &&
+			!slices.ContainsFunc(m.Sets, func(set segments.Set) bool { return set.Name == name }) {
 			missing = append(missing, name)
 		}
 	}
@@ -42,10 +43,10 @@ func (s *Service) needs() *capping.Policy {
 // lacks returns the sets that a new policy needs, the current policy does not need, and the generation lacks; nil
 // means none. A set that is already missing is no reason to refuse a reload, because the reload may solve the
 // problem.
-func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
-	known := inForce.Missing(generation{Snapshot: current})
+func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
+	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
-	for _, name := range policy.Missing(generation{Snapshot: current}) {
+	for _, name := range policy.Missing((&lists{isLive: liveIn(next)}).on(current)) {
 		if slices.Contains(known, name) {
 			continue
 		}
@@ -60,8 +61,8 @@ func lacks(policy, inForce *capping.Policy, current *segments.Snapshot) error {
 }
 
 // missingProblems describes the sets whose absence keeps the service from being ready, and suggests a remedy.
-func missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
-	for _, name := range policy.Missing(generation{Snapshot: current}) {
+func (s *Service) missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
+	for _, name := range policy.Missing(s.lists.on(current)) {
 		list = append(list, fmt.Sprintf("%s: generation %s has no set %s%s: the service is not ready",
 			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
 	}
@@ -92,7 +93,7 @@ func (s *Service) missingSets() prometheus.Collector {
 		Name: "capper_segments_missing_sets",
 		Help: "Number of required sets that the segments in use lack; the service is ready only at 0.",
 	}, func() float64 {
-		return float64(len(s.capper.Policy().Missing(generation{Snapshot: s.segments.Current()})))
+		return float64(len(s.capper.Policy().Missing(s.lists.on(s.segments.Current()))))
 	})
 }
 
@@ -102,12 +103,12 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 		return
 	}
 	policy := s.capper.Policy()
-	switch missing := policy.Missing(generation{Snapshot: next}); {
+	switch missing := policy.Missing(s.lists.on(next)); {
 	case len(missing) > 0:
 		s.logger.Error("not ready: the generation lacks required sets, and no user is allowed until they are "+
 			"published",
 			"generation", next.Generation(), "missing", strings.Join(missing, ", "))
-	case before != nil && len(policy.Missing(generation{Snapshot: before})) > 0:
+	case before != nil && len(policy.Missing(s.lists.on(before))) > 0:
 		s.logger.Info("the generation has every set that the configuration requires", "generation", next.Generation())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/config"
+	"capper/internal/live"
 	"capper/internal/pacing"
 	"capper/internal/terminal"
 )
@@ -42,6 +43,9 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 	}
 	if s.store, err = Store(s.store, s.config.Store.Kind, s.registry); err != nil {
 		return errors.Join(err, opened.Close())
+	}
+	if kept, ok := capping.As[live.Store](s.store); ok {
+		s.lists.store = kept
 	}
 	return nil
 }

@@ -134,6 +134,13 @@ type QuietStanding struct {
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	basis := c.Basis()
 	segments, policy := basis.segments, basis.policy
+	if live, ok := segments.(Live); ok {
+		renewed, err := live.Renew(ctx, []UserID{user})
+		if err != nil {
+			return nil, err
+		}
+		segments = renewed
+	}
 	log, err := c.store.Log(ctx, user)
 	if err != nil {
 		return nil, err

@@ -35,10 +35,13 @@ func (l *Lists) Apply(records ...*Record) {
 }
 
 // ApplyUpTo applies everything that a partition of the store holds at a version: its freed instants and its records,
-// or those that the partition's known version lacks.
+// or those that the partition's known version lacks. A known version without records has no effect.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(records) == 0 && l.versions[partition] == version {
+		return
+	}
 	for set, upTo := range freed {
 		l.list(set).drop(upTo)
 	}
@@ -95,12 +98,13 @@ func (l *Lists) Version(partition int) string {
 	return l.versions[partition]
 }
 
-// Stamp returns the instant for the changes of a batch: the batch's own, otherwise now, but later than every known
-// change of the batch's users in the set.
+// Stamp returns the instant for the changes of a batch: the batch's own, otherwise now, but later than After and than
+// every known change of the batch's users in the set.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
 	}
+	now = max(now, b.After+1)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if of := l.sets[b.Set]; of != nil {

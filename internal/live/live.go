@@ -34,7 +34,8 @@ type Change struct {
 type Batch struct {
 	Set    string
 	By     string
-	At     capping.Instant // 0: the store uses its own time, later than any earlier change of these users
+	At     capping.Instant // 0: the store uses its own time, later than any earlier change of these users and than After
+	After  capping.Instant // as-of instant of the set in use, for a build whose clock is fast
 	Add    []capping.UserID
 	Remove []capping.UserID
 	Forget []capping.UserID

@@ -1,0 +1,240 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+	"capper/internal/config"
+	"capper/internal/live"
+	"capper/internal/segments"
+)
+
+// lists applies the live changes of sets to the generation in use.
+type lists struct {
+	store     live.Store // nil: the store keeps no live changes
+	refresher *segments.Refresher
+	isLive    func(set string) bool // the configuration says that calls alone may make the set
+
+	declared atomic.Pointer[config.Config]
+	inUse    atomic.Pointer[generation]
+	mu       sync.Mutex // serializes changes of inUse
+}
+
+// generation adapts a generation of segments, with the live changes of its sets, to the interface of the capping
+// package. It is immutable. The audiences of a generation are those of its build, so that parts and pages of an
+// audience stay the same.
+type generation struct {
+	*segments.Snapshot
+	of    *segments.Refresher // knows the ages of the sets; nil: sets have no age
+	lists *lists              // nil: no live changes
+
+	changed  uint64                // of live.Lists, when the views were taken
+	versions []string              // the versions of the changes that the views contain
+	views    map[string]*live.View // the sets with live changes
+	behind   map[string]capping.Instant
+}
+
+var _ capping.Live = (*generation)(nil)
+
+// newLists returns the live changes of a service with the configuration, which has neither store nor segments yet.
+func newLists(cfg *config.Config) *lists {
+	l := &lists{}
+	l.isLive = func(set string) bool { return liveIn(l.declared.Load())(set) }
+	l.take(cfg)
+	return l
+}
+
+// take applies the sets of a configuration.
+func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
+
+// liveIn returns a function that reports whether the configuration says that calls alone may make a set.
+func liveIn(cfg *config.Config) func(set string) bool {
+	return func(set string) bool { return false }
+}
+
+// on returns a generation without live changes, to find out which sets it lacks.
+func (l *lists) on(snapshot *segments.Snapshot) *generation {
+	return &generation{Snapshot: snapshot, lists: l}
+}
+
+// use returns the generation in use with every live change that this instance knows.
+func (l *lists) use() *generation {
+	snapshot, g := l.refresher.Current(), l.inUse.Load()
+	if g != nil && g.Snapshot == snapshot && !l.outdated(g) {
+		return g
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g = l.inUse.Load()
+	if g == nil || g.Snapshot != snapshot || l.outdated(g) {
+		g = l.next(snapshot, g)
+		l.inUse.Store(g)
+	}
+	return g
+}
+
+func (l *lists) outdated(g *generation) bool {
+	return l.store != nil && l.store.Lists().Changed() != g.changed
+}
+
+// next returns the generation with the latest changes. It takes over the views of before, or nil.
+func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
+	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
+		behind: map[string]capping.Instant{}}
+	if l.store == nil {
+		return g
+	}
+	known := l.store.Lists()
+	g.versions, g.changed = known.Look(func(set string, view viewer) {
+		var earlier *live.View
+		if before != nil {
+			earlier = before.views[set]
+		}
+		g.views[set] = view(snapshot.Set(set), asOf(snapshot, set), earlier)
+	})
+	for set, upTo := range known.AllFreed() {
+		if upTo > asOf(snapshot, set) {
+			g.behind[set] = upTo
+		}
+	}
+	return g
+}
+
+type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
+
+// asOf returns the instant up to which the build of a set contains changes; 0 when the build does not say so.
+func asOf(snapshot *segments.Snapshot, set string) capping.Instant {
+	at := snapshot.BuiltAsOf(set)
+	if at.IsZero() {
+		return 0
+	}
+	return max(0, capping.InstantOf(at))
+}
+
+// AsOf returns the time up to which a set's list of users is known to be correct.
+func (g *generation) AsOf(set string) time.Time {
+	if g.of == nil || g.Snapshot.Set(set) == nil { // calls alone make the set, so it is never old
+		return g.CreatedAt()
+	}
+	return g.of.AsOf(set)
+}
+
+// Set returns the set with the given name.
+func (g *generation) Set(name string) (capping.Set, bool) {
+	if view := g.views[name]; view != nil && (g.Snapshot.Set(name) != nil || g.lists.isLive(name)) {
+		return view, true
+	}
+	if set := g.Snapshot.Set(name); set != nil {
+		return set, true
+	}
+	if g.lists != nil && g.lists.isLive(name) {
+		return nobody, true
+	}
+	return nil, false
+}
+
+var nobody = bitmap.Of()
+
+// Versions implements capping.Live.
+func (g *generation) Versions() []string { return g.versions }
+
+// Renew implements capping.Live.
+func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Segments, error) {
+	if g.lists == nil || g.lists.store == nil {
+		return g, nil
+	}
+	if err := g.lists.store.Renew(ctx, users); err != nil {
+		return nil, err
+	}
+	g.lists.mu.Lock()
+	defer g.lists.mu.Unlock()
+	return g.lists.next(g.Snapshot, g), nil
+}
+
+// Behind implements capping.Live.
+func (g *generation) Behind(set string) capping.Instant { return g.behind[set] }
+
+// Intervals of the work that keeps live changes cheap.
+const (
+	mergeEvery = time.Second
+	freeEvery  = 30 * time.Second
+	// freeAfter is the time for which a generation must be in use before the changes that it contains are removed: a
+	// publish that was wrong is usually rolled back by then.
+	freeAfter = 10 * time.Minute
+)
+
+// tend keeps live changes cheap until ctx ends.
+func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(error)) {
+	if l.store == nil {
+		return
+	}
+	l.announce()
+	merging, freeing := time.NewTicker(mergeEvery), time.NewTicker(freeEvery)
+	defer merging.Stop()
+	defer freeing.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-merging.C:
+			l.merge()
+		case <-freeing.C:
+			l.announce()
+			if err := l.free(ctx, clock()); err != nil && ctx.Err() == nil {
+				warn(err)
+			}
+		}
+	}
+}
+
+// merge puts the changes since the last merge into the bitmaps.
+func (l *lists) merge() {
+	g, merged, work := l.use(), map[string]*live.View{}, false
+	for set, view := range g.views {
+		merged[set] = l.store.Lists().Merge(set, view)
+		work = work || merged[set] != view
+	}
+	if !work {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.inUse.Load(); now.Snapshot == g.Snapshot { // a later change adds to the merged views
+		l.inUse.Store(l.next(g.Snapshot, &generation{views: merged}))
+	}
+}
+
+// announce reports to the other instances up to which changes the generation in use contains each changed set.
+func (l *lists) announce() {
+	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
+	for _, size := range l.store.Lists().Sizes() {
+		at[size.Set] = asOf(snapshot, size.Set)
+	}
+	l.store.AnnounceAsOf(at)
+}
+
+// free removes the changes that the generation in use of every instance contains.
+func (l *lists) free(ctx context.Context, now time.Time) error {
+	others, ok := l.store.OthersAsOf()
+	if !ok || now.Sub(l.refresher.Status().LoadedAt) < freeAfter {
+		return nil
+	}
+	upTo, snapshot := map[string]capping.Instant{}, l.refresher.Current()
+	for _, size := range l.store.Lists().Sizes() {
+		at := asOf(snapshot, size.Set)
+		if other, told := others[size.Set]; told {
+			at = min(at, other)
+		}
+		if at -= live.Margin; size.Oldest > 0 && size.Oldest <= at {
+			upTo[size.Set] = at
+		}
+	}
+	if len(upTo) == 0 {
+		return nil
+	}
+	return l.store.Free(ctx, upTo)
+}
