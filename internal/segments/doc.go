@@ -23,8 +23,11 @@
 //
 // A generation's name begins with its time, so names sort by time, and ends with a hash of every field of
 // the manifest. current.json repeats the SHA-256 of the manifest. The format version of a manifest is 1
-// without sets, 2 with sets, and 3 with acceptances. An older program rejects a version that it does
-// not know and keeps its generation. Names of sets appear only in manifests.
+// without sets, 2 with sets, 3 with acceptances, and 4 with the as_of of a set. An older program rejects
+// a version that it does not know and keeps its generation. Names of sets appear only in manifests.
+//
+// The as_of of a set is the time up to which its users contain every change by call. Snapshot.AsOf
+// returns this time.
 //
 // # Reading
 //
@@ -68,7 +71,7 @@
 //
 // # Files
 //
-// keys, manifest, pointer, checked and accepted define the stored documents; load reads a generation;
+// keys, manifest, asof, pointer, checked and accepted define the stored documents; load reads a generation;
 // snapshot and zones answer lookups; refresher keeps the live generation (with spoiled, status, cache and
 // metrics); guarded, held, former and replay compare generations; pins keeps earlier ones.
 //

@@ -41,7 +41,7 @@ func SumOf(m *Manifest) string { return m.sum() }
 // checks after the check of the name. renamed is the parsed document.
 func ParseAnyName(raw []byte) (m *Manifest, renamed []byte, err error) {
 	var any Manifest
-	if err := decodeDocument(raw, &any, AcceptedFormatVersion); err != nil {
+	if err := decodeDocument(raw, &any, newestFormatVersion); err != nil {
 		return nil, nil, err
 	}
 	renamed = []byte(strings.Replace(string(raw), strconv.Quote(any.Generation), strconv.Quote(any.name()), 1))

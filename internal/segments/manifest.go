@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +59,12 @@ type Set struct {
 	// MaxLoss is the percentage of users who may leave a set with OnlyGrows from one publish to the
 	// next; below 100. 0 allows none.
 	MaxLoss float64 `json:"max_loss,omitempty"`
+	// AsOf is the time for which the set speaks, in whole milliseconds of UTC: the users contain every
+	// change by call up to this time. Zero means that the time is unknown.
+	AsOf time.Time `json:"as_of,omitzero"`
+	// AmendedAsOf is the AsOf of the newest amend whose users the set contains, or zero if a build
+	// alone made the set. A build with an earlier AsOf keeps these users; see package publish.
+	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
 
 // MaxManifestBytes is more than the size of a manifest with MaxSegments segments and MaxSets sets of
@@ -174,6 +181,8 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 // lower versions reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
+	case slices.ContainsFunc(m.Sets, func(s Set) bool { return s.timed() }):
+		return AsOfFormatVersion
 	case len(m.Accepted) > 0:
 		return AcceptedFormatVersion
 	case len(m.Sets) > 0:
@@ -207,7 +216,7 @@ func (m *Manifest) Encode() []byte {
 // parseManifest accepts only the exact bytes that Encode writes under this name.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
-	if err := decodeDocument(raw, &m, AcceptedFormatVersion); err != nil {
+	if err := decodeDocument(raw, &m, newestFormatVersion); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
@@ -263,6 +272,9 @@ func (m *Manifest) checkSets(seen map[string]bool) error {
 		if n := len(m.Accepted); n > 0 {
 			with += fmt.Sprintf(" and %d acceptances", n)
 		}
+		if m.version() == AsOfFormatVersion {
+			with += ", some with as_of,"
+		}
 		return fmt.Errorf("format_version %d: manifest with %s must have version %d",
 			m.FormatVersion, with, m.version())
 	}
@@ -270,6 +282,9 @@ func (m *Manifest) checkSets(seen map[string]bool) error {
 		err := CheckSetName(s.Name)
 		if err == nil {
 			err = s.check()
+		}
+		if err == nil {
+			err = s.checkAsOf(m.CreatedAt)
 		}
 		if err != nil {
 			return fmt.Errorf("sets[%d]: %w", i, err)

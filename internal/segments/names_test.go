@@ -4,8 +4,10 @@ import (
 	"archive/zip"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -113,6 +115,8 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 	list := []segments.Segment{segments.Describe("vip", bitmap.Of(1))}
 	entry := describe("", bitmap.Of(0, 1<<32-1))
 	entry.OnlyGrows, entry.MaxLoss = true, 12.345678901234567
+	entry.AsOf = segmentstest.Epoch.Add(-time.Millisecond)
+	entry.AmendedAsOf = entry.AsOf
 	var sets []segments.Set
 	for i := range segments.MaxSets {
 		digits := []byte("0000")
@@ -142,7 +146,8 @@ func TestHowManySetsThereCanBe(t *testing.T) {
 func FuzzManifest(f *testing.F) {
 	list := []segments.Segment{segments.Describe("vip", bitmap.Of(1)), segments.Describe("new", bitmap.Of())}
 	for _, sets := range [][]segments.Set{nil, {describe("opted-out", bitmap.Of(1, 2))},
-		{describe("tz/Asia/Singapore", bitmap.Of(3)), describe("country/sg", bitmap.Of())}} {
+		{describe("tz/Asia/Singapore", bitmap.Of(3)), describe("country/sg", bitmap.Of())},
+		{timedSet("opted-out", segmentstest.Epoch.Add(-time.Millisecond), segmentstest.Epoch)}} {
 		m, err := segments.NewManifest(segmentstest.Epoch, "test", "because", list, sets...)
 		require.NoError(f, err)
 		f.Add(m.Encode())
@@ -156,8 +161,11 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		require.Equal(t, string(raw), string(m.Encode()))
-		require.Equal(t, len(m.Accepted) > 0, m.FormatVersion == segments.AcceptedFormatVersion)
-		require.Equal(t, len(m.Accepted) == 0 && len(m.Sets) > 0, m.FormatVersion == segments.SetsFormatVersion)
+		timed := slices.ContainsFunc(m.Sets,
+			func(s segments.Set) bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() })
+		require.Equal(t, timed, m.FormatVersion == segments.AsOfFormatVersion)
+		require.Equal(t, !timed && len(m.Accepted) > 0, m.FormatVersion == segments.AcceptedFormatVersion)
+		require.Equal(t, !timed && len(m.Accepted) == 0 && len(m.Sets) > 0, m.FormatVersion == segments.SetsFormatVersion)
 		for _, s := range m.Sets {
 			require.NoError(t, segments.CheckSetName(s.Name))
 			require.Equal(t, segments.BitmapKey(s.SHA256), s.Key, "a file is called by what is in it, and never "+

@@ -1,0 +1,43 @@
+package segments
+
+import (
+	"fmt"
+	"time"
+)
+
+// AsOfFormatVersion is the format version of a manifest with a set whose as_of is known. Older programs
+// reject such a manifest and keep the generation that they have.
+const AsOfFormatVersion = 4
+
+// newestFormatVersion is the highest format version of a manifest that this program reads.
+const newestFormatVersion = AsOfFormatVersion
+
+// timed reports whether the set has a field of AsOfFormatVersion.
+func (s *Set) timed() bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }
+
+// checkAsOf returns an error if a time of the set is not in whole milliseconds of UTC, or is later than
+// the generation.
+func (s *Set) checkAsOf(created time.Time) error {
+	for _, t := range []struct {
+		field string
+		at    time.Time
+	}{{"as_of", s.AsOf}, {"amended_as_of", s.AmendedAsOf}} {
+		switch {
+		case t.at.Nanosecond()%int(time.Millisecond) != 0 || t.at.Location() != time.UTC:
+			return fmt.Errorf("%s %s: must be in whole milliseconds of UTC", t.field, t.at.Format(time.RFC3339Nano))
+		case t.at.After(created):
+			return fmt.Errorf("%s %s: must not be later than created_at", t.field, t.at.Format(time.RFC3339Nano))
+		}
+	}
+	return nil
+}
+
+// AsOf returns the time for which a set speaks: its users contain every change by call up to this time.
+// The result is the zero time if the generation lacks the set or does not know the time. AsOf differs
+// from Refresher.AsOf, which returns when a build last confirmed the users.
+func (s *Snapshot) AsOf(set string) time.Time {
+	if is := s.manifest.set(set); is != nil {
+		return is.AsOf
+	}
+	return time.Time{}
+}
