@@ -3,6 +3,7 @@ package publish
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"capper/internal/bitmap"
 	"capper/internal/parallel"
@@ -27,6 +28,12 @@ type Set struct {
 	Name   string
 	Bitmap *bitmap.Bitmap
 	Growth Growth
+	// AsOf is the time for which the set speaks; zero means that it is unknown. See segments.Set.
+	AsOf time.Time
+	// AsOfGiven means that the user stated AsOf, so that a later time alone is a reason to publish.
+	AsOfGiven bool
+	// AmendedAsOf is the AsOf of the newest amend whose users the set contains.
+	AmendedAsOf time.Time
 }
 
 // Growth says whether a set only grows.
@@ -73,7 +80,7 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	parallel.OnAllCores(len(c.Sets), func(i int) {
 		s := &c.Sets[i]
 		list[i] = segments.Set{Segment: segments.Describe(s.Name, s.Bitmap), OnlyGrows: s.Growth.OnlyGrows,
-			MaxLoss: s.Growth.MaxLoss}
+			MaxLoss: s.Growth.MaxLoss, AsOf: s.AsOf, AmendedAsOf: s.AmendedAsOf}
 	})
 	return list
 }
@@ -96,8 +103,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 		c.Names = append(c.Names, s.Name)
 	}
 	for i, s := range g.Manifest.Sets {
-		c.Sets = append(c.Sets, Set{Name: s.Name, Bitmap: g.Sets[i], Growth: Growth{Said: true, OnlyGrows: s.OnlyGrows,
-			MaxLoss: s.MaxLoss}})
+		c.Sets = append(c.Sets, Set{Name: s.Name, Bitmap: g.Sets[i], AsOf: s.AsOf, AmendedAsOf: s.AmendedAsOf,
+			Growth: Growth{Said: true, OnlyGrows: s.OnlyGrows, MaxLoss: s.MaxLoss}})
 	}
 	return c
 }

@@ -135,8 +135,9 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 		p.put(*is, false)
 	case is.Bitmap.Cardinality():
 		p.sets[i].Growth = is.Growth
+		p.sets[i].AmendedAsOf = latest(p.sets[i].AmendedAsOf, is.AmendedAsOf)
 	default:
-		p.put(Set{Name: is.Name, Bitmap: union(was, is.Bitmap), Growth: is.Growth}, true)
+		p.put(p.sets[i].joined(is), true)
 	}
 }
 
@@ -256,10 +257,10 @@ func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set str
 		}
 		next := c.Sets[k]
 		if change.Removed > 0 {
-			next.Bitmap = union(was.Bitmap, next.Bitmap)
+			next = next.joined(was)
 		}
 		grew = append(grew, Grown{next.compare(was.Bitmap), change.Removed})
-		was.Bitmap = next.Bitmap
+		was.Bitmap, was.AsOf, was.AmendedAsOf = next.Bitmap, next.AsOf, next.AmendedAsOf
 	}
 	return only, grew
 }

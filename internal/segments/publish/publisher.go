@@ -41,15 +41,17 @@ type Published struct {
 
 // Publish stores the candidate and makes it live if base is still live. It writes the bitmaps first,
 // then the manifest, then current.json, so that a crash at any point leaves the live generation
-// intact. If the content is live already, only the time of the check is updated. The error is
+// intact. If the content is live already, only the time of the check is updated; a later as_of of a set
+// counts as new content if it was given, or if it is later by at least asOfStep. The error is
 // objects.ErrLostRace if another process has published since base was read. It is a HoldError if
 // publishing is on hold, unless users only join sets that only grow. It is a WithdrawnError if the
 // content was withdrawn and reason is empty; with a reason, the withdrawal is removed.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.Describe(), c.DescribeSets()
+	keepLaterAsOf(sets, base.manifest)
 	if live := base.Generation; live != nil && sameSegments(live.Manifest.Segments, list) &&
-		sameSets(live.Manifest.Sets, sets) {
+		sameSets(live.Manifest.Sets, sets) && !c.later(sets, live.Manifest.Sets) {
 		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, p.noteChecked(ctx, base.Name)
 	}
 	m, err := p.manifest(base, reason, c, list, sets)
@@ -80,7 +82,9 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 // acceptances of base for readers that still use an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
-	m, err := segments.NewManifest(p.now(), p.ToolVersion, reason, list, sets...)
+	at := p.now().UTC().Truncate(time.Millisecond)
+	capAsOf(sets, at)
+	m, err := segments.NewManifest(at, p.ToolVersion, reason, list, sets...)
 	if err != nil {
 		return nil, err
 	}

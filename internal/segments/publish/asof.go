@@ -1,0 +1,93 @@
+package publish
+
+import (
+	"fmt"
+	"time"
+
+	"capper/internal/segments"
+)
+
+// asOfStep is by how much the as_of of a set must be later than the live one, if its users are live
+// already and nobody stated the time. A build of files that were only written again then changes nothing.
+const asOfStep = time.Hour
+
+// asOfLayouts lists the notations of an as_of: RFC 3339, also without seconds.
+var asOfLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"}
+
+// ParseAsOf parses a time that a user states as the as_of of a set. The time must not be later than now.
+func ParseAsOf(text string, now time.Time) (time.Time, error) {
+	for _, layout := range asOfLayouts {
+		at, err := time.Parse(layout, text)
+		switch {
+		case err != nil:
+		case at.After(now):
+			return time.Time{}, fmt.Errorf("%q: must not be in the future: it is %s now", text,
+				now.UTC().Format(time.RFC3339))
+		case at.Year() < 1970:
+			return time.Time{}, fmt.Errorf("%q: must not be before 1970", text)
+		default:
+			return at.UTC().Truncate(time.Millisecond), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
+}
+
+// joined returns the union of two versions of a set, with the growth of other. Its as_of is the earlier
+// one, because only that one holds for both, and unknown if one of them is.
+func (s *Set) joined(other *Set) Set {
+	return Set{Name: s.Name, Bitmap: union(s.Bitmap, other.Bitmap), Growth: other.Growth,
+		AsOf: earliest(s.AsOf, other.AsOf), AmendedAsOf: latest(s.AmendedAsOf, other.AmendedAsOf)}
+}
+
+// earliest returns the earlier time. An unknown time is zero and therefore the earliest.
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// keepLaterAsOf gives each set whose users are live already the later as_of of the two. Equal users
+// contain equal changes, whichever file they came from.
+func keepLaterAsOf(sets []segments.Set, live *segments.Manifest) {
+	if live == nil {
+		return
+	}
+	was := map[string]*segments.Set{}
+	for i := range live.Sets {
+		was[live.Sets[i].Name] = &live.Sets[i]
+	}
+	for i := range sets {
+		if old := was[sets[i].Name]; old != nil && old.SHA256 == sets[i].SHA256 {
+			sets[i].AsOf = latest(sets[i].AsOf, old.AsOf)
+		}
+	}
+}
+
+// later reports whether a set that is live already has a later as_of, so that services may forget changes
+// by call. sets describes the sets of c, and live has the same ones in the same order.
+func (c *Candidate) later(sets, live []segments.Set) bool {
+	for i := range sets {
+		d := sets[i].AsOf.Sub(live[i].AsOf)
+		if d >= asOfStep || d > 0 && c.Sets[i].AsOfGiven {
+			return true
+		}
+	}
+	return false
+}
+
+// capAsOf lowers every as_of to the time of the generation, because a set cannot contain later changes.
+func capAsOf(sets []segments.Set, created time.Time) {
+	for i := range sets {
+		if sets[i].AsOf.After(created) {
+			sets[i].AsOf = created
+		}
+	}
+}
