@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"capper/internal/objects"
 	"capper/internal/segments/ingest"
@@ -20,6 +21,7 @@ type buildCommand struct {
 	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set and a file of its user ids; may be repeated. Sets may overlap segments and other sets. tz/Asia/Singapore is the set of users in that time zone."`
 	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"Prefix of sets and a file with the columns user id and set name, such as tz/=zones.csv with user_id,timezone: every name in the file becomes a set."`
 	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as unsubscribed users, and the share that may leave; a build that removes more is rejected, also later. NAME=false, with --force, ends the protection."`
+	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set and the time up to which its file contains every change, such as opted-out=2026-11-23T02:00Z; country/* names all sets of a folder; may be repeated. Services prefer changes by call after this time to the file. Default: the time at which the newest input file of the set was written."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"File with a user id and a segment name in each row."`
 	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first one. Required with --table, where a row with another name is a bad row. Without this flag, overlapping segments are an error."`
 
@@ -230,7 +232,7 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 		if _, err := ingest.Load(c.File, base, plan); err != nil {
 			return nil, terminal.WithStatus(terminal.BadInput, err)
 		}
-		return plan, terminal.Misuse(errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan), c.accept(plan)))
+		return plan, terminal.Misuse(c.refine(plan))
 	}
 	for _, path := range c.Table {
 		base.Path = path
@@ -238,9 +240,29 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	}
 	err = errors.Join(addDefinitions(&plan.Segments, "--segment", c.Segment, base), c.addSets(plan, base))
 	if err == nil {
-		err = errors.Join(onlyGrow(plan, c.OnlyGrows), c.Bounds.override(plan), c.accept(plan))
+		err = c.refine(plan)
 	}
 	return plan, terminal.Misuse(err)
+}
+
+// refine adds the flags that refer to segments and sets of the plan by name.
+func (c *buildCommand) refine(plan *ingest.Plan) error {
+	return errors.Join(onlyGrow(plan, c.OnlyGrows), setAsOf(plan, c.AsOf), c.Bounds.override(plan), c.accept(plan))
+}
+
+// setAsOf sets the times of the flag --as-of.
+func setAsOf(plan *ingest.Plan, list []string) error {
+	for _, arg := range list {
+		name, text, _ := strings.Cut(arg, "=")
+		at, err := publish.ParseAsOf(text, time.Now())
+		if err == nil {
+			err = plan.SetAsOf(name, at)
+		}
+		if err != nil {
+			return fmt.Errorf("--as-of %q: %w", arg, err)
+		}
+	}
+	return nil
 }
 
 // input returns the settings that the flags give to every input. input also rejects contradictory flags.

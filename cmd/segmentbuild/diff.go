@@ -24,6 +24,8 @@ type difference struct {
 	// NoSegment counts the users in no segment, to whom the default limits apply.
 	NoSegment publish.NoSegment `json:"no_segment"`
 	Sets      []publish.Change  `json:"set_changes,omitempty"`
+	// AsOf lists the sets in both generations for which the time differs.
+	AsOf []asOfChange `json:"as_of_changes,omitempty"`
 }
 
 // Run compares two generations.
@@ -41,7 +43,8 @@ func (c *diffCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.JSON(on.Out, report)
 	}
 	fmt.Fprintf(on.Out, "from %s to %s\n", report.From, report.To)
-	return errors.Join(printChanges(on.Out, report.Changes, &report.NoSegment), printSetChanges(on.Out, report.Sets))
+	return errors.Join(printChanges(on.Out, report.Changes, &report.NoSegment), printSetChanges(on.Out, report.Sets),
+		printAsOfChanges(on.Out, report.AsOf))
 }
 
 func diff(ctx context.Context, location objects.Location, from, to string) (*difference, error) {
@@ -55,5 +58,6 @@ func diff(ctx context.Context, location objects.Location, from, to string) (*dif
 	}
 	later := publish.CandidateOf(b)
 	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation,
-		Changes: later.Compare(a), NoSegment: later.NoSegment(a), Sets: later.CompareSets(a)}, nil
+		Changes: later.Compare(a), NoSegment: later.NoSegment(a), Sets: later.CompareSets(a),
+		AsOf: asOfChanges(a.Manifest, b.Manifest)}, nil
 }

@@ -43,6 +43,9 @@ type inspectedSet struct {
 	inspected
 	OnlyGrows bool    `json:"only_grows,omitempty"`
 	MaxLoss   float64 `json:"max_loss,omitempty"` // per 100 users, of one that only grows
+	// AsOf is the time for which the set speaks. AmendedAsOf is the one of the newest amend in the set.
+	AsOf        time.Time `json:"as_of,omitzero"`
+	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
 
 type inspected struct {
@@ -164,7 +167,7 @@ func inspect(c *publish.Candidate) *inspection {
 	}
 	for i, s := range c.DescribeSets() {
 		report.Sets = append(report.Sets, inspectedSet{newInspected(&s.Segment, c.Sets[i].Bitmap), s.OnlyGrows,
-			s.MaxLoss})
+			s.MaxLoss, s.AsOf, s.AmendedAsOf})
 	}
 	return report
 }
@@ -180,7 +183,10 @@ func (r *inspection) printSets(w io.Writer, sizeColumns []any) error {
 	for _, s := range r.Sets {
 		table = append(table, slices.Concat([]any{s.Name}, s.columns(), []any{growth(s.OnlyGrows, s.MaxLoss)}))
 	}
-	return printSetTable(w, append([]any{"set"}, sizeColumns...), table)
+	if err := printSetTable(w, append([]any{"set"}, sizeColumns...), table); err != nil || r.Manifest == nil {
+		return err
+	}
+	return printAsOf(w, r.Manifest)
 }
 
 func (r *inspection) print(w io.Writer) error {

@@ -142,7 +142,7 @@ func markOf(l *publish.Listing) string {
 	return ""
 }
 
-// printState prints the time of the last complete build, and a hold.
+// printState prints the time of the last complete build, a hold, and the times for which the live sets speak.
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
@@ -151,6 +151,9 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 		if l.Hold != nil {
 			_, err = fmt.Fprintf(w, "publishing is on hold since %s: %s\n", l.Hold.Since.Format(time.RFC3339),
 				terminal.Escape(l.Hold.Reason))
+		}
+		if l.Live && l.Manifest != nil {
+			err = errors.Join(err, printAsOf(w, l.Manifest))
 		}
 	}
 	return err

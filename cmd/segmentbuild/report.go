@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"capper/internal/segments"
 	"capper/internal/segments/ingest"
@@ -69,8 +70,9 @@ type builtSegment struct {
 // builtSet is the report about a set of the new generation.
 type builtSet struct {
 	builtSegment
-	OnlyGrows bool    `json:"only_grows,omitempty"`
-	MaxLoss   float64 `json:"max_loss,omitempty"` // per 100 users, of one that only grows
+	OnlyGrows bool      `json:"only_grows,omitempty"`
+	MaxLoss   float64   `json:"max_loss,omitempty"` // per 100 users, of one that only grows
+	AsOf      time.Time `json:"as_of,omitzero"`
 }
 
 func newBuiltSegment(s *segments.Segment) builtSegment {
@@ -95,7 +97,7 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 func (r *buildReport) noteSets(c *publish.Candidate) {
 	if len(r.Sets) == 0 {
 		for _, s := range c.DescribeSets() {
-			r.Sets = append(r.Sets, builtSet{builtSegment: newBuiltSegment(&s.Segment)})
+			r.Sets = append(r.Sets, builtSet{builtSegment: newBuiltSegment(&s.Segment), AsOf: s.AsOf})
 		}
 	}
 	for i, s := range c.Sets {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"capper/internal/objects"
 	"capper/internal/segments/publish"
@@ -101,12 +102,23 @@ func (f *buildFile) set(v yamltree.Value) {
 		}
 	}
 	fields["publish"] = yamltree.Bool(&r.Publish)
+	var asOf time.Time
+	fields["as_of"] = checked(func(text string) (err error) {
+		asOf, err = publish.ParseAsOf(text, time.Now())
+		return err
+	})
 	v.Fields(fields)
 	if !r.Publish && bounded {
 		v.Fault("bounds such as max_change and min_users, and only_grows, require publish: true for a set")
 	}
+	if !r.Publish && !asOf.IsZero() {
+		v.FaultOf("as_of", "requires publish: true")
+	}
 	checkBounds(v, &own)
 	f.into.Sets = append(f.into.Sets, r)
+	if r.Publish && !asOf.IsZero() {
+		_ = f.into.SetAsOf(r.Name, asOf) // the set has just been added
+	}
 	if own != (publish.SegmentBounds{}) {
 		f.into.Bounds.Of[r.Name] = own
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
@@ -32,6 +33,9 @@ type Plan struct {
 	MaxBadRows Tolerance
 	// Bounds holds the limits for publishing without approval. Run leaves the check to its caller.
 	Bounds publish.Bounds
+	// AsOf holds the stated as_of of published sets, by name; country/* stands for all sets of a folder.
+	// Other sets get the time of their newest input file.
+	AsOf map[string]time.Time
 }
 
 // SetTable describes tables whose rows name sets. The prefix plus the name in a row is the name of a
@@ -167,15 +171,44 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
+// SetAsOf sets the as_of of a published set, or of a folder of sets like country/*.
+func (p *Plan) SetAsOf(name string, at time.Time) error {
+	if !p.publishesSet(name) {
+		return fmt.Errorf("%q: must be the name of a set to publish", name)
+	}
+	if p.AsOf == nil {
+		p.AsOf = map[string]time.Time{}
+	}
+	p.AsOf[name] = at
+	return nil
+}
+
+// asOf returns the stated as_of of a set.
+func (p *Plan) asOf(set string) (at time.Time, ok bool) {
+	if at, ok = p.AsOf[set]; !ok {
+		folder, _, _ := strings.Cut(set, "/")
+		at, ok = p.AsOf[folder+"/*"]
+	}
+	return at, ok
+}
+
+// publishesSet is Publishes for sets alone.
+func (p *Plan) publishesSet(name string) bool {
+	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
+}
+
+// named returns a function that reports whether a definition has a name, or is in a folder like country/*.
+func named(name string) func(Definition) bool {
+	folder, isFolder := strings.CutSuffix(name, "*")
+	return func(d Definition) bool {
+		return d.Name == name || isFolder && strings.HasSuffix(folder, "/") && strings.HasPrefix(d.Name, folder)
+	}
+}
+
 // Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a
 // folder of sets like country/*. Names inside tables are not known yet.
 func (p *Plan) Publishes(name string) bool {
-	folder, isFolder := strings.CutSuffix(name, "*")
-	is := func(d Definition) bool {
-		return d.Name == name || isFolder && strings.HasSuffix(folder, "/") && strings.HasPrefix(d.Name, folder)
-	}
-	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, is) || slices.ContainsFunc(p.published(),
-		is) || p.inSetTable(name)
+	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, named(name)) || p.publishesSet(name)
 }
 
 func (p *Plan) definitions() []Definition { return slices.Concat(p.Segments, p.Sets) }

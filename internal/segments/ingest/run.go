@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"capper/internal/bitmap"
 	"capper/internal/segments"
@@ -67,7 +68,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	}
 	cfg.MaxBadRows = p.MaxBadRows
 	b := &builder{plan: p, reader: NewReader(cfg), made: map[string]*bitmap.Bitmap{},
-		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step}
+		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step,
+		asOf: map[string]time.Time{}, prefix: map[string][]FileReport{}}
 	candidate, err := b.build(ctx)
 	if err != nil {
 		return nil, err
@@ -99,6 +101,9 @@ type builder struct {
 	named  map[string]*bitmap.Bitmap // sets from the tables of sets
 	made   map[string]*bitmap.Bitmap
 	byName map[string]*Definition
+	asOf   map[string]time.Time    // of each definition in made; zero means unknown
+	tables []FileReport            // the files of the tables
+	prefix map[string][]FileReport // the files of the tables of sets, by prefix
 	step   step
 }
 
@@ -109,6 +114,7 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 		if b.rows, err = b.reader.ReadTable(ctx, b.plan.Tables, b.known()); err != nil {
 			return nil, err
 		}
+		b.tables = b.reader.Reports()
 	}
 	if err := b.readSetTables(ctx); err != nil {
 		return nil, err
@@ -141,7 +147,11 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Sets = append(c.Sets, publish.Set{Name: r.Name, Bitmap: made, Growth: r.Growth})
+		at, given := b.plan.asOf(r.Name)
+		if !given {
+			at = b.asOf[r.Name]
+		}
+		c.Sets = append(c.Sets, publish.Set{Name: r.Name, Bitmap: made, Growth: r.Growth, AsOf: at, AsOfGiven: given})
 	}
 	return c, nil
 }
@@ -151,10 +161,12 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 func (b *builder) readSetTables(ctx context.Context) error {
 	for _, t := range b.plan.SetTables {
 		b.step("reading tables of " + t.Prefix)
+		before := len(b.reader.Reports())
 		sets, err := b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
 		if err != nil {
 			return err
 		}
+		b.prefix[t.Prefix] = b.reader.Reports()[before:]
 		defined := map[string]bool{}
 		for _, r := range b.plan.definitions() {
 			defined[r.Name] = true
@@ -216,6 +228,7 @@ func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error)
 	r, named := b.byName[name], b.named[name]
 	delete(b.named, name)
 	if named != nil && len(r.Inputs)+len(r.refs()) == 0 && b.rows[name] == nil {
+		b.date(r, nil)
 		b.made[name] = named
 		return named, nil
 	}
@@ -225,10 +238,12 @@ func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error)
 		}
 	}
 	b.step("reading " + name)
+	before := len(b.reader.Reports())
 	set, err := b.reader.ReadIDs(ctx, r.Inputs)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", b.plan.kindOf(name), name, err)
 	}
+	b.date(r, b.reader.Reports()[before:])
 	if rows := b.rows[name]; rows != nil {
 		set.Union(rows)
 		delete(b.rows, name)

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/segments"
+)
+
+// asOfText returns a time for which a set speaks, to the millisecond.
+func asOfText(at time.Time) string {
+	if at.IsZero() {
+		return "an unknown time"
+	}
+	return at.Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+// printAsOf prints for which times the sets of a generation speak. Older generations have no times.
+func printAsOf(w io.Writer, m *segments.Manifest) error {
+	if !slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }) {
+		return nil
+	}
+	var lines grouped
+	for _, s := range m.Sets {
+		text := "as of " + asOfText(s.AsOf)
+		if !s.AmendedAsOf.IsZero() {
+			text += ", amended as of " + asOfText(s.AmendedAsOf)
+		}
+		lines.add(text, s.Name)
+	}
+	return lines.print(w)
+}
+
+// asOfChange describes a set for which two generations have different times.
+type asOfChange struct {
+	Set    string    `json:"set"`
+	Before time.Time `json:"before,omitzero"`
+	After  time.Time `json:"after,omitzero"`
+}
+
+func asOfChanges(before, after *segments.Manifest) (changes []asOfChange) {
+	was := map[string]time.Time{}
+	for _, s := range before.Sets {
+		was[s.Name] = s.AsOf
+	}
+	for _, s := range after.Sets {
+		if at, ok := was[s.Name]; ok && !at.Equal(s.AsOf) {
+			changes = append(changes, asOfChange{s.Name, at, s.AsOf})
+		}
+	}
+	return changes
+}
+
+func printAsOfChanges(w io.Writer, changes []asOfChange) error {
+	var lines grouped
+	for _, c := range changes {
+		lines.add("as of "+asOfText(c.After)+", was "+asOfText(c.Before), c.Set)
+	}
+	return lines.print(w)
+}
+
+// grouped collects names of sets under texts, in the order of the first name of each text.
+type grouped struct {
+	texts []string
+	names map[string][]string
+}
+
+func (g *grouped) add(text, name string) {
+	if g.names == nil {
+		g.names = map[string][]string{}
+	}
+	if g.names[text] == nil {
+		g.texts = append(g.texts, text)
+	}
+	g.names[text] = append(g.names[text], name)
+}
+
+// print prints a line for each text, at most shownSets lines.
+func (g *grouped) print(w io.Writer) (err error) {
+	for _, text := range g.texts[:min(len(g.texts), shownSets)] {
+		_, err = fmt.Fprintf(w, "%s: %s\n", text, strings.Join(folded(g.names[text]), ", "))
+	}
+	if more := len(g.texts) - shownSets; more > 0 {
+		_, err = fmt.Fprintf(w, "and %d more times: --json lists all\n", more)
+	}
+	return err
+}
+
+// folded replaces several sets of one folder by the folder: country/* (3 sets).
+func folded(names []string) (list []string) {
+	in := map[string]int{}
+	for _, name := range names {
+		if folder, _, ok := strings.Cut(name, "/"); ok {
+			in[folder]++
+		}
+	}
+	for _, name := range names {
+		folder, _, ok := strings.Cut(name, "/")
+		switch {
+		case !ok || in[folder] == 1:
+			list = append(list, name)
+		case in[folder] > 1:
+			list = append(list, fmt.Sprintf("%s/* (%d sets)", folder, in[folder]))
+			in[folder] = 0
+		}
+	}
+	if more := len(list) - shownSets; more > 0 {
+		list = append(list[:shownSets], fmt.Sprintf("and %d more", more))
+	}
+	return list
+}

@@ -1,0 +1,45 @@
+package ingest
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// date records the as_of of a definition: the time of its newest file, or the earliest as_of of the
+// definitions to which it refers, whichever is earlier. read lists the files of its own inputs.
+func (b *builder) date(r *Definition, read []FileReport) {
+	files := slices.Clone(read)
+	if b.rows[r.Name] != nil {
+		files = append(files, b.tables...)
+	}
+	for prefix, of := range b.prefix {
+		if strings.HasPrefix(r.Name, prefix) {
+			files = append(files, of...)
+		}
+	}
+	var times []time.Time
+	if len(files) > 0 {
+		times = append(times, newest(files))
+	}
+	for _, ref := range r.refs() {
+		times = append(times, b.asOf[ref])
+	}
+	if len(times) > 0 { // otherwise nothing names the set, and its time is unknown
+		b.asOf[r.Name] = slices.MinFunc(append(times, b.reader.cfg.Now), time.Time.Compare).UTC().
+			Truncate(time.Millisecond)
+	}
+}
+
+// newest returns when the newest file was written, or the zero time if that is unknown for any file.
+func newest(files []FileReport) (at time.Time) {
+	for _, f := range files {
+		if f.ChangedAt == nil {
+			return time.Time{}
+		}
+		if f.ChangedAt.After(at) {
+			at = *f.ChangedAt
+		}
+	}
+	return at
+}
