@@ -1,5 +1,5 @@
 // Package pebblestore is the embedded store. It keeps the logs of users and pacers, and the counts of messages,
-// in a Pebble database: one process, one directory, no server.
+// in a Pebble database: one process, one directory, no server. It also keeps the changes that calls make to sets.
 //
 //	Filter(batch)
 //	   │  copy the users, arrange them by stripe            plan.go
@@ -32,6 +32,9 @@
 //   - An unreadable log makes only its user unavailable. A damaged block of a table makes the users unavailable
 //     whose logs may be in the block. Erasing a user replaces the log.
 //   - An unreadable log of a pacer fails each ask for that log, and no other ask. Forgetting the pacer replaces it.
+//   - A change to a set is in memory when Change returns, and on the disk. So no later decision lacks the change.
+//   - Open refuses a store with an unreadable change, because the change could be of any set and any user. An operator
+//     may accept the loss with the file ACCEPT-LOST-CHANGES. An open store writes such a change again from memory.
 //   - Send counts of a message change in the batch that changes the logs, so that both are equal after a crash. An
 //     unreadable count never blocks a decision.
 //   - A second process on the directory gets an error and changes nothing.
@@ -49,6 +52,9 @@
 //	00 FF 01 token (6) channel (1)                       record of a message: version (1), JSON
 //	00 FF 02 token (6) channel (1) life (8) stripe (1)   sends: version (1), recorded (8), released (8)
 //	00 FF 03 minute (5) token (6) channel (1)            list of messages by their last call, without values
+//	00 FF 04                  the instants up to which changes to sets were removed; see live.AppendFreed
+//	00 FF 05 number (8)       record of a call that changed a set for few users; see live.AppendRecord
+//	00 FF 06 number (8)       full record of changes to a set: of a call with many users, or of several calls
 //	01 user (4)      the user's log: version of its format (1), entries in the format of package capping
 //	02 token (6)     instant of expiry (8), message id: a message without a namespace
 //	03 token (6)     instant of expiry (8), 0xFF, namespace, 0xFF, message id

@@ -26,6 +26,7 @@ type Store struct {
 	stripes  [stripeCount]stripe
 	pacers   *pacerLogs
 	counts   *messageCounts
+	changes  *changeLog
 	calls    sync.Pool // of *call
 	workers  sync.Pool // of *worker
 	retained notedRetentions
@@ -93,6 +94,9 @@ func (s *Store) load() (err error) {
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
 		return err
 	}
+	if s.changes, err = openChanges(s.db, s.logger); err != nil {
+		return err
+	}
 	return s.loadRetentions()
 }
 
@@ -121,6 +125,9 @@ func (s *Store) Health(ctx context.Context) capping.Health {
 	if warning := s.missing(capping.InstantOf(s.clock())); warning != "" {
 		health.Warnings = append(health.Warnings, warning)
 	}
+	if s.changes.lost != "" {
+		health.Warnings = append(health.Warnings, s.changes.lost)
+	}
 	return health
 }
 
@@ -134,17 +141,26 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 	return s.pacers.ForgetPacer(ctx, pacer)
 }
 
-// missing returns a text about sends that a restored store does not know, while windows could still contain
-// these sends. Otherwise it returns "".
+// missing returns a text about sends and changes to sets that a restored store does not know, while windows could still
+// contain these sends. Otherwise it returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
-	if restored == nil ||
-		now-capping.InstantOf(restored.At) > capping.Instant(s.retained.current().longest(now).millis) {
+	if restored == nil {
 		return ""
 	}
-	return fmt.Sprintf("store restored from a backup: sends from %s to %s are unknown",
+	unknown, millis := "sends", s.retained.current().longest(now).millis
+	if s.db.HasChanges() {
+		unknown, millis = "sends and changes to sets", max(millis, missingChanges.Milliseconds())
+	}
+	if now-capping.InstantOf(restored.At) > capping.Instant(millis) {
+		return ""
+	}
+	return fmt.Sprintf("store restored from a backup: %s from %s to %s are unknown", unknown,
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
+
+// missingChanges is how long a restored store warns of unknown changes to sets. Builds should contain them by then.
+const missingChanges = 7 * 24 * time.Hour
 
 // Identity returns the store's id and its newest mark. An older copy of the store has a lower mark.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }

@@ -44,6 +44,8 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 		for _, sweep := range sweeps {
 			s.reportTending(ctx, "the sweep", s.advance(ctx, sweep))
 		}
+		s.reportTending(ctx, "packing changes to sets",
+			s.db.Rescue(ctx, func() error { return s.changes.Pack(ctx) }))
 	}
 }
 

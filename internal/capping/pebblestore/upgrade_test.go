@@ -100,9 +100,9 @@ func TestOtherFormats(t *testing.T) {
 		key, value []byte
 		says       []string
 	}{
-		{database.MarkerKey, []byte(database.Marker(3)), []string{"have format 3, which a newer version of capper " +
+		{database.MarkerKey, []byte(database.Marker(4)), []string{"have format 4, which a newer version of capper " +
 			"wrote",
-			"reads the formats 1 to 2", "start the newer version again"}},
+			"reads the formats 1 to 3", "start the newer version again"}},
 		{database.MarkerKey, []byte("capper embedded store, format 2, something else"),
 			[]string{"something else", database.Marker(2)}},
 		{database.MarkerKey, []byte("another program's"), []string{"another program's", database.Marker(2)}},

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -26,7 +27,8 @@ type damage struct {
 	mended sync.Map                 // of capping.UserID: users whose log was written after the damage
 	blocks atomic.Pointer[[]block]  // sorted by user, without overlaps
 
-	unfiltered atomic.Bool // a filter of a table is damaged, so logs are read without filters
+	changes    atomic.Pointer[string] // why the changes to sets on the disk cannot be read; nil: they can
+	unfiltered atomic.Bool            // a filter of a table is damaged, so logs are read without filters
 }
 
 // block is a range of users whose logs may be in an unreadable part of a table.
@@ -126,6 +128,10 @@ func (d *damage) err() error {
 	for _, err := range d.pacers {
 		return fmt.Errorf("%d logs of pacers cannot be read, for example: %w", len(d.pacers), err)
 	}
+	if why := d.changes.Load(); why != nil {
+		return fmt.Errorf("changes to sets on the disk are damaged and known only in memory, so that a restart would "+
+			"fail: %s", *why)
+	}
 	if d.unfiltered.Load() {
 		return errors.New("a filter of a database table is damaged: logs are read without filters, which is slower")
 	}
@@ -207,3 +213,33 @@ func (d *DB) NoteForgotten(prefix string) {
 	defer d.damaged.mu.Unlock()
 	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
 }
+
+// NoteChangesDamaged notes that changes to sets on the disk cannot be read, or that they can for nil.
+func (d *DB) NoteChangesDamaged(err error) {
+	if err == nil {
+		d.damaged.changes.Store(nil)
+		return
+	}
+	d.config.CountError("log")
+	why := firstLine(err).Error()
+	d.damaged.changes.Store(&why)
+}
+
+// acceptName is the name of the file in the directory with which an operator accepts the loss of unreadable changes
+// to sets.
+const acceptName = "ACCEPT-LOST-CHANGES"
+
+// AcceptFile returns the path of the file with which an operator accepts the loss of unreadable changes to sets.
+func (d *DB) AcceptFile() string { return d.config.FS.PathJoin(d.config.Path, acceptName) }
+
+// AcceptsLostChanges reports whether the operator accepts the loss of unreadable changes to sets.
+func (d *DB) AcceptsLostChanges() (bool, error) {
+	_, err := d.config.FS.Stat(d.AcceptFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// AcceptedLostChanges removes the file of the operator, so that it accepts no later loss.
+func (d *DB) AcceptedLostChanges() error { return d.config.FS.Remove(d.AcceptFile()) }

@@ -65,6 +65,7 @@ type DB struct {
 	synced  atomic.Int64  // number of commits that are known to be durable
 	damaged damage
 	upgrade atomic.Pointer[upgrade] // nil: no upgrade is in progress
+	changes atomic.Bool             // the store has the format changesFormat
 	outage
 
 	guard       clockGuard

@@ -13,10 +13,14 @@ import (
 	"capper/internal/capping"
 )
 
-// The oldest and the newest version of the format that this program reads. The program writes the newest version.
+// The versions of the format that this program reads. logFormat is the version of a store whose logs this program has
+// rewritten, and of a new store. changesFormat differs from logFormat only in the changes to sets, which programs that
+// read only logFormat would ignore. So the first change to a set makes such programs refuse the store.
 const (
-	oldestFormat = 1
-	newestFormat = 2
+	oldestFormat  = 1
+	logFormat     = 2
+	changesFormat = 3
+	newestFormat  = changesFormat
 )
 
 // bucketSize is the number of users whose logs share a key. The number is part of the format marker;
@@ -51,12 +55,13 @@ func (d *DB) checkFormat() (version int, err error) {
 		return 0, err
 	}
 	if found == nil {
-		return newestFormat, d.markEmpty()
+		return logFormat, d.markEmpty()
 	}
 	if err := d.loadUpgrade(); err != nil {
 		return 0, err
 	}
 	version = versionOf(string(found))
+	d.changes.Store(version == changesFormat)
 	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
 
@@ -71,7 +76,7 @@ func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	if version <= newest && from >= oldest && marker == Marker(version) {
 		return nil
 	}
-	return &capping.FormatError{Marker: marker, Found: from, Oldest: oldest, Newest: newest, Want: Marker(newest)}
+	return &capping.FormatError{Marker: marker, Found: from, Oldest: oldest, Newest: newest, Want: Marker(logFormat)}
 }
 
 // markEmpty writes the marker into an empty database.
@@ -85,9 +90,20 @@ func (d *DB) markEmpty() error {
 		return err
 	}
 	if !empty {
-		return &capping.FormatError{Oldest: oldestFormat, Newest: newestFormat, Want: Marker(newestFormat)}
+		return &capping.FormatError{Oldest: oldestFormat, Newest: newestFormat, Want: Marker(logFormat)}
 	}
-	return d.Set(MarkerKey, []byte(Marker(newestFormat)), pebble.Sync)
+	return d.Set(MarkerKey, []byte(Marker(logFormat)), pebble.Sync)
+}
+
+// HasChanges reports whether a change to a set was ever written to the store.
+func (d *DB) HasChanges() bool { return d.changes.Load() }
+
+// MarkChanges adds the marker of a store with changes to sets to the batch, unless the store has it. The caller
+// commits the batch.
+func (d *DB) MarkChanges(batch *pebble.Batch) {
+	if !d.changes.Swap(true) {
+		_ = batch.Set(MarkerKey, []byte(Marker(changesFormat)), nil) // fails only for indexed batches
+	}
 }
 
 // upgrade is the progress of rewriting the logs into the newest format.
@@ -111,20 +127,20 @@ func (d *DB) loadUpgrade() error {
 	if len(value) < 2 || value[1] != KeyLog {
 		return fmt.Errorf("upgrade value %x: must be a version and the key of a log", value)
 	}
-	d.upgrade.Store(&upgrade{int(value[0]), newestFormat, value[1:]})
+	d.upgrade.Store(&upgrade{int(value[0]), logFormat, value[1:]})
 	return nil
 }
 
-// beginUpgrade marks the store as one of the newest format and starts the upgrade, in one durable step.
+// beginUpgrade marks the store as one with logs of the newest format and starts the upgrade, in one durable step.
 // Older programs cannot open the store from then on.
 func (d *DB) beginUpgrade(from int) error {
-	if from == newestFormat {
+	if from >= logFormat {
 		return nil
 	}
 	batch := d.NewBatch()
 	defer batch.Close()
-	upgrade := &upgrade{from, newestFormat, []byte{KeyLog}}
-	_ = batch.Set(MarkerKey, []byte(Marker(newestFormat)), nil) // fails only for indexed batches
+	upgrade := &upgrade{from, logFormat, []byte{KeyLog}}
+	_ = batch.Set(MarkerKey, []byte(Marker(logFormat)), nil) // fails only for indexed batches
 	_ = batch.Set(upgradeKey, upgrade.value(), nil)
 	d.Commit(batch)
 	d.upgrade.Store(upgrade)
@@ -155,7 +171,7 @@ func (d *DB) NoteUpgraded(next []byte) {
 	if next == nil || next[0] != KeyLog {
 		_ = batch.Delete(upgradeKey, nil) // fails only for indexed batches
 	} else {
-		after = &upgrade{d.upgrade.Load().From, newestFormat, slices.Clone(next)}
+		after = &upgrade{d.upgrade.Load().From, logFormat, slices.Clone(next)}
 		_ = batch.Set(upgradeKey, after.value(), nil)
 	}
 	d.Commit(batch)

@@ -1,0 +1,186 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/live"
+)
+
+// openChanges loads the changes to sets of an open database.
+func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
+	c := newChanges(db, logger)
+	damage := c.load()
+	if damage == nil {
+		return c, nil
+	}
+	accepted, err := db.AcceptsLostChanges()
+	switch {
+	case err != nil:
+		return nil, err
+	case !accepted:
+		return nil, fmt.Errorf("changes to sets cannot be read, so that somebody who objected could be unknown: %w: "+
+			"restore a backup; or, to continue without the unreadable changes, create the file %s", damage,
+			db.AcceptFile())
+	}
+	return salvage(db, logger, damage)
+}
+
+func newChanges(db *database.DB, logger *slog.Logger) *changeLog {
+	c := &changeLog{db: db, lists: live.New(0), logger: logger, next: 1, sets: map[string]bool{}}
+	c.packing.clean = -1
+	return c
+}
+
+// load reads the whole log into the lists. It returns an error when any part cannot be read.
+func (c *changeLog) load() error {
+	freed, err := c.loadFreed()
+	if err != nil {
+		return err
+	}
+	c.lists.Drop(freed)
+	if !c.db.HasChanges() {
+		return nil
+	}
+	return c.eachRecord(func(prefix []byte, r *live.Record) { c.add(prefix, r) })
+}
+
+func (c *changeLog) loadFreed() (map[string]capping.Instant, error) {
+	value, err := c.db.Lookup(freedKey)
+	if err != nil {
+		return nil, err
+	}
+	return live.DecodeFreed(value)
+}
+
+// add applies a loaded record.
+func (c *changeLog) add(prefix []byte, r *live.Record) {
+	c.lists.Apply(r)
+	c.count(prefix, r, 1)
+	c.forgot += forgetsOf(r)
+}
+
+// eachRecord calls do with every record of the log, and raises c.next beyond their numbers.
+func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
+	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
+		if _, err := c.eachFrom(prefix, 0, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachFrom calls do with the records from a number on. It returns the number of the last one, and an error when the
+// next one cannot be read.
+func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from), UpperBound: database.After(prefix)})
+	if err != nil {
+		return 0, err
+	}
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		var r *live.Record
+		if last, r, err = decodeChange(it.Key(), it.Value()); err == nil {
+			do(prefix, r)
+			c.next = max(c.next, last+1)
+		}
+	}
+	return last, errors.Join(err, it.Close())
+}
+
+// decodeChange decodes a key and a value of the log. The number is also valid when only the value is not.
+func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) {
+	number, ok := changeNumber(key)
+	if !ok {
+		return 0, nil, damaged("key %x is not one of a record", key)
+	}
+	if r, err = live.DecodeRecord(value); err != nil {
+		return number, nil, damaged("number %d: %w", number, err)
+	}
+	return number, r, nil
+}
+
+// salvage loads what can be read of a damaged log, and writes it again.
+func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, error) {
+	c := newChanges(db, logger)
+	if freed, err := c.loadFreed(); err == nil {
+		c.lists.Drop(freed)
+	}
+	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
+		c.readAround(prefix)
+	}
+	if err := c.rewrite(nil); err != nil {
+		return nil, fmt.Errorf("write changes to sets again: %w", err)
+	}
+	if err := db.AcceptedLostChanges(); err != nil {
+		return nil, err
+	}
+	c.lost = "changes to sets were damaged, and the unreadable ones are lost: " + damage.Error()
+	logger.Error("damaged changes to sets are lost, as the operator accepted", "error", damage.Error())
+	return c, nil
+}
+
+// readAround loads the readable records with a prefix. Behind an unreadable record it tries ever larger numbers.
+func (c *changeLog) readAround(prefix []byte) {
+	for from, step := uint64(0), uint64(1); ; step *= 2 {
+		last, err := c.eachFrom(prefix, from, c.add)
+		if err == nil {
+			return
+		}
+		if last > from {
+			from, step = last, 1
+		}
+		if from > math.MaxUint64-step {
+			return
+		}
+		from += step
+	}
+}
+
+// rewrite replaces all records but the pending ones by the changes in memory, and reads them back.
+func (c *changeLog) rewrite(pending []interval) error {
+	batch := c.db.NewBatch()
+	defer batch.Close()
+	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
+		from := uint64(0)
+		for _, kept := range slices.SortedFunc(slices.Values(pending), func(a, b interval) int {
+			return int(int64(a.first) - int64(b.first))
+		}) {
+			_ = batch.DeleteRange(changeKey(prefix, from), changeKey(prefix, kept.first), nil)
+			from = kept.end
+		}
+		_ = batch.DeleteRange(changeKey(prefix, from), database.After(prefix), nil)
+	}
+	for _, r := range c.lists.Records(func(capping.UserID) bool { return true }) {
+		c.put(batch, packedPrefix, r)
+	}
+	_ = batch.Set(freedKey, live.AppendFreed(nil, c.lists.AllFreed()), nil)
+	c.db.Commit(batch)
+	if err := c.db.Sync(context.Background()); err != nil {
+		return err
+	}
+	c.fresh, c.entries, c.forgets = 0, 0, 0
+	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
+}
+
+// mend writes the log again after a part of it could not be read. Memory has every change.
+func (c *changeLog) mend(damage error) error {
+	c.packing.pass, c.packing.clean = nil, -1
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.rewrite(c.pending); err != nil {
+		c.packing.stuck = true
+		c.db.NoteChangesDamaged(damage)
+		return fmt.Errorf("write damaged changes to sets again: %w", err)
+	}
+	c.db.NoteChangesDamaged(nil)
+	c.logger.Warn("damaged changes to sets were written again from memory", "error", damage.Error())
+	return nil
+}

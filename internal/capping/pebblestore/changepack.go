@@ -1,0 +1,219 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/live"
+)
+
+// Packing keeps the log of changes small. It packs the records of small calls into full records. A pass over the full
+// records removes freed changes, and changes before later ones of the same user.
+const (
+	packFrom   = 64       // number of records of small calls from which on they are packed
+	packBytes  = 64 << 10 // size of the records that are packed together; about 3 ms
+	packRounds = 16       // largest number of such packs in a step
+	packSlack  = 10_000   // number of changes that may be superfluous before a pass starts
+)
+
+// packing is the progress of packing.
+type packing struct {
+	mu     sync.Mutex // held during a pack; protects the fields below
+	wanted bool       // a pass must start
+	stuck  bool       // damaged records could not be written again; packing would read them again and again
+	pass   *pass      // nil: none is in progress
+	pause  int        // number of steps without a pass that only removes forgotten changes
+	floor  int        // number of changes after the last pass
+	// clean is the value of changeLog.forgot for which every change before a forgotten one has left the log. It is -1
+	// when there is none.
+	clean int
+}
+
+// pass is a walk over the full records with numbers from next up to, but not including, end.
+type pass struct {
+	next, end uint64
+	skip      []interval // records that were pending at the start
+	forgot    int        // the value of changeLog.forgot at the start
+	whole     bool       // forgotten changes leave the log
+}
+
+// Pack runs one step of packing.
+func (c *changeLog) Pack(ctx context.Context) error {
+	c.packing.mu.Lock()
+	defer c.packing.mu.Unlock()
+	if c.packing.stuck {
+		return nil
+	}
+	c.packing.pause--
+	for range packRounds {
+		if err := errors.Join(ctx.Err(), c.db.Broken()); err != nil {
+			return err
+		}
+		busy, err := c.packSome()
+		if isDamage(err) {
+			return c.mend(err)
+		}
+		if err != nil || !busy {
+			return err
+		}
+	}
+	return nil
+}
+
+// packSome packs some records, and reports whether more can be packed.
+func (c *changeLog) packSome() (busy bool, err error) {
+	p := &c.packing
+	fresh, needed := c.need()
+	if fresh > packFrom || needed && p.pass == nil && fresh > 0 {
+		remaining, err := c.packFresh()
+		if err != nil || remaining < fresh {
+			return true, err
+		}
+	}
+	if p.pass == nil && !needed {
+		return false, nil
+	}
+	if p.pass == nil {
+		c.beginPass()
+	}
+	return c.continuePass()
+}
+
+// need returns the number of records of small calls, and reports whether a pass must start.
+func (c *changeLog) need() (fresh int, pass bool) {
+	p := &c.packing
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pass = p.wanted || c.forgets > 0 && p.pause <= 0 || c.entries > 2*max(c.standing(), p.floor)+packSlack
+	return c.fresh, pass
+}
+
+// standing returns the number of changes in memory. The caller holds c.mu.
+func (c *changeLog) standing() (n int) {
+	for set := range c.sets {
+		n += c.lists.Len(set)
+	}
+	return n
+}
+
+// packFresh packs the first records of small calls into full records, and returns the number of those that remain.
+func (c *changeLog) packFresh() (remaining int, err error) {
+	end, skip := c.applied()
+	found, err := c.read(freshPrefix, 0, end, skip)
+	if err != nil {
+		return 0, err
+	}
+	if len(found.numbers) > 0 {
+		c.replace(freshPrefix, found, c.lists.Pack(found.records, false))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fresh, c.db.Broken()
+}
+
+// applied returns the next number, and the records with lower numbers whose changes lists may lack.
+func (c *changeLog) applied() (end uint64, except []interval) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next, slices.Clone(c.pending)
+}
+
+func (c *changeLog) beginPass() {
+	p := &c.packing
+	p.pass, p.wanted = &pass{}, false
+	p.pass.end, p.pass.skip = c.applied()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.pass.forgot = c.forgot
+	p.pass.whole = p.clean == c.forgot
+	p.clean = -1
+}
+
+// continuePass packs the next full records of the pass.
+func (c *changeLog) continuePass() (busy bool, err error) {
+	p := c.packing.pass
+	found, err := c.read(packedPrefix, p.next, p.end, p.skip)
+	if err != nil {
+		return false, err
+	}
+	packed := c.lists.Pack(found.records, p.whole)
+	if lenOf(packed) < lenOf(found.records) || len(packed) <= len(found.records)/2 {
+		c.replace(packedPrefix, found, packed)
+	}
+	if p.next = found.next; p.next > 0 {
+		return true, c.db.Broken()
+	}
+	return c.endPass(p), c.db.Broken()
+}
+
+// endPass ends the pass, and reports whether another one can start at once: a pass that removes forgotten changes must
+// follow one that removes the changes before them.
+func (c *changeLog) endPass(ended *pass) (busy bool) {
+	p := &c.packing
+	p.pass, p.pause = nil, sweepPause
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.floor = c.entries
+	if !ended.whole && c.forgets > 0 && c.forgot == ended.forgot {
+		p.clean, p.pause = c.forgot, 0
+	}
+	return p.pause == 0
+}
+
+func lenOf(records []*live.Record) (n int) {
+	for _, r := range records {
+		n += r.Len()
+	}
+	return n
+}
+
+// records are records that were read from the log.
+type records struct {
+	numbers []uint64
+	records []*live.Record
+	next    uint64 // the number at which the next read starts; 0: no record follows
+}
+
+// read reads records from the number from up to, but not including, end, without those in skip.
+func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from), UpperBound: changeKey(prefix, end)})
+	if err != nil {
+		return found, err
+	}
+	size := 0
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		number, r, failed := decodeChange(it.Key(), it.Value())
+		switch {
+		case failed != nil:
+			err = failed
+		case slices.ContainsFunc(skip, func(s interval) bool { return s.first <= number && number < s.end }):
+		case size >= packBytes:
+			found.next = number
+			return found, it.Close()
+		default:
+			found.numbers, found.records = append(found.numbers, number), append(found.records, r)
+			size += len(it.Value())
+		}
+	}
+	return found, errors.Join(err, it.Close())
+}
+
+// replace replaces the found records by packed ones, in one atomic step.
+func (c *changeLog) replace(prefix []byte, found records, packed []*live.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch := c.db.NewBatch()
+	defer batch.Close()
+	for i, number := range found.numbers {
+		_ = batch.Delete(changeKey(prefix, number), nil) // fails only for indexed batches
+		c.count(prefix, found.records[i], -1)
+	}
+	for _, r := range packed {
+		c.put(batch, packedPrefix, r)
+	}
+	c.db.Commit(batch)
+}

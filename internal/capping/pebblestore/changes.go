@@ -1,0 +1,232 @@
+package pebblestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/live"
+)
+
+var _ live.Store = (*Store)(nil)
+
+// Lists returns every change to sets in the store; see live.Store.
+func (s *Store) Lists() *live.Lists { return s.changes.lists }
+
+// Change stores the changes of a call to a set; see live.Store. An error leaves all users of the batch unstored.
+func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
+	stored, err := s.changes.Change(ctx, b)
+	if err != nil {
+		return live.Stored{Unstored: usersOf(b)}, fmt.Errorf("change set %q: %w", b.Set, err)
+	}
+	return stored, nil
+}
+
+// Free removes changes that every generation in use contains; see live.Store. The sweep removes them from the disk.
+func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
+	if err := s.changes.Free(ctx, upTo); err != nil {
+		return fmt.Errorf("free changes to sets: %w", err)
+	}
+	return nil
+}
+
+// Renew does nothing, because the store of one process knows every change.
+func (s *Store) Renew(context.Context, []capping.UserID) error { return nil }
+
+// AnnounceAsOf does nothing, because the store has one instance.
+func (s *Store) AnnounceAsOf(map[string]capping.Instant) {}
+
+// OthersAsOf returns nil and true, because the store has one instance.
+func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) { return nil, true }
+
+// changeLog keeps the changes that calls make to sets: records in the database, and the latest change of each user in
+// memory. A changeLog is safe for concurrent use.
+type changeLog struct {
+	db     *database.DB
+	lists  *live.Lists
+	logger *slog.Logger
+
+	mu      sync.Mutex // protects the fields below, and writes of records
+	next    uint64     // the number of the next record
+	pending []interval // records of calls whose changes lists may lack
+	fresh   int        // number of records under freshPrefix
+	entries int        // number of changes in all records
+	forgets int        // number of changes in all records that forget earlier ones
+	forgot  int        // number of such changes that were ever written or loaded
+	sets    map[string]bool
+
+	packing packing
+	lost    string // a text about changes that could not be read and whose loss was accepted; "": none
+}
+
+// interval is a range of numbers of records.
+type interval struct{ first, end uint64 }
+
+// bulkUsers is the number of users from which on a call writes full records.
+const bulkUsers = 500
+
+// recordUsers is the number of users in a full record. A user takes at most five bytes.
+const recordUsers = live.RecordBytes / 5
+
+// Change stores the changes of the batch durably and then applies them to the lists.
+func (c *changeLog) Change(ctx context.Context, b *live.Batch) (stored live.Stored, err error) {
+	if err := checkBatch(b); err != nil {
+		return live.Stored{}, err
+	}
+	kept := *b // the caller may stop waiting and reuse the slices
+	kept.Add, kept.Remove, kept.Forget = slices.Clone(b.Add), slices.Clone(b.Remove), slices.Clone(b.Forget)
+	err = c.db.Write(ctx, func() (err error) {
+		stored, err = c.change(ctx, &kept)
+		return err
+	})
+	if err != nil {
+		return live.Stored{}, err // stored may still be written to
+	}
+	return stored, nil
+}
+
+func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, error) {
+	record, numbers, err := c.write(ctx, b)
+	if err != nil {
+		return live.Stored{}, err
+	}
+	if err := c.db.Sync(ctx); err != nil {
+		return live.Stored{}, err
+	}
+	c.lists.Apply(record)
+	c.mu.Lock()
+	c.pending = slices.DeleteFunc(c.pending, func(s interval) bool { return s == numbers })
+	c.mu.Unlock()
+	return live.Stored{At: record.Runs[0].At, Superseded: c.lists.Superseded(record)}, nil
+}
+
+// write commits the records of the batch without a sync. The records are pending until lists has their changes.
+func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, interval, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, err := c.db.Now()
+	if err := errors.Join(err, ctx.Err(), c.db.Broken()); err != nil {
+		return nil, interval{}, err
+	}
+	at := c.lists.Stamp(b, now)
+	if at >= capping.Never {
+		return nil, interval{}, fmt.Errorf("time of the change is %d and must be below %d", at, capping.Never)
+	}
+	record := live.RecordOf(b, at)
+	batch := c.db.NewBatch()
+	defer batch.Close()
+	numbers := interval{first: c.next}
+	c.forgot += len(b.Forget)
+	if record.Len() < bulkUsers {
+		c.put(batch, freshPrefix, record)
+	} else {
+		for _, part := range parts(record) {
+			c.put(batch, packedPrefix, part)
+		}
+	}
+	numbers.end = c.next
+	c.db.MarkChanges(batch)
+	c.pending = append(c.pending, numbers)
+	c.db.Commit(batch)
+	return record, numbers, c.db.Broken()
+}
+
+// put adds a record to the batch. The caller holds c.mu and commits the batch.
+func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
+	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
+	c.next++
+	c.count(prefix, r, 1)
+}
+
+// count adds a record to the figures, or removes it for a number of -1. The caller holds c.mu.
+func (c *changeLog) count(prefix []byte, r *live.Record, n int) {
+	if bytes.Equal(prefix, freshPrefix) {
+		c.fresh += n
+	}
+	c.entries += n * r.Len()
+	c.forgets += n * forgetsOf(r)
+	c.sets[r.Set] = true
+}
+
+func forgetsOf(r *live.Record) (n int) {
+	for i := range r.Runs {
+		n += len(r.Runs[i].Users[live.Forgotten])
+	}
+	return n
+}
+
+// parts returns the record in parts of at most recordUsers users.
+func parts(r *live.Record) (parts []*live.Record) {
+	for kind, users := range r.Runs[0].Users {
+		for some := range slices.Chunk(users, recordUsers) {
+			run := live.Run{At: r.Runs[0].At}
+			run.Users[kind] = some
+			parts = append(parts, &live.Record{Set: r.Set, By: r.By, Runs: []live.Run{run}})
+		}
+	}
+	return parts
+}
+
+// checkBatch returns an error for a batch whose record could not be read back.
+func checkBatch(b *live.Batch) error {
+	switch {
+	case b.Set == "":
+		return errors.New("set must have a name")
+	case b.At < 0 || b.At >= capping.Never:
+		return fmt.Errorf("time of the change is %d and must be from 0 to below %d", b.At, capping.Never)
+	case len(b.Add)+len(b.Remove)+len(b.Forget) == 0:
+		return errors.New("change must have users")
+	}
+	for _, users := range [][]capping.UserID{b.Add, b.Remove, b.Forget} {
+		for i := 1; i < len(users); i++ {
+			if users[i-1] >= users[i] {
+				return fmt.Errorf("users must ascend, but %d follows %d", users[i], users[i-1])
+			}
+		}
+	}
+	return nil
+}
+
+func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
+
+// Free records that generations contain the changes up to the instants, and removes these changes from memory. A set
+// without such changes stays as it is, so that generations from before the instant can still be used.
+func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
+	kept := make(map[string]capping.Instant, len(upTo))
+	for _, size := range c.lists.Sizes() {
+		if at := upTo[size.Set]; size.Oldest > 0 && size.Oldest <= at {
+			kept[size.Set] = at
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return c.db.Write(ctx, func() error { return c.free(ctx, kept) })
+}
+
+func (c *changeLog) free(ctx context.Context, upTo map[string]capping.Instant) error {
+	c.packing.mu.Lock() // a pack must not remove changes whose freeing is not durable
+	defer c.packing.mu.Unlock()
+	freed := c.lists.AllFreed()
+	for set, at := range upTo {
+		freed[set] = max(freed[set], at)
+	}
+	batch := c.db.NewBatch()
+	defer batch.Close()
+	_ = batch.Set(freedKey, live.AppendFreed(nil, freed), nil) // fails only for indexed batches
+	c.db.Commit(batch)
+	if err := c.db.Sync(ctx); err != nil {
+		return err
+	}
+	c.lists.Drop(freed)
+	c.packing.wanted = true
+	return nil
+}
