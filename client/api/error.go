@@ -75,6 +75,8 @@ func (c Code) Status() int {
 // Error is the answer to a refused call.
 type Error struct {
 	Error Refusal `json:"error"`
+	// Unavailable lists the users whose changes may not be stored, for a call that changes a set. Repeat the call.
+	Unavailable []uint32 `json:"unavailable,omitempty"`
 }
 
 // Refusal describes why a call was refused.

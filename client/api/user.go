@@ -15,10 +15,12 @@ type Explanation struct {
 	Sends         []Send     `json:"sends"` // the oldest first
 
 	// the user's time zone, or the configured default; "": no rule uses it
-	Timezone   string          `json:"timezone,omitempty"`
-	Suppressed []Suppression   `json:"suppressed,omitempty"` // suppressions that apply to the user
-	Holdout    *Holdout        `json:"holdout,omitempty"`    // set when the user belongs to the control group
-	Quiet      []QuietStanding `json:"quiet,omitempty"`      // quiet hours that apply to the user
+	Timezone   string        `json:"timezone,omitempty"`
+	Suppressed []Suppression `json:"suppressed,omitempty"` // suppressions that apply to the user
+	// Live lists the live changes that decide whether the user is in a set. A change of a call stands against the build.
+	Live    []LiveMembership `json:"live,omitempty"`
+	Holdout *Holdout         `json:"holdout,omitempty"` // set when the user belongs to the control group
+	Quiet   []QuietStanding  `json:"quiet,omitempty"`   // quiet hours that apply to the user
 	// channels for which quiet hours leave no open minute within a year
 	NeverOpen       []string `json:"never_open,omitempty"`
 	WouldBeDeniedBy []string `json:"would_be_denied_by,omitempty"` // shadow limits without a free slot

@@ -6,6 +6,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/live"
 	"capper/internal/messages"
 	"capper/internal/pacing"
 	"capper/internal/segments"
@@ -32,6 +33,7 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(), Records: s.records(),
 		MessageCounts: s.answers,
+		Sets:          func() live.Rules { return s.lists.declared.Load().Sets },
 		Generations:   s.segments.Pin, History: s.history, Audiences: s.audiences.of,
 		Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,

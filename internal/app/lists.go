@@ -26,6 +26,7 @@ func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) 
 // listProblems describes suppressed sets that suppress fewer users than intended, or soon may, and guarded sets whose
 // losses were not compared.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
+	list = s.lists.nearlyFull()
 	now := s.clock()
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for _, guard := range s.segments.Guards() {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,7 +54,7 @@ func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
 // liveIn returns a function that reports whether the configuration says that calls alone may make a set.
 func liveIn(cfg *config.Config) func(set string) bool {
-	return func(set string) bool { return false }
+	return cfg.Sets.IsLive
 }
 
 // on returns a generation without live changes, to find out which sets it lacks.
@@ -237,4 +238,19 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	return l.store.Free(ctx, upTo)
+}
+
+// nearlyFull describes the sets whose live changes come near their bound.
+func (l *lists) nearlyFull() (list []string) {
+	if l.store == nil {
+		return nil
+	}
+	known, rules := l.store.Lists(), l.declared.Load().Sets
+	for _, size := range known.Sizes() {
+		if n := known.Len(size.Set); rules.NearlyFull(size.Set, n) {
+			list = append(list, fmt.Sprintf("sets.%s: the set has %d live changes, and its bound (max_live) is %d: "+
+				"publish a build that contains them, or raise the bound", size.Set, n, rules.Max(size.Set)))
+		}
+	}
+	return list
 }

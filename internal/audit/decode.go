@@ -12,7 +12,7 @@ import (
 func (r *Reader) record(c *cursor) *Record {
 	x := &Record{Kind: Kind(c.byte()), Instance: r.header.Instance, Sequence: r.next, Widening: r.header.Widening}
 	flags := c.byte()
-	if x.Kind < Filter || x.Kind > Pace || flags&^knownFlags != 0 {
+	if x.Kind < Filter || x.Kind > Change || flags&^knownFlags != 0 {
 		c.fail(fmt.Errorf("record has unknown kind %d or flags %d", x.Kind, flags))
 	}
 	x.Exempt = flags&flagExempt != 0
@@ -43,6 +43,12 @@ func (r *Reader) contents(c *cursor, x *Record) {
 	if x.Kind == Pace {
 		x.Permits = r.permits(c)
 		return
+	}
+	if x.Kind == Change {
+		x.Change = &SetChange{Set: r.names.read(c), At: c.instant(), RequestID: c.text()}
+		if c.err == nil && x.Change.Set == "" {
+			c.fail(errors.New("record of a change to a set names no set"))
+		}
 	}
 	for n := c.elements(); n > 0 && c.err == nil; n-- {
 		x.Groups = append(x.Groups, r.group(c))

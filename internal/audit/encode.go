@@ -102,6 +102,9 @@ func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 // SizeBound returns an estimate of the record's size in a file, in bytes. The record is never larger.
 func (r *Record) SizeBound() int64 {
 	texts := len(r.Audience) + len(r.Message.ID) + len(r.Client) + len(r.Key) + len(r.Generation) + len(r.Config)
+	if r.Change != nil {
+		texts += len(r.Change.Set) + len(r.Change.RequestID)
+	}
 	size := int64(512 + texts + 512*(len(r.Groups)+len(r.Segments)+len(r.Shadow)))
 	for i := range r.Groups {
 		size += int64(len(r.Groups[i].encoded))
@@ -115,18 +118,25 @@ func (r *Record) SizeBound() int64 {
 // check returns an error if the record cannot be stored.
 func check(r *Record) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
+	if r.Change != nil {
+		texts = append(texts, r.Change.Set, r.Change.RequestID)
+	}
 	for _, text := range texts {
 		if len(text) > MaxText {
 			return ErrTooLarge
 		}
 	}
 	switch {
-	case r.Kind < Filter || r.Kind > Pace:
+	case r.Kind < Filter || r.Kind > Change:
 		return fmt.Errorf("audit record has unknown kind %d", r.Kind)
 	case r.At < 0 || r.Took < 0:
 		return fmt.Errorf("audit record has invalid time %d or duration %v", r.At, r.Took)
 	case (r.Kind == Pace) != (r.Permits != nil):
 		return errors.New("only records of calls for permits may contain permits")
+	case (r.Kind == Change) != (r.Change != nil):
+		return errors.New("only records of changes to sets may contain such a change")
+	case r.Change != nil && (r.Change.Set == "" || r.Change.At < 0):
+		return fmt.Errorf("audit record has invalid set %q or instant %d of a change", r.Change.Set, r.Change.At)
 	}
 	for i := range r.Groups {
 		if err := r.Groups[i].check(); err != nil {
@@ -165,6 +175,11 @@ func (e *Encoder) appendRecord(p []byte, r *Record) []byte {
 	}
 	if r.Kind == Pace {
 		return e.appendPermits(p, r.Permits)
+	}
+	if r.Kind == Change {
+		p = e.names.append(p, r.Change.Set)
+		p = appendUvarint(p, uint64(r.Change.At))
+		p = appendText(p, r.Change.RequestID)
 	}
 	p = appendUvarint(p, uint64(len(r.Groups)))
 	for i := range r.Groups {

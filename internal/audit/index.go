@@ -48,6 +48,8 @@ func (k Kind) String() string {
 		return "release"
 	case Pace:
 		return "permits"
+	case Change:
+		return "set_change"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Record is one call to the service together with its decisions.
+// Record is one call to the service together with its decisions, or with the changes that it made to a set.
 type Record struct {
 	Kind     Kind
 	Instance string // id of the writer: 8 to 32 hex digits, one for each life of a spool directory
@@ -37,7 +37,8 @@ type Record struct {
 	Segments []SegmentCount // for a filter call: segments with users, by precedence, users in no segment last
 	Shadow   []Count        // for a filter call: allowed users whom a shadow limit would have denied, by limit
 
-	Permits *Permits // for permits, else nil
+	Permits *Permits   // for permits, else nil
+	Change  *SetChange // for a change to a set, else nil
 }
 
 // Kind says which type of call a record describes.
@@ -48,9 +49,10 @@ const (
 	Filter  Kind = 1
 	Release Kind = 2
 	Pace    Kind = 3 // permits
+	Change  Kind = 4 // changes of users' membership in a set
 )
 
-// Outcome says what the service decided for the users of a group.
+// Outcome says what the service decided or did for the users of a group.
 type Outcome uint8
 
 // These numbers are the outcomes. Files store them.
@@ -58,16 +60,20 @@ const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
 	Replayed           Outcome = 2 // allowed, recorded by an earlier one
 	Denied             Outcome = 3
-	Unavailable        Outcome = 4 // unknown result: the send may have been recorded
-	Released           Outcome = 5 // the log had the send, and lost it by the release
-	Absent             Outcome = 6 // the log had no such send
-	ReleaseUnavailable Outcome = 7 // unknown result of a release
+	Unavailable        Outcome = 4  // unknown result: the send may have been recorded
+	Released           Outcome = 5  // the log had the send, and lost it by the release
+	Absent             Outcome = 6  // the log had no such send
+	ReleaseUnavailable Outcome = 7  // unknown result of a release
+	Added              Outcome = 8  // added to the set by a call
+	Removed            Outcome = 9  // removed from the set by a call
+	ChangeUnavailable  Outcome = 10 // unknown result of a change to a set
 )
 
 // outcomeNames lists the names of the outcomes, in the order of their numbers.
 var outcomeNames = [...]string{
 	Allowed: "allowed", Replayed: "replayed", Denied: "denied", Unavailable: "unavailable",
 	Released: "released", Absent: "absent", ReleaseUnavailable: "release_unavailable",
+	Added: "added", Removed: "removed", ChangeUnavailable: "change_unavailable",
 }
 
 // Outcomes lists all outcomes, in the order of their numbers.
@@ -142,6 +148,13 @@ type SegmentCount struct {
 	Allowed     int // replayed included
 	Denied      int
 	Unavailable int
+}
+
+// SetChange is a call that changed the membership of users in a set. The groups of the record hold the users.
+type SetChange struct {
+	Set       string
+	At        capping.Instant // the instant from which the changes count
+	RequestID string          // of the call
 }
 
 // Permits is the request and the answer of a call for send permits.

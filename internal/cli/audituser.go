@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"capper/internal/audit"
 	"capper/internal/audit/archive"
@@ -20,9 +21,10 @@ type userCommand struct {
 
 // Help returns the text below the flags.
 func (c *userCommand) Help() string {
-	return "Lists every call that recorded or could have recorded a send to the user, and every release. Results of " +
-		"calls: allowed, replayed (already recorded), denied (with the limit or set) and unavailable. Results of " +
-		"releases: released and absent (no send to give back). Records from before an erasure of the user are not " +
+	return "Lists every call that recorded or could have recorded a send to the user, every release, and every change " +
+		"of a set by a call. Results of calls: allowed, replayed (already recorded), denied (with the limit or set) " +
+		"and unavailable. Results of releases: released and absent (no send to give back). Results of changes: " +
+		"added, removed and change_unavailable (with the set). Records from before an erasure of the user are not " +
 		"shown."
 }
 
@@ -65,6 +67,12 @@ func userRow(row *archive.Row, record *audit.Record, g *audit.Group) []any {
 	outcome := row.Outcome
 	if row.Exempt && g.Outcome == audit.Allowed {
 		outcome += " (exempt)"
+	}
+	if c := record.Change; c != nil {
+		if since := record.At.Time().Sub(c.At.Time()); since > time.Second {
+			outcome += " (since " + row.At + ")"
+		}
+		return []any{row.Time, "-", "-", "-", outcome, c.Set, row.Generation, row.Config, caller(row.Client, row.KeyID)}
 	}
 	channel := shown(row.Channel)
 	if record.Kind == audit.Release && record.Channel == 0 {

@@ -84,7 +84,9 @@ func by(g *audit.Group) string {
 }
 
 // kinds returns the kinds of records that have users.
-func kinds() []audit.Kind { return slices.Clone([]audit.Kind{audit.Filter, audit.Release}) }
+func kinds() []audit.Kind {
+	return slices.Clone([]audit.Kind{audit.Filter, audit.Release, audit.Change})
+}
 
 // messageOf returns the message with this namespace and id.
 func messageOf(namespace, id string) capping.Message {

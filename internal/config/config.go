@@ -7,6 +7,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
+	"capper/internal/live"
 	"capper/internal/objects"
 	"capper/internal/pacing"
 	"capper/internal/segments"
@@ -36,6 +37,8 @@ type Config struct {
 	PolicyText []byte
 	// Acknowledged is no_longer_suppressed and less_suppressed, which are lists of sets; see its type.
 	Acknowledged Acknowledged
+	// Sets is sets: live and max_live of sets, by name; see the type.
+	Sets live.Rules
 	// Audiences is audiences: named expressions, which other expressions may use.
 	Audiences *audience.Named
 	// Pacers is pacers, by name. A pacer has limits (a list of max and window), a rate such as 250/s, or both, and
@@ -63,7 +66,8 @@ type Server struct {
 	// the keys of bounds: body_bytes (at least max_body), answer_bytes, gzip_ratio, min_rate and connections. The
 	// type describes each key and its default.
 	Bounds gate.Bounds
-	// Access is api_keys, a list of client, namespace, id, sha256 and scopes (of gate.Scopes), and rate_limits:
+	// Access is api_keys, a list of client, namespace, id, sha256, scopes (of gate.Scopes) and sets, and
+	// rate_limits:
 	// default, and clients by name, each with users_per_second and burst (default users_per_second). The types
 	// describe each key.
 	Access gate.Rules

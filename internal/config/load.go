@@ -119,6 +119,7 @@ func (r *reader) read(root yamltree.Value) {
 		"console":              yamltree.Bool(&r.Console),
 		"audit":                r.audit,
 		"tracing":              r.tracing,
+		"sets":                 r.sets,
 		"audiences":            later(r.audiences),
 		"pacers":               later(r.pacers),
 	})
@@ -134,6 +135,7 @@ func (r *reader) read(root yamltree.Value) {
 	}
 	r.checkNames(given)
 	r.checkZones(given)
+	r.checkSets()
 	if !given["segments"] {
 		root.FaultOf("segments", "is required: set segments.source to the location of the published segments")
 	}
@@ -188,7 +190,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	})
 	for _, other := range []string{"server", "segments", "store", "log", "console", "audit", "tracing", "audiences",
-		"pacers", "no_longer_suppressed", "less_suppressed"} {
+		"pacers", "sets", "no_longer_suppressed", "less_suppressed"} {
 		fields[other] = func(yamltree.Value) {}
 	}
 	fields["version"] = yamltree.Text(&r.Policy.Version)

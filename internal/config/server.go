@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/segments"
 	"capper/internal/server/gate"
 	"capper/internal/yamltree"
 )
@@ -127,6 +128,10 @@ func readKey(v yamltree.Value) (key gate.Key) {
 		"namespace": text("namespace", &key.Namespace),
 		"id":        text("id", &key.ID),
 		"sha256":    text("sha256", &key.SHA256),
+		"sets": func(v yamltree.Value) {
+			fields["sets"] = v
+			key.Sets = readKeySets(v)
+		},
 		"scopes": func(v yamltree.Value) {
 			fields["scopes"] = v
 			v.List(func(v yamltree.Value) {
@@ -148,6 +153,20 @@ func readKey(v yamltree.Value) (key gate.Key) {
 		}
 	}
 	return key
+}
+
+// readKeySets reads the sets that a key may change. An empty list is a fault, because no sets stand for all sets.
+func readKeySets(v yamltree.Value) (names []string) {
+	before := len(v.Faults())
+	names = setNames(v, func(v yamltree.Value, name string) {
+		if strings.HasPrefix(name, segments.ZonePrefix) {
+			v.Fault("must not be a set of a time zone, which builds alone change, got %q", name)
+		}
+	})
+	if len(names) == 0 && len(v.Faults()) == before {
+		v.Fault("must name at least one set; leave the key out for all sets")
+	}
+	return names
 }
 
 func (r *reader) rateLimits(v yamltree.Value) {

@@ -12,6 +12,7 @@ import (
 	"capper/internal/audience"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
+	"capper/internal/live"
 	"capper/internal/messages"
 	"capper/internal/pacing"
 	"capper/internal/segments"
@@ -30,6 +31,8 @@ type Config struct {
 	// Audiences returns the named expressions that belong to a current or recent policy. It is safe for concurrent
 	// use. Nil: no expressions are configured.
 	Audiences func(*capping.Policy) *audience.Named
+	// Sets returns the configured rules of sets. It is safe for concurrent use. Nil: no set has a rule.
+	Sets func() live.Rules
 	// History reads the generations at the segments source. Nil: the service has no source.
 	History History
 	// Journal records calls. Nil: nothing is recorded.
@@ -109,6 +112,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.History == nil {
 		c.History = noHistory{}
+	}
+	if c.Sets == nil {
+		c.Sets = func() live.Rules { return nil }
 	}
 	if c.Audiences == nil {
 		c.Audiences = func(*capping.Policy) *audience.Named { return nil }

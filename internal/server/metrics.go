@@ -28,6 +28,8 @@ type Metrics struct {
 	Clients *clientMetrics
 	// Pacers counts permits.
 	Pacers *pacerMetrics
+	// Sets counts the changes of sets by calls.
+	Sets *setMetrics
 	// Records counts the records that calls for permits leave behind.
 	Records *recordMetrics
 }
@@ -35,7 +37,7 @@ type Metrics struct {
 // newMetrics registers the metrics of calls, users, pacers, budgets and connections.
 func newMetrics(
 	registerer prometheus.Registerer, budgets *gate.Budgets, listeners *gate.Listeners,
-	policy func() *capping.Policy, pacers *pacing.Pacers, clock func() time.Time,
+	policy func() *capping.Policy, pacers *pacing.Pacers, sets *setMetrics, clock func() time.Time,
 ) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -53,12 +55,13 @@ func newMetrics(
 			Help: "Imported sends of other systems by result: added, known, expired or unavailable.",
 		}, []string{"result"}),
 		Clients: newClients(),
+		Sets:    sets,
 		Pacers:  newPacers(pacers.Policy, clock),
 	}
 	m.Records = newRecords(pacers.Records(), m.Clients)
 	var faults []error
 	for _, c := range append(append(ofBudgets(budgets), ofConnections(listeners)...), m.requests, m.seconds, m.decided,
-		m.imported, m.Clients.counter, m.Clients.exempt, m.Clients.refused, m.Pacers, m.Records) {
+		m.imported, m.Clients.counter, m.Clients.exempt, m.Clients.refused, m.Pacers, m.Records, m.Sets) {
 		faults = append(faults, registerer.Register(c))
 	}
 	m.CountImported(&api.ImportSummary{})

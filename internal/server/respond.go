@@ -23,7 +23,7 @@ func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	}
 	refusal := f.Refusal
 	refusal.RequestID = requestID
-	body, err := json.Marshal(api.Error{Error: refusal})
+	body, err := json.Marshal(api.Error{Error: refusal, Unavailable: f.Unavailable})
 	if err != nil { // a struct of strings always encodes
 		body = nil
 	}

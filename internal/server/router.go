@@ -10,6 +10,7 @@ import (
 	"net/http/pprof"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,16 +64,22 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // handle routes a method and path to h for clients with the scope. The parameters are the query parameters that the
 // call accepts.
 func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
-	r.route(method, path, func(*http.Request) gate.Scope { return scope }, h, parameters...)
+	r.route(method, path, func(*http.Request) []gate.Scope { return []gate.Scope{scope} }, h, parameters...)
+}
+
+// handleEither adds a route like handle, for clients with the scope read or the scope lists.
+func (r *router) handleEither(method, path string, h handler, parameters ...string) {
+	either := []gate.Scope{gate.ScopeRead, gate.ScopeLists}
+	r.route(method, path, func(*http.Request) []gate.Scope { return either }, h, parameters...)
 }
 
 // handleLocal adds a route like handle, but callers on this machine need no scope.
 func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
-	r.route(method, path, func(req *http.Request) gate.Scope {
+	r.route(method, path, func(req *http.Request) []gate.Scope {
 		if arrivedLocally(req) {
-			return gate.ScopeNone
+			return []gate.Scope{gate.ScopeNone}
 		}
-		return scope
+		return []gate.Scope{scope}
 	}, h)
 }
 
@@ -83,7 +90,8 @@ func arrivedLocally(req *http.Request) bool {
 	return ok && addr.IP.IsLoopback() && gate.LocalHost(req.Host)
 }
 
-func (r *router) route(method, path string, scope func(*http.Request) gate.Scope, h handler, parameters ...string) {
+func (r *router) route(method, path string, scopes func(*http.Request) []gate.Scope, h handler,
+	parameters ...string) {
 	route := template(path)
 	r.s.metrics.ExpectRoute(route)
 	whole := named(path)
@@ -93,7 +101,7 @@ func (r *router) route(method, path string, scope func(*http.Request) gate.Scope
 			_, id, _ = wholeName(c.Request().Method, c.Request().URL.Path)
 		}
 		r.serve(route, &call{w: c.Response(), r: c.Request(), id: id}, func(call *call) (err error) {
-			if call.Caller, err = r.s.access.Load().CallerOf(call.r, scope(call.r)); err != nil {
+			if call.Caller, err = r.s.access.Load().CallerOf(call.r, scopes(call.r)...); err != nil {
 				return err
 			}
 			trace.SetText(call.span, "capper.client", call.Client)
@@ -112,15 +120,18 @@ func (r *router) route(method, path string, scope func(*http.Request) gate.Scope
 	})
 }
 
-// These paths begin the calls about one segment or set, and the calls about one message.
+// These paths begin the calls about one segment or set, about the changes of one set, and about one message.
 const (
 	segmentsPath = "/v1/segments/"
+	setsPath     = "/v1/sets/"
 	messagesPath = "/v1/messages/"
 )
 
 // named reports whether the path belongs to a call whose name may contain slashes.
 func named(path string) bool {
-	return strings.HasPrefix(path, segmentsPath) || strings.HasPrefix(path, messagesPath)
+	return slices.ContainsFunc([]string{segmentsPath, setsPath, messagesPath}, func(begin string) bool {
+		return strings.HasPrefix(path, begin)
+	})
 }
 
 // wholeName returns the name in a path such as /v1/segments/tz/Asia/Singapore/bitmap, with the parts of the path
@@ -136,13 +147,23 @@ func wholeName(method, path string) (before, name, behind string) {
 		}
 		return messagesPath, name, releasePath
 	}
+	if rest, ok := strings.CutPrefix(path, setsPath); ok {
+		name, ok := strings.CutSuffix(rest, membersPath)
+		if !ok {
+			return "", "", ""
+		}
+		return setsPath, name, membersPath
+	}
 	rest, ok := strings.CutPrefix(path, segmentsPath)
 	last := strings.LastIndexByte(rest, '/')
-	if !ok || last < 0 || rest[last:] != "/bitmap" && rest[last:] != "/members" {
+	if !ok || last < 0 || rest[last:] != "/bitmap" && rest[last:] != membersPath {
 		return "", "", ""
 	}
 	return segmentsPath, rest[:last], rest[last:]
 }
+
+// membersPath is the end of the path of the members of a set or segment.
+const membersPath = "/members"
 
 // releasePath is the end of the path that releases a message.
 const releasePath = "/release"
@@ -162,7 +183,8 @@ func withWholeName(req *http.Request) *http.Request {
 // template returns a path in the notation of the API's description.
 func template(path string) string { return pathParameters.Replace(path) }
 
-var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":generation", "{generation}")
+var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":set", "{set}",
+	":generation", "{generation}")
 
 // holderOf returns the client for which the budgets count a call. Without API keys it returns the caller's address.
 func holderOf(c *call) string {

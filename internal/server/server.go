@@ -16,6 +16,7 @@ import (
 	"capper/internal/audience"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
+	"capper/internal/live"
 	"capper/internal/messages"
 	"capper/internal/pacing"
 	"capper/internal/server/gate"
@@ -34,6 +35,7 @@ type Server struct {
 	past          auditReader
 	finder        *wire.Finder
 	audiences     func(*capping.Policy) *audience.Named
+	sets          func() live.Rules
 	history       History
 	segments      func() api.SegmentsStatus
 	configStatus  func() api.ConfigStatus
@@ -54,6 +56,7 @@ type Server struct {
 	bodies        receiver
 	smallBodies   receiver // receiver of bodies without users
 	refusals      map[api.Code]*logBound
+	fullLog       logBound // of sets near their bound
 	listeners     gate.Listeners
 	adminSeparate bool
 }
@@ -67,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, counter: cfg.MessageCounts,
-		finder: wire.NewFinder(cfg.Generations), audiences: cfg.Audiences,
+		finder: wire.NewFinder(cfg.Generations), audiences: cfg.Audiences, sets: cfg.Sets,
 		history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
 		limiter: cfg.Limiter, clock: cfg.Clock, tracer: cfg.Tracer, traceMessages: cfg.TraceMessages,
@@ -86,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	s.smallBodies.Remedy = "this call lists no users, so its body can be smaller"
 	s.smallBodies.Bounds.BodyBytes = min(s.bounds.BodyBytes, smallBody)
 	if s.metrics, err = newMetrics(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers,
-		s.clock); err != nil {
+		newSetMetrics(s.liveLists, s.sets, s.clock), s.clock); err != nil {
 		return nil, err
 	}
 	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))
@@ -165,6 +168,7 @@ func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/messages/:id/release", gate.ScopeFilter, s.releaseMessage,
 		nameParameters...)
 	r.handle(http.MethodPost, "/v1/permits", gate.ScopeFilter, s.permits)
+	r.handle(http.MethodPost, "/v1/sets/:set/members", gate.ScopeLists, s.changeSet)
 	r.handle(http.MethodPost, "/v1/segments/lookup", gate.ScopeRead, s.lookup)
 	r.handle(http.MethodPost, "/v1/audience/count", gate.ScopeRead, s.countAudience)
 	r.handle(http.MethodPost, "/v1/forecast", gate.ScopeRead, s.forecast)
@@ -182,6 +186,8 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/pacers/:name", gate.ScopeRead, s.pacer)
 	r.handle(http.MethodGet, "/v1/status", gate.ScopeRead, s.status)
 	r.handle(http.MethodGet, "/v1/segments", gate.ScopeRead, s.listSegments, "generation")
+	r.handleEither(http.MethodGet, "/v1/sets", s.listSets)
+	r.handleEither(http.MethodGet, "/v1/sets/:set/members", s.setMembers, "since", "limit", "cursor")
 	r.handle(http.MethodGet, "/v1/generations", gate.ScopeRead, s.listGenerations)
 	r.handle(http.MethodGet, "/v1/generations/:generation/changes", gate.ScopeRead, s.generationChanges, "since")
 	r.handle(http.MethodGet, "/v1/segments/:name/members", gate.ScopeRead, s.members, "after", "max", "generation")
@@ -192,7 +198,7 @@ func (s *Server) routeReads(r *router) {
 
 func (s *Server) routeRemovals(r *router) {
 	r.handle(http.MethodPost, "/v1/sends", gate.ScopeAdmin, s.importSends, nameParameters...)
-	r.handle(http.MethodDelete, "/v1/users/:id", gate.ScopeAdmin, s.erase)
+	r.handle(http.MethodDelete, "/v1/users/:id", gate.ScopeAdmin, s.erase, "sets")
 	r.handle(http.MethodDelete, "/v1/pacers/:name", gate.ScopeAdmin, s.forgetPacer)
 	r.handle(http.MethodPost, "/v1/backup", gate.ScopeAdmin, s.backup)
 	r.handle(http.MethodPost, "/v1/store/accept", gate.ScopeAdmin, s.acceptLoss)

@@ -32,12 +32,19 @@ func (s *Server) explain(c *call) error {
 	if err != nil {
 		return wire.StoreFailure(ctx, err)
 	}
-	return writeJSON(c.w, wire.Explanation(user, e))
+	told := wire.Explanation(user, e)
+	told.Live = s.liveMemberships(user)
+	return writeJSON(c.w, told)
 }
 
-// erase serves DELETE /v1/users/{id}.
+// erase serves DELETE /v1/users/{id}. The live changes of sets stay, such as the person's opt-outs, unless the caller
+// asks for their removal.
 func (s *Server) erase(c *call) error {
 	user, err := userID(c.id)
+	if err != nil {
+		return err
+	}
+	sets, err := wire.Flag(c.parameters, "sets")
 	if err != nil {
 		return err
 	}
@@ -47,14 +54,23 @@ func (s *Server) erase(c *call) error {
 		s.audit(c, "erase", "failed", "user_id", user)
 		return wire.StoreFailure(ctx, err)
 	}
+	if sets {
+		if err := s.forgetChanges(ctx, c, user); err != nil {
+			s.audit(c, "erase", "partial", "user_id", user, "sets", sets)
+			f := wire.NewFailure(api.CodeUnavailable, "the log of the user is erased, but not every change of a set: "+
+				"try again")
+			f.Cause = err
+			return f
+		}
+	}
 	if err := s.journal.Erase(ctx, user); err != nil {
-		s.audit(c, "erase", "partial", "user_id", user)
+		s.audit(c, "erase", "partial", "user_id", user, "sets", sets)
 		f := wire.NewFailure(api.CodeUnavailable, "the log of the user is erased, but the audit could not record the "+
 			"erasure: try again")
 		f.Cause = err
 		return f
 	}
-	s.audit(c, "erase", "done", "user_id", user)
+	s.audit(c, "erase", "done", "user_id", user, "sets", sets)
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

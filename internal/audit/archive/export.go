@@ -40,13 +40,13 @@ type Row struct {
 	TimeMS     int64  `json:"-" parquet:"time,timestamp(millisecond),snappy"`
 	Time       string `json:"time" parquet:"-"` // RFC 3339, of the call
 	TookMS     int64  `json:"took_ms" parquet:"took_ms,snappy"`
-	Kind       string `json:"kind" parquet:"kind,dict,snappy"` // filter or release
+	Kind       string `json:"kind" parquet:"kind,dict,snappy"` // filter, release or set_change
 	MessageID  string `json:"message_id" parquet:"message_id,dict,snappy"`
 	Namespace  string `json:"namespace" parquet:"namespace,dict,snappy"`
 	Channel    string `json:"channel" parquet:"channel,dict,snappy"`
 	Outcome    string `json:"outcome" parquet:"outcome,dict,snappy"`
 	Limit      string `json:"limit" parquet:"limit,dict,snappy"` // that denied, or suppressed, holdout, quiet
-	Set        string `json:"set" parquet:"set,dict,snappy"`     // the set that suppresses, for suppressed
+	Set        string `json:"set" parquet:"set,dict,snappy"`     // the set that suppresses, or the changed set
 	Exempt     bool   `json:"exempt" parquet:"exempt,snappy"`
 	Client     string `json:"client" parquet:"client,dict,snappy"`
 	KeyID      string `json:"key_id" parquet:"key_id,dict,snappy"`
@@ -54,17 +54,28 @@ type Row struct {
 	Config     string `json:"config_version" parquet:"config_version,dict,snappy"`
 	Instance   string `json:"instance" parquet:"instance,dict,snappy"`
 	Sequence   int64  `json:"sequence" parquet:"sequence,snappy"`
+	// At and RequestID belong to changes of sets: the instant from which the change counts, RFC 3339, and the id of
+	// the call. Parquet files do not have them.
+	At        string `json:"at,omitempty" parquet:"-"`
+	RequestID string `json:"request_id,omitempty" parquet:"-"`
 }
+
+// milliseconds is the time layout of RFC 3339 with milliseconds.
+const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // RowOf returns the row of a group, without the user id.
 func RowOf(r *audit.Record, g *audit.Group, channel string) Row {
 	at := r.At.Time()
-	return Row{
-		TimeMS: at.UnixMilli(), Time: at.Format("2006-01-02T15:04:05.000Z07:00"), TookMS: r.Took.Milliseconds(),
+	row := Row{
+		TimeMS: at.UnixMilli(), Time: at.Format(milliseconds), TookMS: r.Took.Milliseconds(),
 		Kind:      r.Kind.String(),
 		MessageID: r.Message.ID, Namespace: r.Message.Namespace, Channel: channel, Outcome: g.Outcome.String(),
 		Limit: g.Limit, Set: g.Set,
 		Exempt: r.Exempt, Client: r.Client, KeyID: r.Key, Generation: r.Generation, Config: r.Config,
 		Instance: r.Instance, Sequence: int64(r.Sequence),
 	}
+	if c := r.Change; c != nil {
+		row.Set, row.At, row.RequestID = c.Set, c.At.Time().Format(milliseconds), c.RequestID
+	}
+	return row
 }

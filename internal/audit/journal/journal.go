@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/audit"
+	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/objects"
 )
@@ -162,6 +163,27 @@ func (j *Journal) Permits(r *audit.Record) {
 	}
 	r.Kind = audit.Pace
 	j.tape.append(r)
+}
+
+// Change records a call that changed a set. The caller sets all fields of r but Kind and Groups. The lists of users
+// ascend strictly, and no user is in two of them: the users who were added, those who were removed, and those for whom
+// the result is unknown. Change returns at once, and the caller must not change r or the lists afterwards.
+func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
+	if j == nil {
+		return
+	}
+	j.beside.begin(func() {
+		r.Kind = audit.Change
+		for _, g := range []struct {
+			outcome audit.Outcome
+			users   []capping.UserID
+		}{{audit.Added, added}, {audit.Removed, removed}, {audit.ChangeUnavailable, unavailable}} {
+			if len(g.users) > 0 {
+				r.Groups = append(r.Groups, audit.Group{Outcome: g.outcome, Users: bitmap.OfSorted(g.users)})
+			}
+		}
+		j.tape.append(r)
+	})
 }
 
 // Flush waits until all earlier records are on the disk. Flush returns an error if they cannot be written.

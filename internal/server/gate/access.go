@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"capper/client/api"
@@ -67,7 +68,7 @@ func (c *Control) RateOf(client string) capping.Rate {
 
 // Clients returns the names of all clients, each once.
 func (c *Control) Clients() []string {
-	return c.ClientsWith(ScopeFilter, ScopeRead, ScopeAdmin)
+	return c.ClientsWith(ScopeFilter, ScopeRead, ScopeAdmin, ScopeLists)
 }
 
 // ClientsWith returns the clients that have a key with one of the scopes, each once. Without configured keys it
@@ -95,9 +96,9 @@ type Caller struct {
 	Key       string // the key's id; "" without keys
 }
 
-// Caller returns the caller that the Authorization header identifies. The caller's key must have the scope.
-func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
-	if !c.HasKeys() || scope == ScopeNone {
+// Caller returns the caller that the Authorization header identifies. The caller's key must have one of the scopes.
+func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) {
+	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
@@ -118,7 +119,7 @@ func (c *Control) Caller(authorization string, scope Scope) (Caller, error) {
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || key == nil {
 		return known(key), wire.NewFailure(api.CodeUnauthorized, "the API key is not valid")
 	}
-	return key.with(scope)
+	return key.with(scopes)
 }
 
 // inside is the context key of calls that the console makes, in this process, for a signed-in visitor.
@@ -130,22 +131,22 @@ func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
 
-// CallerOf returns the caller of the request, or an error if the caller lacks the scope. For a call of the console, the
-// caller is the visitor, with the current scopes of the visitor's key. Otherwise the Authorization header names the
-// caller.
-func (c *Control) CallerOf(r *http.Request, scope Scope) (Caller, error) {
-	if !c.HasKeys() || scope == ScopeNone {
+// CallerOf returns the caller of the request, or an error if the caller has none of the scopes. For a call of the
+// console, the caller is the visitor, with the current scopes of the visitor's key. Otherwise the Authorization header
+// names the caller.
+func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
+	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
 	}
 	id, ok := r.Context().Value(inside{}).(string)
 	if !ok {
-		return c.Caller(r.Header.Get("Authorization"), scope)
+		return c.Caller(r.Header.Get("Authorization"), scopes...)
 	}
 	key := c.byID[id]
 	if key == nil {
 		return Caller{}, wire.NewFailure(api.CodeUnauthorized, "the API key is not valid")
 	}
-	return key.with(scope)
+	return key.with(scopes)
 }
 
 // Seal derives a secret from each key for one purpose, indexed by key id. The secret changes with its key, and every
@@ -166,11 +167,22 @@ func (c *Control) May(id string, scope Scope) bool {
 	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
 }
 
-// with returns the caller for a key, if the key has the scope.
-func (k *liveKey) with(scope Scope) (caller Caller, err error) {
-	if !slices.Contains(k.Scopes, scope) {
-		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %q, which this call requires", k.ID,
-			scope)
+// MayChange returns nil if the key with the given id may change and read the set by the scope lists. Without
+// configured keys, every caller may.
+func (c *Control) MayChange(id, set string) error {
+	key := c.byID[id]
+	if !c.HasKeys() || key != nil && (len(key.Sets) == 0 || slices.Contains(key.Sets, set)) {
+		return nil
+	}
+	return wire.NewFailure(api.CodeForbidden, "the API key %q is not bound to the set %q: an operator can add the set "+
+		"to the key's sets under server.api_keys", id, wire.Clip([]byte(set)))
+}
+
+// with returns the caller for a key, if the key has one of the scopes.
+func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
+	if !slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(k.Scopes, scope) }) {
+		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %s, which this call requires", k.ID,
+			quoted(scopes))
 	}
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
@@ -182,4 +194,13 @@ func known(key *liveKey) Caller {
 		return Caller{}
 	}
 	return Caller{Key: key.ID}
+}
+
+// quoted returns the scopes as text, such as "read" or "lists".
+func quoted(scopes []Scope) string {
+	texts := make([]string, len(scopes))
+	for i, scope := range scopes {
+		texts[i] = strconv.Quote(string(scope))
+	}
+	return strings.Join(texts, " or ")
 }

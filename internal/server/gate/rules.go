@@ -19,6 +19,7 @@ const (
 	ScopeFilter Scope = "filter" // filter and release
 	ScopeRead   Scope = "read"   // explain a user; limits and status; metrics on the public listener
 	ScopeAdmin  Scope = "admin"  // erase a user; profiles
+	ScopeLists  Scope = "lists"  // add users to sets and remove users from sets; read the changes
 	ScopeExempt Scope = "exempt" // with filter: calls with enforce false, which limits and most suppressions let pass
 	ScopeNone   Scope = ""       // open to everybody: health, readiness, the API's description
 )
@@ -40,6 +41,8 @@ type Key struct {
 	Namespace string
 	SHA256    string  // sha256: hex SHA-256 of the whole key, dot and id included
 	Scopes    []Scope // scopes
+	// Sets (sets) holds the sets that the key may change and read with the scope lists; none: all sets.
+	Sets []string
 }
 
 // keysPerClient is the maximum number of valid keys that a client may have at one time.
@@ -49,7 +52,7 @@ const keysPerClient = 2
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Scopes lists all scopes that a key can have.
-func Scopes() []Scope { return []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeExempt} }
+func Scopes() []Scope { return []Scope{ScopeFilter, ScopeRead, ScopeAdmin, ScopeLists, ScopeExempt} }
 
 // scopeNames returns all scopes in one line of text.
 func scopeNames() string {
@@ -63,7 +66,7 @@ func scopeNames() string {
 // fault is an error in the configuration of a key.
 type fault struct {
 	Key   int    // index of the key
-	Field string // client, namespace, id, sha256, scopes or scopes[N]; "" for the key as a whole
+	Field string // client, namespace, id, sha256, scopes, scopes[N] or sets; "" for the key as a whole
 	Rule  string // the rule and the value found instead
 }
 
@@ -123,6 +126,9 @@ func (k *Key) Faults() (faults []fault) {
 		if !slices.Contains(Scopes(), scope) {
 			add(fmt.Sprintf("scopes[%d]", i), "must be one of %s, got %q", scopeNames(), scope)
 		}
+	}
+	if len(k.Sets) > 0 && !slices.Contains(k.Scopes, ScopeLists) {
+		add("sets", "must be absent for a key without the scope lists, which alone changes sets")
 	}
 	if slices.Contains(k.Scopes, ScopeExempt) && !slices.Contains(k.Scopes, ScopeFilter) {
 		add("scopes", "must include filter together with exempt: exempt alone allows no call")

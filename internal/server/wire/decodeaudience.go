@@ -38,7 +38,8 @@ func (d *decoder) users(name string) (err error) {
 		return err
 	}
 	if name == "user_ids" {
-		d.given.Users, err = d.ids(name, make([]capping.UserID, 0, d.capacity()), d.bounds.IDs)
+		d.given.Users, err = d.ids(name, make([]capping.UserID, 0, d.capacity()), d.bounds.IDs,
+			"split the batch, or send users_bitmap")
 		return err
 	}
 	text, err := d.str(name)

@@ -183,7 +183,7 @@ func (d *decoder) unknown(name string) error {
 	for _, known := range []string{
 		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
-		"cursor", "generation", "sets", "reason",
+		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
 	} {
 		switch {
 		case name == known:

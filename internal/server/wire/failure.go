@@ -16,6 +16,7 @@ type Failure struct {
 	api.Refusal               // the content of the answer
 	RetryAfter  time.Duration // 0: the answer has no Retry-After; every 503 has one
 	Cause       error         // for operators; nil when the message is complete
+	Unavailable []uint32      // users whose changes may not be stored; see api.Error
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }

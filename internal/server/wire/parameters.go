@@ -39,6 +39,38 @@ func DecodeParameters(query string, known []string) (map[string]string, error) {
 	return parameters, nil
 }
 
+// Flag decodes a query parameter that is true or false. An absent parameter is false.
+func Flag(parameters map[string]string, name string) (bool, error) {
+	switch text := parameters[name]; text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, Invalid(name, "%q must be true or false", Clip([]byte(text)))
+	}
+}
+
+// CursorOf decodes the query parameters cursor and limit of a page. CursorOf returns the first user of the page and the
+// number of entries.
+func CursorOf(parameters map[string]string, usual, most int) (first uint32, n int, err error) {
+	n = usual
+	if text, given := parameters["cursor"]; given {
+		var ok bool
+		if first, ok = UserID(text); !ok {
+			return 0, 0, Invalid("cursor", "%s is not the next of an earlier page", Clip([]byte(text)))
+		}
+	}
+	if text, given := parameters["limit"]; given {
+		wanted, ok := UserID(text)
+		if !ok || wanted < 1 || int64(wanted) > int64(most) {
+			return 0, 0, Invalid("limit", "%s is not a number from 1 to %d", Clip([]byte(text)), most)
+		}
+		n = int(wanted)
+	}
+	return first, n, nil
+}
+
 // PageOf decodes the query parameters after and max of a page. PageOf returns the first id of the page and the number
 // of ids. The default is the first id and the usual number, but never more than the maximum.
 func PageOf(parameters map[string]string, usual, most int) (first uint64, n int, err error) {

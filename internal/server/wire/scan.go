@@ -248,8 +248,8 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids parses an array of user ids and appends at most limit ids to dst.
-func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
+// ids parses an array of user ids and appends at most limit ids to dst. The error for more ids ends with the remedy.
+func (s *scanner) ids(field string, dst []uint32, limit int, remedy string) ([]uint32, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
 	}
@@ -264,7 +264,7 @@ func (s *scanner) ids(field string, dst []uint32, limit int) ([]uint32, error) {
 		}
 		if len(dst) == limit {
 			return nil, FieldFailure(api.CodeTooLarge, field,
-				"has more than %d ids: split the batch, or send users_bitmap", limit)
+				"has more than %d ids: %s", limit, remedy)
 		}
 		dst = append(dst, id)
 		if s.pos = end; s.pos < len(s.data) && s.data[s.pos] == ',' {

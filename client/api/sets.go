@@ -1,0 +1,133 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// MaxSetUsers is the maximum number of users in one call that changes a set. The service may have a lower bound for
+// ids (MaxUserIDs).
+const MaxSetUsers = 100_000
+
+// SetChange is the body of POST /v1/sets/{set}/members. The body names at least one user, and no user both in Add or
+// AddBitmap and in Remove or RemoveBitmap. In the path, a / in the name of the set is written as %2F.
+type SetChange struct {
+	Add          []uint32 `json:"add,omitempty"` // either Add or AddBitmap
+	AddBitmap    *Bitmap  `json:"add_bitmap,omitempty"`
+	Remove       []uint32 `json:"remove,omitempty"` // either Remove or RemoveBitmap
+	RemoveBitmap *Bitmap  `json:"remove_bitmap,omitempty"`
+	// At is the time when the persons said so. Nil: the time of the call. A later change of a user stands against an
+	// earlier one, whatever the order of the calls.
+	At *time.Time `json:"at,omitempty"`
+}
+
+// SetChanged is the answer to a call that changed a set. Every change is stored durably. When some changes may not be
+// stored, the answer is an Error with CodeUnavailable that lists their users.
+type SetChanged struct {
+	Set        string    `json:"set"`
+	At         time.Time `json:"at"` // the time from which the changes count
+	Added      int       `json:"added"`
+	Removed    int       `json:"removed"`
+	Superseded int       `json:"superseded"` // users of the call for whom a later change, or a later build, stands
+}
+
+// MarshalJSON writes At with milliseconds.
+func (c SetChanged) MarshalJSON() ([]byte, error) {
+	type plain SetChanged
+	return json.Marshal(struct {
+		plain
+		At instant `json:"at"`
+	}{plain(c), instant(c.At)})
+}
+
+// Sets is the answer of GET /v1/sets: the sets of the generation in use, and the sets that exist by calls alone.
+type Sets struct {
+	Generation string    `json:"generation"` // "": none is loaded
+	Sets       []SetInfo `json:"sets"`       // in the order of their names
+}
+
+// SetInfo describes a set: the part that a build made, and the live changes that calls made since.
+type SetInfo struct {
+	Name       string     `json:"name"`
+	Users      *uint64    `json:"users,omitempty"` // users in the generation; nil: the generation lacks the set
+	AsOf       *time.Time `json:"as_of,omitempty"` // time up to which the build contains changes; nil: unknown
+	Live       *LiveSet   `json:"live,omitempty"`  // nil: builds alone change the set
+	Suppressed bool       `json:"suppressed"`      // suppress names the set
+	Configured bool       `json:"configured_live"` // the set exists even while no generation contains it
+	OnlyBuilds bool       `json:"only_builds"`     // calls cannot change the set
+}
+
+// MarshalJSON writes AsOf with milliseconds.
+func (s SetInfo) MarshalJSON() ([]byte, error) {
+	type plain SetInfo
+	return json.Marshal(struct {
+		plain
+		AsOf *instant `json:"as_of,omitempty"`
+	}{plain(s), (*instant)(s.AsOf)})
+}
+
+// LiveSet describes the live changes of a set.
+type LiveSet struct {
+	Additions int        `json:"additions"` // users whom the latest change added
+	Removals  int        `json:"removals"`  // users whom the latest change removed
+	Oldest    *time.Time `json:"oldest"`    // time of the oldest change; nil: there is none
+	Newest    *time.Time `json:"newest"`
+	Max       int        `json:"max"` // bound of the number of changes (max_live)
+}
+
+// MarshalJSON writes the times with milliseconds.
+func (l LiveSet) MarshalJSON() ([]byte, error) {
+	type plain LiveSet
+	return json.Marshal(struct {
+		plain
+		Oldest *instant `json:"oldest"`
+		Newest *instant `json:"newest"`
+	}{plain(l), (*instant)(l.Oldest), (*instant)(l.Newest)})
+}
+
+// SetMembers is the answer of GET /v1/sets/{set}/members: a page of the live changes, in the order of the users.
+type SetMembers struct {
+	Set     string         `json:"set"`
+	Changes []MemberChange `json:"changes"`
+	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
+}
+
+// MemberChange is the latest live change of a user in a set.
+type MemberChange struct {
+	UserID uint32    `json:"user_id"`
+	Change string    `json:"change"` // ChangeAdded or ChangeRemoved
+	At     time.Time `json:"at"`     // the time from which the change counts
+	By     string    `json:"by"`     // client of the call
+}
+
+// MarshalJSON writes At with milliseconds.
+func (m MemberChange) MarshalJSON() ([]byte, error) {
+	type plain MemberChange
+	return json.Marshal(struct {
+		plain
+		At instant `json:"at"`
+	}{plain(m), instant(m.At)})
+}
+
+// A change has one of these kinds.
+const (
+	ChangeAdded   = "added"
+	ChangeRemoved = "removed"
+)
+
+// LiveMembership is a live change that decides whether a user is in a set.
+type LiveMembership struct {
+	Set    string    `json:"set"`
+	Change string    `json:"change"` // ChangeAdded or ChangeRemoved
+	Since  time.Time `json:"since"`
+	By     string    `json:"by"` // client of the call
+}
+
+// MarshalJSON writes Since with milliseconds.
+func (m LiveMembership) MarshalJSON() ([]byte, error) {
+	type plain LiveMembership
+	return json.Marshal(struct {
+		plain
+		Since instant `json:"since"`
+	}{plain(m), instant(m.Since)})
+}

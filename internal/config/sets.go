@@ -1,0 +1,49 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"capper/internal/live"
+	"capper/internal/segments"
+	"capper/internal/yamltree"
+)
+
+// maxSets limits the number of configured sets. It is the number of sets that suppress and quiet can name, and more.
+const maxSets = 1000
+
+// sets reads the rules for changes of sets by calls.
+func (r *reader) sets(v yamltree.Value) {
+	r.Sets = live.Rules{}
+	v.Pairs(func(key string, at, val yamltree.Value) {
+		setName(at, key)
+		if strings.HasPrefix(key, segments.ZonePrefix) {
+			at.Fault("must not be a set of a time zone, which builds alone change, got %q", key)
+		}
+		var rule live.Rule
+		given := val.Object(map[string]yamltree.Field{
+			"live":     yamltree.Bool(&rule.Live),
+			"max_live": yamltree.Within(&rule.Max, 1, 1_000_000_000),
+		})
+		if val.IsMapping() && len(given) == 0 {
+			val.Fault("must have live or max_live")
+		}
+		r.Sets[key] = rule
+	})
+	if n := len(r.Sets); n > maxSets {
+		v.Fault("must be at most %d sets, got %d", maxSets, n)
+	}
+}
+
+// checkSets warns of sets that calls alone may make although no rule uses them.
+func (r *reader) checkSets() {
+	used := r.Policy.Sets()
+	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {
+		if r.Sets.IsLive(name) && !slices.Contains(used, name) {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("sets.%s: neither suppress nor quiet names the set, so calls "+
+				"that change it have no effect on decisions", name))
+		}
+	}
+}

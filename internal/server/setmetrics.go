@@ -1,0 +1,91 @@
+package server
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/live"
+)
+
+// setMetrics counts changes of sets by calls, and shows the live changes that the store holds. A setMetrics is safe
+// for concurrent use.
+type setMetrics struct {
+	lists func() *live.Lists // nil result: the store keeps no changes
+	rules func() live.Rules
+	clock func() time.Time
+
+	changes *prometheus.CounterVec
+	refused *prometheus.CounterVec
+
+	users, oldest, used *prometheus.Desc
+}
+
+func newSetMetrics(lists func() *live.Lists, rules func() live.Rules, clock func() time.Time) *setMetrics {
+	return &setMetrics{
+		lists: lists, rules: rules, clock: clock,
+		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_set_changes_total",
+			Help: "Users whom calls added to a set or removed from it, by set and kind (added, removed).",
+		}, []string{"set", "kind"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_set_changes_refused_total",
+			Help: "Calls rejected because the set would have more live changes than max_live, by set.",
+		}, []string{"set"}),
+		users: prometheus.NewDesc("capper_set_live_users",
+			"Users with a live change of a set, by set and kind of the latest change (added, removed).",
+			[]string{"set", "kind"}, nil),
+		oldest: prometheus.NewDesc("capper_set_live_oldest_seconds",
+			"Age of the oldest live change of a set. Absent for a set without live changes.", []string{"set"}, nil),
+		used: prometheus.NewDesc("capper_set_live_used_ratio",
+			"Share of the bound of live changes (max_live) that a set uses.", []string{"set"}, nil),
+	}
+}
+
+// count counts the stored changes of a call.
+func (m *setMetrics) count(set string, added, removed int) {
+	m.changes.WithLabelValues(set, api.ChangeAdded).Add(float64(added))
+	m.changes.WithLabelValues(set, api.ChangeRemoved).Add(float64(removed))
+}
+
+// full counts a call that the bound of a set refused.
+func (m *setMetrics) full(set string) { m.refused.WithLabelValues(set).Inc() }
+
+// Describe sends the descriptions of the metrics.
+func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
+	m.changes.Describe(to)
+	m.refused.Describe(to)
+	for _, desc := range []*prometheus.Desc{m.users, m.oldest, m.used} {
+		to <- desc
+	}
+}
+
+// Collect sends the metrics of the sets that calls have changed, and of the configured live sets.
+func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
+	rules, sizes := m.rules(), []live.Size(nil)
+	if lists := m.lists(); lists != nil {
+		sizes = lists.Sizes()
+	}
+	for set := range rules {
+		if rules.IsLive(set) { // an alert needs the series before the first change
+			m.count(set, 0, 0)
+			m.refused.WithLabelValues(set)
+		}
+	}
+	m.changes.Collect(to)
+	m.refused.Collect(to)
+	now := capping.InstantOf(m.clock())
+	for _, size := range sizes {
+		for kind, n := range map[string]int{api.ChangeAdded: size.Additions, api.ChangeRemoved: size.Removals} {
+			to <- prometheus.MustNewConstMetric(m.users, prometheus.GaugeValue, float64(n), size.Set, kind)
+		}
+		to <- prometheus.MustNewConstMetric(m.used, prometheus.GaugeValue,
+			float64(size.Additions+size.Removals)/float64(rules.Max(size.Set)), size.Set)
+		if size.Oldest > 0 {
+			to <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue,
+				float64(max(0, now-size.Oldest))/1000, size.Set)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/live"
+	"capper/internal/segments"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
+	"capper/internal/trace"
+)
+
+// liveStore returns the store of live changes, or nil when the store keeps none.
+func (s *Server) liveStore() live.Store {
+	store, _ := capping.As[live.Store](s.capper.Store())
+	return store
+}
+
+// liveLists returns the live changes that this instance knows, or nil when the store keeps none.
+func (s *Server) liveLists() *live.Lists {
+	if store := s.liveStore(); store != nil {
+		return store.Lists()
+	}
+	return nil
+}
+
+// inUse returns the generation in use, or nil when none is loaded.
+func (s *Server) inUse() *segments.Snapshot {
+	snapshot, err := s.finder.Pin("")
+	if err != nil {
+		return nil
+	}
+	return snapshot
+}
+
+// changeSet serves POST /v1/sets/{set}/members.
+func (s *Server) changeSet(c *call) error {
+	store, snapshot, err := s.changeable(c)
+	if err != nil {
+		return err
+	}
+	body, err := s.bodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	now := s.clock()
+	r, err := wire.DecodeSetChange(body.Data, s.decodeBounds(body), now,
+		now.Add(s.capper.Store().ClockTolerance()+time.Second))
+	if err != nil {
+		return err
+	}
+	body.KeepUsers(r.Users())
+	p, err := s.enterChange(c, store, r)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	body.Close()
+	batch := &live.Batch{Set: c.id, By: clientOf(c), At: r.At, After: wire.BuiltAsOf(snapshot, c.id), Add: r.Add,
+		Remove: r.Remove}
+	stored, err := s.change(c, store, batch)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, &api.SetChanged{Set: c.id, At: stored.At.Time(), Added: len(r.Add), Removed: len(r.Remove),
+		Superseded: stored.Superseded})
+}
+
+// changeable checks that the caller and the store may change the set of the call.
+func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
+	if err := s.access.Load().MayChange(c.Key, c.id); err != nil {
+		return nil, nil, err
+	}
+	snapshot := s.inUse()
+	if err := wire.Changeable(snapshot, s.sets(), c.id); err != nil {
+		return nil, nil, err
+	}
+	store := s.liveStore()
+	if store == nil {
+		return nil, nil, wire.NewFailure(api.CodeConflict, "the store keeps no changes of sets")
+	}
+	return store, snapshot, nil
+}
+
+// clientOf returns the name of the caller's client in stored changes. The name of callers without keys is empty.
+func clientOf(c *call) string {
+	if c.Client == gate.OpenClient {
+		return ""
+	}
+	return c.Client
+}
+
+// enterChange admits a change of a set: a place for its users, the set's bound, and the client's rate.
+func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gate.Place, error) {
+	users := r.Users()
+	p, err := s.budgets.Enter(c.holder, users, int64(1024+idBytes*users))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fits(store.Lists(), c.id, r); err != nil {
+		p.Close()
+		return nil, err
+	}
+	if err := s.admit(c, r.Field(), users); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// fullRetry is the time after which a caller may repeat a change that the bound of a set refused.
+const fullRetry = time.Minute
+
+// fits returns an error if the set would have more live changes than its bound. A change of a user who has a live
+// change already always fits.
+func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
+	most, known := s.sets().Max(set), lists.Len(set)
+	if known+r.Users() <= most {
+		return nil
+	}
+	fresh := 0
+	for _, users := range [][]capping.UserID{r.Add, r.Remove} {
+		for _, user := range users {
+			if _, has := lists.Of(set, user); !has {
+				fresh++
+			}
+		}
+	}
+	if fresh == 0 || known+fresh <= most {
+		return nil
+	}
+	s.metrics.Sets.full(set)
+	f := wire.NewFailure(api.CodeTooManyRecords, "the set has %d live changes, and %d more exceed its bound of %d: "+
+		"publish a build that contains the changes, or raise max_live under sets", known, fresh, most)
+	f.RetryAfter = fullRetry
+	return f
+}
+
+// change stores a batch, and records it in metrics, log and audit.
+func (s *Server) change(c *call, store live.Store, batch *live.Batch) (live.Stored, error) {
+	users := len(batch.Add) + len(batch.Remove)
+	ctx, cancel := s.callContext(c, users)
+	defer cancel()
+	span := recordSpan{From: s.clock()}
+	stored, err := store.Change(ctx, batch)
+	span.To = s.clock()
+	if errors.Is(err, live.ErrOlderInstance) {
+		f := wire.NewFailure(api.CodeUnavailable, "%v", live.ErrOlderInstance)
+		f.Cause = err
+		return stored, f
+	}
+	unstored := stored.Unstored
+	if err != nil && len(unstored) == 0 {
+		unstored = slices.Sorted(slices.Values(slices.Concat(batch.Add, batch.Remove)))
+	}
+	added, removed := without(batch.Add, unstored), without(batch.Remove, unstored)
+	s.metrics.Sets.count(batch.Set, len(added), len(removed))
+	s.audit(c, "set", outcome(len(unstored)), "set", batch.Set, "added", len(added), "removed", len(removed),
+		"unavailable", len(unstored))
+	if s.journal != nil {
+		s.journal.Change(s.recordChange(c, span, batch.Set, stored.At), added, removed, unstored)
+	}
+	s.warnFull(c.ctx, store.Lists(), batch.Set)
+	if err == nil {
+		return stored, nil
+	}
+	f := wire.StoreFailure(ctx, err)
+	f.Message = fmt.Sprintf("%d of %d users are not stored: repeat the call, which changes nothing for the other users",
+		len(unstored), users)
+	f.Unavailable = unstored
+	return stored, f
+}
+
+// without returns the users of an ascending list who are not in the other ascending list.
+func without(users, others []capping.UserID) []capping.UserID {
+	if len(others) == 0 {
+		return users
+	}
+	return slices.DeleteFunc(slices.Clone(users), func(user capping.UserID) bool {
+		_, found := slices.BinarySearch(others, user)
+		return found
+	})
+}
+
+// recordChange returns the audit record of a change of a set, without its users.
+func (s *Server) recordChange(c *call, span recordSpan, set string, at capping.Instant) *audit.Record {
+	x := span.call(c.Caller, capping.Message{}, 0)
+	x.Generation, x.Config = s.capper.Segments().Generation(), s.capper.Policy().Version
+	if at == 0 {
+		at = x.At // nothing was stored
+	}
+	x.Change = &audit.SetChange{Set: set, At: at, RequestID: trace.RequestID(c.ctx)}
+	return x
+}
+
+// warnFull logs that the live changes of a set come near their bound.
+func (s *Server) warnFull(ctx context.Context, lists *live.Lists, set string) {
+	rules, n := s.sets(), lists.Len(set)
+	if !rules.NearlyFull(set, n) {
+		return
+	}
+	if _, ok := s.fullLog.take(s.clock()); ok {
+		s.log.WarnContext(ctx, "the live changes of a set are near their bound: publish a build that contains them, or "+
+			"raise max_live", "set", set, "changes", n, "max_live", rules.Max(set))
+	}
+}
+
+// listSets serves GET /v1/sets.
+func (s *Server) listSets(c *call) error {
+	if err := s.admit(c, "sets", 1); err != nil {
+		return err
+	}
+	list := wire.SetList(s.inUse(), s.sets(), s.liveLists(), s.capper.Policy())
+	list.Sets = slices.DeleteFunc(list.Sets, func(set api.SetInfo) bool { return s.mayRead(c, set.Name) != nil })
+	return writeJSON(c.w, list)
+}
+
+// mayRead returns nil if the caller may read the changes of a set: every set with the scope read, otherwise the sets
+// of the key.
+func (s *Server) mayRead(c *call, set string) error {
+	access := s.access.Load()
+	if access.May(c.Key, gate.ScopeRead) {
+		return nil
+	}
+	return access.MayChange(c.Key, set)
+}
+
+// These constants bound the number of changes in a page.
+const (
+	usualChanges = 1000
+	mostChanges  = 10_000
+	changeBytes  = 128 // of JSON
+)
+
+// setMembers serves GET /v1/sets/{set}/members.
+func (s *Server) setMembers(c *call) error {
+	if err := s.mayRead(c, c.id); err != nil {
+		return err
+	}
+	if err := wire.Changeable(s.inUse(), s.sets(), c.id); err != nil {
+		return err
+	}
+	store := s.liveStore()
+	if store == nil {
+		return wire.NewFailure(api.CodeConflict, "the store keeps no changes of sets")
+	}
+	from, n, err := wire.CursorOf(c.parameters, usualChanges, mostChanges)
+	if err != nil {
+		return err
+	}
+	var after capping.Instant
+	if text, given := c.parameters["since"]; given {
+		if after, err = since(text, s.clock()); err != nil {
+			return err
+		}
+	}
+	p, err := s.budgets.Enter(c.holder, n, int64(1024+changeBytes*n))
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := s.admit(c, "limit", n); err != nil {
+		return err
+	}
+	return writeJSON(c.w, wire.MembersPage(c.id, store.Lists().Since(c.id, after, from, n+1), n, gate.OpenClient))
+}
+
+// liveMemberships lists the live changes that decide about the sets of a user.
+func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
+	store := s.liveStore()
+	if store == nil {
+		return nil
+	}
+	return wire.LiveMemberships(s.inUse(), store.Lists().OfUser(user), gate.OpenClient)
+}
+
+// forgetChanges removes the live changes of a user in all sets. The builds decide about the user again.
+func (s *Server) forgetChanges(ctx context.Context, c *call, user capping.UserID) error {
+	store := s.liveStore()
+	if store == nil {
+		return nil
+	}
+	users := []capping.UserID{user}
+	if err := store.Renew(ctx, users); err != nil {
+		return err
+	}
+	for set, change := range store.Lists().OfUser(user) {
+		if change.Kind == live.Forgotten {
+			continue
+		}
+		if _, err := store.Change(ctx, &live.Batch{Set: set, By: clientOf(c), Forget: users,
+			After: wire.BuiltAsOf(s.inUse(), set)}); err != nil {
+			return fmt.Errorf("forget changes of set %q: %w", set, err)
+		}
+	}
+	return nil
+}

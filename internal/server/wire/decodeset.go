@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"slices"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+)
+
+// SetChange is a decoded POST /v1/sets/{set}/members. Each list ascends strictly, and no user is in both.
+type SetChange struct {
+	Add, Remove []capping.UserID
+	At          capping.Instant // 0: the request has no time
+}
+
+// Users returns the number of changed users.
+func (c *SetChange) Users() int { return len(c.Add) + len(c.Remove) }
+
+// Field returns the request field of the users, for errors about their number.
+func (c *SetChange) Field() string {
+	if len(c.Add) == 0 {
+		return "remove"
+	}
+	return "add"
+}
+
+// setDecoder decodes a change of a set.
+type setDecoder struct {
+	*decoder
+	change SetChange
+	field  map[*[]capping.UserID]string // the field that gave the list
+}
+
+// DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. A time later than latest is rejected, and
+// a time between now and latest becomes now.
+func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetChange, error) {
+	d := &setDecoder{decoder: newDecoder(body, bounds), field: map[*[]capping.UserID]string{}}
+	c := &d.change
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "add", "add_bitmap":
+			return d.list(name, &c.Add)
+		case "remove", "remove_bitmap":
+			return d.list(name, &c.Remove)
+		case "at":
+			c.At, err = d.time(now, latest)
+			return err
+		}
+		return d.unknown(name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, d.check()
+}
+
+// list decodes the users of a field, which gives them as ids or as a bitmap.
+func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
+	if other := d.field[to]; other != "" {
+		return Invalid(name, "%s and %s are both given, but at most one of them is allowed", other, name)
+	}
+	d.field[to] = name
+	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
+		return err
+	}
+	if name == "add_bitmap" || name == "remove_bitmap" {
+		text, err := d.str(name)
+		if err != nil {
+			return err
+		}
+		*to, err = bitmapUsers(name, text, min(d.bounds.Bitmap, api.MaxSetUsers), d.bounds.Reserve)
+		return err
+	}
+	most := min(d.bounds.IDs, api.MaxSetUsers)
+	*to, err = d.ids(name, make([]capping.UserID, 0, min(d.capacity(), most)), most, "split the call")
+	if err == nil && !ascending(*to) {
+		slices.Sort(*to)
+		*to = slices.Compact(*to)
+	}
+	return err
+}
+
+// earliest is the beginning of the time in which changes of sets exist.
+var earliest = capping.Instant(0).Time()
+
+// time decodes the time of the changes.
+func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
+	const field = "at"
+	text, err := d.str(field)
+	if err != nil {
+		return 0, err
+	}
+	at, err := time.Parse(time.RFC3339, string(text))
+	switch {
+	case err != nil || !rfc3339.Match(text):
+		return 0, Invalid(field, "%q is not an RFC 3339 time such as 2026-11-21T09:00:00Z", Clip(text))
+	case at.After(latest):
+		return 0, Invalid(field, "%s is in the future: the time is now %s, and a change counts from a past time", text,
+			now.UTC().Format(api.Milliseconds))
+	case capping.InstantOf(at) <= 0 || at.Before(earliest):
+		return 0, Invalid(field, "%s is too early: the time must be after %s", text, earliest.Format(time.RFC3339))
+	}
+	return min(capping.InstantOf(at), capping.InstantOf(now)), nil
+}
+
+// check checks that the lists fit together.
+func (d *setDecoder) check() error {
+	c := &d.change
+	switch n := c.Users(); {
+	case len(d.field) == 0:
+		return Invalid("add", "add or remove is required: at least one user must be added or removed")
+	case n == 0:
+		return Invalid(d.firstField(), "the lists are empty: at least one user must be added or removed")
+	case n > api.MaxSetUsers:
+		return FieldFailure(api.CodeTooLarge, d.firstField(), "%d users: at most %d are allowed in one call: split "+
+			"the call", n, api.MaxSetUsers)
+	}
+	for i, k := 0, 0; i < len(c.Add) && k < len(c.Remove); {
+		switch add, remove := c.Add[i], c.Remove[k]; {
+		case add < remove:
+			i++
+		case remove < add:
+			k++
+		default:
+			return Invalid(d.field[&c.Remove], "user %d is also in %s: a call adds a user or removes the user", add,
+				d.field[&c.Add])
+		}
+	}
+	return nil
+}
+
+// firstField returns the field that gave users to add, or else the one that gave users to remove.
+func (d *setDecoder) firstField() string {
+	if field := d.field[&d.change.Add]; field != "" {
+		return field
+	}
+	return d.field[&d.change.Remove]
+}
