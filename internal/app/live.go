@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"capper/internal/config"
 	"capper/internal/live"
 	"capper/internal/segments"
+	"capper/internal/server/wire"
 )
 
 // lists applies the live changes of sets to the generation in use.
@@ -40,6 +42,23 @@ type generation struct {
 }
 
 var _ capping.Live = (*generation)(nil)
+
+// missed returns an error when a generation lacks live changes of a needed set that the store has removed, because a
+// newer generation contains them.
+func (l *lists) missed(m *segments.Manifest, needed []string) error {
+	if l.store == nil {
+		return nil
+	}
+	for i := range m.Sets {
+		set, freed := &m.Sets[i], l.store.Lists().Freed(m.Sets[i].Name)
+		if slices.Contains(needed, set.Name) && freed > 0 && set.AsOf.Before(freed.Time()) {
+			return fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were removed because a newer "+
+				"generation contained them: roll back segments alone (segmentbuild rollback --keep-sets)", set.Name,
+				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
 
 // newLists returns the live changes of a service with the configuration, which has neither store nor segments yet.
 func newLists(cfg *config.Config) *lists {
@@ -95,10 +114,10 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 		if before != nil {
 			earlier = before.views[set]
 		}
-		g.views[set] = view(snapshot.Set(set), asOf(snapshot, set), earlier)
+		g.views[set] = view(snapshot.Set(set), wire.BuiltAsOf(snapshot, set), earlier)
 	})
 	for set, upTo := range known.AllFreed() {
-		if upTo > asOf(snapshot, set) {
+		if upTo > wire.BuiltAsOf(snapshot, set) {
 			g.behind[set] = upTo
 		}
 	}
@@ -106,15 +125,6 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 }
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
-
-// asOf returns the instant up to which the build of a set contains changes; 0 when the build does not say so.
-func asOf(snapshot *segments.Snapshot, set string) capping.Instant {
-	at := snapshot.BuiltAsOf(set)
-	if at.IsZero() {
-		return 0
-	}
-	return max(0, capping.InstantOf(at))
-}
 
 // AsOf returns the time up to which a set's list of users is known to be correct.
 func (g *generation) AsOf(set string) time.Time {
@@ -213,7 +223,7 @@ func (l *lists) merge() {
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
-		at[size.Set] = asOf(snapshot, size.Set)
+		at[size.Set] = wire.BuiltAsOf(snapshot, size.Set)
 	}
 	l.store.AnnounceAsOf(at)
 }
@@ -226,7 +236,7 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	}
 	upTo, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
-		at := asOf(snapshot, size.Set)
+		at := wire.BuiltAsOf(snapshot, size.Set)
 		if other, told := others[size.Set]; told {
 			at = min(at, other)
 		}

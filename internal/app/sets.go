@@ -27,7 +27,7 @@ func (s *Service) require(m *segments.Manifest) error {
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return s.lists.missed(m, s.needs().Sets())
 	}
 	return fmt.Errorf("sets that the configuration requires are missing: %s", strings.Join(missing, ", "))
 }

@@ -115,7 +115,7 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	}
 	needed := s.Config.Policy.Sets()
 	for _, name := range needed {
-		if !slices.Contains(sets, name) {
+		if !slices.Contains(sets, name) && !s.Config.Sets.IsLive(name) {
 			missing = append(missing, name)
 		}
 	}

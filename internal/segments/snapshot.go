@@ -72,9 +72,6 @@ func (s *Snapshot) Sets() []SegmentSize {
 // Set returns the bitmap of a set, or nil if there is no set with this name.
 func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 
-// BuiltAsOf returns the time up to which the build of a set contains changes; zero when the build does not say so.
-func (s *Snapshot) BuiltAsOf(name string) time.Time { return time.Time{} }
-
 // Codes returns the map from users to segment codes, which are the codes of Lookup.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 

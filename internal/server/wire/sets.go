@@ -37,10 +37,10 @@ func Changeable(s *segments.Snapshot, rules live.Rules, set string) error {
 
 // BuiltAsOf returns the instant up to which the build of a set contains changes; 0 when the build does not say so.
 func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
-	if s == nil || s.BuiltAsOf(set).IsZero() {
+	if s == nil || s.AsOf(set).IsZero() {
 		return 0
 	}
-	return max(0, capping.InstantOf(s.BuiltAsOf(set)))
+	return max(0, capping.InstantOf(s.AsOf(set)))
 }
 
 // SetList describes the sets of a generation and the sets that the rules name live. A nil snapshot has no sets, and
@@ -59,7 +59,7 @@ func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *
 		told.Generation = s.Generation()
 		for _, set := range s.Sets() {
 			info := api.SetInfo{Name: set.Name, Users: &set.Cardinality}
-			if at := s.BuiltAsOf(set.Name); !at.IsZero() {
+			if at := s.AsOf(set.Name); !at.IsZero() {
 				info.AsOf = &at
 			}
 			add(info)
