@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+	"capper/internal/bitmap"
+	"capper/internal/objects"
+	"capper/internal/segments/publish"
+	"capper/internal/testkit"
+)
+
+// liveLists is a service with a suppressed set that builds make, and one that calls alone make.
+func liveLists(t *testing.T) *withLists {
+	dir := t.TempDir()
+	w := configureLists(t, dir, objects.NewDirectory(dir))
+	w.configure("suppress: {opted-out: all, stop: [sms]}\nsets: {stop: {live: true}}\n")
+	return w
+}
+
+// build publishes opted-out with these users and as-of time.
+func (w *withLists) build(asOf time.Time, users ...uint32) string {
+	w.t.Helper()
+	ctx := context.WithoutCancel(w.t.Context())
+	base, err := publish.ReadLiveState(ctx, w.location)
+	require.NoError(w.t, err)
+	candidate := &publish.Candidate{Names: []string{"everybody"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 20_000)},
+		Sets: []publish.Set{{Name: "opted-out", Bitmap: bitmap.Of(users...), AsOf: asOf.UTC().Truncate(time.Millisecond),
+			AsOfGiven: true}}}
+	done, err := (&publish.Publisher{Location: w.location, Clock: w.now}).Publish(ctx, candidate, base, "forced")
+	require.NoError(w.t, err)
+	return done.Manifest.Generation
+}
+
+// change changes a set and returns the answer.
+func (w *withLists) change(set string, change api.SetChange) (answer api.SetChanged) {
+	w.t.Helper()
+	require.Equal(w.t, http.StatusOK, w.call(http.MethodPost, "/v1/sets/"+set+"/members", change, &answer))
+	return answer
+}
+
+// allowed returns the users of 1 to 9 whom a send on a channel could reach.
+func (w *withLists) allowed(channel string) []uint32 {
+	w.t.Helper()
+	answer := w.preview(channel, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	require.Empty(w.t, answer.Unavailable)
+	return answer.Allowed
+}
+
+// TestACallChangesASetAtOnce checks that a change counts before its answer, through restarts, and until a build
+// contains it.
+func TestACallChangesASetAtOnce(t *testing.T) {
+	t.Parallel()
+	w := liveLists(t)
+	began := w.now()
+	first := w.build(began.Add(-time.Hour), 1, 2)
+	w.begin(t)
+	require.Equal(t, []uint32{3, 4, 5, 6, 7, 8, 9}, w.allowed("push"))
+
+	w.change("opted-out", api.SetChange{Add: []uint32{3, 4}})
+	require.Equal(t, []uint32{5, 6, 7, 8, 9}, w.allowed("push"))
+	w.change("opted-out", api.SetChange{Remove: []uint32{1, 4}})
+	require.Equal(t, []uint32{1, 4, 5, 6, 7, 8, 9}, w.allowed("push"))
+	w.change("stop", api.SetChange{Add: []uint32{9}})
+	require.Equal(t, []uint32{1, 4, 5, 6, 7, 8, 9}, w.allowed("push"))
+	require.Equal(t, []uint32{1, 4, 5, 6, 7, 8}, w.allowed("sms"))
+
+	old := began.Add(-30 * time.Minute)
+	w.change("opted-out", api.SetChange{Add: []uint32{1}, At: &old})
+	require.Contains(t, w.allowed("push"), uint32(1), "a later removal stands")
+
+	require.NoError(t, w.Stop())
+	w.begin(t)
+	require.Equal(t, []uint32{1, 4, 5, 6, 7, 8}, w.allowed("sms"))
+
+	w.ahead.Store(int64(10 * time.Minute))
+	w.inUse(w.build(began.Add(-time.Minute), 1, 2, 5))
+	require.Equal(t, []uint32{1, 4, 6, 7, 8, 9}, w.allowed("push"), "the changes are later than the export")
+	w.inUse(w.build(began.Add(9*time.Minute), 1, 2, 5))
+	require.Equal(t, []uint32{3, 4, 6, 7, 8, 9}, w.allowed("push"), "the export contains the changes")
+	require.Equal(t, []uint32{3, 4, 6, 7, 8}, w.allowed("sms"), "no build contains stop")
+	require.NotEqual(t, first, w.status().Generation)
+}
+
+// TestRemovedChangesAreNotForgotten checks that changes which a build contains are removed, and that an earlier
+// generation cannot bring anybody back afterwards.
+func TestRemovedChangesAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	w := liveLists(t)
+	began := w.now()
+	first := w.build(began.Add(-time.Hour), 1, 2)
+	w.begin(t)
+	w.change("opted-out", api.SetChange{Add: []uint32{3}})
+	w.ahead.Store(int64(20 * time.Minute))
+	second := w.build(began.Add(15*time.Minute), 1, 2, 3)
+	w.inUse(second)
+	lists := w.lists.store.Lists()
+	require.NoError(t, w.lists.free(t.Context(), w.now()))
+	require.Equal(t, 1, lists.Len("opted-out"), "the generation is in use for too short a time")
+	w.ahead.Store(int64(40 * time.Minute))
+	require.NoError(t, w.lists.free(t.Context(), w.now()))
+	require.Equal(t, 0, lists.Len("opted-out"))
+	require.Equal(t, []uint32{4, 5, 6, 7, 8, 9}, w.allowed("push"))
+
+	w.build(began.Add(-time.Hour), 1, 2) // as a rollback of the set to the first generation would
+	testkit.Eventually(t, func() bool {
+		return w.status().Segments.Error != ""
+	})
+	require.Contains(t, w.status().Segments.Error, "live changes up to")
+	require.Equal(t, second, w.status().Generation)
+	require.Equal(t, []uint32{4, 5, 6, 7, 8, 9}, w.allowed("push"))
+	require.NotEqual(t, first, second)
+}
