@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"capper/internal/capping"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 )
@@ -153,7 +154,7 @@ func (f *fleet) learn(heard *script.Heard) {
 	f.seen.Store(&sight{
 		fleet: f.own.compare(heard.Others, heard.Born), made: heard.Outcome == "made",
 		adopted: heard.Outcome == "adopted",
-		format:  heard.Format,
+		format:  heard.Format, othersAsOf: oldestAsOf(heard.Others),
 	})
 	logger := f.config.Logger
 	if heard.Outcome != "found" {
@@ -200,7 +201,11 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	ctx, cancel := context.WithTimeout(ctx, f.top.LongestAttempt())
 	defer cancel()
 	description := maps.Clone(f.own.text)
-	description["formats"] = f.marker.Formats() // beat.lua reads this entry; it does not compare the others
+	// No instance compares these entries with its own. beat.lua reads the formats.
+	description["formats"] = f.marker.Formats()
+	if asOf := f.asOf.Load(); asOf != nil {
+		description[asOfEntry] = asOfText(*asOf)
+	}
 	text, err := json.Marshal(description)
 	if err != nil {
 		return script.Heard{}, err
@@ -219,4 +224,31 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 		return script.Heard{}, fmt.Errorf("node %s: %w", n.Addr(), err)
 	}
 	return heard, nil
+}
+
+// asOfEntry is the entry of a description with the as-of instants of the instance's generation, by set.
+const asOfEntry = "as_of"
+
+func asOfText(asOf map[string]capping.Instant) string {
+	text, _ := json.Marshal(asOf) // never fails for numbers by text
+	return string(text)
+}
+
+// oldestAsOf returns the oldest as-of instants in the descriptions of other instances. It returns nil when a
+// description has none.
+func oldestAsOf(others map[string]string) map[string]capping.Instant {
+	oldest := map[string]capping.Instant{}
+	for _, description := range others {
+		var text map[string]string
+		var asOf map[string]capping.Instant
+		if json.Unmarshal([]byte(description), &text) != nil || json.Unmarshal([]byte(text[asOfEntry]), &asOf) != nil {
+			return nil
+		}
+		for set, at := range asOf {
+			if before, ok := oldest[set]; !ok || at < before {
+				oldest[set] = at
+			}
+		}
+	}
+	return oldest
 }

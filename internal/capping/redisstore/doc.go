@@ -44,6 +44,7 @@
 //	fc:{53t}:-mark           the mark: the same time, times of partitions on another master, when a loss was accepted
 //	fc:{53t}:-promises       a copy of the ledger of broken promises, in four partitions
 //	fc:{53t}:rate:…          the shared rate budget of a client
+//	fc:{53t}:-live           the log of live changes to sets, for the partition's users
 //	fc:{…}:p:carrier         the log of a pacer; fc:{…}:p:campaign:0a1b… is the log of a message
 //	fc:{…}:pf:campaign       the time until which the pacer's logs were forgotten
 //	fc:{…}:pq:…              the grant of a request
@@ -53,10 +54,11 @@
 // # Formats
 //
 // The format marker names the version of the stored format, the least version that a program must know to use it, and
-// the keyspace. This program reads the versions 1 and 2, which have the same logs (script/format.go):
+// the keyspace. This program reads the versions 1 to 3, which have the same logs of users (script/format.go):
 //
 //	1  capper log 1 bucket 190 partitions 64 epoch 2024-01-01
 //	2  capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01
+//	3  capper log 3 least 3 bucket 190 partitions 64 epoch 2024-01-01
 //
 // A store moves to the newest format in a heartbeat, after every instance of the last half minute has reported that it
 // reads the format. One instance of an older version therefore keeps the way back open. After the move a start of an
@@ -76,6 +78,14 @@
 // of one bucket, which count nothing, and first marks the message's counts in this partition as lower bounds
 // (script/atleast.lua).
 //
+// # Live changes
+//
+// A call that changes a set appends a record to the log of each partition with changed users (live.go,
+// script/live.lua). Every instance reads the logs each second (liverenew.go) and keeps the changes in live.Lists.
+// filter.lua compares the version of the partition's log with the version that the caller knows, and decides nobody
+// when they differ. Before bare commands the run reads the version by a command of its own. Many records are replaced
+// by few packed ones (livepack.go). Changes are stored from format 3 on, because older programs would ignore them.
+//
 // # Promises
 //
 //   - The store returns Allowed or Replayed only after as many replicas as Config.ReplicaAcks requires have confirmed
@@ -84,6 +94,8 @@
 //   - A command without a reply is retried. The token in the log shows that the send was already recorded.
 //   - A script checks all its arguments before it writes. A full server and a wrong clock are rejected before the
 //     first write. A call that arrives later than the clock tolerance is rejected too.
+//   - A change to a set counts as stored when the replicas have confirmed its record. No instance then decides a later
+//     call without the change. A record that cannot be decoded makes the users of its partition unavailable.
 //   - A partition that may have lost logs is quarantined: its users are Unavailable until an operator accepts the
 //     loss.
 //   - A send is lost when every copy of its shard is lost. Redis syncs its append-only file every second, so a master

@@ -19,14 +19,48 @@ type filterOperation struct {
 	header   script.Header
 	rules    script.Rulebook
 	counted  bool // the sends of this message are counted
-	bad      script.BadLogs
+	// reads holds the versions of live changes that commands over a slot on two nodes read first.
+	reads map[*dispatch.Command]*single
+	bad   script.BadLogs
 }
 
 // Encode sets the script arguments for the users of the command c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules,
-		script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token})
+		script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
+}
+
+// known returns the version of the live changes that the script compares, or nil. A bare command reaches no second
+// key, so its version was compared before.
+func (o *filterOperation) known(c *dispatch.Command) *string {
+	if c.Bare || c.Partition >= len(o.batch.Known) {
+		return nil
+	}
+	return &o.batch.Known[c.Partition]
+}
+
+// beforeBare returns the operations that precede bare commands.
+func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch.Operation) {
+	if o.counted {
+		operations = o.store.counts.AtLeast(true, o.batch.Token)
+	}
+	if o.known(c) != nil {
+		read := &single{args: []string{"hget", string(script.AppendLiveKey(nil, o.store.prefixes[c.Partition])), ""}}
+		o.reads[c] = read
+		operations = append(operations, read)
+	}
+	return operations
+}
+
+// allowBare reports whether the live changes have the known version. Otherwise it marks the users.
+func (o *filterOperation) allowBare(c *dispatch.Command) bool {
+	known := o.known(c)
+	if read := o.reads[c]; known == nil || read.done && read.reply == *known {
+		return true
+	}
+	script.MarkOutdated(c.Items, o.verdicts, c.Since())
+	return false
 }
 
 // Stamp sets the time in the command's header. Stamp runs on a sender's goroutine, so it reads only fields that stay
@@ -36,12 +70,15 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	if h.Now == 0 {
 		h.Now = at.Now
 	}
-	h.Since = at.Since
+	h.Since = min(h.Since, at.Since)
 	c.Args.StampFilter(h)
 }
 
 // Apply stores the verdicts of the command's users.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
+	if script.DecodeOutdated(c.Reply, c.Items, o.verdicts, c.Since()) {
+		return len(c.Items), nil
+	}
 	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
@@ -61,7 +98,10 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 		r.AddUsers(b.Users, op.rules.CallUsers(dispatch.MostUsers))
 		if op.counted {
 			s.addMessage(r, b, &op.header)
-			r.BeforeBare = func(*dispatch.Command) []dispatch.Operation { return s.counts.AtLeast(true, b.Token) }
+		}
+		if op.counted || b.Known != nil {
+			op.reads = map[*dispatch.Command]*single{}
+			r.BeforeBare, r.AllowBare = op.beforeBare, op.allowBare
 		}
 		r.Do(ctx)
 		r.Faults.AddUndecided(fault.Corrupt, op.bad.Corrupt, errCorrupt)
@@ -81,6 +121,10 @@ func (o *filterOperation) prepare(skew time.Duration) {
 	b := o.batch
 	o.header = script.Header{
 		Retention: b.Retention, Forget: b.Retention, Skew: skew, Record: b.Record, Channel: b.Channel, Token: b.Token,
+		Since: capping.Never,
+	}
+	if b.Since != 0 {
+		o.header.Since = b.Since
 	}
 	if b.At != 0 {
 		o.header.Now, o.header.Skew = b.At, 0

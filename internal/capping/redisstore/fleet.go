@@ -38,8 +38,9 @@ type fleet struct {
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
 
-	longest  atomic.Int64 // milliseconds: the longest known retention in force
-	wanted   atomic.Int64 // milliseconds: retention of a call that needed more than announced
+	longest  atomic.Int64                               // milliseconds: the longest known retention in force
+	wanted   atomic.Int64                               // milliseconds: retention of a call that needed more than announced
+	asOf     atomic.Pointer[map[string]capping.Instant] // nil: not reported yet
 	seen     atomic.Pointer[sight]
 	missed   atomic.Pointer[missed] // nil: the latest heartbeat succeeded
 	loggedAt time.Time              // when failed heartbeats were logged
@@ -63,6 +64,8 @@ type sight struct {
 	made          bool // the store was created by then
 	adopted       bool // the store's record was missing until then
 	format        int  // format version of the store; 0: not known
+	// othersAsOf holds the oldest as-of instants of the other instances, by set; nil: one of them has reported none.
+	othersAsOf map[string]capping.Instant
 }
 
 // newFleet returns the fleet of the store's instance. The function told runs after every check of the records and

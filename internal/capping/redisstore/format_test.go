@@ -20,7 +20,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	client := admin(t, s.top.Route(s.keyspace.FormatPartition()).Addr())
 	text, err := client.Get(t.Context(), s.marker.Key).Result()
 	require.NoError(t, err)
-	require.Equal(t, "capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01", text)
+	require.Equal(t, "capper log 3 least 3 bucket 190 partitions 64 epoch 2024-01-01", text)
 	ttl, err := client.PTTL(t.Context(), s.marker.Key).Result()
 	require.NoError(t, err)
 	require.Greater(t, ttl, 7*24*time.Hour+7*24*time.Hour/64, "it outlives every log")
@@ -32,7 +32,7 @@ func TestFormatOfAnotherVersionIsRefused(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), s.marker.Key, "capper log 2 bucket 64", time.Hour).Err())
 	_, err = openInTime(t, other)
 	require.ErrorContains(t, err,
-		`the stored format marker is "capper log 2 bucket 64", but this version of capper uses "capper log 2 least 2 bucket 190`)
+		`the stored format marker is "capper log 2 bucket 64", but this version of capper uses "capper log 3 least 3 bucket 190`)
 	testkit.FailsWith(t, "the store belongs to another build", func() error {
 		_, err := open(t.Context(), other, script.Keyspace{BucketSize: 64, Partitions: 256}, script.Known)
 		return err
@@ -95,19 +95,19 @@ func TestFormatMovesOnWhenEverybodyReadsTheNewest(t *testing.T) {
 	marker := func() string { return records(t, newer).Get(t.Context(), newer.marker.Key).Val() }
 	require.Equal(t, "capper log 1 "+space, marker())
 	require.Contains(t, newer.Health(t.Context()).Warnings, "the store is in format 1 until every instance reads "+
-		"format 2: upgrade the others")
+		"format 3: upgrade the others")
 	for i, s := range []*Store{older, newer} {
 		require.Equal(t, 1, count(filter(t, s, batchOf(fmt.Sprint(i), []capping.UserID{1})), capping.Allowed))
 	}
 
 	require.NoError(t, older.Close())
 	beat(t, newer)
-	require.Equal(t, "capper log 2 least 2 "+space, marker())
-	require.Equal(t, 2, newer.fleet.seen.Load().format)
+	require.Equal(t, "capper log 3 least 3 "+space, marker())
+	require.Equal(t, 3, newer.fleet.seen.Load().format)
 	for _, warning := range newer.Health(t.Context()).Warnings {
 		require.NotContains(t, warning, "is in format")
 	}
-	testkit.FailsWith(t, "the logs have format 2, which a newer version of capper wrote, but this version of "+
+	testkit.FailsWith(t, "the logs have format 3, which a newer version of capper wrote, but this version of "+
 		"capper reads format 1 only: start the newer version again", func() error {
 		_, err := open(t.Context(), config, script.Standard, script.Known[:1])
 		return err
@@ -135,7 +135,7 @@ func TestFormatWaitsForInstancesThatTellNone(t *testing.T) {
 	require.Equal(t, "capper log 1 "+space, client.Get(t.Context(), key).Val())
 	tell(silentFor + time.Second)
 	beat(t, s)
-	require.Equal(t, "capper log 2 least 2 "+space, client.Get(t.Context(), key).Val())
+	require.Equal(t, "capper log 3 least 3 "+space, client.Get(t.Context(), key).Val())
 }
 
 // A newer program's marker stays unchanged when it allows this program to run.
@@ -143,15 +143,15 @@ func TestMarkersOfNewerFormats(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	client, key := records(t, s), s.marker.Key
-	goes := "capper log 3 least 2 " + space + " more 7"
+	goes := "capper log 4 least 3 " + space + " more 7"
 	require.NoError(t, client.Set(t.Context(), key, goes, time.Hour).Err())
 	beat(t, s)
 	require.NoError(t, s.halted())
 	require.Equal(t, goes, client.Get(t.Context(), key).Val())
 	require.Greater(t, client.PTTL(t.Context(), key).Val(), time.Hour)
 	for marker, says := range map[string]string{
-		"capper log 3 least 3 " + space: "have format 3, which a newer version of capper wrote, but this " +
-			"version of capper reads the formats 1 to 2",
+		"capper log 4 least 4 " + space: "have format 4, which a newer version of capper wrote, but this " +
+			"version of capper reads the formats 1 to 3",
 		"capper log 2 least 2 " + space + "5": "the store belongs to another build",
 		"capper log 2 least 2 bucket 64":      "the store belongs to another build",
 		"capper log x":                        "the store belongs to another build",

@@ -30,6 +30,7 @@ type Store struct {
 	marker   script.Marker
 	pacers   *pacers
 	counts   *messageCounts
+	live     *liveLogs
 	fleet    *fleet
 	trouble  trouble
 }
@@ -90,6 +91,10 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 		TextKey:   s.messageKey,
 		Retention: s.Retention, Perform: s.perform,
 	})
+	s.live = newLiveLogs(liveConfig{
+		Dispatcher: s.dispatch, Topology: s.top, Scripts: s.scripts, Prefixes: s.prefixes, Partition: l.Partition,
+		Clock: s.config.Clock, Logger: s.config.Logger, Timeout: s.config.Timeout, Perform: s.perform, Quietly: s.quietly,
+	})
 	p := l.PartitionOf("pacers")
 	s.pacers = newPacers(pacersConfig{
 		Dispatcher: s.dispatch, Scripts: s.scripts, Partition: p, Prefix: s.prefixes[p], ClockSkew: s.config.ClockSkew,
@@ -115,7 +120,9 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.fleet.start(ctx); err != nil {
 		return s.top.Explain(ctx, err)
 	}
+	s.live.start(ctx)
 	s.fleet.run()
+	s.live.run()
 	return nil
 }
 
@@ -125,6 +132,7 @@ func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
 // Close closes the connections and stops every goroutine of the store.
 func (s *Store) Close() error {
 	s.fleet.close()
+	s.live.close()
 	err := s.top.Close()
 	s.pacers.Wait()
 	s.dispatch.Wait()
@@ -140,6 +148,17 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	s.metrics.countFaults(&r.Faults)
 	err := r.Faults.Err()
 	s.trouble.note(&r.Faults, err)
+	s.dispatch.Recycle(r)
+	return err
+}
+
+// quietly is perform without metrics and without Health, for work of the store itself.
+func (s *Store) quietly(work func() *dispatch.Run) error {
+	if err := s.halted(); err != nil {
+		return err
+	}
+	r := work()
+	err := r.Faults.Err()
 	s.dispatch.Recycle(r)
 	return err
 }

@@ -196,7 +196,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	book := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	var a script.Args
 	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book,
-		script.Counts{})
+		script.Counts{}, nil)
 	arg := func(n int) string {
 		text, err := a.Values()[n].(encoding.BinaryMarshaler).MarshalBinary()
 		require.NoError(t, err)

@@ -44,6 +44,9 @@ type Command struct {
 // Repeated reports whether an earlier attempt of the command may have been executed.
 func (c *Command) Repeated() bool { return c.since != capping.Never }
 
+// Since returns the instant of the first attempt that may have been executed without a reply, or Never.
+func (c *Command) Since() capping.Instant { return c.since }
+
 // weight returns how many open items of the run the command settles: its number of users, 1 for a
 // single command, or 0 for a command with aside.
 func (c *Command) weight() int {

@@ -28,6 +28,10 @@ type Run struct {
 	// replace the command c. The bare commands wait until each of these operations is settled. Each
 	// operation must be idempotent. A nil BeforeBare means no operations.
 	BeforeBare func(c *Command) []Operation
+	// AllowBare reports whether bare commands may replace the command c. It runs once the operations from BeforeBare
+	// are settled, successful or not. After false the users of c stay as AllowBare leaves them, without a fault. A nil
+	// AllowBare allows every command.
+	AllowBare func(c *Command) bool
 
 	ctx        context.Context // context of Do, for log lines and spans
 	span       trace.Span      // span of ctx; not recorded before Do
@@ -53,7 +57,8 @@ type Run struct {
 
 // reset prepares the run for another operation. Settled commands keep their buffers.
 func (r *Run) reset() {
-	r.op, r.open, r.awaited, r.Faults, r.BeforeBare = nil, 0, 0, Faults{}, nil
+	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
+	r.BeforeBare, r.AllowBare = nil, nil
 	r.ctx, r.span = nil, nil
 	for _, f := range r.fronts {
 		f.parts, f.ready = f.parts[:0], f.ready[:0]

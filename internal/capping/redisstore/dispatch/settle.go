@@ -138,6 +138,10 @@ func (r *Run) split(c *Command) bool {
 
 // divide creates the bare commands for split.
 func (r *Run) divide(c *Command) {
+	if r.AllowBare != nil && !r.AllowBare(c) {
+		r.finish(c)
+		return
+	}
 	k := r.dispatcher.config.Keyspace
 	for rest := c.Items; len(rest) > 0; {
 		n := 1

@@ -16,6 +16,7 @@ type Args struct {
 
 	users []byte
 	logs  []byte // the users' logs, in a call of union.lua
+	known []byte // the known version, in a call of filter.lua
 	head  [filterHeaderSize]byte
 	rules []byte // rules, or tokens in a call of union.lua
 	count [8]byte
@@ -46,11 +47,20 @@ func (a *Args) Set(args ...string) {
 }
 
 // Filter sets the call of filter.lua for the items, which are in one partition. prefix is the prefix of that
-// partition's keys. StampFilter completes the call.
-func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8, book *Rulebook, c Counts) {
+// partition's keys. known is the version of the partition's live changes that the caller knows; with nil the call does
+// not compare versions. StampFilter completes the call.
+func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8, book *Rulebook, c Counts,
+	known *string) {
 	rules := a.chooseRules(book, items, groups)
-	keys := a.encodeUsers(s, k, prefix, items, groups)
-	a.finish(a.endCounts(keys, prefix, c), a.head[:], rules, a.users)
+	keys := a.endCounts(a.encodeUsers(s, k, prefix, items, groups), prefix, c)
+	if known == nil {
+		a.finish(keys, a.head[:], rules, a.users)
+		return
+	}
+	a.buf = AppendLiveKey(a.buf, prefix)
+	a.endKey()
+	a.known = append(a.known[:0], *known...)
+	a.finish(keys+1, a.head[:], rules, a.users, a.known)
 }
 
 // endCounts appends the key of the message's counts when the call counts sends, and returns the number of keys.

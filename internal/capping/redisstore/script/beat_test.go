@@ -22,12 +22,12 @@ func TestArgumentsOfABeat(t *testing.T) {
 	}
 	space := "bucket 190 partitions 64 epoch 2024-01-01"
 	require.Equal(t, []any{
-		"capper log 2 least 2 " + space, 1, 2, space, 1, int64(1000), "a1", `{"formats":"1-2"}`, int64(30_000),
+		"capper log 3 least 3 " + space, 1, 3, space, 1, int64(1000), "a1", `{"formats":"1-2"}`, int64(30_000),
 		int64(3_600_000), "push", 1,
 	}, b.Args(&m))
 	older := NewMarker(Standard, "fc", Known[:1])
 	require.Equal(t, "capper log 1 "+space, older.Text)
-	require.Equal(t, 2, older.Refusal(m.Text).Found)
+	require.Equal(t, 3, older.Refusal(m.Text).Found)
 	require.Equal(t, "1-1", Known[:1].String())
 }
 

@@ -29,7 +29,8 @@ func constants() map[string]string {
 		"LOG_BOUND": capping.LogBound, "WORK": work, "SCAN": scan, "PLACES": rulePlaces,
 		"EPOCH": capping.EpochUnixMillis, "NEVER": int64(capping.Never), "LONGEST_LIFE": longestLife.Milliseconds(),
 		"KEY_USERS": keyUsers, "RULE": ruleSize, "CHANNEL_BITS": int64(channelBits),
-		"SHADOWS": capping.MaxShadow, "SHADOW": shadowSize, "DENIED": 'D',
+		"LIVE_PAGE": livePage,
+		"SHADOWS":   capping.MaxShadow, "SHADOW": shadowSize, "DENIED": 'D',
 		"FILTER_HEADER": int64(filterHeaderSize), "UNION_HEADER": int64(unionHeaderSize), "TOKEN": int64(tokenSize),
 		"RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
 

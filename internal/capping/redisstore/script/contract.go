@@ -14,8 +14,8 @@ import (
 // This package alone knows the order of the scripts' arguments and the bytes of their replies; the header of each
 // script explains both. This file has the headers, rules and replies of filter.lua, release.lua and erase.lua, and
 // the arguments and reply of rate.lua; args.go arranges the arguments of the first three. Every other script has a
-// file of its own: union.go, count.go (atleast.lua), answers.go, beat.go, and pace.go with pacerlog.go (pace.lua,
-// merge.lua, forget.lua). constants.go fills the numbers that Go and Lua share into the texts of the scripts.
+// file of its own: union.go, count.go (atleast.lua), answers.go, beat.go, live.go, and pace.go with pacerlog.go
+// (pace.lua, merge.lua, forget.lua). constants.go fills the numbers that Go and Lua share into the texts of the scripts.
 
 // keyUsers is the maximum number of users for one key in a call. A call names a bucket with more users several times.
 // A script reads the users of one key at once, so the maximum also bounds the bytes that it reads before it can stop.
@@ -197,6 +197,23 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 		}
 	}
 	return n, nil
+}
+
+// DecodeOutdated reports whether a filter reply says that the log of live changes has another version than the caller
+// knows. Then it marks the items' users. since is the instant of the first attempt with an unknown result, or Never.
+func DecodeOutdated(reply string, items []uint64, verdicts []capping.Verdict, since capping.Instant) bool {
+	if reply != liveOutdated {
+		return false
+	}
+	MarkOutdated(items, verdicts, since)
+	return true
+}
+
+// MarkOutdated marks the items' users as undecided because sets have changed.
+func MarkOutdated(items []uint64, verdicts []capping.Verdict, since capping.Instant) {
+	for _, item := range items {
+		verdicts[indexOf(item)] = capping.Verdict{Outdated: true, FreesAt: since}
+	}
 }
 
 // areShadows reports whether the mask names at least one rule, and shadow rules only.

@@ -24,7 +24,7 @@ func TestCommandOfAFilterCall(t *testing.T) {
 	book := NewRulebook(b.Rules)
 	var a Args
 	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book,
-		Counts{})
+		Counts{}, nil)
 	a.StampFilter(Header{
 		Now: 0x0102030405, Since: capping.Never, Retention: b.Retention, Forget: b.Retention, Skew: time.Second,
 		Record: true, Channel: b.Channel, Token: b.Token,

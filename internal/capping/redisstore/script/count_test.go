@@ -25,7 +25,7 @@ func TestCallsThatCount(t *testing.T) {
 		true:  {[]blob{blob("2"), blob("fc:{66e}:1"), blob("fc:{66e}:c:0102030405ff")}, "\x02"},
 	} {
 		var a Args
-		a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items, []uint8{0, 0}, &book, Counts{counted, token})
+		a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items, []uint8{0, 0}, &book, Counts{counted, token}, nil)
 		a.StampFilter(Header{Now: 1, Record: true, Token: token})
 		require.Equal(t, want.keys, a.args[2:2+len(want.keys)])
 		mode := filterHeaderSize - tokenSize - 3

@@ -9,6 +9,7 @@
 //	pace.go       the arguments and replies of the pacers' scripts
 //	count.go      the keys and fields of sends counted by message; answers.go has those of answers
 //	pacerlog.go   the stored logs of pacers
+//	live.go       the arguments and replies of the logs of live changes
 //	args.go       a command over users, in reused memory
 //	constants.go  the constants that Go and Lua share, filled into the texts as ${NAME}
 //	script.go     the texts of the scripts, and the SHA by which a server knows each one

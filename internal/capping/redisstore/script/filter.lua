@@ -1,13 +1,15 @@
 -- Judges one send for the users of one partition, and records it for the users who are allowed to receive it.
 -- The rules are those of capping.Judge and capping.Log.Record.
 --
--- KEYS     buckets; a bucket may come several times. With record ${COUNT}, the message's counts follow (see counts.lua)
+-- KEYS     buckets; a bucket may come several times. With record ${COUNT}, the message's counts follow (see counts.lua).
+--          With ARGV[4], the log of live changes is last (see live.lua)
 -- ARGV[1]  header, ${FILTER_HEADER} bytes, big endian: now (5), since (5), retention (6), forget (6), keep (6),
 --          life (6), skew (4), record (1), channel (1), last group (1), token (6)
 -- ARGV[2]  rules, group by group: count (1), then for each rule
 --          max (2), hold (6), start (5), until (5), kind (1: 1 has channels, 2 is a shadow rule, 3 both),
 --          and with channels their bits (32). A shadow rule is among the first ${SHADOWS} rules, and denies nobody.
 -- ARGV[3]  users, key by key: count (1), then a field for each user (1: its number), then a group for each user (1)
+-- ARGV[4]  optional: the version of the log of live changes that the caller knows. With another version nobody is decided.
 --
 -- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC.
 -- Durations (retention, forget, keep, life, hold, skew) are milliseconds.
@@ -25,13 +27,14 @@
 --            D denied, then rule (1) and the instant of the entry that has to leave (5; all 255: never),
 --            C the log is corrupt, T the key is of another type (both: nothing was done)
 --          The reply ends early when the call has used up its share of time.
+--          Or L alone: the log of live changes has another version, and nothing was done.
 -- Errors   BADARG …: nothing was written. CLOCKSKEW <milliseconds>: nothing was written.
 --          Any other error of a command, such as a missing right.
 --
 -- The field "" of a bucket holds the instant until which the TTL is set (5), and an age (1): the growth of the TTL
 -- since idle users were last dropped, in units of life - keep.
 --
--- Cost: an HMGET per key, an HSET per key with allowed users, a PEXPIRE when the TTL must grow, and an HINCRBY for the
+-- Cost: an HGET with ARGV[4], an HMGET per key, an HSET per key with allowed users, a PEXPIRE when the TTL must grow, and an HINCRBY for the
 -- count; linear in the users and in the bytes of their logs.
 local byte, char, sub, find, rep, concat = string.byte, string.char, string.sub, string.find, string.rep, table.concat
 local pack, scan, unpack, call, try = struct.pack, struct.unpack, unpack, redis.call, redis.pcall
@@ -41,8 +44,8 @@ local COARSE = 65536
 -- UNBOUNDED is the span of a rule that every log satisfies.
 local UNBOUNDED = 1e9
 
-local header, rules, users = ARGV[1], ARGV[2], ARGV[3]
-if #ARGV ~= 3 or #header ~= ${FILTER_HEADER} then
+local header, rules, users, known = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if (#ARGV ~= 3 and #ARGV ~= 4) or #header ~= ${FILTER_HEADER} then
   return redis.error_reply('BADARG header of ' .. #(header or '') .. ' bytes in ' .. #ARGV .. ' arguments')
 end
 local now, since, retention, forget, keep, life, skew, record, channel, last_group, token = scan('${FILTER_FORMAT}', header)
@@ -52,6 +55,7 @@ if not (now < ${NEVER}) or not (keep >= 1 and keep < life and life <= ${LONGEST_
 end
 local at, buckets = 1, #KEYS
 if record == ${COUNT} then buckets = buckets - 1 end
+if known then buckets = buckets - 1 end
 if buckets < 1 then return redis.error_reply('BADARG no buckets') end
 for k = 1, buckets do
   local count = byte(users, at)
@@ -62,6 +66,7 @@ if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .
 
 local refusal = clockskew(now, skew)
 if refusal then return refusal end
+if known and (call('HGET', KEYS[#KEYS], '') or '') ~= known then return 'L' end
 
 -- names maps numbers to field names. Constants need no new string for each user. A call of few users is faster without
 -- the table.

@@ -26,7 +26,12 @@ type Formats []Format
 //	   accepts only exactly its own marker
 //	2  the marker also names the least version, so that a program can run beside
 //	   newer ones whose changes do not concern it
-var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}}
+//	3  calls change sets (live.lua); an older program would decide users without
+//	   these changes. The logs of users are the same.
+var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}, {Version: 3, Least: 3}}
+
+// LiveFormat is the first format whose programs all know live changes.
+const LiveFormat = 3
 
 // Oldest returns the oldest version that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }

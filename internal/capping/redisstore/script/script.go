@@ -36,6 +36,9 @@ var eraseSource string
 //go:embed beat.lua
 var beatSource string
 
+//go:embed live.lua
+var liveSource string
+
 //go:embed rate.lua
 var rateSource string
 
@@ -60,8 +63,10 @@ func New(source string) *Script {
 	return &Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Scripts holds the scripts over logs, shared records, rate budgets, pacers and counts.
-type Scripts struct{ Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers *Script }
+// Scripts holds the scripts over logs, shared records, rate budgets, pacers, counts and live changes.
+type Scripts struct {
+	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live *Script
+}
 
 // NewScripts builds all scripts of the store from their embedded texts.
 func NewScripts() Scripts {
@@ -73,13 +78,14 @@ func NewScripts() Scripts {
 		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)),
 		Forget:  New(complete(preludeSource + forgetSource)),
 		AtLeast: New(complete(atLeastSource)), Answers: New(complete(answersSource)),
+		Live: New(complete(liveSource)),
 	}
 }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
 	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.AtLeast,
-		s.Answers}
+		s.Answers, s.Live}
 }
 
 // Sources returns the texts that servers load.

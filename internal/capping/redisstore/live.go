@@ -1,0 +1,272 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/live"
+)
+
+// liveConfig is the configuration of liveLogs; every field is required.
+type liveConfig struct {
+	Dispatcher *dispatch.Dispatcher
+	Topology   *topology.Topology
+	Scripts    script.Scripts
+	Prefixes   []string // key prefixes, by partition
+	Partition  func(capping.UserID) int
+	Clock      func() time.Time
+	Logger     *slog.Logger
+	Timeout    time.Duration // time limit of a call whose context has no deadline
+	// Perform performs the work and returns the faults of its run as one error. Quietly is the same, and neither counts
+	// the faults nor reports them in Health.
+	Perform, Quietly func(work func() *dispatch.Run) error
+}
+
+// liveLogs keeps the live changes of sets in one log for each partition (script/live.lua), and reads the changes of
+// other instances. It is safe for concurrent use.
+type liveLogs struct {
+	config liveConfig
+	lists  *live.Lists
+	logs   []liveLog // by partition
+	ctx    context.Context
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+
+	applying sync.Mutex // held from reading the version of a partition until its changes are applied
+	freeing  sync.Mutex // held while changes are removed
+
+	owing sync.Mutex                   // protects owed
+	owed  []map[string]capping.Instant // by partition: freed instants that are not stored yet
+}
+
+// liveLog is the state of one partition's log.
+type liveLog struct {
+	mu      sync.Mutex
+	next    *renewal // the renewal that has not begun; nil: none
+	running bool     // a goroutine works on renewals
+	logged  string   // the latest error in the log of this program
+
+	packing  atomic.Bool
+	packed   atomic.Int64 // the latest record that is known to be packed
+	doubtful atomic.Bool  // the partition was in quarantine, so that the log may have lost records
+}
+
+// renewal is one reading of a log, which any number of calls wait for.
+type renewal struct {
+	done chan struct{}
+	err  error // valid when done is closed
+}
+
+// liveTTL is the TTL of a log after its latest change. An instance that runs renews the TTL twice a day.
+const liveTTL = 400 * 24 * time.Hour
+
+var _ live.Store = (*Store)(nil)
+
+// newLiveLogs returns the logs of live changes of a store. Nothing is known about the logs until they are read.
+func newLiveLogs(config liveConfig) *liveLogs {
+	n := len(config.Prefixes)
+	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n), owed: make([]map[string]capping.Instant, n)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+func (l *liveLogs) close() {
+	l.cancel()
+	l.wait.Wait()
+}
+
+// Lists returns the live changes that this instance knows; see live.Store.
+func (s *Store) Lists() *live.Lists { return s.live.lists }
+
+// Change stores the batch in the logs of its users' partitions, and applies it to Lists; see live.Store. Users of
+// quarantined partitions are Unstored.
+func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
+	seen := s.fleet.seen.Load()
+	switch {
+	case seen.gone != nil:
+		return live.Stored{Unstored: usersOf(live.RecordOf(b, 0))}, seen.gone
+	case seen.format < script.LiveFormat:
+		return live.Stored{}, live.ErrOlderInstance
+	}
+	return s.live.change(ctx, b)
+}
+
+// Renew reads the changes of other instances; see live.Store.
+func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
+	err := s.live.renewUsers(ctx, users)
+	if err != nil && ctx.Err() == nil {
+		s.trouble.note(&dispatch.Faults{}, err)
+	}
+	return err
+}
+
+// Free removes the changes that every generation in use contains; see live.Store.
+func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
+	return s.live.free(ctx, upTo)
+}
+
+// AnnounceAsOf reports the as-of instants with the next heartbeat; see live.Store.
+func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
+	asOf = maps.Clone(asOf)
+	s.fleet.asOf.Store(&asOf)
+}
+
+// OthersAsOf returns the as-of instants of the latest heartbeats; see live.Store. ok is false while heartbeats fail.
+func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
+	seen := s.fleet.seen.Load()
+	if s.fleet.missed.Load() != nil || seen.othersAsOf == nil {
+		return nil, false
+	}
+	return maps.Clone(seen.othersAsOf), true
+}
+
+// changeRounds is the number of attempts to store a change with an instant that no other instance has exceeded.
+const changeRounds = 5
+
+// change implements Store.Change.
+func (l *liveLogs) change(ctx context.Context, b *live.Batch) (live.Stored, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.config.Timeout)
+		defer cancel()
+	}
+	var stored live.Stored
+	var faults []error
+	rest := *b
+	for round := 1; ; round++ {
+		at := l.lists.Stamp(&rest, capping.InstantOf(l.config.Clock()))
+		stored.At, stored.Superseded = max(stored.At, at), 0
+		parts := live.RecordOf(&rest, at).SplitBy(l.config.Partition)
+		failed, err := l.append(ctx, parts)
+		faults = append(faults, err)
+		again := live.Batch{Set: b.Set, By: b.By, After: max(b.After, at)}
+		for p, part := range parts {
+			if failed[p] {
+				stored.Unstored = append(stored.Unstored, usersOf(part)...)
+				continue
+			}
+			if n := l.lists.Superseded(part); n > 0 { // another instance has stored a later instant
+				stored.Superseded += n
+				users := &part.Runs[0].Users
+				again.Add = append(again.Add, users[live.Added]...)
+				again.Remove = append(again.Remove, users[live.Removed]...)
+				again.Forget = append(again.Forget, users[live.Forgotten]...)
+			}
+		}
+		if b.At != 0 || stored.Superseded == 0 || round == changeRounds {
+			break
+		}
+		rest = again
+	}
+	slices.Sort(stored.Unstored)
+	return stored, errors.Join(faults...)
+}
+
+func usersOf(r *live.Record) (users []capping.UserID) {
+	for i := range r.Runs {
+		for _, some := range r.Runs[i].Users {
+			users = append(users, some...)
+		}
+	}
+	return users
+}
+
+// append stores one record in each partition and applies the records. It returns the partitions for which that failed.
+func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
+	operations := make(map[int]*appendOperation, len(parts))
+	err = l.config.Perform(func() *dispatch.Run {
+		r := l.config.Dispatcher.NewRun(nil, true)
+		r.Faults.What = "some changes of sets are"
+		for p, part := range parts {
+			operations[p] = l.newAppend(part)
+			r.Add(operations[p], p)
+		}
+		r.Do(ctx)
+		return r
+	})
+	failed = map[int]bool{}
+	renewals := map[int]*renewal{}
+	for p, part := range parts {
+		op := operations[p]
+		switch {
+		case op == nil || !op.done:
+			failed[p] = true
+		case !l.applyAfter(p, op.before, op.after, nil, part): // other instances have changed the log meanwhile
+			renewals[p] = l.renewSoon(p)
+		}
+		if op != nil && op.done {
+			l.packWhenLong(p, op.after, &op.meta)
+		}
+	}
+	for p, renewal := range renewals {
+		if fault := renewal.await(ctx); fault != nil {
+			failed[p] = true
+			err = errors.Join(err, fmt.Errorf("read the changes of sets: %w", fault))
+		}
+	}
+	return failed, err
+}
+
+// applyAfter applies a record, and the freed instants if they have moved, when the version before them is the known
+// one. Otherwise it changes nothing and returns false.
+func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant, records ...*live.Record) bool {
+	l.applying.Lock()
+	defer l.applying.Unlock()
+	if l.lists.Version(p) != before {
+		return false
+	}
+	l.lists.ApplyUpTo(p, after, freed, records)
+	return true
+}
+
+// appendOperation appends a record to a partition's log. A repeated attempt may append the record twice, which has no
+// effect.
+type appendOperation struct {
+	logs      *liveLogs
+	id, nonce string
+	record    []byte
+
+	done          bool
+	before, after string
+	meta          script.LiveMeta
+}
+
+func (l *liveLogs) newAppend(r *live.Record) *appendOperation {
+	return &appendOperation{logs: l, id: newLiveName(), nonce: newLiveName(), record: live.AppendRecord(nil, r)}
+}
+
+// newLiveName returns a random id for a log, or a random nonce for a record.
+func newLiveName() string {
+	var name [script.LiveHex / 2]byte
+	_, _ = rand.Read(name[:]) // never fails
+	return hex.EncodeToString(name[:])
+}
+
+// Encode sets the arguments of the script.
+func (o *appendOperation) Encode(c *dispatch.Command) {
+	config := &o.logs.config
+	c.Args.LiveAppend(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, o.id, o.nonce, o.record)
+}
+
+// Stamp does nothing, because the record has the instant of its call.
+func (o *appendOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply stores the versions.
+func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {
+	o.before, o.after, o.meta, err = script.DecodeLiveAppended(c.List)
+	o.done = err == nil
+	return 0, err
+}

@@ -1,0 +1,334 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/live"
+)
+
+// Packing replaces the records of single calls by packed ones, each with the changes of many calls, and leaves out
+// changes that are not the latest of their user. The result depends on the log alone, and not on the changes that this
+// instance knows: a failover may have lost some of those.
+
+const (
+	mostUnpacked = 128 // with more records of single calls a log is packed
+	leftUnpacked = 256 // the same, when the instance that stored them did not pack them
+	// keptUnpacked is the number of latest records that stay, so that other instances read them one by one.
+	keptUnpacked = 64
+	packTail     = 16 // packing fills up the latest packed records
+	packBytes    = 1_000_000
+	packFields   = 1000
+)
+
+// packWhenLong packs a log that this instance has appended to, when the log has many records of single calls.
+func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
+	l.logs[p].packed.Store(int64(meta.Packed))
+	l.packBeyond(p, version, mostUnpacked)
+}
+
+// packWhenLeft packs a log that nobody has packed for long.
+func (l *liveLogs) packWhenLeft(p int, version string) { l.packBeyond(p, version, leftUnpacked) }
+
+func (l *liveLogs) packBeyond(p int, version string, most int64) {
+	log := &l.logs[p]
+	v, err := script.ParseLiveVersion(version)
+	if err != nil || int64(v.Number)-log.packed.Load() <= most || !log.packing.CompareAndSwap(false, true) {
+		return
+	}
+	l.wait.Go(func() {
+		defer log.packing.Store(false)
+		ctx, cancel := context.WithTimeout(l.ctx, l.config.Timeout)
+		defer cancel()
+		if err := l.pack(ctx, p); err != nil && ctx.Err() == nil {
+			l.config.Logger.Warn("changes of sets were not packed", "partition", p, "error", err)
+		}
+	})
+}
+
+// pack packs the records of single calls together with the latest packed records that are not full. Once the log has
+// doubled, pack compacts the log instead.
+func (l *liveLogs) pack(ctx context.Context, p int) error {
+	page, err := l.readPage(ctx, p, "", script.LiveTail(packTail))
+	if err != nil || page.Version == "" {
+		return err
+	}
+	if page.Meta.Last-page.Meta.First > 2*page.Meta.Compacted+2*packTail {
+		return l.compact(ctx, p, nil)
+	}
+	read := &liveReading{metaText: page.MetaText, meta: page.Meta, version: page.Version, freedText: page.Freed}
+	if read.freed, err = live.DecodeFreed([]byte(page.Freed)); err != nil {
+		return l.damage(p, "f", err)
+	}
+	if err := l.add(read, p, page); err != nil {
+		return err
+	}
+	l.logs[p].packed.Store(int64(page.Meta.Packed))
+	latest, err := script.ParseLiveVersion(page.Version)
+	if err != nil {
+		return err
+	}
+	if latest.Number-page.Meta.Packed <= mostUnpacked { // another instance was faster
+		return nil
+	}
+	part := packPart{}
+	for i := range read.fields {
+		f := &read.fields[i]
+		_, packed := f.Pack()
+		if packed && len(f.Content) > live.RecordBytes/2 {
+			continue
+		}
+		if n, single := f.Number(); single && n > latest.Number-keptUnpacked {
+			break
+		}
+		if part.add(f); part.full() {
+			break
+		}
+	}
+	_, err = l.replace(ctx, p, read, &part, read.lists(), packEnd{})
+	return err
+}
+
+// packPart holds the fields that one call of the script replaces.
+type packPart struct {
+	fields []*liveField
+	bytes  int
+}
+
+func (p *packPart) add(f *liveField) {
+	p.fields = append(p.fields, f)
+	p.bytes += len(f.Content)
+}
+
+func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >= packFields }
+
+// compactAttempts bounds how often a compaction begins again because another instance packs the log.
+const compactAttempts = 5
+
+// compact packs the whole log. It leaves out the changes up to the freed instants, and stores these instants.
+func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
+	for range compactAttempts {
+		done, err := l.compactOnce(ctx, p, upTo)
+		if done || err != nil {
+			return err
+		}
+	}
+	return errors.New("another instance packs the same changes")
+}
+
+func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]capping.Instant) (done bool, err error) {
+	read, err := l.read(ctx, p, "", "")
+	if err != nil || read == nil {
+		return false, err
+	}
+	if read.version == "" {
+		return true, nil
+	}
+	nonce, freed := "", maps.Clone(read.freed)
+	for set, at := range upTo {
+		if at > freed[set] {
+			freed[set], nonce = at, newLiveName()
+		}
+	}
+	if upTo != nil && nonce == "" { // another instance was faster
+		return true, nil
+	}
+	read.freed = freed
+	lists := read.lists()
+	parts, end := read.parts(lists)
+	end.nonce, end.freed = nonce, freed
+	for i := range parts {
+		end.last = i == len(parts)-1
+		n, err := l.replace(ctx, p, read, &parts[i], lists, end)
+		if err != nil || n < 0 {
+			return false, err
+		}
+		end.kept += n
+		end.nonce = ""
+	}
+	return true, nil
+}
+
+// packEnd says how a pack continues the description of a log. The zero value packs the latest records only.
+type packEnd struct {
+	whole bool // the part is the whole log
+	last  bool // the part is the last one of a compaction
+	first int  // with last: the first packed record that stays
+	kept  int  // with last: the number of packed records besides those of this part
+	nonce string
+	freed map[string]capping.Instant // stored when there is a nonce
+}
+
+// parts divides a whole log into parts for one call of the script each. A large log keeps full records whose changes
+// all stand.
+func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
+	bytes := 0
+	for i := range r.fields {
+		bytes += len(r.fields[i].Content)
+	}
+	end = packEnd{first: r.meta.Last + 1}
+	large := bytes >= packBytes || len(r.fields) >= packFields
+	part := packPart{}
+	for i := range r.fields {
+		f := &r.fields[i]
+		if k, packed := f.Pack(); packed && large && len(f.Content) > live.RecordBytes/2 && lists.Holds(f.record) {
+			end.kept, end.first = end.kept+1, min(end.first, k)
+			continue
+		}
+		if part.add(f); part.full() {
+			parts, part = append(parts, part), packPart{}
+		}
+	}
+	if len(part.fields) > 0 || len(parts) == 0 {
+		parts = append(parts, part)
+	}
+	end.whole = !large
+	return parts, end
+}
+
+// replace replaces the records of a part by packed ones, and returns the number of packed records, or -1 when the log
+// has changed. It moves the reading's description of the log.
+func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
+	end packEnd) (n int, err error) {
+	op := &packOperation{logs: l}
+	packing := &op.packing
+	*packing = script.LivePacking{Version: read.version, MetaText: read.metaText, Meta: read.meta, Nonce: end.nonce}
+	meta := &packing.Meta
+	meta.Packs++
+	var old []*live.Record
+	removed := map[int]bool{}
+	for _, f := range part.fields {
+		packing.Remove = append(packing.Remove, f.Name)
+		if k, packed := f.Pack(); packed {
+			removed[k] = true
+		} else if number, ok := f.Number(); ok {
+			meta.Packed, meta.Nonce = number, f.Nonce
+		}
+		if f.record != nil {
+			old = append(old, f.record)
+		}
+	}
+	for _, record := range lists.Pack(old, end.whole) {
+		meta.Last++
+		packing.Names = append(packing.Names, script.PackedName(meta.Last))
+		packing.Contents = append(packing.Contents, live.AppendRecord(nil, record))
+	}
+	for removed[meta.First] {
+		meta.First++
+	}
+	if end.last {
+		meta.First, meta.Compacted = end.first, end.kept+len(packing.Names)
+	}
+	if end.nonce != "" {
+		packing.Freed = live.AppendFreed(nil, end.freed)
+	}
+	if err := l.packRun(ctx, p, op); err != nil || !op.done {
+		return -1, err
+	}
+	read.metaText, read.meta = meta.String(), *meta
+	l.logs[p].packed.Store(int64(meta.Packed))
+	if end.nonce != "" {
+		read.version = op.after
+		if !l.applyAfter(p, op.before, op.after, end.freed) {
+			l.renewSoon(p)
+		}
+	}
+	return len(packing.Names), nil
+}
+
+func (l *liveLogs) packRun(ctx context.Context, p int, op *packOperation) error {
+	return l.config.Quietly(func() *dispatch.Run {
+		r := l.config.Dispatcher.NewRun(nil, true)
+		r.Faults.What = "the packing of changes of sets is"
+		r.Add(op, p)
+		r.Do(ctx)
+		return r
+	})
+}
+
+// packOperation packs records of a log. A repeated attempt finds that the log has changed.
+type packOperation struct {
+	logs    *liveLogs
+	packing script.LivePacking
+
+	done          bool
+	before, after string
+}
+
+// Encode sets the arguments of the script.
+func (o *packOperation) Encode(c *dispatch.Command) {
+	config := &o.logs.config
+	c.Args.LivePack(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, &o.packing)
+}
+
+// Stamp does nothing, because the command has no time stamp.
+func (o *packOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply decodes the reply.
+func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
+	o.done, o.before, o.after, err = script.DecodeLivePacked(c.List)
+	return 0, err
+}
+
+// free implements Store.Free. What a failure leaves is retried in the background.
+func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
+	for p := range l.owed {
+		l.owe(p, upTo, nil)
+	}
+	return l.settleOwed(ctx)
+}
+
+// owe notes the freed instants that are later than those in the partition's log.
+func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
+	l.owing.Lock()
+	defer l.owing.Unlock()
+	for set, at := range freed {
+		if at <= stored[set] {
+			continue
+		}
+		if l.owed[p] == nil {
+			l.owed[p] = map[string]capping.Instant{}
+		}
+		l.owed[p][set] = max(l.owed[p][set], at)
+	}
+}
+
+// takeOwed returns the noted instants of the partition and forgets them.
+func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
+	l.owing.Lock()
+	defer l.owing.Unlock()
+	owed := l.owed[p]
+	l.owed[p] = nil
+	return owed
+}
+
+// settleOwed removes the changes of sets up to the freed instants from all logs where that is still to be done.
+func (l *liveLogs) settleOwed(ctx context.Context) error {
+	l.freeing.Lock()
+	defer l.freeing.Unlock()
+	var faults []error
+	for p := range l.owed {
+		owed := l.takeOwed(p)
+		if owed == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, l.config.Timeout)
+		err := l.compact(ctx, p, owed)
+		cancel()
+		if err != nil {
+			l.owe(p, owed, nil)
+			faults = append(faults, fmt.Errorf("remove changes of sets from partition %d: %w", p, err))
+			if len(faults) == 3 { // the store is in trouble: the next attempt follows
+				break
+			}
+			continue
+		}
+		l.owed[p] = nil
+	}
+	return errors.Join(faults...)
+}

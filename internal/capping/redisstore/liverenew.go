@@ -1,0 +1,438 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/capping/redisstore/topology"
+	"capper/internal/live"
+)
+
+// Intervals of the work on the logs of live changes.
+const (
+	renewEvery   = time.Second
+	renewTTLs    = 12 * time.Hour
+	settleEvery  = 30 * time.Second // retries of unfinished removals
+	startForLive = 2                // a start waits for this number of attempts; partitions that take longer follow later
+)
+
+// start reads the logs of all partitions that can be read now. The users of the others are decided after a renewal.
+func (l *liveLogs) start(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
+	defer cancel()
+	var renewals []*renewal
+	for p := range l.logs {
+		if l.config.Topology.Route(p) != nil && l.config.Topology.Bar(p) == nil {
+			renewals = append(renewals, l.renewSoon(p))
+		}
+	}
+	for _, renewal := range renewals {
+		_ = renewal.await(ctx) // a later call or renewal tries again
+	}
+}
+
+// run renews the logs in the background until the store is closed.
+func (l *liveLogs) run() {
+	l.wait.Go(func() {
+		ticker := time.NewTicker(renewEvery)
+		defer ticker.Stop()
+		var touched, settled time.Time
+		for {
+			select {
+			case <-l.ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			touch := time.Since(touched) > renewTTLs
+			if touch {
+				touched = time.Now()
+			}
+			l.look(touch)
+			if time.Since(settled) > settleEvery {
+				settled = time.Now()
+				_ = l.settleOwed(l.ctx) // the next attempt follows
+			}
+		}
+	})
+}
+
+// look asks every node for the versions of its partitions, and renews those that have changed. It also renews the TTLs
+// when touch is true.
+func (l *liveLogs) look(touch bool) {
+	top := l.config.Topology
+	held := map[*topology.Node][]int{}
+	for p := range l.logs {
+		if top.Bar(p) != nil {
+			l.logs[p].doubtful.Store(true)
+			continue
+		}
+		if n := top.Route(p); n != nil {
+			held[n] = append(held[n], p)
+		}
+	}
+	done := make(chan struct{}, len(held))
+	for n, partitions := range held {
+		l.wait.Go(func() {
+			l.lookAt(n, partitions, touch)
+			done <- struct{}{}
+		})
+	}
+	for range held {
+		<-done
+	}
+}
+
+func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
+	ctx, cancel := context.WithTimeout(l.ctx, n.AttemptTime())
+	defer cancel()
+	pipe := n.Client().Pipeline()
+	versions := make([]*redis.StringCmd, len(partitions))
+	for i, p := range partitions {
+		key := string(script.AppendLiveKey(nil, l.config.Prefixes[p]))
+		versions[i] = pipe.HGet(ctx, key, "")
+		if touch {
+			pipe.PExpire(ctx, key, liveTTL)
+		}
+	}
+	_ = topology.Exec(ctx, pipe)
+	for i, p := range partitions {
+		version, err := versions[i].Result()
+		if err != nil && !errors.Is(err, redis.Nil) { // the topology reports the node's fault
+			continue
+		}
+		if version != l.lists.Version(p) || l.logs[p].doubtful.Load() {
+			l.renewSoon(p)
+		}
+		l.packWhenLeft(p, version)
+	}
+}
+
+// renewUsers reads the logs of the users' partitions; nil means all partitions.
+func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.config.Timeout)
+		defer cancel()
+	}
+	renewals := make([]*renewal, len(l.logs))
+	for p := range l.logs {
+		if users == nil {
+			renewals[p] = l.renewSoon(p)
+		}
+	}
+	for _, user := range users {
+		if p := l.config.Partition(user); renewals[p] == nil {
+			renewals[p] = l.renewSoon(p)
+		}
+	}
+	for _, renewal := range renewals {
+		if renewal == nil {
+			continue
+		}
+		if err := renewal.await(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for the end of the renewal.
+func (r *renewal) await(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// renewSoon returns a renewal of the partition that has not begun yet, so that it reads everything that is stored now.
+// Calls at the same time share it.
+func (l *liveLogs) renewSoon(p int) *renewal {
+	log := &l.logs[p]
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if log.next == nil {
+		log.next = &renewal{done: make(chan struct{})}
+	}
+	if !log.running {
+		log.running = true
+		l.wait.Go(func() { l.renewAll(p) })
+	}
+	return log.next
+}
+
+// renewAll works on the partition's renewals until none is left.
+func (l *liveLogs) renewAll(p int) {
+	log := &l.logs[p]
+	for {
+		log.mu.Lock()
+		renewal := log.next
+		log.next, log.running = nil, renewal != nil
+		log.mu.Unlock()
+		if renewal == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(l.ctx, l.config.Timeout)
+		renewal.err = l.renew(ctx, p)
+		cancel()
+		l.logDamage(log, renewal.err)
+		close(renewal.done)
+	}
+}
+
+// logDamage logs a value of the log that cannot be decoded, once.
+func (l *liveLogs) logDamage(log *liveLog, err error) {
+	var damage *damagedError
+	text := ""
+	if errors.As(err, &damage) {
+		text = err.Error()
+	}
+	if text != "" && text != log.logged {
+		l.config.Logger.Error("changes of sets cannot be read", "error", err)
+	}
+	log.logged = text
+}
+
+// renewAttempts bounds how often a renewal begins again because the log changes.
+const renewAttempts = 20
+
+// renew applies the records that the partition's log has after the known version. When the log lacks a known record,
+// as after an accepted loss, renew stores the known changes again.
+func (l *liveLogs) renew(ctx context.Context, p int) error {
+	for range renewAttempts {
+		known := l.lists.Version(p)
+		asked := known
+		doubtful := l.logs[p].doubtful.Swap(false)
+		if doubtful {
+			asked = ""
+		}
+		done, err := l.renewOnce(ctx, p, known, asked)
+		if doubtful && (err != nil || !done) {
+			l.logs[p].doubtful.Store(true)
+		}
+		if done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the changes of partition %d come faster than they can be read", p)
+}
+
+// renewOnce reads the log after the version asked, which is the known one, or the whole log. done is false when the log
+// must be read again.
+func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
+	read, err := l.read(ctx, p, asked, "")
+	if err != nil || read == nil {
+		return false, err
+	}
+	if read.kind == script.LiveLatest && asked == known {
+		return true, nil
+	}
+	if read.kind != script.LiveAfter && known != "" {
+		l.owe(p, l.lists.AllFreed(), read.freed)
+		if lost := l.lostFrom(p, read); len(lost) > 0 {
+			return false, l.heal(ctx, p, lost)
+		}
+	}
+	l.applying.Lock()
+	defer l.applying.Unlock()
+	if l.lists.Version(p) == known {
+		l.lists.ApplyUpTo(p, read.version, read.freed, read.records())
+		return true, nil
+	}
+	// A change of this instance has moved the version meanwhile. The next check compares it with the store's.
+	l.lists.Drop(read.freed)
+	l.lists.Apply(read.records()...)
+	return true, nil
+}
+
+// heal stores changes again that the log has lost.
+func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
+	n := 0
+	err := l.config.Quietly(func() *dispatch.Run {
+		r := l.config.Dispatcher.NewRun(nil, true)
+		r.Faults.What = "changes of sets that were lost are"
+		for _, record := range lost {
+			n += record.Len()
+			r.Add(l.newAppend(record), p)
+		}
+		r.Do(ctx)
+		return r
+	})
+	if err == nil {
+		l.config.Logger.Warn("changes of sets that Redis had lost are stored again", "partition", p, "changes", n)
+	}
+	return err
+}
+
+// lostFrom returns the known changes of the partition's users that a whole log lacks.
+func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
+	stored := whole.lists()
+	for _, record := range l.lists.Records(func(user capping.UserID) bool { return l.config.Partition(user) == p }) {
+		left := &live.Record{Set: record.Set, By: record.By}
+		for i := range record.Runs {
+			run := live.Run{At: record.Runs[i].At}
+			for kind, users := range record.Runs[i].Users {
+				for _, user := range users {
+					if lacks(stored, record.Set, user, run.At, live.Kind(kind)) {
+						run.Users[kind] = append(run.Users[kind], user)
+					}
+				}
+			}
+			left.Runs = append(left.Runs, run)
+		}
+		if left.Len() > 0 {
+			lost = append(lost, left)
+		}
+	}
+	return lost
+}
+
+// lacks reports whether a change would stand against the stored ones.
+func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
+	of, ok := stored.Of(set, user)
+	if !ok {
+		return kind != live.Forgotten && at > stored.Freed(set) // compaction removes changes that forget
+	}
+	return at > of.At || at == of.At && kind > of.Kind
+}
+
+// liveReading is a log, or its part after a version.
+type liveReading struct {
+	kind      byte
+	version   string // of the latest record in fields
+	metaText  string
+	meta      script.LiveMeta
+	freedText string
+	freed     map[string]capping.Instant
+	fields    []liveField
+}
+
+// liveField is a decoded record of a log.
+type liveField struct {
+	script.LiveField
+	record *live.Record // nil: a record without changes
+}
+
+func (r *liveReading) records() (records []*live.Record) {
+	for i := range r.fields {
+		if record := r.fields[i].record; record != nil {
+			records = append(records, record)
+		}
+	}
+	return records
+}
+
+// lists returns the changes of a whole log.
+func (r *liveReading) lists() *live.Lists {
+	lists := live.New(0)
+	lists.Drop(r.freed)
+	lists.Apply(r.records()...)
+	return lists
+}
+
+// read reads the log after the known version to its end, or the whole log. from is "", or where the reading begins. The
+// result is nil when the log was packed meanwhile. A reading waits for replicas, so that a failover loses nothing that
+// was read.
+func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
+	var whole *liveReading
+	for {
+		page, err := l.readPage(ctx, p, known, from)
+		if err != nil {
+			return nil, err
+		}
+		if page.Kind == script.LiveTorn || whole != nil && page.MetaText != whole.metaText {
+			return nil, nil
+		}
+		if whole == nil {
+			whole = &liveReading{kind: page.Kind, metaText: page.MetaText, meta: page.Meta, freedText: page.Freed}
+			if whole.freed, err = live.DecodeFreed([]byte(page.Freed)); err != nil {
+				return nil, l.damage(p, "f", err)
+			}
+		}
+		whole.version = page.Version
+		if err := l.add(whole, p, page); err != nil {
+			return nil, err
+		}
+		if page.Next == "" {
+			l.logs[p].packed.Store(int64(page.Meta.Packed))
+			return whole, nil
+		}
+		known, from = page.Version, page.Next
+	}
+}
+
+// add decodes the records of a page.
+func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
+	for _, field := range page.Fields {
+		decoded := liveField{LiveField: field}
+		if field.Content != "" {
+			var err error
+			if decoded.record, err = live.DecodeRecord([]byte(field.Content)); err != nil {
+				return l.damage(p, field.Name, err)
+			}
+		}
+		to.fields = append(to.fields, decoded)
+	}
+	return nil
+}
+
+// damage returns the error for a stored value that cannot be decoded. Decisions without it could allow a user who
+// objected, so the users of the partition stay unavailable.
+func (l *liveLogs) damage(p int, field string, err error) error {
+	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}
+}
+
+// damagedError reports a stored value that cannot be decoded.
+type damagedError struct {
+	key, field string
+	err        error
+}
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("field %q of the Redis key %s: %v", e.field, e.key, e.err)
+}
+
+func (e *damagedError) Unwrap() error { return e.err }
+
+// readPage reads one page of the partition's log.
+func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*script.LivePage, error) {
+	op := &pageOperation{logs: l, known: known, from: from}
+	err := l.config.Quietly(func() *dispatch.Run {
+		r := l.config.Dispatcher.NewRun(nil, true)
+		r.Faults.What = "some changes of sets are"
+		r.Add(op, p)
+		r.Do(ctx)
+		return r
+	})
+	return op.page, err
+}
+
+// pageOperation reads one page of a log.
+type pageOperation struct {
+	logs        *liveLogs
+	known, from string
+	page        *script.LivePage
+}
+
+// Encode sets the arguments of the script.
+func (o *pageOperation) Encode(c *dispatch.Command) {
+	config := &o.logs.config
+	c.Args.LiveRead(config.Scripts.Live, config.Prefixes[c.Partition], o.known, o.from)
+}
+
+// Stamp does nothing, because the command has no time stamp.
+func (o *pageOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply decodes the page.
+func (o *pageOperation) Apply(c *dispatch.Command) (n int, err error) {
+	o.page, err = script.DecodeLivePage(c.List)
+	return 0, err
+}

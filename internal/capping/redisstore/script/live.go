@@ -1,0 +1,202 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// This file has the arguments and replies of live.lua, and the key of a partition's log of live changes.
+
+// LiveHex is the number of hexadecimal digits of a log's id, and of the nonce of a record.
+const LiveHex = 8
+
+// livePage is the size of a page of a log in bytes, after which a read ends.
+const livePage = 1_000_000
+
+// liveOutdated is the reply of filter.lua to a caller that does not know the latest live changes.
+const liveOutdated = "L"
+
+// AppendLiveKey appends the key of a partition's log of live changes. No bucket has such a key.
+func AppendLiveKey(dst []byte, prefix string) []byte {
+	return append(append(dst, prefix...), "-live"...)
+}
+
+// LiveVersion is the version of a log: the name of its latest record.
+type LiveVersion struct {
+	ID, Nonce string // LiveHex digits each
+	Number    int
+}
+
+// ParseLiveVersion parses the text of a version.
+func ParseLiveVersion(text string) (v LiveVersion, err error) {
+	if len(text) <= 2*LiveHex {
+		return v, fmt.Errorf("version of a log of live changes must have more than %d characters, got %q", 2*LiveHex, text)
+	}
+	v.ID, v.Nonce = text[:LiveHex], text[LiveHex:2*LiveHex]
+	v.Number, err = strconv.Atoi(text[2*LiveHex:])
+	return v, err
+}
+
+// String returns the text of the version.
+func (v LiveVersion) String() string { return v.ID + v.Nonce + strconv.Itoa(v.Number) }
+
+// LiveMeta describes the packed records of a log.
+type LiveMeta struct {
+	Packs       int // how often the log was packed
+	First, Last int // the range of the names of packed records, which has gaps
+	Compacted   int // the number of packed records after the latest compaction
+	Packed      int // the latest record that was packed; 0: none
+	Nonce       string
+}
+
+// ParseLiveMeta parses the field that describes the packed records; "" is a log that was never packed.
+func ParseLiveMeta(text string) (m LiveMeta, err error) {
+	if text == "" {
+		return LiveMeta{First: 1}, nil
+	}
+	n, err := fmt.Sscanf(text+".", "%d %d %d %d %d %s", &m.Packs, &m.First, &m.Last, &m.Compacted, &m.Packed, &m.Nonce)
+	if err != nil || n < 6 {
+		return m, ErrReply
+	}
+	m.Nonce = m.Nonce[:len(m.Nonce)-1]
+	return m, nil
+}
+
+// String returns the field that describes the packed records.
+func (m LiveMeta) String() string {
+	return fmt.Sprint(m.Packs, " ", m.First, " ", m.Last, " ", m.Compacted, " ", m.Packed, " ", m.Nonce)
+}
+
+// LiveField is a record of a log: its name, and its content without the nonce.
+type LiveField struct{ Name, Nonce, Content string }
+
+// Number returns the number of a record that is not packed.
+func (f *LiveField) Number() (n int, ok bool) {
+	n, err := strconv.Atoi(f.Name)
+	return n, err == nil
+}
+
+// Pack returns the number of a packed record.
+func (f *LiveField) Pack() (k int, ok bool) {
+	if f.Name == "" || f.Name[0] != 'p' {
+		return 0, false
+	}
+	k, err := strconv.Atoi(f.Name[1:])
+	return k, err == nil
+}
+
+// PackedName returns the name of packed record k.
+func PackedName(k int) string { return "p" + strconv.Itoa(k) }
+
+// The kinds of a page of a log.
+const (
+	LiveLatest = 'n' // the known version is the latest one
+	LiveAfter  = 'i' // the records after the known version
+	LiveWhole  = 'w' // a part of the whole log
+	LiveTorn   = 'x' // the log has changed since the previous page
+)
+
+// LivePage is a decoded reply to a read.
+type LivePage struct {
+	Version, MetaText, Freed string
+	Meta                     LiveMeta
+	Kind                     byte
+	Next                     string // where to continue; "": the log was read to its end
+	Fields                   []LiveField
+}
+
+// LiveAppend sets the call of live.lua that appends the changes of a call.
+func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id, nonce string, changes []byte) {
+	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), []byte(nonce), changes)
+}
+
+// LiveRead sets the call of live.lua that reads the log after the known version, or a page of the whole log.
+func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
+	a.live(s, prefix, []byte{'r'}, []byte(known), []byte(from))
+}
+
+// LiveTail returns where a read starts at the latest packed records.
+func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
+
+// LivePacking replaces records by packed ones.
+type LivePacking struct {
+	Version  string // up to which the log was read
+	MetaText string // as it was read
+	Meta     LiveMeta
+	Nonce    string // "": the freed instants stay as they are
+	Freed    []byte
+	Remove   []string
+	Names    []string // of the packed records
+	Contents [][]byte
+}
+
+// LivePack sets the call of live.lua that packs records.
+func (a *Args) LivePack(s *Script, prefix string, ttl time.Duration, p *LivePacking) {
+	rest := [][]byte{{'p'}, milliseconds(ttl), []byte(p.Version), []byte(p.MetaText), []byte(p.Meta.String()),
+		[]byte(p.Nonce), p.Freed, strconv.AppendInt(nil, int64(len(p.Remove)), 10)}
+	for _, name := range p.Remove {
+		rest = append(rest, []byte(name))
+	}
+	for i, name := range p.Names {
+		rest = append(rest, []byte(name), p.Contents[i])
+	}
+	a.live(s, prefix, rest...)
+}
+
+func milliseconds(d time.Duration) []byte { return strconv.AppendInt(nil, d.Milliseconds(), 10) }
+
+func (a *Args) live(s *Script, prefix string, rest ...[]byte) {
+	a.begin(s)
+	a.buf = AppendLiveKey(a.buf, prefix)
+	a.endKey()
+	a.finish(1, rest...)
+}
+
+// DecodeLiveAppended decodes the reply to an append: the version before and after, and the description of the packed
+// records.
+func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err error) {
+	if len(list) != 3 {
+		return "", "", LiveMeta{}, ErrReply
+	}
+	if _, err := ParseLiveVersion(list[1]); err != nil {
+		return "", "", LiveMeta{}, ErrReply
+	}
+	meta, err = ParseLiveMeta(list[2])
+	return list[0], list[1], meta, err
+}
+
+// DecodeLivePacked decodes the reply to a pack. done is false when the log had changed, so that nothing was written.
+func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
+	if len(list) != 3 || list[0] != "D" && list[0] != "N" {
+		return false, "", "", ErrReply
+	}
+	return list[0] == "D", list[1], list[2], nil
+}
+
+// DecodeLivePage decodes the reply to a read.
+func DecodeLivePage(list []string) (*LivePage, error) {
+	if len(list) < 5 || len(list)%2 != 1 || len(list[3]) != 1 {
+		return nil, ErrReply
+	}
+	p := &LivePage{Version: list[0], MetaText: list[1], Freed: list[2], Kind: list[3][0], Next: list[4]}
+	var err error
+	if p.Meta, err = ParseLiveMeta(p.MetaText); err != nil {
+		return nil, err
+	}
+	for rest := list[5:]; len(rest) > 0; rest = rest[2:] {
+		f := LiveField{Name: rest[0], Content: rest[1]}
+		if _, packed := f.Pack(); !packed {
+			if _, ok := f.Number(); !ok || len(f.Content) < LiveHex {
+				return nil, ErrReply
+			}
+			f.Nonce, f.Content = f.Content[:LiveHex], f.Content[LiveHex:]
+		}
+		p.Fields = append(p.Fields, f)
+	}
+	switch p.Kind {
+	case LiveLatest, LiveAfter, LiveWhole, LiveTorn:
+		return p, nil
+	}
+	return nil, ErrReply
+}
