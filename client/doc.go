@@ -38,6 +38,11 @@
 // are the two halves of FilterAll, for engines with a queue of parts. Counting needs a key with the scopes filter and
 // read.
 //
+// # Sets
+//
+// ChangeSet adds users to a set and removes users from it, such as a person who unsubscribes. The change counts before
+// ChangeSet returns. Sets and SetMembers list the changes.
+//
 // # Messages
 //
 // Messages and Message return the results of messages: Allowed and Released count sends exactly, and all other

@@ -40,7 +40,9 @@ type Error struct {
 	Field      string        // name of the wrong request field; "" for none
 	Column     int           // position of the error in the text of Field, in characters from 1; 0: unknown
 	RetryAfter time.Duration // 0: the answer has no Retry-After
-	RequestID  string        // identifies the request in the service's log; "": the answer has none
+	// Unavailable lists the users of a change to a set that may not be stored; nil: the answer names none
+	Unavailable []uint32
+	RequestID   string // identifies the request in the service's log; "": the answer has none
 }
 
 func (e *Error) Error() string {
@@ -74,6 +76,7 @@ func errorOf(response *http.Response, body []byte) *Error {
 	if json.Unmarshal(body, &answer) == nil && answer.Error.Code != "" {
 		e.Code, e.Message = string(answer.Error.Code), answer.Error.Message
 		e.Field, e.Column = answer.Error.Field, answer.Error.Column
+		e.Unavailable = answer.Unavailable
 		return e
 	}
 	e.Message = http.StatusText(response.StatusCode)

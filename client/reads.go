@@ -15,10 +15,19 @@ func (c *Client) Explain(ctx context.Context, user uint32) (*api.Explanation, er
 	return read[api.Explanation](ctx, c, userPath(user))
 }
 
-// Erase deletes all data about a user. An unknown user is no error.
+// Erase deletes the sends of a user. Changes of sets by calls stay, such as an opt-out. An unknown user is no error.
 func (c *Client) Erase(ctx context.Context, user uint32) error {
 	if err := c.call(ctx, "DELETE", userPath(user), nil, nil); err != nil {
 		return fmt.Errorf("erase user %d: %w", user, err)
+	}
+	return nil
+}
+
+// EraseWithSets deletes the sends of a user and the changes of sets by calls. The builds alone decide then whether the
+// user is in a set, so a person who opted out since the last build may receive messages.
+func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
+	if err := c.call(ctx, "DELETE", userPath(user)+"?sets=true", nil, nil); err != nil {
+		return fmt.Errorf("erase user %d with sets: %w", user, err)
 	}
 	return nil
 }

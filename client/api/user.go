@@ -93,16 +93,15 @@ type Decisions struct {
 
 // Decision is the result of one call for a user.
 type Decision struct {
-	At   time.Time `json:"at"`   // start of the store call
-	Kind string    `json:"kind"` // "filter", "release" or "permits"
-	// "allowed", "replayed", "denied", "unavailable", "released", "absent" or "release_unavailable"
-	Outcome   string `json:"outcome"`
-	MessageID string `json:"message_id"`
-	Namespace string `json:"namespace,omitempty"`
-	Channel   string `json:"channel"` // "": none, of a release all
+	At        time.Time `json:"at"`      // start of the store call
+	Kind      string    `json:"kind"`    // "filter", "release", "permits" or "set_change"
+	Outcome   string    `json:"outcome"` // "allowed", "replayed", "denied", "unavailable", "released", "absent", "release_unavailable", "added", "removed" or "change_unavailable"
+	MessageID string    `json:"message_id"`
+	Namespace string    `json:"namespace,omitempty"`
+	Channel   string    `json:"channel"` // "": none, of a release all
 	// for denied users: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
 	Limit         string `json:"limit,omitempty"`
-	Set           string `json:"set,omitempty"` // with LimitSuppressed: the set
+	Set           string `json:"set,omitempty"` // with LimitSuppressed, and of a change of a set: the set
 	Exempt        bool   `json:"exempt,omitempty"`
 	Client        string `json:"client"`
 	Key           string `json:"key,omitempty"`

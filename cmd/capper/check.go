@@ -154,6 +154,13 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	if line := describeNoChannel(p); line != "" {
 		add("%s", line)
 	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sets)) {
+		how := "calls may change it"
+		if cfg.Sets.IsLive(name) {
+			how = "exists by calls alone"
+		}
+		add("set %s: %s, at most %d users with changes by calls", name, how, cfg.Sets.Max(name))
+	}
 	if h := p.Holdout; h != nil {
 		add("holdout of %v %% of all users, salt %q: %s", h.Share.Percent(), h.Share.Salt(), sendsOn(p, h.Channels))
 	}

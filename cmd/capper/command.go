@@ -28,6 +28,7 @@ type commands struct {
 	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show the counts of one message."`
 	Count       countCommand            `cmd:"" help:"Count an audience by segment and set; with --channel, also count users who could receive a message now."`
 	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets of the generation in use."`
+	Set         setCommands             `cmd:"" help:"Change sets by calls, and list the changes."`
 	Lookup      lookupCommand           `cmd:"" help:"Show the segment and sets that users belong to."`
 	Explain     explainCommand          `cmd:"" help:"Explain why a user is allowed or capped."`
 	Limits      limitsCommand           `cmd:"" help:"Show the limits in force."`

@@ -14,6 +14,7 @@ import (
 type eraseCommand struct {
 	cli.Service
 	Users []cli.UserID `arg:"" name:"user" help:"User ids to erase, from 0 to 4294967295."`
+	Sets  bool         `help:"Also remove the changes of sets by calls, such as opt-outs; the builds alone decide then who is in a set."`
 	Yes   bool         `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
@@ -26,8 +27,8 @@ type erasure struct {
 
 // Help returns the text below the flags.
 func (c *eraseCommand) Help() string {
-	return "Erases all recorded sends of the users, who then may receive messages as if they were new. Erasing a " +
-		"user again has no further effect. The API key needs the scope admin, and the URL is that of the admin " +
+	return "Erases all recorded sends of the users, who then may receive messages as if they were new. Opt-outs and " +
+		"other changes of sets by calls stay, unless --sets is given. Erasing a user again has no further effect. The API key needs the scope admin, and the URL is that of the admin " +
 		"listener if there is one."
 }
 
@@ -60,6 +61,13 @@ func (c *eraseCommand) question() string {
 	return fmt.Sprintf("erase all sends of %d users at %s?", len(c.Users), c.URL)
 }
 
+func (c *eraseCommand) eraseOne(ctx context.Context, api *client.Client, user uint32) error {
+	if c.Sets {
+		return api.EraseWithSets(ctx, user)
+	}
+	return api.Erase(ctx, user)
+}
+
 // erase continues if the log of one user is unavailable. erase stops at errors that every further call would cause.
 func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []erasure, err error) {
 	unavailable := 0
@@ -68,7 +76,7 @@ func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []er
 			list = append(list, erasure{UserID: user, Result: "not tried"})
 			continue
 		}
-		one := api.Erase(ctx, user)
+		one := c.eraseOne(ctx, api, user)
 		switch {
 		case one == nil:
 			list = append(list, erasure{UserID: user, Result: "erased"})

@@ -79,8 +79,13 @@ func printExplanation(on *terminal.Streams, e *api.Explanation) error {
 func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]
-		fmt.Fprintf(on.Out, "suppressed: user is in %s, channels %s; exempt sends: %s\n", s.Set, listed(s.Channels),
-			exemptText(s))
+		fmt.Fprintf(on.Out, "suppressed: user is in %s%s, channels %s; exempt sends: %s\n", s.Set, liveText(e, s.Set),
+			listed(s.Channels), exemptText(s))
+	}
+	for i := range e.Live {
+		if m := &e.Live[i]; m.Change == api.ChangeRemoved {
+			fmt.Fprintf(on.Out, "not in %s %s\n", m.Set, cli.LiveText(m))
+		}
 	}
 	if e.Holdout != nil {
 		fmt.Fprintf(on.Out, "held out: one of %s\n", holdoutText(e.Holdout))
@@ -104,6 +109,16 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 		fmt.Fprintf(on.Out, "quiet hours leave no minute open: together they deny all sends on %s\n",
 			strings.Join(e.NeverOpen, ", "))
 	}
+}
+
+// liveText returns since when a call has put the user into the set, or "" when the build has the user.
+func liveText(e *api.Explanation, set string) string {
+	for i := range e.Live {
+		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {
+			return " " + cli.LiveText(m)
+		}
+	}
+	return ""
 }
 
 func standingRow(s *api.Standing) []any {

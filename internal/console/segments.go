@@ -53,6 +53,10 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 	if err != nil {
 		return nil, err
 	}
+	sets, err := v.API.Sets(v.Context())
+	if err != nil {
+		return nil, err
+	}
 	data := &segmentsView{Status: status}
 	list, err := v.API.Generations(v.Context())
 	switch {
@@ -76,8 +80,8 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 		Title: "Segments", Question: "How many users are in each segment and set, since when, and what was " +
 			"published before?",
 		Data:   data,
-		Tables: []*frame.Table{segmentsTable(status, policy), setsTable(status, policy), history},
-		Calls:  []string{"GET /v1/segments", "GET /v1/generations", "GET /v1/status"},
+		Tables: []*frame.Table{segmentsTable(status, policy), setsTable(sets, policy), history},
+		Calls:  []string{"GET /v1/segments", "GET /v1/sets", "GET /v1/generations", "GET /v1/status"},
 	}, nil
 }
 
@@ -118,15 +122,28 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-func setsTable(s *api.Status, p *api.Policy) *frame.Table {
+func setsTable(sets *api.Sets, p *api.Policy) *frame.Table {
 	t := &frame.Table{
 		Name: "sets", Caption: "Sets, which may overlap",
-		Columns: []frame.Column{{Title: "Set"}, {Title: "Users", Number: true}, {Title: "Used by the limits for"}},
-		Empty:   "The generation has no sets. Publish sets with segmentbuild build --set NAME=FILE.",
+		Columns: []frame.Column{{Title: "Set"}, {Title: "Users", Means: "in the build", Number: true},
+			{Title: "Added", Means: "users, by calls since", Number: true},
+			{Title: "Removed", Means: "users, by calls since", Number: true}, {Title: "Last call"},
+			{Title: "Used by the limits for"}},
+		Empty: "The generation has no sets. Publish sets with segmentbuild build --set NAME=FILE.",
 	}
-	for _, one := range s.Segments.Sets {
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(one.Name), frame.Count(one.Users),
-			frame.Text(frame.List(usesOf(one.Name, p)))})
+	for _, one := range sets.Sets {
+		row := []frame.Cell{frame.Text(one.Name), frame.Text("no build"), frame.Text(""), frame.Text(""), frame.Text(""),
+			frame.Text(frame.List(usesOf(one.Name, p)))}
+		if one.Users != nil {
+			row[1] = frame.Count(*one.Users)
+		}
+		if l := one.Live; l != nil {
+			row[2], row[3] = frame.Count(l.Additions), frame.Count(l.Removals)
+			if l.Newest != nil {
+				row[4] = frame.Time(*l.Newest)
+			}
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

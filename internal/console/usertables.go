@@ -94,13 +94,19 @@ func deniedTable(k *userKnown) *frame.Table {
 	}
 	for i := len(k.Past.Decisions) - 1; i >= 0; i-- {
 		d := k.Past.Decisions[i]
-		by := d.Limit
-		if d.Set != "" {
+		by, message := d.Limit, frame.Text("")
+		switch {
+		case d.Kind == "set_change":
+			by = d.Set
+		case d.Set != "":
 			by += " (" + d.Set + ")"
+		}
+		if d.MessageID != "" {
+			message = frame.Link(d.MessageID, messageAddress(d.MessageID, d.Namespace))
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Time(d.At), frame.Text(channelWords(d)),
-			frame.Link(d.MessageID, messageAddress(d.MessageID, d.Namespace)), frame.Text(outcomeWords(d)),
+			message, frame.Text(outcomeWords(d)),
 			frame.Text(by), frame.Text(strings.TrimSpace(d.Client + " " + d.Key)),
 		})
 	}
@@ -109,8 +115,11 @@ func deniedTable(k *userKnown) *frame.Table {
 
 func channelWords(d api.Decision) string {
 	if d.Channel == "" {
-		if d.Kind == "release" {
+		switch d.Kind {
+		case "release":
 			return "all"
+		case "set_change":
+			return ""
 		}
 		return "none"
 	}
@@ -123,6 +132,8 @@ var outcomeTexts = map[string]string{
 	"unavailable": "not decided: try again",
 	"released":    "send given back", "absent": "no send to give back",
 	"release_unavailable": "unknown whether the send was given back",
+	"added":               "added to the set", "removed": "removed from the set",
+	"change_unavailable": "unknown whether the set was changed",
 }
 
 // outcomeWords describes an outcome in words.

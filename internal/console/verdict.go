@@ -32,8 +32,8 @@ func (v verdict) On() string {
 func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
-			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the suppressed set %s and "+
-				"receives nothing until removed from the set.", s.Set), time.Time{}}
+			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the suppressed set %s%s and "+
+				"receives nothing until removed from the set.", s.Set, since(k.Explanation, s.Set)), time.Time{}}
 		}
 	}
 	if h := k.Holdout; h != nil && counts(h.Channels, channel) {
@@ -137,12 +137,17 @@ func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) strin
 // notes describes in sentences the rules besides limits that apply to the user.
 func notes(e *api.Explanation) (list []string) {
 	for _, s := range e.Suppressed {
-		text := fmt.Sprintf("Suppressed: in the set %s, %s.", s.Set, onChannels(s.Channels))
+		text := fmt.Sprintf("Suppressed: in the set %s%s, %s.", s.Set, since(e, s.Set), onChannels(s.Channels))
 		if s.EvenExempt {
-			text = fmt.Sprintf("Suppressed: in the set %s, %s, transactional messages included.", s.Set,
-				onChannels(s.Channels))
+			text = fmt.Sprintf("Suppressed: in the set %s%s, %s, transactional messages included.", s.Set,
+				since(e, s.Set), onChannels(s.Channels))
 		}
 		list = append(list, text)
+	}
+	for i := range e.Live {
+		if m := &e.Live[i]; m.Change == api.ChangeRemoved {
+			list = append(list, fmt.Sprintf("Removed from the set %s%s.", m.Set, liveWords(m)))
+		}
 	}
 	if h := e.Holdout; h != nil {
 		list = append(list, fmt.Sprintf("Held out: in the control group of %g %% who receive nothing, %s.", h.Percent,
@@ -165,6 +170,20 @@ func notes(e *api.Explanation) (list []string) {
 		list = append(list, "Shadow limits that are full, which deny no user: "+frame.List(e.WouldBeDeniedBy)+".")
 	}
 	return list
+}
+
+// since returns since when and by which client's call the user is in the set, or "" when the build has the user.
+func since(e *api.Explanation, set string) string {
+	for i := range e.Live {
+		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {
+			return liveWords(m)
+		}
+	}
+	return ""
+}
+
+func liveWords(m *api.LiveMembership) string {
+	return " since " + m.Since.UTC().Format("Mon 2 Jan, 15:04:05 UTC") + " by a call of " + m.By
 }
 
 func onChannels(names []string) string {

@@ -120,6 +120,7 @@ func statusesOf(method, path string) []string {
 		strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
 	generations := strings.HasPrefix(path, "/v1/generations")
 	messages, releases := strings.HasPrefix(path, "/v1/messages"), path == "/v1/messages/{id}/release"
+	sets, changes := strings.HasPrefix(path, "/v1/sets"), path == "/v1/sets/{set}/members"
 	decisions, backup, accept := strings.HasSuffix(path, "/decisions"), path == "/v1/backup", path == "/v1/store/accept"
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
@@ -129,11 +130,11 @@ func statusesOf(method, path string) []string {
 		"405": method == http.MethodDelete || backup || accept,   // the admin listener's calls
 		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members,
 		"415": method == http.MethodPost && !backup,
-		"304": bitmap, "409": messages || decisions || backup || accept, "410": generation,
+		"304": bitmap, "409": messages || decisions || backup || accept || changes, "410": generation,
 		"429": method == http.MethodPost && !releases && !backup && !accept || user && method == http.MethodGet ||
-			members,
+			members || sets,
 		"421": true, "431": true, "500": true,
-		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions ||
+		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions || changes ||
 			path == "/healthz" || path == "/readyz",
 	} {
 		found[status] = answered

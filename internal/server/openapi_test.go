@@ -42,7 +42,7 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 	require.NoError(t, err)
 	relative := r.Clone(r.Context())
 	relative.URL.Scheme, relative.URL.Host = "", ""
-	relative.URL.Path = namesWithSlashes.ReplaceAllString(relative.URL.Path, "/v1/segments/name/$1")
+	relative.URL.Path = namesWithSlashes.ReplaceAllString(relative.URL.Path, "/v1/$1/name/$2")
 	if strings.HasPrefix(relative.URL.Path, "/v1/messages/") {
 		relative.URL.Path = "/v1/messages/id"
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/release") {
@@ -85,7 +85,7 @@ func requireContract(t testing.TB, r *http.Request, body []byte, answer reply) {
 }
 
 // namesWithSlashes matches paths whose name the description's tools would split into several elements.
-var namesWithSlashes = regexp.MustCompile(`^/v1/segments/.+/(bitmap|members)$`)
+var namesWithSlashes = regexp.MustCompile(`^/v1/(segments|sets)/.+/(bitmap|members)$`)
 
 // transportHeaders belong to HTTP and not to this API.
 var transportHeaders = []string{"Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Connection",

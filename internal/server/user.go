@@ -113,12 +113,16 @@ func addFault(faults []string, err error) []string {
 }
 
 func (r *auditReader) decision(record *audit.Record, group *audit.Group) api.Decision {
-	return api.Decision{
+	told := api.Decision{
 		At: record.At.Time(), Kind: record.Kind.String(), Outcome: group.Outcome.String(), MessageID: record.Message.ID,
 		Namespace: record.Message.Namespace,
 		Channel:   r.channelName(record.Channel), Limit: group.Limit, Set: group.Set, Exempt: record.Exempt,
 		Client: record.Client, Key: record.Key, Generation: record.Generation, ConfigVersion: record.Config,
 	}
+	if record.Change != nil {
+		told.Set = record.Change.Set
+	}
+	return told
 }
 
 // channelName returns the current configured name of the channel, or "" for no channel and for a removed channel.

@@ -48,15 +48,19 @@ func (s *Server) erase(c *call) error {
 	if err != nil {
 		return err
 	}
+	said := []any{"user_id", user}
+	if sets {
+		said = append(said, "sets", sets)
+	}
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	if err := s.capper.Erase(ctx, user); err != nil {
-		s.audit(c, "erase", "failed", "user_id", user)
+		s.audit(c, "erase", "failed", said...)
 		return wire.StoreFailure(ctx, err)
 	}
 	if sets {
 		if err := s.forgetChanges(ctx, c, user); err != nil {
-			s.audit(c, "erase", "partial", "user_id", user, "sets", sets)
+			s.audit(c, "erase", "partial", said...)
 			f := wire.NewFailure(api.CodeUnavailable, "the log of the user is erased, but not every change of a set: "+
 				"try again")
 			f.Cause = err
@@ -64,13 +68,13 @@ func (s *Server) erase(c *call) error {
 		}
 	}
 	if err := s.journal.Erase(ctx, user); err != nil {
-		s.audit(c, "erase", "partial", "user_id", user, "sets", sets)
+		s.audit(c, "erase", "partial", said...)
 		f := wire.NewFailure(api.CodeUnavailable, "the log of the user is erased, but the audit could not record the "+
 			"erasure: try again")
 		f.Cause = err
 		return f
 	}
-	s.audit(c, "erase", "done", "user_id", user, "sets", sets)
+	s.audit(c, "erase", "done", said...)
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client/api"
+)
+
+// SetChange adds users to a set and removes users from it. At least one list must name a user, and no user may be in
+// both. Repeated users count once.
+type SetChange struct {
+	Add    []uint32
+	Remove []uint32
+	// At is the time when the persons said so; zero: the time of the call. The latest change of a user stands, so a
+	// caller that repeats calls after a long outage sets At.
+	At time.Time
+}
+
+// setCalls is the number of users from which a call sends a bitmap instead of ids.
+const setCalls = 1000
+
+// ChangeSet changes a set. When ChangeSet returns without an error, every later call of every instance decides with
+// the change, and no crash loses it. The call needs a key with the scope lists. More than api.MaxSetUsers users take
+// several calls. After an error some users may have been changed; repeating ChangeSet is safe. The result counts the
+// users of all calls, and has the time of the last one.
+func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
+	add, remove := roaring.BitmapOf(change.Add...), roaring.BitmapOf(change.Remove...)
+	if both := roaring.And(add, remove); !both.IsEmpty() {
+		return nil, fmt.Errorf("change set %q: user %d is in Add and in Remove, but a user must be in one list only",
+			set, both.Minimum())
+	}
+	if add.IsEmpty() && remove.IsEmpty() {
+		return nil, fmt.Errorf("change set %q: at least one user must be in Add or Remove", set)
+	}
+	sum := &api.SetChanged{Set: set}
+	var failed error
+	for _, list := range []struct {
+		users *roaring.Bitmap
+		body  func(*roaring.Bitmap) *api.SetChange
+	}{{add, addition}, {remove, removal}} {
+		SplitBitmap(list.users, api.MaxSetUsers, func(part *roaring.Bitmap) bool {
+			body := list.body(part)
+			if !change.At.IsZero() {
+				body.At = &change.At
+			}
+			failed = c.changeSet(ctx, set, body, sum)
+			return failed == nil
+		})
+		if failed != nil {
+			return nil, failed
+		}
+	}
+	return sum, nil
+}
+
+func addition(users *roaring.Bitmap) *api.SetChange {
+	if users.GetCardinality() < setCalls {
+		return &api.SetChange{Add: users.ToArray()}
+	}
+	return &api.SetChange{AddBitmap: &api.Bitmap{Bitmap: users}}
+}
+
+func removal(users *roaring.Bitmap) *api.SetChange {
+	if users.GetCardinality() < setCalls {
+		return &api.SetChange{Remove: users.ToArray()}
+	}
+	return &api.SetChange{RemoveBitmap: &api.Bitmap{Bitmap: users}}
+}
+
+// changeSet makes one call and adds its result to sum.
+func (c *Client) changeSet(ctx context.Context, set string, body *api.SetChange, sum *api.SetChanged) error {
+	var answer api.SetChanged
+	if err := c.call(ctx, "POST", setPath(set), body, &answer); err != nil {
+		return fmt.Errorf("change set %q: %w", set, err)
+	}
+	sum.At = answer.At
+	sum.Added += answer.Added
+	sum.Removed += answer.Removed
+	sum.Superseded += answer.Superseded
+	return nil
+}
+
+func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
+
+// Sets lists the sets of the current generation, and those that exist by calls alone, with their live changes. It
+// needs a key with the scope read or lists.
+func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
+	return read[api.Sets](ctx, c, "/v1/sets")
+}
+
+// SetMembers iterates over the live changes of a set since the given time, in the order of the users; the zero time
+// stands for all. These are changes by calls; Members lists the users of the build. The iteration ends after an error.
+func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) iter.Seq2[*api.MemberChange, error] {
+	return func(yield func(*api.MemberChange, error) bool) {
+		parameters := url.Values{"limit": {"10000"}}
+		if !since.IsZero() {
+			parameters.Set("since", since.UTC().Format(api.Milliseconds))
+		}
+		for {
+			page, err := read[api.SetMembers](ctx, c, setPath(set)+"?"+parameters.Encode())
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Changes {
+				if !yield(&page.Changes[i], nil) {
+					return
+				}
+			}
+			if page.Next == nil {
+				return
+			}
+			parameters.Set("cursor", *page.Next)
+		}
+	}
+}
+
+// NotStored returns the users whose changes may not be stored, from an error of ChangeSet. It returns nil when the
+// error names no users.
+func NotStored(err error) []uint32 {
+	var refused *Error
+	if errors.As(err, &refused) {
+		return refused.Unavailable
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/terminal"
+)
+
+// SetMembersCommand is the command `capper set members SET`.
+type SetMembersCommand struct {
+	Service
+	Set   string `arg:"" help:"Name of the set."`
+	Since moment `placeholder:"TIME" help:"Earliest time of a change: an age (1h, 30d) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: list all changes."`
+}
+
+// Help returns the text below the flags.
+func (c *SetMembersCommand) Help() string {
+	return "Lists the latest change of each user whom calls added to the set or removed from it. Changes that a build " +
+		"contains are left out after a while. Users of the build are not listed. The API key needs the scope read or " +
+		"lists."
+}
+
+// Run prints the changes.
+func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	service, err := c.Client()
+	if err != nil {
+		return err
+	}
+	since := time.Time{}
+	if c.Since.Given() {
+		since = c.Since.Instant(time.Now()).Time()
+	}
+	rows := [][]any{{"USER", "CHANGE", "SINCE", "CALLER"}}
+	for change, err := range service.SetMembers(ctx, c.Set, since) {
+		if err != nil {
+			return c.HintedLists(err)
+		}
+		if c.JSON {
+			if err := jsonLine(on, change); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []any{change.UserID, change.Change, change.At.UTC().Format(milliseconds), change.By})
+	}
+	if c.JSON {
+		return nil
+	}
+	return printRows(on, rows, fmt.Sprintf("no call has changed set %s in this period", c.Set))
+}
+
+// SetListCommand is the command `capper set list`.
+type SetListCommand struct{ Service }
+
+// Help returns the text below the flags.
+func (c *SetListCommand) Help() string {
+	return "Lists the sets of the generation in use, and the sets that exist by calls alone. USERS and AS OF describe " +
+		"the build; ADDED, REMOVED, OLDEST and NEWEST describe the changes by calls. The API key needs the scope " +
+		"read or lists."
+}
+
+// Run prints the sets.
+func (c *SetListCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	service, err := c.Client()
+	if err != nil {
+		return err
+	}
+	list, err := service.Sets(ctx)
+	if err != nil {
+		return c.HintedLists(err)
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, list)
+	}
+	fmt.Fprintf(on.Out, "generation %s\n", shown(list.Generation))
+	rows := [][]any{{"SET", "USERS", "AS OF", "ADDED", "REMOVED", "OLDEST", "NEWEST", "SUPPRESSED", "CHANGED BY"}}
+	for i := range list.Sets {
+		rows = append(rows, setRow(&list.Sets[i]))
+	}
+	return terminal.Table(on.Out, terminal.Left, rows...)
+}
+
+func setRow(s *api.SetInfo) []any {
+	row := []any{s.Name, "-", timeOr(s.AsOf), "-", "-", "-", "-", "no", "builds and calls"}
+	if s.Users != nil {
+		row[1] = *s.Users
+	}
+	if l := s.Live; l != nil {
+		row[3], row[4], row[5], row[6] = l.Additions, l.Removals, timeOr(l.Oldest), timeOr(l.Newest)
+	}
+	if s.Suppressed {
+		row[7] = "yes"
+	}
+	switch {
+	case s.OnlyBuilds:
+		row[8] = "builds"
+	case s.Users == nil:
+		row[8] = "calls"
+	}
+	return row
+}
+
+// timeOr returns a time as text, or a dash for no time.
+func timeOr(at *time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.UTC().Format(milliseconds)
+}
+
+// LiveText describes a live change that decides about a set, such as "since 2026-11-20T15:31:07.004Z, by a call of
+// crm".
+func LiveText(m *api.LiveMembership) string {
+	return "since " + m.Since.UTC().Format(milliseconds) + ", by a call of " + m.By
+}
+
+// HintedLists adds advice to the error of a call about changes of sets.
+func (r *Service) HintedLists(err error) error {
+	if client.HasCode(err, client.CodeForbidden) {
+		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope lists, and the set among its sets if it "+
+			"has any")
+	}
+	if client.HasCode(err, client.CodeNotFound) {
+		return terminal.Hinted(err, "capper set list shows the sets")
+	}
+	return r.Hinted(err)
+}
