@@ -33,7 +33,7 @@ func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
 			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the suppressed set %s%s and "+
-				"receives nothing until removed from the set.", s.Set, since(k.Explanation, s.Set)), time.Time{}}
+				"receives nothing until removed from the set.", s.Set, addedWhen(k.Explanation, s.Set)), time.Time{}}
 		}
 	}
 	if h := k.Holdout; h != nil && counts(h.Channels, channel) {
@@ -137,10 +137,10 @@ func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) strin
 // notes describes in sentences the rules besides limits that apply to the user.
 func notes(e *api.Explanation) (list []string) {
 	for _, s := range e.Suppressed {
-		text := fmt.Sprintf("Suppressed: in the set %s%s, %s.", s.Set, since(e, s.Set), onChannels(s.Channels))
+		text := fmt.Sprintf("Suppressed: in the set %s%s, %s.", s.Set, addedWhen(e, s.Set), onChannels(s.Channels))
 		if s.EvenExempt {
 			text = fmt.Sprintf("Suppressed: in the set %s%s, %s, transactional messages included.", s.Set,
-				since(e, s.Set), onChannels(s.Channels))
+				addedWhen(e, s.Set), onChannels(s.Channels))
 		}
 		list = append(list, text)
 	}
@@ -172,8 +172,8 @@ func notes(e *api.Explanation) (list []string) {
 	return list
 }
 
-// since returns since when and by which client's call the user is in the set, or "" when the build has the user.
-func since(e *api.Explanation, set string) string {
+// addedWhen returns since when and by which client's call the user is in the set, or "" when the build has the user.
+func addedWhen(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {
 			return liveWords(m)
