@@ -92,7 +92,7 @@ var layers = []struct {
 }
 
 // domain decides: pure arithmetic without input and output.
-var domain = []string{"internal/capping$", "internal/pacing$", "internal/messages$",
+var domain = []string{"internal/capping$", "internal/pacing$", "internal/messages$", "internal/live$",
 	"internal/audience", "internal/quiet", "internal/share"}
 
 var stores = []string{"internal/capping/redisstore", "internal/capping/pebblestore"}
