@@ -240,6 +240,7 @@ type failed struct {
 		Column               int
 		RequestID            string `json:"request_id"`
 	}
+	Unavailable []uint32
 }
 
 func (r reply) failure(t testing.TB) *failed {
