@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/segments/publish"
+	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
 
@@ -115,4 +119,44 @@ func TestRemovedChangesAreNotForgotten(t *testing.T) {
 	require.Equal(t, second, w.status().Generation)
 	require.Equal(t, []uint32{4, 5, 6, 7, 8, 9}, w.allowed("push"))
 	require.NotEqual(t, first, second)
+}
+
+// TestNoInstanceAllowsAfterTheAnswer changes a set by one instance and asks another instance at once, many times, and
+// expects the latest answer to count.
+func TestNoInstanceAllowsAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	store := onRedis(testcluster.Start(t, testcluster.Options{}).Addrs...)
+	first := liveLists(t)
+	first.rest = strings.Replace(first.rest, "store: "+onEmbedded(first.dir), "store: "+store, 1)
+	first.configure("suppress: {opted-out: all, stop: [sms]}\nsets: {stop: {live: true}}\n")
+	first.build(first.now().Add(-time.Hour), 1, 2)
+	first.begin(t)
+	other := *first.withSets // the same configuration and segments
+	second := &withLists{dir: first.dir, withSets: &other}
+	second.begin(t)
+	sides := []*withLists{first, second}
+	testkit.Eventually(t, func() bool {
+		return first.call(http.MethodPost, "/v1/sets/opted-out/members", api.SetChange{Add: []uint32{3}}, new(any)) ==
+			http.StatusOK
+	})
+	out := map[uint32]bool{1: true, 2: true, 3: true}
+	r := rand.New(rand.NewPCG(24, 0))
+	for i := range 300 {
+		by, asked, user := sides[r.IntN(2)], sides[r.IntN(2)], uint32(r.IntN(9)+1)
+		change := api.SetChange{Add: []uint32{user}}
+		if out[user] {
+			change = api.SetChange{Remove: []uint32{user}}
+		}
+		by.change("opted-out", change)
+		out[user] = !out[user]
+		if i%3 == 0 {
+			continue // several changes before the next question
+		}
+		request := api.FilterRequest{MessageID: fmt.Sprint("m", i), UserIDs: []uint32{user}}
+		if out[user] {
+			require.Len(t, asked.filter(request).Denied, 1, "user %d in round %d", user, i)
+		} else { // the other instance may withhold the send for a second
+			testkit.Eventually(t, func() bool { return len(asked.filter(request).Allowed) == 1 })
+		}
+	}
 }
