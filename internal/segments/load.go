@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
@@ -74,6 +75,27 @@ func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Genera
 	return readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
+}
+
+// ReadBitmapsOver is ReadBitmaps, but takes the bitmaps that a generation in memory already has from
+// there. known may be nil.
+func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
+	if known == nil {
+		return m.ReadBitmaps(ctx, src)
+	}
+	read := known.orRead(src)
+	return readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
+		return read(ctx, s)
+	})
+}
+
+// Only returns a copy of the manifest with only the wanted sets and no segments. The copy serves
+// comparisons of these sets and is no manifest of a generation.
+func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
+	part := *m
+	part.Segments = nil
+	part.Sets = slices.DeleteFunc(slices.Clone(m.Sets), func(s Set) bool { return !wanted(s.Name) })
+	return &part
 }
 
 // readBitmap reads and checks the bitmap of one segment or set.

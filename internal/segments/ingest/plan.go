@@ -24,6 +24,8 @@ type Plan struct {
 	Tables []Input
 	// SetTables hold ids with the names of their sets, all of which are published after Sets.
 	SetTables []SetTable
+	// SetsAlone marks the plan of an amend, which has sets and no segments.
+	SetsAlone bool
 	// Precedence resolves overlaps: a user in several segments stays in the first one. If it is false,
 	// overlaps are an error.
 	Precedence bool
@@ -73,7 +75,7 @@ type Definition struct {
 
 // check returns all faults of the plan at once.
 func (p *Plan) check() error {
-	if len(p.Segments) == 0 && len(p.Tables) == 0 {
+	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
 			return errors.New(
 				"segments are missing: publishing sets alone would put every user under the default limits; " +
@@ -82,7 +84,7 @@ func (p *Plan) check() error {
 		return errors.New("nothing to build: give at least one segment or table")
 	}
 	var faults []error
-	if len(p.Segments)+len(p.Order) == 0 {
+	if len(p.Segments)+len(p.Order) == 0 && !p.SetsAlone {
 		faults = append(faults, errors.New(
 			"a table needs the list of its segments, to detect misspelt names: "+
 				"set --precedence NAME,…, or segments in the build file"))

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -32,11 +33,18 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// joined returns the union of two versions of a set, with the growth of other. Its as_of is the earlier
-// one, because only that one holds for both, and unknown if one of them is.
+// joined returns s with the users of another version of the set. The as_of of the union is the earlier
+// one, because only that one holds for both. If one version holds all users, its as_of holds too.
 func (s *Set) joined(other *Set) Set {
-	return Set{Name: s.Name, Bitmap: union(s.Bitmap, other.Bitmap), Growth: other.Growth,
-		AsOf: earliest(s.AsOf, other.AsOf), AmendedAsOf: latest(s.AmendedAsOf, other.AmendedAsOf)}
+	both := *s
+	both.Bitmap = union(s.Bitmap, other.Bitmap)
+	both.AsOf, both.AmendedAsOf = earliest(s.AsOf, other.AsOf), latest(s.AmendedAsOf, other.AmendedAsOf)
+	for _, one := range []*Set{s, other} {
+		if bytes.Equal(one.Bitmap.Bytes(), both.Bitmap.Bytes()) {
+			both.AsOf = latest(both.AsOf, one.AsOf)
+		}
+	}
+	return both
 }
 
 // earliest returns the earlier time. An unknown time is zero and therefore the earliest.
@@ -72,11 +80,14 @@ func keepLaterAsOf(sets []segments.Set, live *segments.Manifest) {
 }
 
 // later reports whether a set that is live already has a later as_of, so that services may forget changes
-// by call. sets describes the sets of c, and live has the same ones in the same order.
+// by call, or belongs to a later amend. live has the same sets in the same order.
 func (c *Candidate) later(sets, live []segments.Set) bool {
 	for i := range sets {
-		d := sets[i].AsOf.Sub(live[i].AsOf)
-		if d >= asOfStep || d > 0 && c.Sets[i].AsOfGiven {
+		d := max(sets[i].AsOf.Sub(live[i].AsOf), sets[i].AmendedAsOf.Sub(live[i].AmendedAsOf))
+		if d <= 0 {
+			continue
+		}
+		if own := c.set(sets[i].Name); d >= asOfStep || own != nil && own.AsOfGiven {
 			return true
 		}
 	}
@@ -86,8 +97,10 @@ func (c *Candidate) later(sets, live []segments.Set) bool {
 // capAsOf lowers every as_of to the time of the generation, because a set cannot contain later changes.
 func capAsOf(sets []segments.Set, created time.Time) {
 	for i := range sets {
-		if sets[i].AsOf.After(created) {
-			sets[i].AsOf = created
+		for _, at := range []*time.Time{&sets[i].AsOf, &sets[i].AmendedAsOf} {
+			if at.After(created) {
+				*at = created
+			}
 		}
 	}
 }

@@ -18,6 +18,9 @@ type Candidate struct {
 	// Accepted lists the approved changes of single segments and sets; Publish records them in the
 	// manifest.
 	Accepted []segments.Accepted
+	// Carried is the manifest from which an amend takes all segments, and all sets that are not in Sets,
+	// by reference. Nil means that the candidate holds everything.
+	Carried *segments.Manifest
 	// Partial is set if the candidate is only a part of the result of a build. Publishing it does not
 	// count as a complete build.
 	Partial bool
@@ -85,13 +88,39 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	return list
 }
 
+// manifestEntries returns the entries of all segments and sets for the manifest, including carried ones.
+func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
+	own := c.DescribeSets()
+	if c.Carried == nil {
+		return c.Describe(), own
+	}
+	sets := slices.Clone(c.Carried.Sets)
+	for _, s := range own {
+		i := slices.IndexFunc(sets, func(was segments.Set) bool { return was.Name == s.Name })
+		if i < 0 {
+			sets = append(sets, s)
+		} else {
+			sets[i] = s
+		}
+	}
+	return c.Carried.Segments, sets
+}
+
+// set returns the candidate's own set with this name, or nil.
+func (c *Candidate) set(name string) *Set {
+	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
+		return &c.Sets[i]
+	}
+	return nil
+}
+
 // SHA256 returns the hash of the bitmap of a segment or set, or "" if the candidate does not have it.
 func (c *Candidate) SHA256(name string) string {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return c.Bitmaps[i].SHA256()
 	}
-	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
-		return c.Sets[i].Bitmap.SHA256()
+	if s := c.set(name); s != nil {
+		return s.Bitmap.SHA256()
 	}
 	return ""
 }
@@ -109,9 +138,18 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation returns the candidate as a generation with this manifest.
+// generation returns the candidate as a generation with this manifest. Carried bitmaps are nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps}
+	if c.Carried != nil {
+		g.Bitmaps, g.Sets = make([]*bitmap.Bitmap, len(m.Segments)), make([]*bitmap.Bitmap, len(m.Sets))
+		for i, s := range m.Sets {
+			if own := c.set(s.Name); own != nil {
+				g.Sets[i] = own.Bitmap
+			}
+		}
+		return g
+	}
 	for _, s := range c.Sets {
 		g.Sets = append(g.Sets, s.Bitmap)
 	}

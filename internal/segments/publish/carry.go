@@ -137,7 +137,9 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 		p.sets[i].Growth = is.Growth
 		p.sets[i].AmendedAsOf = latest(p.sets[i].AmendedAsOf, is.AmendedAsOf)
 	default:
-		p.put(p.sets[i].joined(is), true)
+		both := p.sets[i].joined(is)
+		both.Growth = is.Growth
+		p.put(both, true)
 	}
 }
 
@@ -243,19 +245,19 @@ type Grown struct {
 // is no such set.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
-	only.Partial = true
+	only.Carried, only.Partial = c.Carried, true
 	var grew []Grown
 	for i := range only.Sets {
 		was := &only.Sets[i]
-		k := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == was.Name })
-		if k < 0 || !was.Growth.OnlyGrows && !c.Sets[k].Growth.OnlyGrows || refused(was.Name) {
+		is := c.set(was.Name)
+		if is == nil || !was.Growth.OnlyGrows && !is.Growth.OnlyGrows || refused(was.Name) {
 			continue
 		}
-		change := c.Sets[k].compare(was.Bitmap)
+		change := is.compare(was.Bitmap)
 		if change.Added == 0 {
 			continue
 		}
-		next := c.Sets[k]
+		next := *is
 		if change.Removed > 0 {
 			next = next.joined(was)
 		}
@@ -274,8 +276,10 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 
 // onlyGrew reports whether a candidate differs from the live generation only by users who joined sets
 // that only grow. A hold does not stop such a candidate.
-func (c *Candidate) onlyGrew(live *segments.Generation) bool {
-	if live == nil || !sameSegments(c.Describe(), live.Manifest.Segments) || len(c.Sets) != len(live.Sets) {
+func (c *Candidate) onlyGrew(base *LiveState) bool {
+	live := base.Generation
+	if live == nil || len(c.Sets) != len(live.Sets) ||
+		c.Carried == nil && !sameSegments(c.Describe(), live.Manifest.Segments) {
 		return false
 	}
 	for i, s := range live.Manifest.Sets {

@@ -43,18 +43,18 @@ func mayNotLose(m *segments.Manifest, set string) bool {
 // allows without an acceptance.
 func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	lost := map[string]bool{}
-	for i, s := range base.manifest.Sets {
-		if lastOf(base.manifest.Accepted, s.Name) < 0 {
+	for _, s := range base.manifest.Sets {
+		is := c.set(s.Name)
+		if lastOf(base.manifest.Accepted, s.Name) < 0 || is == nil && c.Carried != nil {
 			continue
 		}
-		k := slices.IndexFunc(c.Sets, func(is Set) bool { return is.Name == s.Name })
 		switch {
-		case k < 0:
+		case is == nil:
 			lost[s.Name] = !c.accepts(s.Name, s.Cardinality)
 		case base.Generation == nil:
-			lost[s.Name] = c.Sets[k].Bitmap.SHA256() != s.SHA256
+			lost[s.Name] = is.Bitmap.SHA256() != s.SHA256
 		default:
-			left := c.Sets[k].compare(base.Generation.Sets[i]).Removed
+			left := is.compare(CandidateOf(base.Generation).set(s.Name).Bitmap).Removed
 			lost[s.Name] = left > segments.Allowed(s.Cardinality, segments.DefaultMayLose) && !c.accepts(s.Name, left)
 		}
 	}

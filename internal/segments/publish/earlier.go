@@ -25,8 +25,8 @@ type earlier struct {
 // generation that is at least a week old, or the oldest one if all are younger. Only generations
 // before the live one count, except those that were rolled back. A forced generation has been checked
 // by a person, so nothing before it is judged again. If a generation cannot be read, the next younger
-// one is used.
-func findEarlier(ctx context.Context, at objects.Source, controls *controls, live string,
+// one is used. The result has the same part of its generation as base.
+func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {
 		return &earlier{}, nil
@@ -65,7 +65,7 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, liv
 	for i := end - 1; i >= 0 && found.Generation == nil && ctx.Err() == nil; i-- {
 		err := faults[i+1]
 		if err == nil {
-			found.Generation, err = manifests[i+1].ReadBitmaps(ctx, at)
+			found.Generation, err = base.read(ctx, at, manifests[i+1], base.Generation)
 		}
 		if err != nil {
 			found.Skipped = append(found.Skipped, fmt.Sprintf("%s: %v", names[i], err))

@@ -43,7 +43,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 	find := func(ctx context.Context, t *testing.T, store objects.Location, live string) string {
 		controls, err := ReadControls(ctx, store)
 		require.NoError(t, err)
-		found, err := findEarlier(ctx, store, controls, live, later)
+		found, err := findEarlier(ctx, store, controls, &LiveState{}, live, later)
 		require.NoError(t, err)
 		require.Empty(t, found.Skipped)
 		if found.Generation == nil {
@@ -65,7 +65,7 @@ func TestWhatDriftIsJudgedAgainst(t *testing.T) {
 		require.Equal(t, "none", find(t.Context(), t, store, g[3]), "it is live itself")
 
 		require.NoError(t, store.Delete(t.Context(), segments.BitmapKey(bitmap.Of(3).SHA256())))
-		found, err := findEarlier(t.Context(), store, &controls{}, g[0], later)
+		found, err := findEarlier(t.Context(), store, &controls{}, &LiveState{}, g[0], later)
 		require.NoError(t, err)
 		require.Equal(t, g[2], found.Generation.Manifest.Generation, "the next younger one that can be read")
 		require.Len(t, found.Skipped, 1)

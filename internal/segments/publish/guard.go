@@ -89,7 +89,8 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 	if err := b.compare(ctx, at, controls, p, f, now); err != nil {
 		return nil, err
 	}
-	for _, refusal := range controls.Refusals(p.Candidate.Describe(), p.Candidate.DescribeSets(), p.Base) {
+	list, sets := p.Candidate.manifestEntries()
+	for _, refusal := range controls.Refusals(list, sets, p.Base) {
 		f.refuse(refusal.Error())
 		f.refusedSet(refusal.Set)
 	}
@@ -207,7 +208,7 @@ func (f *Findings) refusedSet(name string) {
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest
-	earlier, err := findEarlier(ctx, at, controls, live.Generation, now)
+	earlier, err := findEarlier(ctx, at, controls, p.Base, live.Generation, now)
 	if err != nil {
 		return err
 	}

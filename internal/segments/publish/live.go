@@ -16,6 +16,9 @@ type LiveState struct {
 	// Fault is the reason why the live generation cannot be read. A publish then needs force.
 	Fault error
 
+	// part selects the sets that Generation has; nil means that it has all segments and sets.
+	part func(set string) bool
+
 	manifest *segments.Manifest // manifest of the live generation; set even if a bitmap is damaged
 	live     segments.Pointer
 	tag      string
@@ -25,8 +28,15 @@ type LiveState struct {
 // ReadLiveState reads the whole live generation. A damaged generation is a Fault of the state; the
 // error reports a location that does not respond.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
+	return readLiveAgain(ctx, src, nil, nil)
+}
+
+// readLiveAgain reads the live generation, or only a part of its sets. Bitmaps that known has are not
+// read again.
+func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
+	known *segments.Generation) (*LiveState, error) {
 	for {
-		state, err := readLiveState(ctx, src)
+		state, err := readLiveState(ctx, src, part, known)
 		if err != nil || state.Fault == nil {
 			return state, err
 		}
@@ -39,7 +49,8 @@ func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) 
 	}
 }
 
-func readLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
+func readLiveState(ctx context.Context, src objects.Source, part func(set string) bool,
+	known *segments.Generation) (*LiveState, error) {
 	body, tag, err := src.ReadTagged(ctx, segments.CurrentKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
 		return &LiveState{}, nil
@@ -47,7 +58,7 @@ func readLiveState(ctx context.Context, src objects.Source) (*LiveState, error) 
 	if err != nil {
 		return nil, err
 	}
-	state := &LiveState{tag: tag}
+	state := &LiveState{tag: tag, part: part}
 	if state.live, err = segments.ParsePointer(body); err != nil {
 		state.Fault = err
 		return state, ctx.Err()
@@ -56,7 +67,16 @@ func readLiveState(ctx context.Context, src objects.Source) (*LiveState, error) 
 	if state.manifest, err = state.live.ReadManifest(ctx, src); err != nil {
 		state.Fault = err
 	} else {
-		state.Generation, state.Fault = state.manifest.ReadBitmaps(ctx, src)
+		state.Generation, state.Fault = state.read(ctx, src, state.manifest, known)
 	}
 	return state, ctx.Err()
+}
+
+// read reads the part of a generation that the state has of the live one.
+func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Manifest,
+	known *segments.Generation) (*segments.Generation, error) {
+	if s.part != nil {
+		m = m.Only(s.part)
+	}
+	return m.ReadBitmapsOver(ctx, src, known)
 }

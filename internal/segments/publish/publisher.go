@@ -20,6 +20,11 @@ type Publisher struct {
 	Clock       func() time.Time // nil is time.Now
 	// Uploaded is called after each stored object, from several goroutines. Nil disables the call.
 	Uploaded func(key string, sizeBytes int64)
+
+	mu sync.Mutex
+	// stored holds the keys of the objects that this Publisher has stored, so that a repeated publish
+	// only checks them.
+	stored map[string]bool
 }
 
 func (p *Publisher) now() time.Time {
@@ -48,18 +53,22 @@ type Published struct {
 // content was withdrawn and reason is empty; with a reason, the withdrawal is removed.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
-	list, sets := c.Describe(), c.DescribeSets()
+	list, sets := c.manifestEntries()
 	keepLaterAsOf(sets, base.manifest)
-	if live := base.Generation; live != nil && sameSegments(live.Manifest.Segments, list) &&
-		sameSets(live.Manifest.Sets, sets) && !c.later(sets, live.Manifest.Sets) {
-		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, p.noteChecked(ctx, base.Name)
+	if live := base.manifest; base.Generation != nil && sameSegments(live.Segments, list) &&
+		sameSets(live.Sets, sets) && !c.later(sets, live.Sets) {
+		done := &Published{Manifest: live, Unchanged: true}
+		if c.Partial {
+			return done, nil
+		}
+		return done, p.noteChecked(ctx, base.Name)
 	}
 	m, err := p.manifest(base, reason, c, list, sets)
 	if err != nil {
 		return nil, err
 	}
 	done := &Published{Manifest: m}
-	grew := sync.OnceValue(func() bool { return c.onlyGrew(base.Generation) })
+	grew := sync.OnceValue(func() bool { return c.onlyGrew(base) })
 	err = p.goLive(ctx, p.upload(c.generation(m), base, done), base, func(c *controls) error {
 		if c.Hold != nil && !grew() {
 			return &HoldError{*c.Hold}

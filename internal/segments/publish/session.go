@@ -14,7 +14,8 @@ import (
 // caches controls.json and downloads the document again only if its tag has changed, so every answer
 // is current. The zero value has read nothing yet. A Session is safe for concurrent use.
 type Session struct {
-	known atomic.Pointer[taggedControls] // nil: not read yet
+	known atomic.Pointer[taggedControls]      // nil: not read yet
+	last  atomic.Pointer[segments.Generation] // the live generation as last read; nil: not read yet
 }
 
 // taggedControls is an immutable version of controls.json with its tag.
@@ -57,11 +58,23 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 }
 
 // ReadLive reads the live generation. A publish over the result uses this session to read the
-// controls.
+// controls. Bitmaps that an earlier call has read are not read again.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
-	state, err := ReadLiveState(ctx, at)
+	return s.readLive(ctx, at, nil)
+}
+
+// ReadLiveSets is ReadLive for an amend: it reads the bitmaps of some sets alone.
+func (s *Session) ReadLiveSets(ctx context.Context, at objects.Source, part func(set string) bool) (*LiveState, error) {
+	return s.readLive(ctx, at, part)
+}
+
+func (s *Session) readLive(ctx context.Context, at objects.Source, part func(set string) bool) (*LiveState, error) {
+	state, err := readLiveAgain(ctx, at, part, s.last.Load())
 	if state != nil {
 		state.session = s
+		if state.Generation != nil {
+			s.last.Store(state.Generation)
+		}
 	}
 	return state, err
 }

@@ -72,6 +72,9 @@ type setJudge struct {
 func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudge {
 	j := &setJudge{Bounds: b, before: before, directions: directionsOf(c, before.Manifest)}
 	j.everybody = sync.OnceValue(func() uint64 {
+		if c.Carried != nil {
+			return usersOf(c.Carried)
+		}
 		all, _, _ := bitmap.Unions(slices.Concat(before.Bitmaps, before.Sets), nil)
 		return all
 	})
@@ -81,6 +84,18 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 		}
 	}
 	return j
+}
+
+// usersOf returns how many users a generation has at least, without its bitmaps: those of its segments,
+// which share no users, or those of its largest set.
+func usersOf(m *segments.Manifest) (users uint64) {
+	for _, s := range m.Segments {
+		users += s.Cardinality
+	}
+	for _, s := range m.Sets {
+		users = max(users, s.Cardinality)
+	}
+	return users
 }
 
 // change returns the refusals for a change of a set: those for segments, and those for users who leave

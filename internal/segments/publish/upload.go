@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"capper/internal/bitmap"
 	"capper/internal/objects"
@@ -20,18 +19,18 @@ type upload struct {
 	done  *Published
 	shown func(key string, sizeBytes int64) // nil disables the call
 
-	mu sync.Mutex
-	// young holds the keys of objects that no gc removes: those that this run has stored, and the
-	// bitmaps of the live generation, which have been read.
-	young map[string]bool
+	publisher *Publisher
+	// read holds the keys of the bitmaps of the live generation, which no gc removes and which have
+	// been read.
+	read map[string]bool
 }
 
 // upload prepares the upload of a generation.
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
-	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, young: map[string]bool{}}
+	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, publisher: p, read: map[string]bool{}}
 	if base.Generation != nil {
 		for _, s := range base.Generation.Manifest.Entries() {
-			u.young[s.Key] = true
+			u.read[s.Key] = true
 		}
 	}
 	return u
@@ -43,6 +42,9 @@ const storePasses = 3
 // put stores the bitmaps, then the manifest, and checks that each object exists, because a store may
 // confirm an object and lose it. Calling put again costs one check per object.
 func (u *upload) put(ctx context.Context) error {
+	if err := u.checkCarried(ctx); err != nil {
+		return err
+	}
 	var left []string // nil: all
 	for range storePasses + 1 {
 		written, err := u.pass(ctx, left)
@@ -61,7 +63,7 @@ func (u *upload) put(ctx context.Context) error {
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
-		return only != nil && !slices.Contains(only, entries[i].Key)
+		return bitmaps[i] == nil || only != nil && !slices.Contains(only, entries[i].Key)
 	})
 	stored, faults := make([]bool, len(first)), make([]error, len(first))
 	parallel.AtMost(parallelRequests, len(first), func(i int) {
@@ -111,8 +113,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	if u.shown != nil {
 		u.shown(s.Key, s.SizeBytes)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	u.publisher.mu.Lock()
+	defer u.publisher.mu.Unlock()
 	if written && !slices.Contains(u.done.Uploaded, s.Key) {
 		u.done.Uploaded = append(u.done.Uploaded, s.Key)
 		u.done.UploadedBytes += s.SizeBytes
@@ -120,20 +122,54 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	return written, nil
 }
 
-// putObject stores an object, or only checks that it exists if it is young. written is false if it
-// existed already.
+// putObject stores an object, or only checks that it exists if no gc removes it, because it is live or
+// has just been stored. written is false if it existed already.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
-	u.mu.Lock()
-	isYoung := u.young[key]
-	u.mu.Unlock()
-	if isYoung {
+	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
 	}
 	if err := u.at.Overwrite(ctx, key, body); err != nil {
 		return false, err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.young[key] = true
+	u.publisher.noteStored(key)
 	return true, nil
+}
+
+func (p *Publisher) hasStored(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stored[key]
+}
+
+func (p *Publisher) noteStored(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stored == nil {
+		p.stored = map[string]bool{}
+	}
+	p.stored[key] = true
+}
+
+// checkCarried checks by one list that each carried bitmap exists. No gc removes the bitmaps of the live
+// generation, and the swap fails if another generation is live.
+func (u *upload) checkCarried(ctx context.Context) error {
+	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
+	if !slices.Contains(bitmaps, nil) {
+		return nil
+	}
+	stored, err := u.at.List(ctx, segments.BitmapsPrefix)
+	if err != nil {
+		return err
+	}
+	sizes := make(map[string]int64, len(stored))
+	for _, o := range stored {
+		sizes[o.Key] = o.SizeBytes
+	}
+	for i, s := range entries {
+		if size, ok := sizes[s.Key]; bitmaps[i] == nil && (!ok || size != s.SizeBytes) {
+			return &objects.StorageError{Err: fmt.Errorf("%s: the bitmap of %q is missing or has another size: "+
+				"build all segments and sets again with --force", u.at.Name(), s.Name)}
+		}
+	}
+	return nil
 }

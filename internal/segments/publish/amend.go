@@ -1,0 +1,151 @@
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/segments"
+)
+
+// Amended returns the candidate of an amend over base: the sets of c, and everything else of the live
+// generation by reference. base has at least the part of the live generation that these sets need; see
+// AmendPart. With add, the users of c join the live users. began is when the amend started to read its
+// inputs.
+//
+// A set whose as_of is earlier than the live one would take back what a later build or amend has
+// published. The live users of a set that only grows then stay in it, and the refusals name other sets.
+func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
+	amended = &Candidate{Carried: base.manifest, Partial: true}
+	live := &Candidate{}
+	if base.Generation != nil {
+		live = CandidateOf(base.Generation)
+	}
+	for i := range live.Sets {
+		was := &live.Sets[i]
+		is := c.set(was.Name)
+		if is == nil { // a time zone, with which the guard compares
+			amended.Sets = append(amended.Sets, *was)
+			continue
+		}
+		next := is.amended(began)
+		newest := latest(was.AsOf, was.AmendedAsOf)
+		older := !is.AsOf.IsZero() && is.AsOf.Before(newest)
+		switch {
+		case add || older && was.Growth.OnlyGrows:
+			next = next.joined(was)
+		case older:
+			refusals = append(refusals, fmt.Sprintf("set %q is live as of %s, but the file speaks for %s, which is "+
+				"earlier: state a later time with --as-of if the file is right", is.Name, AsOfText(newest),
+				AsOfText(is.AsOf)))
+		}
+		amended.Sets = append(amended.Sets, next)
+	}
+	for i := range c.Sets {
+		if live.set(c.Sets[i].Name) == nil {
+			amended.Sets = append(amended.Sets, c.Sets[i].amended(began))
+		}
+	}
+	return amended, refusals
+}
+
+// amended marks a set as one of an amend. If the as_of is unknown, the start of the amend protects the
+// users from builds of earlier files.
+func (s *Set) amended(began time.Time) Set {
+	next := *s
+	if next.AmendedAsOf = s.AsOf; s.AsOf.IsZero() {
+		next.AmendedAsOf = began.UTC().Truncate(time.Millisecond)
+	}
+	return next
+}
+
+// AsOfText returns a time for which a set speaks, to the millisecond.
+func AsOfText(at time.Time) string {
+	if at.IsZero() {
+		return "an unknown time"
+	}
+	return at.Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+// AmendPart returns which sets of the live generation an amend must read: the sets of c, and all time
+// zones if one of them is amended, because a user has one zone.
+func (c *Candidate) AmendPart() func(set string) bool {
+	zones := false
+	for _, s := range c.Sets {
+		zones = zones || isZone(s.Name)
+	}
+	return func(set string) bool { return c.set(set) != nil || zones && isZone(set) }
+}
+
+// Kept is a set of a build that keeps the users of an amend, because the file of the build speaks for an
+// earlier time.
+type Kept struct {
+	Set         string    `json:"set"`
+	AsOf        time.Time `json:"as_of,omitzero"` // of the file of the build
+	AmendedAsOf time.Time `json:"amended_as_of"`
+	Users       uint64    `json:"users"`
+	// Joined means that the set only grows and has the users of both.
+	Joined bool `json:"joined,omitempty"`
+}
+
+// KeepAmended returns the candidate of a build over base. Each set of base with a later amend than the
+// file of the build stays as it is live, or has the users of both if it only grows.
+func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, kept []Kept) {
+	copied := *c
+	over, copied.Sets = &copied, slices.Clone(c.Sets)
+	if base.Generation == nil {
+		return over, nil
+	}
+	live := CandidateOf(base.Generation)
+	for i := range over.Sets {
+		is := &over.Sets[i]
+		was := live.set(is.Name)
+		if was == nil || was.AmendedAsOf.IsZero() || is.AsOf.After(was.AmendedAsOf) {
+			continue
+		}
+		next, grows := *was, was.Growth.OnlyGrows || is.Growth.OnlyGrows
+		if grows {
+			next = is.joined(was)
+		}
+		next.Growth = is.Growth
+		if !bytes.Equal(is.Bitmap.Bytes(), next.Bitmap.Bytes()) {
+			kept = append(kept, Kept{Set: is.Name, AsOf: is.AsOf, AmendedAsOf: was.AmendedAsOf,
+				Users: next.Bitmap.Cardinality(), Joined: grows})
+		}
+		*is = next
+	}
+	return over, kept
+}
+
+// Exists reports whether a generation is live, so that an amend can carry its content over.
+func (s *LiveState) Exists() bool { return s.manifest != nil }
+
+// AmendedSince reports whether amends alone lie between an earlier state and this one. A build that lost
+// the race against them may repeat its last steps over this state.
+func (s *LiveState) AmendedSince(before *LiveState) bool {
+	if s.manifest == nil || before.manifest == nil || s.Name <= before.Name ||
+		strings.HasPrefix(s.manifest.Reason, RollbackReason) ||
+		!sameSegments(s.manifest.Segments, before.manifest.Segments) {
+		return false
+	}
+	was := map[string]segments.Set{}
+	for _, set := range before.manifest.Sets {
+		was[set.Name] = set
+	}
+	changes := 0
+	for _, is := range s.manifest.Sets {
+		old, there := was[is.Name]
+		delete(was, is.Name)
+		if there && sameSets([]segments.Set{old}, []segments.Set{is}) && old.AsOf.Equal(is.AsOf) &&
+			old.AmendedAsOf.Equal(is.AmendedAsOf) {
+			continue
+		}
+		if is.AmendedAsOf.IsZero() {
+			return false
+		}
+		changes++
+	}
+	return changes > 0 && len(was) == 0
+}
