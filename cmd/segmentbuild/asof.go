@@ -8,15 +8,8 @@ import (
 	"time"
 
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
-
-// asOfText returns a time for which a set speaks, to the millisecond.
-func asOfText(at time.Time) string {
-	if at.IsZero() {
-		return "an unknown time"
-	}
-	return at.Format("2006-01-02T15:04:05.999Z07:00")
-}
 
 // printAsOf prints for which times the sets of a generation speak. Older generations have no times.
 func printAsOf(w io.Writer, m *segments.Manifest) error {
@@ -25,9 +18,9 @@ func printAsOf(w io.Writer, m *segments.Manifest) error {
 	}
 	var lines grouped
 	for _, s := range m.Sets {
-		text := "as of " + asOfText(s.AsOf)
+		text := "as of " + publish.AsOfText(s.AsOf)
 		if !s.AmendedAsOf.IsZero() {
-			text += ", amended as of " + asOfText(s.AmendedAsOf)
+			text += ", amended as of " + publish.AsOfText(s.AmendedAsOf)
 		}
 		lines.add(text, s.Name)
 	}
@@ -57,7 +50,7 @@ func asOfChanges(before, after *segments.Manifest) (changes []asOfChange) {
 func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	var lines grouped
 	for _, c := range changes {
-		lines.add("as of "+asOfText(c.After)+", was "+asOfText(c.Before), c.Set)
+		lines.add("as of "+publish.AsOfText(c.After)+", was "+publish.AsOfText(c.Before), c.Set)
 	}
 	return lines.print(w)
 }

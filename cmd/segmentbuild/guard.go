@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"capper/internal/objects"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
 	"capper/internal/terminal"
@@ -17,11 +13,16 @@ import (
 // boundFlags holds the flags with the guard's bounds. The flags override the bounds of the build file, except its
 // bounds for single segments.
 type boundFlags struct {
-	AllowNew      []string       `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
+	changeFlags   `embed:""`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Flaw that the first publish to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows; may be repeated."`
-	MaxChange     *percentage    `name:"max-change" placeholder:"20%" help:"Largest share of the users of a segment or set that may join or leave in one publish; a larger change is rejected."`
-	MaxWeekChange *percentage    `name:"max-week-change" placeholder:"50%" help:"Largest share of the users of a segment or set that may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the segment's own max_change."`
 	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Largest share of all users that may lose their segment without joining another one, in one publish or within a week. Default: the value of --max-change."`
+}
+
+// changeFlags holds the flags with the bounds for changes of a segment or set.
+type changeFlags struct {
+	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new, or non-empty for the first time, compared with the live generation; country/* names all sets of a folder; may be repeated."`
+	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Largest share of the users of a segment or set that may join or leave in one publish; a larger change is rejected."`
+	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Largest share of the users of a segment or set that may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the segment's own max_change."`
 }
 
 // percentage is a number with an optional percent sign.
@@ -54,21 +55,12 @@ func onlyGrow(plan *ingest.Plan, list []string) error {
 // override replaces the plan's bounds from the build file by those of the flags.
 func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
-	if f.MaxChange != nil {
-		b.MaxChange = float64(*f.MaxChange)
-	}
-	if f.MaxWeekChange != nil {
-		b.MaxWeekChange = (*float64)(f.MaxWeekChange)
-	}
 	if f.MaxUnassigned != nil {
 		b.MaxUnassigned = (*float64)(f.MaxUnassigned)
 	}
-	for _, name := range f.AllowNew {
-		if !plan.Publishes(name) {
-			return fmt.Errorf("--allow-new %q: must be the name of a segment or set in this build", name)
-		}
+	if err := f.changeFlags.override(plan); err != nil {
+		return err
 	}
-	b.New = append(b.New, f.AllowNew...)
 	for _, flaw := range f.AllowFirst {
 		if !slices.Contains(publish.Flaws, flaw) {
 			return fmt.Errorf("--allow-first %q: must be one of %v", flaw, publish.Flaws)
@@ -78,40 +70,21 @@ func (f *boundFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// accept adds the changes that the user accepts by name.
-func (c *buildCommand) accept(plan *ingest.Plan) error {
-	for _, text := range c.Accept {
-		a, err := publish.ParseAcceptance(text, c.Reason)
-		if err != nil {
-			return fmt.Errorf("--accept %w", err)
+func (f *changeFlags) override(plan *ingest.Plan) error {
+	b := &plan.Bounds
+	if f.MaxChange != nil {
+		b.MaxChange = float64(*f.MaxChange)
+	}
+	if f.MaxWeekChange != nil {
+		b.MaxWeekChange = (*float64)(f.MaxWeekChange)
+	}
+	for _, name := range f.AllowNew {
+		if !plan.Publishes(name) {
+			return fmt.Errorf("--allow-new %q: must be the name of a segment or set in this build", name)
 		}
-		plan.Bounds.Accept = append(plan.Bounds.Accept, *a)
 	}
+	b.New = append(b.New, f.AllowNew...)
 	return nil
-}
-
-// guard checks a proposal against the bounds. guard returns an error if a change is rejected or the location cannot
-// be read.
-func (c *buildCommand) guard(ctx context.Context, at objects.Source, bounds *publish.Bounds, p *publish.Proposal,
-	report *buildReport) (*publish.Findings, error) {
-	report.Before = p.Base.Name
-	found, err := bounds.Judge(ctx, at, p, time.Now())
-	if wrong := new(publish.AcceptError); errors.As(err, &wrong) {
-		report.Status = "refused"
-	}
-	if err != nil {
-		return nil, err
-	}
-	report.noteFindings(found)
-	report.noteSets(p.Candidate)
-	report.noteLosses(p, found)
-	report.Accepted = p.Candidate.Accepted
-	if len(found.Refusals) == 0 || c.Force {
-		report.Forced = len(found.Refusals) > 0
-		return found, nil
-	}
-	report.Status = "refused"
-	return found, refused(found)
 }
 
 // refused adds advice on how to publish despite the rejection. refused does not mention --force if every reason names

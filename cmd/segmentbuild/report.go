@@ -42,6 +42,10 @@ type buildReport struct {
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
 	// SetsThatGrew lists the published changes if nothing else was published.
 	SetsThatGrew []publish.Grown `json:"sets_that_grew,omitempty"`
+	// Amended lists the sets of an amend. Everything else stays as it is live.
+	Amended []string `json:"amended,omitempty"`
+	// Kept lists the sets of a build that keep users of an amend, because their files are older.
+	Kept []publish.Kept `json:"kept,omitempty"`
 	// Warnings lists facts that need attention although the build succeeded, such as users who leave a set.
 	Warnings []string `json:"warnings,omitempty"`
 	// UploadedBytes is the size of the uploaded bitmaps. A bitmap that the location already has is not uploaded
@@ -137,6 +141,14 @@ func (r *buildReport) notePublished(p *publish.Published) {
 
 // setsPublished is the status of a build that published only sets that only grow.
 const setsPublished = "sets published"
+
+// printAs writes the report for people or as JSON.
+func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return terminal.JSON(w, r)
+	}
+	return r.print(w)
+}
 
 // print writes the report for people.
 func (r *buildReport) print(w io.Writer) error {
@@ -270,6 +282,14 @@ func (r *buildReport) printEnd(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "grew: set %q by %d to %d users%s\n", c.Set, c.Added, c.After, stay)
 	}
+	for _, k := range r.Kept {
+		has := "stays as it was amended"
+		if k.Joined {
+			has = "keeps the users who were amended"
+		}
+		fmt.Fprintf(w, "kept: set %q %s: %d users: the amend is as of %s, this build only as of %s\n", k.Set, has, k.Users,
+			publish.AsOfText(k.AmendedAsOf), publish.AsOfText(k.AsOf))
+	}
 	var err error
 	switch r.Status {
 	case setsPublished:
@@ -277,6 +297,11 @@ func (r *buildReport) printEnd(w io.Writer) error {
 			r.Generation,
 			r.Location, r.Before)
 	case "published":
+		if len(r.Amended) > 0 {
+			_, err = fmt.Fprintf(w, "published %s to %s: only %s; everything else stays as in %s (%d bytes of bitmaps "+
+				"uploaded)\n", r.Generation, r.Location, strings.Join(r.Amended, ", "), r.Before, r.UploadedBytes)
+			break
+		}
 		_, err = fmt.Fprintf(w, "published %s to %s (%d bytes of bitmaps uploaded)\n", r.Generation, r.Location,
 			r.UploadedBytes)
 	case "unchanged":

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"capper/internal/objects"
+	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish"
+	"capper/internal/terminal"
+)
+
+type amendCommand struct {
+	To        string   `required:"" placeholder:"LOCATION" help:"Location to publish to: a directory or s3://bucket/prefix. A generation must be live there."`
+	Set       []string `required:"" sep:"none" placeholder:"NAME=FILE" help:"Name of a set and a file of all its user ids; may be repeated. FILE may be a pattern, an s3:// object or - for standard input."`
+	OnlyGrows bool     `name:"only-grows" help:"Add the users of the files to the live sets, so that no user leaves; the files may hold the new users alone."`
+	AsOf      []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set and the time up to which its file contains every change, such as opted-out=2026-11-23T02:00Z; may be repeated. A build with an earlier time keeps the amended users. Default: the time at which the newest input file of the set was written."`
+
+	Input    inputFlags  `embed:""`
+	Bounds   changeFlags `embed:""`
+	Approval approval    `embed:""`
+	DryRun   bool        `name:"dry-run" help:"Compare the sets with the live ones, but publish nothing."`
+	JSON     bool        `name:"json" help:"Print the report as JSON."`
+	Place    place       `embed:""`
+}
+
+// Help returns the text below the flags.
+func (c *amendCommand) Help() string {
+	return `An amend publishes a generation with other users in some sets. All segments and all other sets stay as they are live:
+their bitmaps are neither read nor stored, so that an amend takes seconds. The guard judges the sets as in a build.
+
+  segmentbuild amend --to s3://segments/prod --set opted-out=opted-out.csv
+  segmentbuild amend --to s3://segments/prod --set opted-out=last-minute.csv --only-grows
+`
+}
+
+// Run replaces sets of the live generation.
+func (c *amendCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	plan, err := c.plan()
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	ctx, cancel, location, err := c.Place.open(ctx, on, c.To)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	report := &buildReport{Location: c.To, Status: "failed", forcing: c.Approval.Force, dryRun: c.DryRun}
+	for _, s := range plan.Sets {
+		report.Amended = append(report.Amended, s.Name)
+	}
+	err = c.work(ctx, on, plan, location, report)
+	printErr := report.printAs(on.Out, c.JSON)
+	if err == nil {
+		err = printErr
+	}
+	return timedOut(ctx, err)
+}
+
+func (c *amendCommand) plan() (*ingest.Plan, error) {
+	base, err := c.Input.input()
+	plan := &ingest.Plan{SetsAlone: true, MaxBadRows: c.Input.MaxBadRows,
+		Bounds: publish.Bounds{MaxChange: publish.UsualMaxChange}}
+	if err = errors.Join(err, c.Approval.check(), addDefinitions(&plan.Sets, setFlag, c.Set, base)); err != nil {
+		return nil, err
+	}
+	return plan, errors.Join(setAsOf(plan, c.AsOf), c.Bounds.override(plan), c.Approval.accept(plan))
+}
+
+func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ingest.Plan, location objects.Location,
+	report *buildReport) error {
+	p := &publication{Approval: c.Approval, dryRun: c.DryRun, location: location, bounds: &plan.Bounds, report: report}
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	show := terminal.NewProgress(on, terminal.Bytes)
+	defer show.Stop()
+	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add}
+	result, err := c.Input.read(ctx, plan, cfg, show)
+	report.noteResult(result)
+	if wrong := new(ingest.PlanError); errors.As(err, &wrong) {
+		err = terminal.Misuse(err)
+	}
+	if err != nil {
+		report.noteFailure(err)
+		return err
+	}
+	return p.publish(ctx, show, &amendment{result: result, add: c.OnlyGrows, began: began})
+}
+
+// amendment publishes sets over the live generation.
+type amendment struct {
+	result *ingest.Result
+	add    bool // users of the files join the live users
+	began  time.Time
+}
+
+func (a *amendment) read(ctx context.Context, session *publish.Session,
+	at objects.Location) (*publish.LiveState, error) {
+	return session.ReadLiveSets(ctx, at, a.result.Candidate.AmendPart())
+}
+
+func (a *amendment) propose(base *publish.LiveState, _ *buildReport) (*publish.Proposal, error) {
+	switch {
+	case !base.Exists() && base.Fault != nil:
+		return nil, fmt.Errorf("nothing can be carried over from the live generation: %w", base.Fault)
+	case !base.Exists():
+		return nil, terminal.WithStatus(terminal.BadInput, errors.New("no generation is live: an amend changes "+
+			"sets of a live generation, which segmentbuild build publishes"))
+	case base.Fault != nil && a.add:
+		return nil, fmt.Errorf("the live set cannot be read, so no users can join it: %w", base.Fault)
+	}
+	p := a.result.Proposal(base)
+	var refusals []string
+	p.Candidate, refusals = p.Candidate.Amended(base, a.add, a.began)
+	p.Shortfalls = append(refusals, p.Shortfalls...)
+	return p, nil
+}
+
+// mayRepeat reports that an amend may follow whatever another process has published.
+func (a *amendment) mayRepeat(_, _ *publish.LiveState) bool { return true }

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"capper/internal/objects"
+	"capper/internal/segments/ingest"
+	"capper/internal/segments/publish"
+	"capper/internal/terminal"
+)
+
+// approval holds the flags that approve changes that the guard rejects.
+type approval struct {
+	Force  bool     `help:"Publish even if the guard rejects the build; needs --reason."`
+	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"One change of a segment or set to accept although the guard rejects it, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services that suppress the set accept the change too; but they reject a generation without the set until their configuration lists it in no_longer_suppressed."`
+	Reason string   `help:"Reason for --force or --accept; it is always recorded in the manifest of the generation."`
+}
+
+func (a *approval) check() error {
+	switch {
+	case strings.TrimSpace(a.Reason) != "":
+		return nil
+	case a.Force:
+		return errors.New("--force requires --reason \"…\", which is recorded in the manifest")
+	case len(a.Accept) > 0:
+		return errors.New("--accept requires --reason \"…\", which is recorded in the manifest")
+	}
+	return nil
+}
+
+// accept adds the changes that the user accepts by name.
+func (a *approval) accept(plan *ingest.Plan) error {
+	for _, text := range a.Accept {
+		accepted, err := publish.ParseAcceptance(text, a.Reason)
+		if err != nil {
+			return fmt.Errorf("--accept %w", err)
+		}
+		plan.Bounds.Accept = append(plan.Bounds.Accept, *accepted)
+	}
+	return nil
+}
+
+// forcedBy returns the reason that the manifest records for --force. The reason is recorded even if the guard
+// rejected nothing, because the user of --force has accepted all findings.
+func (a *approval) forcedBy() string {
+	if !a.Force {
+		return ""
+	}
+	return a.Reason
+}
+
+// publication is the part of a build or an amend after its inputs are read: the guard and the publish.
+type publication struct {
+	Approval           approval
+	setsAnyway, dryRun bool
+	location           objects.Location
+	bounds             *publish.Bounds
+	report             *buildReport
+	waiting            string // the advice about new users of sets that only grow, if the guard rejects the rest
+
+	session   publish.Session
+	publisher *publish.Publisher
+	held      error // the hold that was on when the work began
+}
+
+// content is the part in which a build and an amend differ.
+type content interface {
+	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
+	// propose returns the content over base. It may be called again with another base.
+	propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error)
+	// mayRepeat reports whether a publish that lost the race may be repeated over what is live now.
+	mayRepeat(before, now *publish.LiveState) bool
+}
+
+// begin checks for a hold before the inputs are read. A publish checks again at its end.
+func (p *publication) begin(ctx context.Context) (err error) {
+	if !p.dryRun {
+		p.held, err = p.session.Hold(ctx, p.location)
+	}
+	if err != nil {
+		p.report.noteFailure(err)
+	}
+	p.report.held = p.held != nil
+	return err
+}
+
+// publish publishes the content, and repeats this over the result of another process where that loses nothing.
+func (p *publication) publish(ctx context.Context, show *terminal.Progress, what content) error {
+	p.publisher = &publish.Publisher{Location: p.location, ToolVersion: toolVersion(),
+		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
+	show.Step("comparing with the live generation", 0)
+	base, err := what.read(ctx, &p.session, p.location)
+	if err != nil {
+		return err
+	}
+	for {
+		err := p.publishOver(ctx, show, what, base)
+		if !errors.Is(err, objects.ErrLostRace) {
+			return err
+		}
+		now, readErr := what.read(ctx, &p.session, p.location)
+		if readErr != nil || !what.mayRepeat(base, now) {
+			return err
+		}
+		show.Step("another process published: comparing with the live generation again", 0)
+		base = now
+	}
+}
+
+func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, what content,
+	base *publish.LiveState) error {
+	p.report.Status, p.report.Warnings, p.report.Sets = "failed", nil, nil
+	proposal, err := what.propose(base, p.report)
+	if err != nil {
+		return err
+	}
+	found, err := p.guard(ctx, proposal)
+	if found == nil {
+		return err
+	}
+	built := proposal.Candidate
+	show.Step("publishing", built.SizeBytes())
+	switch {
+	case p.held != nil:
+		return p.publishSets(ctx, built, base, found, p.held)
+	case err != nil && p.setsAnyway:
+		return p.publishSets(ctx, built, base, found, err)
+	case err != nil:
+		if base.Generation != nil {
+			p.report.noteWaiting(found.Sets, base.Generation.Manifest, p.waiting)
+		}
+		return err
+	case p.dryRun:
+		p.report.Status = "dry run"
+		return nil
+	}
+	published, err := p.publisher.Publish(ctx, built, base, p.Approval.forcedBy())
+	if on := new(publish.HoldError); errors.As(err, &on) { // since this build began
+		return p.publishSets(ctx, built, base, found, err)
+	}
+	if err != nil {
+		p.report.noteFailure(err)
+		return err
+	}
+	p.report.notePublished(published)
+	return nil
+}
+
+// guard checks a proposal against the bounds. guard returns an error if a change is rejected or the location cannot
+// be read.
+func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
+	report := p.report
+	report.Before = proposal.Base.Name
+	found, err := p.bounds.Judge(ctx, p.location, proposal, time.Now())
+	if wrong := new(publish.AcceptError); errors.As(err, &wrong) {
+		report.Status = "refused"
+	}
+	if err != nil {
+		return nil, err
+	}
+	report.noteFindings(found)
+	report.noteSets(proposal.Candidate)
+	report.noteLosses(proposal, found)
+	report.Accepted = proposal.Candidate.Accepted
+	if len(found.Refusals) == 0 || p.Approval.Force {
+		report.Forced = len(found.Refusals) > 0
+		return found, nil
+	}
+	report.Status = "refused"
+	return found, refused(found)
+}
+
+// publishSets publishes only the sets that only grow, after a guard has stopped the rest of the build. publishSets
+// returns the reason for the stop.
+func (p *publication) publishSets(ctx context.Context, built *publish.Candidate, base *publish.LiveState,
+	found *publish.Findings, why error) error {
+	report := p.report
+	report.noteFailure(why)
+	report.Accepted = nil
+	if base.Generation == nil {
+		return why
+	}
+	only, grew := built.SetsThatGrew(base.Generation, func(set string) bool { return found.RefusedSets[set] })
+	report.SetsThatGrew = grew
+	report.noteWaiting(found.Sets, base.Generation.Manifest, "")
+	if len(grew) == 0 || p.dryRun {
+		return why
+	}
+	published, err := p.publisher.Publish(ctx, only, base, "")
+	if err != nil {
+		report.noteFailure(err)
+		report.SetsThatGrew = nil
+		return err
+	}
+	report.notePublished(published)
+	report.Status = setsPublished
+	return &partlyError{why}
+}
+
+// partlyError reports that only the sets that grew were published.
+type partlyError struct{ error }
+
+func (e *partlyError) Error() string {
+	why, ok := strings.CutPrefix(e.error.Error(), "not published")
+	if !ok {
+		why = ": " + why
+	}
+	return "published the sets that grew, but not the rest" + why
+}
+
+func (e *partlyError) Unwrap() error { return e.error }
