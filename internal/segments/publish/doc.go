@@ -41,6 +41,19 @@
 // stop a candidate that only adds users to such sets, and SetsThatGrew extracts this part from a refused
 // candidate.
 //
+// # Amends
+//
+// An amend replaces sets of the live generation and carries everything else over by reference, so it reads
+// only the bitmaps of its sets. The as_of of a set decides between an amend and a build: the build keeps
+// the amended users if its own files are not later, and joins both in a set that only grows. The union
+// of two versions has the earlier as_of, and AmendedAsOf keeps protecting the amended users. After a lost
+// race an amend repeats its work over every generation, and a build over one that amends alone have made
+// (LiveState.AmendedSince). A repeated publish shares the bitmaps in memory (Session) and checks the
+// stored objects without storing them again (Publisher).
+//
+// No gc removes a carried bitmap: it is live before the swap, and the swap fails if anything else became
+// live. A list of the location shows that each of them exists.
+//
 // # Withdrawing
 //
 // Rolled-back content does not go live again without approval, whatever its new name. controls.json stores
