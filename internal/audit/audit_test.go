@@ -111,6 +111,11 @@ func group(t *rapid.T, kind audit.Kind) (g audit.Group) {
 			"outcome")
 		return g
 	}
+	if kind == audit.Change {
+		g.Outcome = rapid.SampledFrom([]audit.Outcome{audit.Added, audit.Removed, audit.ChangeUnavailable}).Draw(t,
+			"outcome")
+		return g
+	}
 	g.Outcome = rapid.SampledFrom([]audit.Outcome{audit.Allowed, audit.Replayed, audit.Denied, audit.Unavailable}).Draw(
 		t, "outcome")
 	if g.Outcome == audit.Denied {
@@ -126,7 +131,7 @@ func group(t *rapid.T, kind audit.Kind) (g audit.Group) {
 
 func record(t *rapid.T) *audit.Record {
 	r := &audit.Record{
-		Kind:     rapid.SampledFrom([]audit.Kind{audit.Filter, audit.Release, audit.Pace}).Draw(t, "kind"),
+		Kind:     rapid.SampledFrom([]audit.Kind{audit.Filter, audit.Release, audit.Pace, audit.Change}).Draw(t, "kind"),
 		Instance: header.Instance, Widening: header.Widening,
 		At:   begun + capping.Instant(rapid.Int64Range(-5000, 600_000).Draw(t, "at")),
 		Took: time.Duration(rapid.IntRange(0, 5000).Draw(t, "took")) * time.Millisecond,
@@ -147,6 +152,10 @@ func record(t *rapid.T) *audit.Record {
 			Limited: some(t, "limited", "", "sms"),
 		}
 		return r
+	}
+	if r.Kind == audit.Change {
+		r.Change = &audit.SetChange{Set: some(t, "changed", "opted-out", "sms-stop"), RequestID: some(t, "request", "", "a1"),
+			At: capping.Instant(rapid.Int64Range(0, 1e12).Draw(t, "since"))}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "groups") {
 		r.Groups = append(r.Groups, group(t, r.Kind))
@@ -276,12 +285,28 @@ func golden() *written {
 	}}
 }
 
+// changed returns a file with a change of a set, a kind of record that format 1 has had since live changes.
+func changed() *written {
+	return &written{header: header, closed: true, frames: []audit.Frame{{Record: &audit.Record{
+		Kind: audit.Change, At: begun + 50, Took: 3 * time.Millisecond, Instance: header.Instance,
+		Widening: header.Widening, Client: "crm", Key: "crm-1", Generation: "20261122T100000Z-1", Config: "0f1e2d3c4b5a",
+		Change: &audit.SetChange{Set: "opted-out", At: begun - 3_600_000, RequestID: "01a2140a8ad671f82442aa78"},
+		Groups: []audit.Group{{Outcome: audit.Added, Users: bitmap.Of(42)},
+			{Outcome: audit.Removed, Users: bitmap.Range(100, 70_000)},
+			{Outcome: audit.ChangeUnavailable, Users: bitmap.Of(7)}},
+	}}}}
+}
+
 // Files of format 1 are read as long as there are any.
 func TestFormat1IsReadAndWritten(t *testing.T) {
 	t.Parallel()
-	w := golden()
+	requireGolden(t, golden(), "testdata/format1.audit")
+	requireGolden(t, changed(), "testdata/format1-sets.audit")
+}
+
+func requireGolden(t *testing.T, w *written, name string) {
+	t.Helper()
 	stored, _ := w.bytes(t)
-	const name = "testdata/format1.audit"
 	if *update {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
 		require.NoError(t, os.WriteFile(name, stored, 0o644))
