@@ -172,7 +172,7 @@ func (c *changeLog) rewrite(pending []interval) error {
 
 // mend writes the log again after a part of it could not be read. Memory has every change.
 func (c *changeLog) mend(damage error) error {
-	c.packing.pass, c.packing.clean = nil, -1
+	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.rewrite(c.pending); err != nil {

@@ -31,6 +31,7 @@ type packing struct {
 	// clean is the value of changeLog.forgot for which every change before a forgotten one has left the log. It is -1
 	// when there is none.
 	clean int
+	from  uint64 // no record of a small call has a lower number; saves walks over removed ones
 }
 
 // pass is a walk over the full records with numbers from next up to, but not including, end.
@@ -103,9 +104,15 @@ func (c *changeLog) standing() (n int) {
 // packFresh packs the first records of small calls into full records, and returns the number of those that remain.
 func (c *changeLog) packFresh() (remaining int, err error) {
 	end, skip := c.applied()
-	found, err := c.read(freshPrefix, 0, end, skip)
+	found, err := c.read(freshPrefix, c.packing.from, end, skip)
 	if err != nil {
 		return 0, err
+	}
+	if c.packing.from = found.next; found.next == 0 {
+		c.packing.from = end
+	}
+	for _, s := range skip {
+		c.packing.from = min(c.packing.from, s.first)
 	}
 	if len(found.numbers) > 0 {
 		c.replace(freshPrefix, found, c.lists.Pack(found.records, false))

@@ -500,3 +500,22 @@ func TestEraseKeepsChanges(t *testing.T) {
 	require.True(t, ok)
 	require.NoError(t, s.Close())
 }
+
+// FuzzDecodeChange decodes any key and value: a decoded record is encoded to a value that is decoded to the same record.
+func FuzzDecodeChange(f *testing.F) {
+	f.Add(changeKey(freshPrefix, 1), live.AppendRecord(nil, live.RecordOf(adding(1, 5), 7)))
+	f.Add(changeKey(packedPrefix, 1<<63), []byte{1})
+	f.Add(changeKey(packedPrefix, 0), []byte(nil))
+	f.Add([]byte{0}, []byte(nil))
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		number, r, err := decodeChange(key, value)
+		if err != nil {
+			require.True(t, isDamage(err))
+			return
+		}
+		require.Equal(t, key[len(freshPrefix):], changeKey(freshPrefix, number)[len(freshPrefix):])
+		again, err := live.DecodeRecord(live.AppendRecord(nil, r))
+		require.NoError(t, err)
+		require.Equal(t, r, again)
+	})
+}

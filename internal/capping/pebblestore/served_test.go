@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/live"
 	"capper/internal/pacing"
 )
 
@@ -31,7 +32,7 @@ func servedChild(dir string) error {
 		return err
 	}
 	server := rpc.NewServer()
-	if err := server.RegisterName("Store", &Serving{s}); err != nil {
+	if err := server.RegisterName("Store", &Serving{newLocal(s)}); err != nil {
 		return err
 	}
 	server.ServeConn(pipes{os.Stdin, os.Stdout})
@@ -39,12 +40,19 @@ func servedChild(dir string) error {
 }
 
 // Serving offers a store to another process. Package rpc requires exported names.
-type Serving struct{ store *Store }
+type Serving struct{ store local }
 
 // Release holds the arguments of Store.Release.
 type Release struct {
 	Token   capping.Token
 	Channel capping.Channel
+	Users   []capping.UserID
+}
+
+// Decide holds the arguments of livetest.Instance.Decide.
+type Decide struct {
+	Message string
+	Record  bool
 	Users   []capping.UserID
 }
 
@@ -54,6 +62,7 @@ type Answer struct {
 	Released []capping.Released
 	Merged   []capping.Merged
 	Grant    pacing.Grant
+	Stored   live.Stored
 	Error    string // "": no error
 }
 
@@ -94,6 +103,22 @@ func (v *Serving) TakePermits(ask *pacing.Ask, a *Answer) (err error) {
 	defer cancel()
 	a.Grant, err = v.store.TakePermits(ctx, ask)
 	return a.fail(err)
+}
+
+// Change calls Store.Change.
+func (v *Serving) Change(b *live.Batch, a *Answer) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Stored, err = v.store.Change(ctx, b)
+	return a.fail(err)
+}
+
+// Decide decides with the capper of the process.
+func (v *Serving) Decide(d *Decide, a *Answer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Verdicts = v.store.Decide(ctx, d.Message, d.Record, d.Users)
+	return nil
 }
 
 // servedStore is a store in another process.
@@ -168,3 +193,22 @@ func (s *servedStore) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.
 
 // ForgetPacer is never called.
 func (s *servedStore) ForgetPacer(context.Context, string) error { return errors.ErrUnsupported }
+
+// Change calls Change of the store in the other process.
+func (s *servedStore) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
+	a, err := s.call(ctx, "Change", b)
+	if err != nil {
+		return live.Stored{Unstored: usersOf(b)}, err
+	}
+	return a.Stored, nil
+}
+
+// Decide decides in the other process.
+func (s *servedStore) Decide(ctx context.Context, message string, record bool,
+	users []capping.UserID) []capping.Verdict {
+	a, err := s.call(ctx, "Decide", &Decide{message, record, users})
+	if err != nil {
+		return nil
+	}
+	return a.Verdicts
+}

@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
+	"capper/internal/live/livetest"
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
 	"capper/internal/testkit"
@@ -30,6 +31,20 @@ type target interface {
 	Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error
 	TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error)
 	ForgetPacer(ctx context.Context, pacer string) error
+	livetest.Instance
+}
+
+// local is a store in this process with a capper.
+type local struct {
+	*Store
+	capper *capping.Capper
+}
+
+func newLocal(s *Store) local { return local{s, livetest.NewCapper(s, 7*24*time.Hour, s.clock)} }
+
+// Decide decides with the capper.
+func (l local) Decide(ctx context.Context, message string, record bool, users []capping.UserID) []capping.Verdict {
+	return livetest.Decide(ctx, l.capper, message, record, users)
 }
 
 // storm is load on a store from several callers, with an oracle that sees only requests and replies and
@@ -40,6 +55,7 @@ type storm struct {
 	seed   uint64
 	limit  capping.Rule
 	pacers []pacing.Target // the last one is a ledger
+	lists  *livetest.Storm
 
 	running sync.WaitGroup
 	stop    chan struct{}
@@ -112,8 +128,18 @@ func newStorm(base capping.UserID, seed uint64) *storm {
 			{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
 			ledger,
 		},
+		lists: &livetest.Storm{Users: listUsers(base), Patience: patience, Rest: 5 * time.Millisecond},
 		fresh: base + freshBase, oracle: pacingtest.NewOracle(),
 	}
+}
+
+// listUsers returns the users of a storm's lists, whose logs the storm does not check.
+func listUsers(base capping.UserID) []capping.UserID {
+	users := make([]capping.UserID, 2000)
+	for i := range users {
+		users[i] = 3_000_000_000 + base/10 + capping.UserID(i*37)
+	}
+	return users
 }
 
 // patience is the timeout of every call of a storm.
@@ -137,12 +163,14 @@ func (s *storm) begin(store target) {
 			}
 		})
 	}
+	s.lists.Begin(2, s.seed, store)
 	s.seed++
 }
 
 func (s *storm) end() {
 	close(s.stop)
 	s.running.Wait()
+	s.lists.End()
 }
 
 // callOnce sends and releases for some users, or imports.
@@ -330,10 +358,12 @@ func (s *storm) importSends(store target, m *importing) {
 
 // silence ends the store with do. Replies during and after do are ignored.
 func (s *storm) silence(do func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.silent, s.cut = true, s.oracle.Clone()
-	do()
+	s.lists.Silence(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.silent, s.cut = true, s.oracle.Clone()
+		do()
+	})
 }
 
 // answered waits until the storm has received replies to the given number of further calls.
@@ -364,27 +394,32 @@ func (s *storm) await(t testing.TB, more int, figure func(*tally) int) {
 func (s *storm) settle(t testing.TB, store *Store) {
 	t.Helper()
 	s.silent = false
+	here := newLocal(store)
 	for _, c := range s.calls {
 		store.memory.Keep(c.batch) // small calls have more messages than a store remembers
 		testkit.Eventually(t, func() bool {
-			s.send(store, c)
+			s.send(here, c)
 			return len(s.undecided(c)) == 0
 		}, "users are still unavailable")
-		testkit.Eventually(t, func() bool { return s.release(store, c) == 0 }, "releases are still unavailable")
+		testkit.Eventually(t, func() bool { return s.release(here, c) == 0 }, "releases are still unavailable")
 	}
 	for _, m := range s.merges {
-		testkit.Eventually(t, func() bool { s.importSends(store, m); return m.done }, "an import is not done")
-		s.importSends(store, m) // a repetition adds nothing
+		testkit.Eventually(t, func() bool { s.importSends(here, m); return m.done }, "an import is not done")
+		s.importSends(here, m) // a repetition adds nothing
 	}
+	testkit.Eventually(t, func() bool { return s.lists.Settle(here) == 0 }, "changes to sets are not stored")
 }
 
 // violations holds the numbers of broken promises.
 type violations struct {
 	over, doubled, missing, deniedButRecorded, misjudged, miscounted, releasedButRecorded int
+
+	unheeded int // decisions without an acknowledged change to a set
 }
 
 func (v violations) total() int {
-	return v.over + v.doubled + v.missing + v.deniedButRecorded + v.misjudged + v.miscounted + v.releasedButRecorded
+	return v.over + v.doubled + v.missing + v.deniedButRecorded + v.misjudged + v.miscounted + v.releasedButRecorded +
+		v.unheeded
 }
 
 func (v *violations) add(w violations) {
@@ -395,6 +430,7 @@ func (v *violations) add(w violations) {
 	v.misjudged += w.misjudged
 	v.miscounted += w.miscounted
 	v.releasedButRecorded += w.releasedButRecorded
+	v.unheeded += w.unheeded
 }
 
 // logs maps each user's sends to their times in the user's log.
@@ -447,6 +483,10 @@ func (s *storm) verify(t testing.TB, store *Store) violations {
 			v.miscounted++
 		}
 	}
+	here := newLocal(store)
+	testkit.Eventually(t, func() bool { return s.lists.Verify(here) == 0 }, "users of sets are still unavailable")
+	tally := s.lists.Tally()
+	v.unheeded = tally.Violations()
 	return v
 }
 

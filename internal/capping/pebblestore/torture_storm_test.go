@@ -43,5 +43,6 @@ func TestTortureBitesALyingDisk(t *testing.T) {
 	found := r.storm.verify(t, store)
 	require.NotZero(t, found.missing)
 	require.NotZero(t, found.over)
+	require.NotZero(t, found.unheeded)
 	require.NoError(t, store.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/live/livetest"
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
 	"capper/internal/testkit"
@@ -27,6 +28,7 @@ type torture struct {
 	tally  tally
 	found  violations
 	paced  pacingtest.Tally
+	lists  livetest.Tally
 }
 
 // roundsOfAStore is the number of rounds with one store. A new store bounds the memory of the in-memory
@@ -53,6 +55,7 @@ func (r *torture) round(n int) {
 	}
 	r.found.add(found)
 	r.tally.add(r.storm.tally)
+	r.lists.Add(r.storm.lists.Tally())
 	require.Zero(r, found, r.latest)
 	require.Empty(r, faultsOf(r.T, store, r.storm.oracle, r.storm.pacers), r.latest)
 	require.NoError(r, store.Close())
@@ -61,7 +64,7 @@ func (r *torture) round(n int) {
 // serve opens the store on the file system, puts load on it until the fault has happened, and closes it.
 func (r *torture) serve(fs vfs.FS, fault func(*Store)) {
 	store := reopen(r.T, Config{Path: "/db", fs: fs})
-	r.load(store, func() { fault(store) })
+	r.load(newLocal(store), func() { fault(store) })
 	_ = store.Close() // the database may be broken; the oracle checks what matters
 }
 
@@ -103,9 +106,10 @@ func (r *torture) report() string {
 	v := r.found
 	fmt.Fprintf(&b, "%6d  violations (over a limit %d, doubled %d, allowed but missing %d, "+
 		"denied but recorded %d, "+
-		"misjudged by a shadow limit %d, miscounted %d, released but recorded %d)\n        %v\n        %v",
+		"misjudged by a shadow limit %d, miscounted %d, released but recorded %d, "+
+		"without a change to a set %d)\n        %v\n        %v\n        %v",
 		v.total(), v.over, v.doubled, v.missing,
-		v.deniedButRecorded, v.misjudged, v.miscounted, v.releasedButRecorded, r.tally, &r.paced)
+		v.deniedButRecorded, v.misjudged, v.miscounted, v.releasedButRecorded, v.unheeded, r.tally, &r.paced, &r.lists)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s", r.latest)
 	}

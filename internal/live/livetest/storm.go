@@ -1,0 +1,249 @@
+package livetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/live"
+)
+
+// Instance is one instance of the service under load, in this process or another one.
+type Instance interface {
+	Change(ctx context.Context, b *live.Batch) (live.Stored, error)
+	// Decide decides a send to the users with the capper of NewCapper. It leaves users unavailable on an error.
+	Decide(ctx context.Context, message string, record bool, users []capping.UserID) []capping.Verdict
+}
+
+// Storm is load of callers who change Set and ask for decisions, each at a random instance. Its oracle knows which
+// changes were acknowledged: a decision that begins later must contain them.
+type Storm struct {
+	Users    []capping.UserID // ascending; of no other storm
+	Patience time.Duration    // the timeout of each call
+	Rest     time.Duration    // the pause between the calls of a caller
+
+	running sync.WaitGroup
+	stop    chan struct{}
+	calls   int
+
+	mu     sync.Mutex
+	people []person // by index into Users
+	silent bool     // replies are ignored from now on
+	tally  Tally
+}
+
+// person is the oracle's knowledge of one user.
+type person struct {
+	state    state
+	attempts int // number of changes that began
+}
+
+type state uint8
+
+const (
+	absent  state = iota // the user is not in the set
+	present              // the user is in the set
+	unknown              // a change is in progress or had no reply
+)
+
+// Tally counts what a storm did and found.
+type Tally struct {
+	Changes, Acknowledged int // users whose change was asked for and acknowledged
+	Decisions, Judged     int // all, and those of users whose state was known from before the call until after it
+	Unavailable           int
+	Allowed               int // violations: allowed after an acknowledged addition
+	Suppressed            int // violations: suppressed after an acknowledged removal
+	Slowest               time.Duration
+}
+
+// Add adds the counts of another tally.
+func (y *Tally) Add(z Tally) {
+	y.Changes += z.Changes
+	y.Acknowledged += z.Acknowledged
+	y.Decisions += z.Decisions
+	y.Judged += z.Judged
+	y.Unavailable += z.Unavailable
+	y.Allowed += z.Allowed
+	y.Suppressed += z.Suppressed
+	y.Slowest = max(y.Slowest, z.Slowest)
+}
+
+// Violations returns the number of wrong decisions.
+func (y *Tally) Violations() int { return y.Allowed + y.Suppressed }
+
+// String returns the counts in one line for reports.
+func (y *Tally) String() string {
+	return fmt.Sprintf("lists: %d of %d changes acknowledged, %d of %d decisions judged, %d unavailable, "+
+		"%d allowed after an addition, %d suppressed after a removal, slowest change %v", y.Acknowledged, y.Changes,
+		y.Judged, y.Decisions, y.Unavailable, y.Allowed, y.Suppressed, y.Slowest.Round(time.Millisecond))
+}
+
+// Begin starts callers on the instances. The method End stops them and waits.
+func (s *Storm) Begin(callers int, seed uint64, instances ...Instance) {
+	s.stop = make(chan struct{})
+	s.mu.Lock()
+	s.silent = false
+	s.people = slices.Grow(s.people, len(s.Users))[:len(s.Users)]
+	s.mu.Unlock()
+	for n := range callers {
+		r := rand.New(rand.NewPCG(seed, uint64(n)))
+		s.running.Go(func() {
+			tick := time.NewTicker(s.Rest)
+			defer tick.Stop()
+			for {
+				select {
+				case <-s.stop:
+					return
+				case <-tick.C:
+				}
+				at := instances[r.IntN(len(instances))]
+				if r.IntN(2) == 0 {
+					s.change(at, s.some(r, n, callers), r.IntN(10))
+				} else {
+					s.decide(at, r.IntN(8) == 0)
+				}
+			}
+		})
+	}
+}
+
+// End stops the callers and waits for them.
+func (s *Storm) End() {
+	close(s.stop)
+	s.running.Wait()
+}
+
+// Silence runs do, which ends the store, and ignores all replies during and after do.
+func (s *Storm) Silence(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = true
+	do()
+}
+
+// Tally returns the counts so far.
+func (s *Storm) Tally() Tally {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tally
+}
+
+// some returns indexes of users whom only this caller changes: a few, or sometimes many.
+func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
+	n := len(s.Users) / callers
+	for range 1 + r.IntN([]int{1, 5, 5, n / 2}[r.IntN(4)]+1) {
+		at = append(at, r.IntN(n)*callers+caller)
+	}
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+// change adds, removes or forgets the users at the indexes.
+func (s *Storm) change(at Instance, users []int, drawn int) {
+	b := &live.Batch{Set: Set, By: "storm"}
+	list, next := &b.Add, present
+	switch {
+	case drawn < 4:
+		list, next = &b.Remove, absent
+	case drawn < 5:
+		list, next = &b.Forget, absent
+	}
+	for _, i := range users {
+		*list = append(*list, s.Users[i])
+	}
+	s.mu.Lock()
+	known := make([]bool, len(users))
+	for k, i := range users {
+		p := &s.people[i]
+		p.attempts++
+		if !s.silent {
+			known[k] = p.state != unknown
+			p.state = unknown
+		}
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
+	defer cancel()
+	began := time.Now()
+	stored, err := at.Change(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally.Changes += len(users)
+	for k, i := range users {
+		_, open := slices.BinarySearch(stored.Unstored, s.Users[i])
+		if s.silent || open || err != nil && len(stored.Unstored) == 0 {
+			continue
+		}
+		s.tally.Acknowledged++
+		if p := &s.people[i]; next == present || known[k] {
+			p.state = next // an addition without a reply may have the same instant as this removal, and stand
+		}
+	}
+	if err == nil && !s.silent {
+		s.tally.Slowest = max(s.tally.Slowest, time.Since(began))
+	}
+}
+
+// decide decides a message to all users and compares the decisions with the oracle.
+func (s *Storm) decide(at Instance, record bool) (unavailable int) {
+	s.mu.Lock()
+	before := slices.Clone(s.people)
+	s.calls++
+	message := fmt.Sprintf("lists-%d-%d", s.Users[0], s.calls)
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
+	defer cancel()
+	verdicts := at.Decide(ctx, message, record, s.Users)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.Users {
+		if i >= len(verdicts) || verdicts[i].Outcome == capping.Unavailable {
+			unavailable++
+			continue
+		}
+		s.tally.Decisions++
+		if was := before[i]; !s.silent && was.state != unknown && s.people[i] == was {
+			s.tally.Judged++
+			denied := verdicts[i].Outcome == capping.Denied
+			switch {
+			case was.state == present && !denied:
+				s.tally.Allowed++
+			case was.state == absent && denied && verdicts[i].By == capping.BySuppression:
+				s.tally.Suppressed++
+			}
+		}
+	}
+	s.tally.Unavailable += unavailable
+	return unavailable
+}
+
+// Settle adds the users whose state is unknown, and returns the number of those whose state is unknown still.
+func (s *Storm) Settle(at Instance) (open int) {
+	s.mu.Lock()
+	s.silent = false
+	var users []int
+	for i := range s.people {
+		if s.people[i].state == unknown {
+			users = append(users, i)
+		}
+	}
+	s.mu.Unlock()
+	if len(users) > 0 {
+		s.change(at, users, 9)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.people {
+		if s.people[i].state == unknown {
+			open++
+		}
+	}
+	return open
+}
+
+// Verify decides for all users and returns the number of undecided ones.
+func (s *Storm) Verify(at Instance) (unavailable int) { return s.decide(at, false) }
