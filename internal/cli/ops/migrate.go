@@ -10,6 +10,7 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/cli"
 	"capper/internal/config"
+	"capper/internal/live"
 	"capper/internal/terminal"
 )
 
@@ -24,6 +25,7 @@ type MigrateCommand struct {
 // migrated is the result of a pass, in the form of --json.
 type migrated struct {
 	Result
+	Changes  int     `json:"changes,omitempty"` // changes that calls made to sets
 	Finished bool    `json:"finished"`
 	Moved    string  `json:"moved,omitempty"` // new name of the embedded store's directory
 	Seconds  float64 `json:"seconds"`
@@ -74,6 +76,11 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		Retention: cfg.Policy.Retention(target.ClockTolerance() * 2)}
 	if done.Result, err = bring(ctx, &pass, on); err != nil {
 		return err
+	}
+	if from, ok := now.(live.Store); ok {
+		if done.Changes, err = CopyChanges(ctx, from, target); err != nil {
+			return terminal.Hinted(err, "the records in Redis remain; run the pass again")
+		}
 	}
 	if err := alone(ctx, target); err != nil {
 		return err
@@ -136,6 +143,9 @@ func (c *MigrateCommand) print(on *terminal.Streams, done *migrated) error {
 	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them rewritten), %d "+
 		"are unchanged since the last pass; %.1f s",
 		done.Users, done.Sends, done.Verified, done.Replaced, done.Same, done.Seconds)
+	if done.Changes > 0 {
+		on.Say("%d changes that calls made to sets are in Redis too", done.Changes)
+	}
 	if !done.Finished {
 		on.Say("the embedded store is still in use: run passes until few logs change, then stop the service and add " +
 			"--finish DIR")
