@@ -81,7 +81,8 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 // eachFrom calls do with the records from a number on. It returns the number of the last one, and an error when the
 // next one cannot be read.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
-	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from), UpperBound: database.After(prefix)})
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
+		UpperBound: database.After(prefix)})
 	if err != nil {
 		return 0, err
 	}

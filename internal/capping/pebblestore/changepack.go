@@ -187,7 +187,8 @@ type records struct {
 
 // read reads records from the number from up to, but not including, end, without those in skip.
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
-	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from), UpperBound: changeKey(prefix, end)})
+	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
+		UpperBound: changeKey(prefix, end)})
 	if err != nil {
 		return found, err
 	}

@@ -185,7 +185,8 @@ func TestCostOfChanges(t *testing.T) {
 			require.Less(t, float64(disk)/users, 40.)
 			require.Less(t, memory, 40.)
 			began = time.Now()
-			require.NoError(t, s.Free(t.Context(), map[string]capping.Instant{"opted-out": capping.InstantOf(time.Now())}))
+			upTo := map[string]capping.Instant{"opted-out": capping.InstantOf(time.Now())}
+			require.NoError(t, s.Free(t.Context(), upTo))
 			packAll(t, s)
 			t.Logf("freed in %v", time.Since(began))
 			require.Zero(t, s.changes.entries)

@@ -75,7 +75,8 @@ func TestChangesSurviveARestart(t *testing.T) {
 	s := reopen(t, config)
 	now := clock.Instant()
 	require.Equal(t, live.Stored{At: now}, changeSet(t, s, adding(1, 2, 3)))
-	require.Equal(t, live.Stored{At: now + 1}, changeSet(t, s, &live.Batch{Set: "opted-out", Remove: []capping.UserID{2}}),
+	require.Equal(t, live.Stored{At: now + 1},
+		changeSet(t, s, &live.Batch{Set: "opted-out", Remove: []capping.UserID{2}}),
 		"later than the change of the same millisecond")
 	require.Equal(t, live.Stored{At: now - 5, Superseded: 1},
 		changeSet(t, s, &live.Batch{Set: "opted-out", At: now - 5, Add: []capping.UserID{2, 4}}))
@@ -205,12 +206,12 @@ func history(t *testing.T, seed uint64, steps int) {
 				for _, user := range users {
 					next := live.Change{User: user, Kind: live.Kind(kind), At: stored.At, By: b.By}
 					before, known := want[set][user]
-					if stored.At > freed[set] && (!known || next.At > before.At || next.At == before.At && next.Kind >= before.Kind) {
-						if next.At > before.At || next.Kind > before.Kind {
-							want[set][user] = next
-						}
-					} else {
+					older := known && (next.At < before.At || next.At == before.At && next.Kind < before.Kind)
+					switch {
+					case older || stored.At <= freed[set]:
 						superseded++
+					case !known || next.At > before.At || next.Kind > before.Kind:
+						want[set][user] = next
 					}
 				}
 			}
@@ -275,8 +276,8 @@ func TestRefusedChange(t *testing.T) {
 	changeSet(t, s, adding(1, 2))
 	refuse.Store(true)
 	for range 2 {
-		stored, err := s.Change(t.Context(), &live.Batch{Set: "opted-out", Add: []capping.UserID{3}, Remove: []capping.UserID{1},
-			Forget: []capping.UserID{2}})
+		stored, err := s.Change(t.Context(), &live.Batch{Set: "opted-out", Add: []capping.UserID{3},
+			Remove: []capping.UserID{1}, Forget: []capping.UserID{2}})
 		require.ErrorContains(t, err, "out of service until capper restarts")
 		require.Equal(t, live.Stored{Unstored: []capping.UserID{3, 1, 2}}, stored)
 	}
@@ -501,7 +502,8 @@ func TestEraseKeepsChanges(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// FuzzDecodeChange decodes any key and value: a decoded record is encoded to a value that is decoded to the same record.
+// FuzzDecodeChange decodes any key and value. A decoded record is encoded to a value that is decoded to the same
+// record.
 func FuzzDecodeChange(f *testing.F) {
 	f.Add(changeKey(freshPrefix, 1), live.AppendRecord(nil, live.RecordOf(adding(1, 5), 7)))
 	f.Add(changeKey(packedPrefix, 1<<63), []byte{1})

@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/live/livetest"
 	"capper/internal/pacing/pacingtest"
 	"capper/internal/testkit"
 )
@@ -47,6 +49,7 @@ type torture struct {
 	tally   tally
 	found   violations
 	paced   pacingtest.Tally
+	lists   livetest.Tally
 	imports int
 	storms  int
 }
@@ -102,11 +105,13 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	s.begin(r.rng.Uint64())
 	imports := r.beginImports(r.rng.Uint64())
 	r.pace(r.rng.Uint64())
+	sets := r.changeSets(s)
 	defer func() {
 		s.end()
 		imports.running.Wait()
 		r.imports += len(imports.calls)
 		r.pacing.end()
+		sets.end()
 		r.tally.add(s.tally)
 		r.paced.Add(r.pacing.tally())
 	}()
@@ -120,6 +125,7 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	if s.kept == nil { // imported sends and permits vanish with logs
 		require.Empty(r, imports.faults(r, r.stores[0]), r.latest)
 	}
+	sets.verify(r, s.kept != nil)
 	found := s.verify(r, r.stores[0])
 	r.found.add(found)
 	require.Zero(r, found, r.latest)
@@ -132,6 +138,56 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	}
 	beginAnew(r, r.stores...)
 	return s.tally.spoilt, s.tally.lastError
+}
+
+// setLoad is load of callers who change a set and decide, at every store of a torture.
+type setLoad struct {
+	*livetest.Storm
+	instances []livetest.Instance
+	stopped   sync.Once
+}
+
+// lister is a store with a capper.
+type lister struct {
+	*Store
+	capper *capping.Capper
+}
+
+// Decide decides with the capper.
+func (l lister) Decide(ctx context.Context, message string, record bool, users []capping.UserID) []capping.Verdict {
+	return livetest.Decide(ctx, l.capper, message, record, users)
+}
+
+// changeSets begins to change a set beside a storm.
+func (r *torture) changeSets(s *storm) *setLoad {
+	l := &setLoad{Storm: &livetest.Storm{Patience: s.patience, Rest: s.tick, Lagging: true}}
+	for i := range capping.UserID(2000) {
+		// The stores remember the changes of earlier storms.
+		l.Users = append(l.Users, 3_900_000_000+capping.UserID(r.storms)*100_000+i*37)
+	}
+	for _, store := range r.stores {
+		l.instances = append(l.instances, lister{store, livetest.NewCapper(store, 24*time.Hour, time.Now)})
+	}
+	l.Begin(2, r.rng.Uint64(), l.instances...)
+	return l
+}
+
+func (l *setLoad) end() { l.stopped.Do(l.End) }
+
+// verify checks that no decision of any instance lacked an acknowledged change. A lossy storm is not checked, because
+// an operator accepted the loss of a server.
+func (l *setLoad) verify(r *torture, lossy bool) {
+	l.end()
+	if lossy {
+		return
+	}
+	r.until("changes to sets are stored", func() bool { return l.Settle(l.instances[0]) == 0 })
+	for _, at := range l.instances {
+		r.until("users of sets are decided", func() bool { return l.Verify(at) == 0 })
+	}
+	tally := l.Tally()
+	r.lists.Add(tally)
+	require.Zero(r, tally.Violations(), "%s: %v", r.latest, &tally)
 }
 
 // draw returns a random fault of any kind; cut connections may be added.
@@ -201,8 +257,8 @@ func (r *torture) report() string {
 		"misjudged by a shadow limit %d, miscounted %d)\n",
 		r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged,
 		r.found.miscounted)
-	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v, %d imports\n        %v", r.tally.spoilt,
-		r.tally, r.imports, &r.paced)
+	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v, %d imports\n        %v\n        %v",
+		r.tally.spoilt, r.tally, r.imports, &r.paced, &r.lists)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())
 	}

@@ -37,10 +37,12 @@ type generation struct {
 
 var _ capping.Live = (*generation)(nil)
 
+type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
+
 // take returns the generation with every change that the instance knows.
 func take(store live.Store) *generation {
 	g := &generation{store: store}
-	g.versions, _ = store.Lists().Look(func(set string, view func(*bitmap.Bitmap, capping.Instant, *live.View) *live.View) {
+	g.versions, _ = store.Lists().Look(func(set string, view viewer) {
 		if set == Set {
 			g.view = view(nil, 0, nil)
 		}

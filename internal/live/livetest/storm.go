@@ -25,6 +25,9 @@ type Storm struct {
 	Users    []capping.UserID // ascending; of no other storm
 	Patience time.Duration    // the timeout of each call
 	Rest     time.Duration    // the pause between the calls of a caller
+	// Lagging says that an instance may still suppress a user after another instance has acknowledged the removal.
+	// The reason is that the users whom an instance suppresses are not looked up in the store.
+	Lagging bool
 
 	running sync.WaitGroup
 	stop    chan struct{}
@@ -170,6 +173,7 @@ func (s *Storm) change(at Instance, users []int, drawn int) {
 	defer cancel()
 	began := time.Now()
 	stored, err := at.Change(ctx, b)
+	slices.Sort(stored.Unstored)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tally.Changes += len(users)
@@ -212,7 +216,7 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 			switch {
 			case was.state == present && !denied:
 				s.tally.Allowed++
-			case was.state == absent && denied && verdicts[i].By == capping.BySuppression:
+			case was.state == absent && denied && !s.Lagging && verdicts[i].By == capping.BySuppression:
 				s.tally.Suppressed++
 			}
 		}
