@@ -290,7 +290,11 @@ func describeServer(s config.Server) (lines []string) {
 		if key.Namespace != "" {
 			namespace = ", namespace " + key.Namespace
 		}
-		add("key %s: client %s%s, %s", key.ID, key.Client, namespace, joined(key.Scopes))
+		sets := ""
+		if len(key.Sets) > 0 {
+			sets = " of " + strings.Join(key.Sets, " and ")
+		}
+		add("key %s: client %s%s, %s%s", key.ID, key.Client, namespace, joined(key.Scopes), sets)
 	}
 	if len(s.HostNames) > 0 {
 		add("host names: %s", strings.Join(s.HostNames, ", "))

@@ -115,7 +115,7 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 func liveText(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {
-			return " " + cli.LiveText(m)
+			return " (" + cli.LiveText(m) + ")"
 		}
 	}
 	return ""
