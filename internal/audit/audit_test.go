@@ -154,8 +154,8 @@ func record(t *rapid.T) *audit.Record {
 		return r
 	}
 	if r.Kind == audit.Change {
-		r.Change = &audit.SetChange{Set: some(t, "changed", "opted-out", "sms-stop"), RequestID: some(t, "request", "", "a1"),
-			At: capping.Instant(rapid.Int64Range(0, 1e12).Draw(t, "since"))}
+		r.Change = &audit.SetChange{Set: some(t, "changed", "opted-out", "sms-stop"),
+			RequestID: some(t, "request", "", "a1"), At: capping.Instant(rapid.Int64Range(0, 1e12).Draw(t, "since"))}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "groups") {
 		r.Groups = append(r.Groups, group(t, r.Kind))
@@ -289,7 +289,8 @@ func golden() *written {
 func changed() *written {
 	return &written{header: header, closed: true, frames: []audit.Frame{{Record: &audit.Record{
 		Kind: audit.Change, At: begun + 50, Took: 3 * time.Millisecond, Instance: header.Instance,
-		Widening: header.Widening, Client: "crm", Key: "crm-1", Generation: "20261122T100000Z-1", Config: "0f1e2d3c4b5a",
+		Widening: header.Widening, Client: "crm", Key: "crm-1", Generation: "20261122T100000Z-1",
+		Config: "0f1e2d3c4b5a",
 		Change: &audit.SetChange{Set: "opted-out", At: begun - 3_600_000, RequestID: "01a2140a8ad671f82442aa78"},
 		Groups: []audit.Group{{Outcome: audit.Added, Users: bitmap.Of(42)},
 			{Outcome: audit.Removed, Users: bitmap.Range(100, 70_000)},

@@ -48,7 +48,8 @@ func (d discarded) WriteHeader(int)             {}
 func TestChangeSet(t *testing.T) {
 	t.Parallel()
 	c, calls := newChangeable(t, 2)
-	changed, err := c.ChangeSet(t.Context(), "opted-out", client.SetChange{Add: []uint32{42, 7, 42}, Remove: []uint32{9}})
+	changed, err := c.ChangeSet(t.Context(), "opted-out", client.SetChange{Add: []uint32{42, 7, 42},
+		Remove: []uint32{9}})
 	require.NoError(t, err)
 	require.Equal(t, 2, changed.Added)
 	require.Equal(t, 1, changed.Removed)
