@@ -31,7 +31,7 @@ var layers = []struct {
 	{
 		name: "a store knows the domain and itself",
 		from: []string{"internal/capping/redisstore", "internal/capping/pebblestore"},
-		only: append([]string{"internal/capping/redisstore", "internal/capping/pebblestore",
+		only: append([]string{"internal/capping/redisstore", "internal/capping/pebblestore", "internal/live",
 			"internal/trace", "internal/version", "internal/zones"}, domain...),
 	},
 	{
