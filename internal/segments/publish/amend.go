@@ -125,17 +125,21 @@ func (s *LiveState) Exists() bool { return s.manifest != nil }
 // AmendedSince reports whether amends alone lie between an earlier state and this one. A build that lost
 // the race against them may repeat its last steps over this state.
 func (s *LiveState) AmendedSince(before *LiveState) bool {
-	if s.manifest == nil || before.manifest == nil || s.Name <= before.Name ||
-		strings.HasPrefix(s.manifest.Reason, RollbackReason) ||
-		!sameSegments(s.manifest.Segments, before.manifest.Segments) {
+	return s.manifest != nil && before.manifest != nil && amendsAlone(before.manifest, s.manifest)
+}
+
+// amendsAlone reports whether amends alone lead from one generation to a later one.
+func amendsAlone(before, now *segments.Manifest) bool {
+	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
+		!sameSegments(now.Segments, before.Segments) {
 		return false
 	}
 	was := map[string]segments.Set{}
-	for _, set := range before.manifest.Sets {
+	for _, set := range before.Sets {
 		was[set.Name] = set
 	}
 	changes := 0
-	for _, is := range s.manifest.Sets {
+	for _, is := range now.Sets {
 		old, there := was[is.Name]
 		delete(was, is.Name)
 		if there && sameSets([]segments.Set{old}, []segments.Set{is}) && old.AsOf.Equal(is.AsOf) &&

@@ -154,7 +154,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	return p.confirm(ctx, up.g.Manifest)
 }
 
-// confirm reads back the live generation's documents.
+// confirm reads back the live generation's documents. Amends may have followed at once.
 func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
 	switch {
@@ -162,6 +162,9 @@ func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
 		return fmt.Errorf("%s was published, but reading %s back did not succeed: %w", m.Generation,
 			segments.CurrentKey, err)
 	case now != segments.PointerTo(m):
+		if next, err := now.ReadManifest(ctx, p.Location); err == nil && amendsAlone(m, next) {
+			return nil
+		}
 		return fmt.Errorf("%w: %s is live now instead of %s", objects.ErrLostRace, now.Generation, m.Generation)
 	}
 	return nil
