@@ -28,7 +28,8 @@ type erasure struct {
 // Help returns the text below the flags.
 func (c *eraseCommand) Help() string {
 	return "Erases all recorded sends of the users, who then may receive messages as if they were new. Opt-outs and " +
-		"other changes of sets by calls stay, unless --sets is given. Erasing a user again has no further effect. The API key needs the scope admin, and the URL is that of the admin " +
+		"other changes of sets by calls stay, unless --sets is given. Erasing a user again has no further " +
+		"effect. The API key needs the scope admin, and the URL is that of the admin " +
 		"listener if there is one."
 }
 

@@ -56,7 +56,8 @@ func (c *setChange) Validate() error {
 
 // Help returns the text below the flags.
 func (c *setChange) Help() string {
-	return "When the command ends with the status 0, every later decision of every instance counts the change, whatever " +
+	return "When the command ends with the status 0, every later decision of every instance counts the change, " +
+		"whatever " +
 		"generation is in use, and no crash loses it. Repeating the command is safe. A build that is newer than the " +
 		"change decides again. The API key needs the scope lists."
 }

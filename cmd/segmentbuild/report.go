@@ -287,7 +287,8 @@ func (r *buildReport) printEnd(w io.Writer) error {
 		if k.Joined {
 			has = "keeps the users who were amended"
 		}
-		fmt.Fprintf(w, "kept: set %q %s: %d users: the amend is as of %s, this build only as of %s\n", k.Set, has, k.Users,
+		fmt.Fprintf(w, "kept: set %q %s: %d users: the amend is as of %s, this build only as of %s\n", k.Set, has,
+			k.Users,
 			publish.AsOfText(k.AmendedAsOf), publish.AsOfText(k.AsOf))
 	}
 	var err error

@@ -163,7 +163,7 @@ const (
 // steps returns the steps of a start in order, each with the action that undoes it.
 func (s *Service) steps() []step {
 	cfg := s.config
-	var refreshing, watching, counting, bounding, remembering background
+	var refreshing, watching, counting, bounding, remembering, listing background
 	return []step{
 		{up: action{"begin to trace", buildTimeout, s.beginTracing},
 			down: action{"send the last spans", traceTimeout, s.endTracing}},
@@ -179,6 +179,8 @@ func (s *Service) steps() []step {
 		{up: action{"build the API", buildTimeout, s.newServer}},
 		{up: action{"refresh segments", endTimeout, refreshing.begin(s.refreshSegments)},
 			down: action{"stop refreshing segments", endTimeout, refreshing.end}},
+		{up: action{"keep live changes of sets", endTimeout, listing.begin(s.keepLists)},
+			down: action{"stop keeping live changes of sets", endTimeout, listing.end}},
 		{up: action{"count what is answered", endTimeout, counting.begin(s.flushAnswers)},
 			down: action{"count the last answers", endTimeout, counting.end}},
 		{up: action{"bound what permits leave behind", endTimeout, bounding.begin(s.boundRecords)},

@@ -52,7 +52,8 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	for i := range m.Sets {
 		set, freed := &m.Sets[i], l.store.Lists().Freed(m.Sets[i].Name)
 		if slices.Contains(needed, set.Name) && freed > 0 && set.AsOf.Before(freed.Time()) {
-			return fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were removed because a newer "+
+			return fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were removed because "+
+				"a newer "+
 				"generation contained them: roll back segments alone (segmentbuild rollback --keep-sets)", set.Name,
 				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))
 		}

@@ -34,7 +34,8 @@ func (w *withLists) build(asOf time.Time, users ...uint32) string {
 	base, err := publish.ReadLiveState(ctx, w.location)
 	require.NoError(w.t, err)
 	candidate := &publish.Candidate{Names: []string{"everybody"}, Bitmaps: []*bitmap.Bitmap{bitmap.Range(0, 20_000)},
-		Sets: []publish.Set{{Name: "opted-out", Bitmap: bitmap.Of(users...), AsOf: asOf.UTC().Truncate(time.Millisecond),
+		Sets: []publish.Set{{Name: "opted-out", Bitmap: bitmap.Of(users...),
+			AsOf:      asOf.UTC().Truncate(time.Millisecond),
 			AsOfGiven: true}}}
 	done, err := (&publish.Publisher{Location: w.location, Clock: w.now}).Publish(ctx, candidate, base, "forced")
 	require.NoError(w.t, err)

@@ -131,7 +131,8 @@ func group(t *rapid.T, kind audit.Kind) (g audit.Group) {
 
 func record(t *rapid.T) *audit.Record {
 	r := &audit.Record{
-		Kind:     rapid.SampledFrom([]audit.Kind{audit.Filter, audit.Release, audit.Pace, audit.Change}).Draw(t, "kind"),
+		Kind: rapid.SampledFrom([]audit.Kind{audit.Filter, audit.Release, audit.Pace, audit.Change}).Draw(t,
+			"kind"),
 		Instance: header.Instance, Widening: header.Widening,
 		At:   begun + capping.Instant(rapid.Int64Range(-5000, 600_000).Draw(t, "at")),
 		Took: time.Duration(rapid.IntRange(0, 5000).Draw(t, "took")) * time.Millisecond,

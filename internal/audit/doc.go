@@ -7,7 +7,8 @@
 // # Records
 //
 // A Record is one call that recorded sends or could have recorded some: a filter call with record, a release, or a
-// call for permits. A call that changes a set has a record too. The record groups the users by outcome and reason (Group). The groups are disjoint bitmaps, so a
+// call for permits. A call that changes a set has a record too. The record groups the users by outcome and reason
+// (Group). The groups are disjoint bitmaps, so a
 // call for a million neighbouring users takes some 130 kB. The record names the generation of the segments and the
 // version of the configuration. The location stores each version's policy once.
 //

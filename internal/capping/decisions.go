@@ -107,7 +107,8 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 
 // decideAgain decides the users at the indexes with their latest live changes. Every change that was stored before the
 // call began is known then, so that the store need not check the versions again.
-func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int, since Instant) error {
+func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
+	since Instant) error {
 	again := *send
 	again.Users = make([]UserID, len(at))
 	for k, i := range at {

@@ -70,7 +70,8 @@ func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time
 
 // bySets reports whether the send is withheld from members of sets.
 func (w *withholding) bySets() bool {
-	return len(w.suppressed) > 0 || w.quiet != nil && slices.ContainsFunc(w.quiet.sets, func(s []Set) bool { return s != nil })
+	return len(w.suppressed) > 0 || w.quiet != nil && slices.ContainsFunc(w.quiet.sets,
+		func(s []Set) bool { return s != nil })
 }
 
 // apply marks and denies the users from whom the send is withheld at the instant now.

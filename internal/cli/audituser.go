@@ -21,7 +21,8 @@ type userCommand struct {
 
 // Help returns the text below the flags.
 func (c *userCommand) Help() string {
-	return "Lists every call that recorded or could have recorded a send to the user, every release, and every change " +
+	return "Lists every call that recorded or could have recorded a send to the user, every release, and every " +
+		"change " +
 		"of a set by a call. Results of calls: allowed, replayed (already recorded), denied (with the limit or set) " +
 		"and unavailable. Results of releases: released and absent (no send to give back). Results of changes: " +
 		"added, removed and change_unavailable (with the set). Records from before an erasure of the user are not " +

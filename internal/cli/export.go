@@ -21,7 +21,8 @@ type exportCommand struct {
 // Help returns the text below the flags.
 func (c *exportCommand) Help() string {
 	return "Columns: user_id, time, took_ms, kind (filter, release, set_change), message_id, namespace, " +
-		"channel, outcome, limit, set, exempt, client, key_id, generation, config_version, instance, sequence; of set_change " +
+		"channel, outcome, limit, set, exempt, client, key_id, generation, config_version, instance, sequence; " +
+		"of set_change " +
 		"in ndjson also at and request_id. Rows are in order of time. An unreadable file stops the export."
 }
 

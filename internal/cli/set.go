@@ -19,7 +19,8 @@ type SetMembersCommand struct {
 
 // Help returns the text below the flags.
 func (c *SetMembersCommand) Help() string {
-	return "Lists the latest change of each user whom calls added to the set or removed from it. Changes that a build " +
+	return "Lists the latest change of each user whom calls added to the set or removed from it. Changes that a " +
+		"build " +
 		"contains are left out after a while. Users of the build are not listed. The API key needs the scope read or " +
 		"lists."
 }
@@ -58,7 +59,8 @@ type SetListCommand struct{ Service }
 
 // Help returns the text below the flags.
 func (c *SetListCommand) Help() string {
-	return "Lists the sets of the generation in use, and the sets that exist by calls alone. USERS and AS OF describe " +
+	return "Lists the sets of the generation in use, and the sets that exist by calls alone. USERS and AS OF " +
+		"describe " +
 		"the build; ADDED, REMOVED, OLDEST and NEWEST describe the changes by calls. The API key needs the scope " +
 		"read or lists."
 }
@@ -121,7 +123,8 @@ func LiveText(m *api.LiveMembership) string {
 // HintedLists adds advice to the error of a call about changes of sets.
 func (r *Service) HintedLists(err error) error {
 	if client.HasCode(err, client.CodeForbidden) {
-		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope lists, and the set among its sets if it "+
+		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope lists, and the set among its "+
+			"sets if it "+
 			"has any")
 	}
 	if client.HasCode(err, client.CodeNotFound) {

@@ -62,13 +62,16 @@ func TestFaultsOfSets(t *testing.T) {
 		"sets: {'a b': {live: true}}":             `must be 1 to 128 letters`,
 		"sets: {all: {live: true}}":               `is reserved in results and expressions`,
 		"sets: {tz/Asia/Singapore: {live: true}}": `must not be a set of a time zone`,
-		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: []}]}": "api_keys[0].sets: must name at least one " +
+		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: []}]}": "api_keys[0].sets: must name at " +
+			"least one " +
 			"set; leave the key out for all sets",
 		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: [a, a]}]}":  `sets[1]: is given twice: "a"`,
 		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: ['a b']}]}": `sets[0]: must be`,
-		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: [tz/UTC]}]}": "sets[0]: must not be a set of a " +
+		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: [tz/UTC]}]}": "sets[0]: must not be a set " +
+			"of a " +
 			"time zone",
-		"server: {api_keys: [{" + listsKey + ", scopes: [read], sets: [opted-out]}]}": "api_keys[0].sets: must be absent " +
+		"server: {api_keys: [{" + listsKey + ", scopes: [read], sets: [opted-out]}]}": "api_keys[0].sets: must " +
+			"be absent " +
 			"for a key without the scope lists",
 	} {
 		_, err := Parse("capper.yaml", []byte(withSets+text+"\n"))

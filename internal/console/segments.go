@@ -132,7 +132,8 @@ func setsTable(sets *api.Sets, p *api.Policy) *frame.Table {
 		Empty: "The generation has no sets. Publish sets with segmentbuild build --set NAME=FILE.",
 	}
 	for _, one := range sets.Sets {
-		row := []frame.Cell{frame.Text(one.Name), frame.Text("no build"), frame.Text(""), frame.Text(""), frame.Text(""),
+		row := []frame.Cell{frame.Text(one.Name), frame.Text("no build"), frame.Text(""), frame.Text(""),
+			frame.Text(""),
 			frame.Text(frame.List(usesOf(one.Name, p)))}
 		if one.Users != nil {
 			row[1] = frame.Count(*one.Users)

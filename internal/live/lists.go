@@ -271,7 +271,8 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 		for key, b := range of.blocks {
 			for i, low := range b.lows {
 				if user := capping.UserID(key)<<16 | capping.UserID(low); keep(user) {
-					entries = append(entries, entry{set, l.clients[b.infos[i].by()], user, b.infos[i].at(), b.infos[i].kind()})
+					entries = append(entries, entry{set, l.clients[b.infos[i].by()], user, b.infos[i].at(),
+						b.infos[i].kind()})
 				}
 			}
 		}

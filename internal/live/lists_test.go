@@ -199,7 +199,8 @@ func TestStampIsLaterThanEarlierChanges(t *testing.T) {
 }
 
 func TestRecordsAreRefused(t *testing.T) {
-	good := AppendRecord(nil, &Record{Set: "opted-out", By: "crm", Runs: []Run{{At: 5, Users: [kinds][]uint32{2: {1, 9}}}}})
+	good := AppendRecord(nil, &Record{Set: "opted-out", By: "crm", Runs: []Run{{At: 5, Users: [kinds][]uint32{2: {1,
+		9}}}}})
 	for n := range good {
 		_, err := DecodeRecord(good[:n])
 		require.Error(t, err, "cut to %d bytes", n)

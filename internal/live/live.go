@@ -32,9 +32,10 @@ type Change struct {
 
 // Batch is a call that changes one set. Each list ascends strictly, and a user is in at most one of them.
 type Batch struct {
-	Set    string
-	By     string
-	At     capping.Instant // 0: the store uses its own time, later than any earlier change of these users and than After
+	Set string
+	By  string
+	// 0: the store uses its own time, later than any earlier change of these users and than After
+	At     capping.Instant
 	After  capping.Instant // as-of instant of the set in use, for a build whose clock is fast
 	Add    []capping.UserID
 	Remove []capping.UserID

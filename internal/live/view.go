@@ -98,7 +98,8 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 
 // recent returns the users whose membership the changes decide, and the former members whose changes no longer
 // decide: those are members when the base holds them.
-func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added, removed *bitmap.Bitmap) {
+func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
+	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID
 	for _, user := range users {
 		known, _ := l.of(user)
@@ -168,7 +169,8 @@ func keysOf(users []capping.UserID) []uint16 {
 
 // Look calls view for every set with changes, with a function that returns views, and returns the versions of the
 // partitions that these views contain.
-func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View)) (versions []string, changed uint64) {
+func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
+	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for set := range l.sets {

@@ -305,7 +305,8 @@ type confirmation struct {
 
 // AsOf returns the time for which the users of a set in the generation in use are known to be right.
 // That is the time of the newest build that read these users from an input, even if its generation is
-// rejected, or the as_of of the set if that is later. A rollback does not count. A build that only adds users to sets counts for those sets
+// rejected, or the as_of of the set if that is later. A rollback does not count. A build that only adds users to sets
+// counts for those sets
 // alone. The result is the zero time if the generation in use lacks the set. AsOf may be called at any
 // time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {

@@ -165,7 +165,8 @@ func FuzzManifest(f *testing.F) {
 			func(s segments.Set) bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() })
 		require.Equal(t, timed, m.FormatVersion == segments.AsOfFormatVersion)
 		require.Equal(t, !timed && len(m.Accepted) > 0, m.FormatVersion == segments.AcceptedFormatVersion)
-		require.Equal(t, !timed && len(m.Accepted) == 0 && len(m.Sets) > 0, m.FormatVersion == segments.SetsFormatVersion)
+		require.Equal(t, !timed && len(m.Accepted) == 0 && len(m.Sets) > 0,
+			m.FormatVersion == segments.SetsFormatVersion)
 		for _, s := range m.Sets {
 			require.NoError(t, segments.CheckSetName(s.Name))
 			require.Equal(t, segments.BitmapKey(s.SHA256), s.Key, "a file is called by what is in it, and never "+

@@ -134,7 +134,8 @@ func statusesOf(method, path string) []string {
 		"429": method == http.MethodPost && !releases && !backup && !accept || user && method == http.MethodGet ||
 			members || sets,
 		"421": true, "431": true, "500": true,
-		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions || changes ||
+		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions ||
+			changes ||
 			path == "/healthz" || path == "/readyz",
 	} {
 		found[status] = answered

@@ -233,7 +233,8 @@ func TestChangesThatMayNotBeStored(t *testing.T) {
 		f.Error.Message)
 
 	store.fail(errors.New("no server"))
-	f = decodeAs[api.Error](t, s.post("/v1/sets/opted-out/members", fields{"add": []int{42, 5}, "remove": []int{9}}).body)
+	f = decodeAs[api.Error](t, s.post("/v1/sets/opted-out/members", fields{"add": []int{42, 5},
+		"remove": []int{9}}).body)
 	require.Equal(t, []uint32{5, 9, 42}, f.Unavailable, "all are unknown")
 
 	store.fail(fmt.Errorf("partition 3: %w", live.ErrOlderInstance))
@@ -398,7 +399,8 @@ func TestChangesAreInTheAudit(t *testing.T) {
 	at, err := objects.Open(t.Context(), dir, objects.S3Config{})
 	require.NoError(t, err)
 	var found []*audit.Record
-	for record, err := range archive.New(at, nil).Records(t.Context(), archive.Query{Kinds: []audit.Kind{audit.Change}}) {
+	for record, err := range archive.New(at, nil).Records(t.Context(),
+		archive.Query{Kinds: []audit.Kind{audit.Change}}) {
 		require.NoError(t, err)
 		found = append(found, record)
 	}

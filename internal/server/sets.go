@@ -208,7 +208,8 @@ func (s *Server) warnFull(ctx context.Context, lists *live.Lists, set string) {
 		return
 	}
 	if _, ok := s.fullLog.take(s.clock()); ok {
-		s.log.WarnContext(ctx, "the live changes of a set are near their bound: publish a build that contains them, or "+
+		s.log.WarnContext(ctx, "the live changes of a set are near their bound: publish a build that contains "+
+			"them, or "+
 			"raise max_live", "set", set, "changes", n, "max_live", rules.Max(set))
 	}
 }

@@ -76,13 +76,14 @@ func TestWhichSetsABuildKeeps(t *testing.T) {
 		amended    time.Time
 		kept, both bool
 	}{
-		"an earlier build":                     {hour(2), false, []uint32{1, 3}, hour(3), hour(3), true, false},
-		"a build of the same time":             {hour(3), false, []uint32{1, 3}, hour(3), hour(3), true, false},
-		"a later build":                        {hour(4), false, []uint32{1, 2}, hour(4), time.Time{}, false, false},
-		"a build without a time":               {time.Time{}, false, []uint32{1, 3}, hour(3), hour(3), true, false},
-		"an earlier build of a list":           {hour(2), true, []uint32{1, 2, 3}, hour(2), hour(3), true, true},
-		"a later build of a list":              {hour(4), true, []uint32{1, 2}, hour(4), time.Time{}, false, false},
-		"a build of a list and without a time": {time.Time{}, true, []uint32{1, 2, 3}, time.Time{}, hour(3), true, true},
+		"an earlier build":           {hour(2), false, []uint32{1, 3}, hour(3), hour(3), true, false},
+		"a build of the same time":   {hour(3), false, []uint32{1, 3}, hour(3), hour(3), true, false},
+		"a later build":              {hour(4), false, []uint32{1, 2}, hour(4), time.Time{}, false, false},
+		"a build without a time":     {time.Time{}, false, []uint32{1, 3}, hour(3), hour(3), true, false},
+		"an earlier build of a list": {hour(2), true, []uint32{1, 2, 3}, hour(2), hour(3), true, true},
+		"a later build of a list":    {hour(4), true, []uint32{1, 2}, hour(4), time.Time{}, false, false},
+		"a build of a list and without a time": {time.Time{}, true, []uint32{1, 2, 3}, time.Time{}, hour(3), true,
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

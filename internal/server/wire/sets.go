@@ -118,7 +118,8 @@ func MembersPage(set string, changes []live.Change, n int, anonymous string) *ap
 }
 
 // LiveMemberships lists the changes of a user that decide about sets, in the order of the names of the sets.
-func LiveMemberships(s *segments.Snapshot, changes map[string]live.Change, anonymous string) (list []api.LiveMembership) {
+func LiveMemberships(s *segments.Snapshot, changes map[string]live.Change,
+	anonymous string) (list []api.LiveMembership) {
 	for _, set := range slices.Sorted(maps.Keys(changes)) {
 		if c := changes[set]; c.Counts(BuiltAsOf(s, set)) {
 			list = append(list, api.LiveMembership{Set: set, Change: c.Kind.String(), Since: c.At.Time(),
