@@ -39,7 +39,7 @@ type fleet struct {
 	wait      sync.WaitGroup
 
 	longest  atomic.Int64                               // milliseconds: the longest known retention in force
-	wanted   atomic.Int64                               // milliseconds: retention of a call that needed more than announced
+	wanted   atomic.Int64                               // retention in ms of a call that needed more than announced
 	asOf     atomic.Pointer[map[string]capping.Instant] // nil: not reported yet
 	seen     atomic.Pointer[sight]
 	missed   atomic.Pointer[missed] // nil: the latest heartbeat succeeded

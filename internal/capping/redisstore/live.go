@@ -78,7 +78,8 @@ var _ live.Store = (*Store)(nil)
 // newLiveLogs returns the logs of live changes of a store. Nothing is known about the logs until they are read.
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)
-	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n), owed: make([]map[string]capping.Instant, n)}
+	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n)}
+	l.owed = make([]map[string]capping.Instant, n)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -222,7 +223,8 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 
 // applyAfter applies a record, and the freed instants if they have moved, when the version before them is the known
 // one. Otherwise it changes nothing and returns false.
-func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant, records ...*live.Record) bool {
+func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
+	records ...*live.Record) bool {
 	l.applying.Lock()
 	defer l.applying.Unlock()
 	if l.lists.Version(p) != before {

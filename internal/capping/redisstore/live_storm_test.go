@@ -85,7 +85,8 @@ func (l *listStorm) work(rng *rand.Rand, worker int) {
 		if acknowledged {
 			mine = append(mine, user)
 		}
-		for _, asked := range append(mine[max(0, len(mine)-2):], capping.UserID(rng.Uint32())&^3|capping.UserID(worker)) {
+		stranger := capping.UserID(rng.Uint32())&^3 | capping.UserID(worker)
+		for _, asked := range append(slices.Clone(mine[max(0, len(mine)-2):]), stranger) {
 			must := slices.Contains(mine, asked)
 			allowed, _ := decide(ctx, to, fmt.Sprint("m-", worker, n), asked)
 			l.mu.Lock()
@@ -113,7 +114,7 @@ func (l *listStorm) decisions(t testing.TB, n int) {
 		return len(l.acked)
 	}
 	want := count() + n
-	require.Eventually(t, func() bool { return count() >= want }, 2*time.Minute, 5*time.Millisecond, "changes are stored")
+	require.Eventually(t, func() bool { return count() >= want }, 2*time.Minute, 5*time.Millisecond)
 }
 
 // verify ends the storm and requires that no acknowledged change was ignored or lost.
@@ -136,7 +137,8 @@ func (l *listStorm) verify(t testing.TB, open func() *Store) {
 func TestAcknowledgedChangesCountWhateverBreaks(t *testing.T) {
 	t.Parallel()
 	f := newField(t, nil)
-	named := []string{"kill -9 of a master, failover", "SIGSTOP longer than the node time-out", "SCRIPT FLUSH on all nodes",
+	named := []string{"kill -9 of a master, failover", "SIGSTOP longer than the node time-out",
+		"SCRIPT FLUSH on all nodes",
 		"CLUSTER FAILOVER", "slots moved under load", "slots held half-moved", "a full Redis"}
 	met := 0
 	for i, b := range breakages {
@@ -267,7 +269,8 @@ func TestALostRecordIsNoticed(t *testing.T) {
 		require.NoError(t, b.Renew(t.Context(), nil))
 		for _, s := range []*Store{a, b} {
 			for i := range later + 1 {
-				require.Equal(t, live.Added, kindsOf(s, []capping.UserID{lost + capping.UserID(i)})[lost+capping.UserID(i)])
+				user := lost + capping.UserID(i)
+				require.Equal(t, live.Added, kindsOf(s, []capping.UserID{user})[user])
 			}
 		}
 		require.Equal(t, versionsOf(a), versionsOf(b))
@@ -284,7 +287,8 @@ func TestPackingBesideChanges(t *testing.T) {
 		for k := range 4 {
 			wait.Go(func() {
 				for n := 4*i + k; n < len(users); n += 8 {
-					_, err := s.Change(context.Background(), &live.Batch{Set: optedOut, By: fmt.Sprint(k), Add: users[n : n+1]})
+					one := &live.Batch{Set: optedOut, By: fmt.Sprint(k), Add: users[n : n+1]}
+					_, err := s.Change(context.Background(), one)
 					if err != nil {
 						t.Error(err)
 						return
@@ -366,15 +370,16 @@ func TestCostOfChanges(t *testing.T) {
 		elapsed, used := time.Since(began), cpu()-r0
 		slices.Sort(took)
 		before := memory()
-		testkit.Eventually(t, func() bool { return !slices.ContainsFunc(s.live.loads(), func(l bool) bool { return l }) })
+		testkit.Eventually(t, func() bool { return !slices.Contains(s.live.loads(), true) })
 		for p := range s.keyspace.Partitions {
 			require.NoError(t, s.live.compact(t.Context(), p, nil))
 		}
 		after := memory()
 		changes := float64(s.Lists().Len(name))
-		t.Logf("%s: %.0f changes in %v, %.1f µs of Redis CPU a change, calls of %d users: median %v, p99 %v, longest %v; "+
-			"%.1f bytes a change, %.1f when compacted", name, changes, elapsed.Round(time.Millisecond), used/changes*1e6, size,
-			took[len(took)/2], took[len(took)*99/100], took[len(took)-1], float64(before)/changes, float64(after)/changes)
+		t.Logf("%s: %.0f changes in %v, %.1f µs of Redis CPU a change, calls of %d users: median %v, p99 %v, "+
+			"longest %v; %.1f bytes a change, %.1f when compacted", name, changes, elapsed.Round(time.Millisecond),
+			used/changes*1e6, size, took[len(took)/2], took[len(took)*99/100], took[len(took)-1],
+			float64(before)/changes, float64(after)/changes)
 		if changes > 900_000 { // the records that are not packed yet weigh more among few
 			require.LessOrEqual(t, float64(before)/changes, 40.0)
 		}

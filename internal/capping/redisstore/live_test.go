@@ -411,7 +411,8 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	}
 	packed := "1 1 1 1 1 " + nonce
 	for _, not := range [][]any{
-		{"p", "1000", id + "222222221", "", packed, "", "", "0"}, {"p", "1000", id + nonce + "1", "x", packed, "", "", "0"},
+		{"p", "1000", id + "222222221", "", packed, "", "", "0"},
+		{"p", "1000", id + nonce + "1", "x", packed, "", "", "0"},
 		{"p", "1000", "ffffffff" + nonce + "1", "", packed, "", "", "0"},
 	} {
 		reply, err := run([]string{key}, not...)
@@ -424,7 +425,8 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	for _, read := range []struct{ known, kind string }{{id + nonce + "1", "i"}, {id + "222222221", "w"}, {"", "w"}} {
 		reply, err := run([]string{key}, "r", read.known, "")
 		require.NoError(t, err)
-		want := []string{id + "333333333", packed, "freed", read.kind, "", "p1", "ONE", "2", "11111111two", "3", "33333333"}
+		want := []string{id + "333333333", packed, "freed", read.kind, "", "p1", "ONE", "2", "11111111two", "3",
+			"33333333"}
 		if read.kind == "i" {
 			want = slices.Delete(want, 5, 7)
 		}
@@ -442,7 +444,8 @@ func TestADamagedChangeIsNeverIgnored(t *testing.T) {
 	s := openShared(t, func(c *Config) { c.Logger = log.Logger() })
 	changed(t, s, adding(0, 190))
 	client, key := clientOf(t, s, 0), liveKey(s, 0)
-	require.NoError(t, client.HSet(t.Context(), key, "", s.Lists().Version(0)[:16]+"2", "2", "89efcdab\x01garbage").Err())
+	second := s.Lists().Version(0)[:16] + "2"
+	require.NoError(t, client.HSet(t.Context(), key, "", second, "2", "89efcdab\x01garbage").Err())
 	require.ErrorContains(t, s.Renew(t.Context(), []capping.UserID{0}), `field "2" of the Redis key `+key)
 	require.NoError(t, s.Renew(t.Context(), []capping.UserID{190}))
 	require.Equal(t, "degraded", s.Health(t.Context()).State)
@@ -500,6 +503,7 @@ func TestInstancesReportTheirGenerations(t *testing.T) {
 		require.Equal(t, script.Known.Newest(), s.fleet.seen.Load().format)
 	}
 	var text map[string]string
-	require.NoError(t, json.Unmarshal([]byte(records(t, a).HGet(t.Context(), a.marker.InstancesKey(), a.fleet.id).Val()[14:]), &text))
+	own := records(t, a).HGet(t.Context(), a.marker.InstancesKey(), a.fleet.id).Val()
+	require.NoError(t, json.Unmarshal([]byte(own[14:]), &text))
 	require.Equal(t, `{"opted-out":50}`, text[asOfEntry])
 }

@@ -20,7 +20,7 @@ const (
 	renewEvery   = time.Second
 	renewTTLs    = 12 * time.Hour
 	settleEvery  = 30 * time.Second // retries of unfinished removals
-	startForLive = 2                // a start waits for this number of attempts; partitions that take longer follow later
+	startForLive = 2                // attempts that a start waits for; slower partitions follow later
 )
 
 // start reads the logs of all partitions that can be read now. The users of the others are decided after a renewal.

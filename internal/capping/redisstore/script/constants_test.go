@@ -19,7 +19,8 @@ import (
 func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
 	texts := preludeSource + filterSource + unionSource + releaseSource + eraseSource + beatSource + rateSource +
-		paceOneSource + paceSource + mergeSource + forgetSource + countsSource + atLeastSource + answersSource + liveSource
+		paceOneSource + paceSource + mergeSource + forgetSource + countsSource + atLeastSource + answersSource +
+		liveSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])
