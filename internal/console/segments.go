@@ -80,7 +80,7 @@ func showSegments(v *frame.Visit) (*frame.View, error) {
 		Title: "Segments", Question: "How many users are in each segment and set, since when, and what was " +
 			"published before?",
 		Data:   data,
-		Tables: []*frame.Table{segmentsTable(status, policy), setsTable(sets, policy), history},
+		Tables: []*frame.Table{segmentsTable(status, policy), setsTable(inOrder(sets.Sets, status), policy), history},
 		Calls:  []string{"GET /v1/segments", "GET /v1/sets", "GET /v1/generations", "GET /v1/status"},
 	}, nil
 }
@@ -122,7 +122,20 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-func setsTable(sets *api.Sets, p *api.Policy) *frame.Table {
+// inOrder returns the sets in the order of the generation, and then those that no generation has.
+func inOrder(sets []api.SetInfo, s *api.Status) []api.SetInfo {
+	place := func(set api.SetInfo) int {
+		at := slices.IndexFunc(s.Segments.Sets, func(one api.SegmentSize) bool { return one.Name == set.Name })
+		if at < 0 {
+			return len(s.Segments.Sets)
+		}
+		return at
+	}
+	slices.SortStableFunc(sets, func(a, b api.SetInfo) int { return cmp.Compare(place(a), place(b)) })
+	return sets
+}
+
+func setsTable(sets []api.SetInfo, p *api.Policy) *frame.Table {
 	t := &frame.Table{
 		Name: "sets", Caption: "Sets, which may overlap",
 		Columns: []frame.Column{{Title: "Set"}, {Title: "Users", Means: "in the build", Number: true},
@@ -131,7 +144,7 @@ func setsTable(sets *api.Sets, p *api.Policy) *frame.Table {
 			{Title: "Used by the limits for"}},
 		Empty: "The generation has no sets. Publish sets with segmentbuild build --set NAME=FILE.",
 	}
-	for _, one := range sets.Sets {
+	for _, one := range sets {
 		row := []frame.Cell{frame.Text(one.Name), frame.Text("no build"), frame.Text(""), frame.Text(""),
 			frame.Text(""),
 			frame.Text(frame.List(usesOf(one.Name, p)))}
