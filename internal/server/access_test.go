@@ -172,8 +172,8 @@ func TestKeysRotate(t *testing.T) {
 	err := s.server.SetAccess(bad)
 	for _, fault := range []string{
 		`api key 1 (id "k1"): must be unique: "k1" is given twice`,
-		`api key 3 (id "k3"): scopes: must name a scope of filter, read, admin, exempt`,
-		`api key 4 (id "k4"): scopes[0]: must be one of filter, read, admin, exempt, got "root"`,
+		`api key 3 (id "k3"): scopes: must name a scope of filter, read, admin, lists, exempt`,
+		`api key 4 (id "k4"): scopes[0]: must be one of filter, read, admin, lists, exempt, got "root"`,
 		`api key 8 (id "k8"): scopes: must include filter together with exempt`, `api key 5 (id "k5"): client: is required`,
 		`api key 6 (id "k6"): sha256: must be the 64 hex digits of a SHA-256`,
 		`api key 2 (id "k2"): must be at most two keys of one client, for rotation; "c" has more`,

@@ -159,7 +159,7 @@ func TestRefusedChanges(t *testing.T) {
 	}{
 		"empty":         {"opted-out", `{}`, 400, "add", "add or remove is required"},
 		"no users":      {"opted-out", `{"add": [], "remove": []}`, 400, "add", "the lists are empty"},
-		"empty bitmap":  {"opted-out", `{"remove_bitmap": "` + bitmapText(t) + `"}`, 400, "remove_bitmap", "must be a portable"},
+		"empty bitmap":  {"opted-out", `{"remove_bitmap": "` + bitmapText(t) + `"}`, 400, "remove_bitmap", "the lists are empty"},
 		"both lists":    {"opted-out", `{"add": [1, 7], "remove": [9, 7]}`, 400, "remove", "user 7 is also in add"},
 		"both forms":    {"opted-out", `{"add": [1], "add_bitmap": "` + bitmapText(t, 2) + `"}`, 400, "add_bitmap", "add and add_bitmap are both given"},
 		"twice":         {"opted-out", `{"add": [1], "add": [2]}`, 400, "add", "is given twice"},
