@@ -76,8 +76,11 @@ func TestACallChangesASetAtOnce(t *testing.T) {
 	require.Equal(t, []uint32{1, 4, 5, 6, 7, 8}, w.allowed("sms"))
 
 	old := began.Add(-30 * time.Minute)
-	w.change("opted-out", api.SetChange{Add: []uint32{1}, At: &old})
+	require.Equal(t, 1, w.change("opted-out", api.SetChange{Add: []uint32{1}, At: &old}).Superseded)
 	require.Contains(t, w.allowed("push"), uint32(1), "a later removal stands")
+	old = began.Add(-2 * time.Hour)
+	require.Equal(t, 1, w.change("opted-out", api.SetChange{Add: []uint32{8}, At: &old}).Superseded)
+	require.Contains(t, w.allowed("push"), uint32(8), "the build is later")
 
 	require.NoError(t, w.Stop())
 	w.begin(t)

@@ -71,7 +71,27 @@ func (s *Server) changeSet(c *call) error {
 		return err
 	}
 	return writeJSON(c.w, &api.SetChanged{Set: c.id, At: stored.At.Time(), Added: len(r.Add), Removed: len(r.Remove),
-		Superseded: stored.Superseded})
+		Superseded: superseded(store.Lists(), batch, stored)})
+}
+
+// superseded counts the users of a stored batch for whom a later change stands, or a build that is later than the
+// change.
+func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
+	if batch.At == 0 || batch.At > batch.After {
+		return stored.Superseded
+	}
+	n := 0
+	count := func(users []capping.UserID, kind live.Kind) {
+		for _, user := range users {
+			known, ok := lists.Of(batch.Set, user)
+			if !ok || known.At != stored.At || known.Kind != kind || !known.Counts(batch.After) {
+				n++
+			}
+		}
+	}
+	count(batch.Add, live.Added)
+	count(batch.Remove, live.Removed)
+	return n
 }
 
 // changeable checks that the caller and the store may change the set of the call.
