@@ -37,15 +37,12 @@ func checked(set func(string) error) yamltree.Field {
 }
 
 func formatField(to *Format) yamltree.Field {
-	return func(v yamltree.Value) {
-		s, ok := v.Scalar()
-		if !ok || s == "" {
-			return
-		}
+	return checked(func(s string) error {
 		if *to = Format(s); !to.Known() {
-			v.Fault("%q: must be one of %v", s, formats())
+			return fmt.Errorf("%q: must be one of %v", s, formats())
 		}
-	}
+		return nil
+	})
 }
 
 func header(to *format.Header) yamltree.Field {
@@ -59,15 +56,12 @@ func header(to *format.Header) yamltree.Field {
 }
 
 func finalNewline(to *FinalNewline) yamltree.Field {
-	return func(v yamltree.Value) {
-		s, ok := v.Scalar()
-		if !ok || s == "" {
-			return
-		}
+	return checked(func(s string) error {
 		if *to = FinalNewline(s); !to.Known() {
-			v.Fault("must be required or optional, got %q", s)
+			return fmt.Errorf("must be required or optional, got %q", s)
 		}
-	}
+		return nil
+	})
 }
 
 func age(to *time.Duration) yamltree.Field {
