@@ -114,7 +114,7 @@ func roaringExport(random *rand.Rand) export {
 func packed(t testing.TB) []export {
 	var list []export
 	for i, e := range exports() {
-		require.Greater(t, len(e.content), 2*blockBytes, e.name)
+		require.Greater(t, len(e.content), 2*format.HeadBytes, e.name)
 		list = append(list, e)
 		for k, p := range []struct {
 			suffix string

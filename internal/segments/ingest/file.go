@@ -101,7 +101,7 @@ func (f *fileReader) readDelimited(ctx context.Context, src *format.File, kind F
 	if err := src.SkipBOM(); err != nil {
 		return err
 	}
-	head, err := src.Head(blockBytes)
+	head, err := src.Head(format.HeadBytes)
 	if err != nil {
 		return err
 	}
@@ -140,12 +140,7 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 		return err
 	}
 	in := f.file.input
-	opened, err := format.OpenParquet(
-		from,
-		size,
-		format.ParquetOptions{IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn,
-			Table: f.to.isTable()},
-	)
+	opened, err := format.OpenParquet(from, size, in.IDColumn, in.SegmentColumn, f.to.isTable())
 	if err != nil {
 		return err
 	}

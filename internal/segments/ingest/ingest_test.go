@@ -317,7 +317,7 @@ func TestReadsLargeFilesInParallel(t *testing.T) {
 		fmt.Fprintf(&csv, "%020d,x\r\n", id)
 		fmt.Fprintf(&quoted, "\"a\n\"\"%d\",\"%020d\"\n", i, id)
 	}
-	require.Greater(t, text.Len(), 2*blockBytes)
+	require.Greater(t, text.Len(), 2*format.HeadBytes)
 	want := new(bitmap.Set)
 	for i := range n {
 		want.Add(uint32(i) * 61)

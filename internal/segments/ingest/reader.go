@@ -61,7 +61,7 @@ func NewReader(cfg Config) *reader {
 		cfg.Now = time.Now()
 	}
 	r := &reader{cfg: cfg, s3: objects.NewS3Files(cfg.S3)}
-	r.buffers.New = func() any { b := make([]byte, 0, blockBytes+64); return &b }
+	r.buffers.New = func() any { b := make([]byte, 0, format.HeadBytes); return &b }
 	return r
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/segments/ingest/format"
 )
 
 // TestFileThatChangesWhileItIsReadIsNoFile checks that a file whose length changes during reading is
@@ -38,7 +40,7 @@ func TestLastObjectHasToEnd(t *testing.T) {
 	t.Parallel()
 	const last = `{"user_id": 7, "of": {"x": [1, "}"]}}`
 	row := `{"user_id": 1234567, "note": "` + strings.Repeat("x", 200) + "\"}\n"
-	long := strings.Repeat(row, blockBytes/len(row)+1000)
+	long := strings.Repeat(row, format.HeadBytes/len(row)+1000)
 	for cut := range len(last) + 1 {
 		for name, pack := range map[string]func([]byte) []byte{"a.ndjson": bytes.Clone, "a.ndjson.gz": fastGzip} {
 			if name == "a.ndjson.gz" && cut%6 > 0 {

@@ -35,9 +35,6 @@ func (b *Block) Reset() {
 	b.Lines, b.Multiline = 1, Multiline{}
 }
 
-// Code returns the code of a name; call it only for tables.
-func (b *Block) Code(name []byte) (uint16, error) { return b.names.Code(name) }
-
 // Add parses the fields of one row and keeps no reference to them. segment is used only for tables.
 func (b *Block) Add(row int64, id, segment []byte) {
 	v, ok := parseID(id)

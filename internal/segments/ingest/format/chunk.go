@@ -31,34 +31,47 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// readable returns row group i in a form that the library reads correctly, and its columns.
-func (f *Parquet) readable(i int) (parquet.RowGroup, *columns, error) {
-	c, file := &f.columns, f.opened
-	chunks := file.Metadata().RowGroups[i].Columns
-	wide := packedByDeltas(&chunks[c.id.Index()].MetaData)
-	raw := false
-	for _, column := range c.list() {
-		raw = raw || chunks[column.Index()].MetaData.Codec == format.Lz4Raw
+// parquetFile is a Parquet file and the columns that are read.
+type parquetFile struct {
+	from   io.ReaderAt
+	opened *parquet.File
+	leaves []*parquet.Column
+}
+
+// rowGroup is a row group in a form that the library reads correctly.
+type rowGroup struct {
+	parquet.RowGroup
+	leaves []*parquet.Column // the columns that are read
+	wide   []bool            // for each column: 32-bit integers are read as 64-bit integers
+}
+
+// group returns row group i.
+func (f *parquetFile) group(i int) (*rowGroup, error) {
+	chunks := f.opened.Metadata().RowGroups[i].Columns
+	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}
+	rewrite := false
+	for _, column := range f.leaves {
+		chunk := &chunks[column.Index()].MetaData
+		g.wide = append(g.wide, packedByDeltas(chunk))
+		rewrite = rewrite || packedByDeltas(chunk) || chunk.Codec == format.Lz4Raw
 	}
-	if !wide && !raw {
-		return file.RowGroups()[i], c, nil
+	if !rewrite {
+		return g, nil
 	}
-	content, err := c.rewrite(f.from, file, i, wide)
+	content, err := f.rewrite(i, g.wide)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	again, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)), parquet.SkipPageIndex(true),
-		parquet.SkipBloomFilters(true))
+	opened, err := openParquet(bytes.NewReader(content), int64(len(content)))
 	if err != nil {
-		return nil, nil, fmt.Errorf("parquet: %w", err)
+		return nil, err
 	}
-	same := *c
-	same.wide = wide
-	leaves := leavesOf(again.Root())
-	if same.id = leaves[c.id.Index()]; c.segment != nil {
-		same.segment = leaves[c.segment.Index()]
+	all := leavesOf(opened.Root())
+	g.RowGroup, g.leaves = opened.RowGroups()[0], nil
+	for _, column := range f.leaves {
+		g.leaves = append(g.leaves, all[column.Index()])
 	}
-	return again.RowGroups()[0], &same, nil
+	return g, nil
 }
 
 // leavesOf returns the leaf columns below a column by their index.
@@ -73,36 +86,31 @@ func leavesOf(c *parquet.Column) []*parquet.Column {
 	return leaves
 }
 
-// list returns the columns that are read.
-func (c *columns) list() []*parquet.Column {
-	if c.segment == nil {
-		return []*parquet.Column{c.id}
-	}
-	return []*parquet.Column{c.id, c.segment}
-}
-
 // rewrite returns a new Parquet file with only one row group and only the columns that are read.
-func (c *columns) rewrite(from io.ReaderAt, file *parquet.File, i int, wide bool) ([]byte, error) {
-	group := file.Metadata().RowGroups[i]
+func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
+	footer := *f.opened.Metadata()
+	footer.Schema = slices.Clone(footer.Schema)
+	group := footer.RowGroups[i]
 	group.Columns, group.Ordinal = slices.Clone(group.Columns), 0
 	content := []byte("PAR1")
-	for _, column := range c.list() {
-		chunk := &group.Columns[column.Index()]
+	for k, column := range f.leaves {
+		if slices.Contains(f.leaves[:k], column) {
+			continue // one column may be read for two purposes
+		}
+		chunk := &group.Columns[column.Index()].MetaData
 		var err error
-		if content, err = appendChunk(content, from, file.Size(), &chunk.MetaData); err != nil {
+		if content, err = appendChunk(content, f.from, f.opened.Size(), chunk); err != nil {
 			return nil, fmt.Errorf("parquet: column %q: %w", column.Name(), err)
 		}
+		if wide[k] {
+			element := &footer.Schema[schemaIndex(f.opened.Root(), column)]
+			element.Type.Set(format.Int64)
+			element.ConvertedType.Reset()
+			element.LogicalType = format.LogicalType{}
+			chunk.Type = format.Int64
+		}
 	}
-	footer := *file.Metadata()
 	footer.NumRows, footer.RowGroups, footer.KeyValueMetadata = group.NumRows, []format.RowGroup{group}, nil
-	if wide {
-		footer.Schema = slices.Clone(footer.Schema)
-		element := &footer.Schema[schemaIndex(file.Root(), c.id)]
-		element.Type.Set(format.Int64)
-		element.ConvertedType.Reset()
-		element.LogicalType = format.LogicalType{}
-		group.Columns[c.id.Index()].MetaData.Type = format.Int64
-	}
 	encoded, err := thrift.Marshal(new(thrift.CompactProtocol), &footer)
 	if err != nil {
 		return nil, fmt.Errorf("parquet: %w", err)

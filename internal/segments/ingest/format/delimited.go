@@ -46,21 +46,16 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 		f.Names = strconv.Itoa(shape.segment + 1)
 	}
 	if shape.header {
-		f.nameColumns(first)
+		f.Column = first[shape.id]
+		if o.Table {
+			f.Names = first[shape.segment]
+		}
 		return f, f.takeHeader(head[:size], fault)
 	}
 	if shape.swallowsFirst(bytes.TrimRight(head[:size], "\r\n")) {
 		return nil, fmt.Errorf("line 1: %s", reasonSwallowed)
 	}
 	return f, nil
-}
-
-// nameColumns sets the names of the columns from the header.
-func (f *delimited) nameColumns(header []string) {
-	f.Column = header[f.layout.id]
-	if f.layout.segment >= 0 {
-		f.Names = header[f.layout.segment]
-	}
 }
 
 // takeHeader records the header. A header with faulty quotes, or one that encloses rows, is an error,
@@ -107,13 +102,12 @@ func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, f
 	if text {
 		return []string{strings.TrimSpace(string(row))}, end, nil
 	}
-	for at := 0; at <= len(row); {
-		value, ok, next := d.field(row, at)
-		if !ok {
-			fault = fmt.Errorf("the header: %s", reasonQuote)
-		}
+	values, inOrder := d.allFields(row)
+	for _, value := range values {
 		fields = append(fields, strings.TrimSpace(string(value)))
-		at = next + 1
+	}
+	if !inOrder {
+		fault = fmt.Errorf("the header: %s", reasonQuote)
 	}
 	return fields, end, fault
 }

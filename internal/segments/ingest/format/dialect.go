@@ -108,8 +108,43 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// field parses the field at i. field returns the value without quotes, whether the quotes are valid, and the index of
-// the delimiter or line break after the field, or len(b) at the end. An unclosed quote extends to the end of b.
+// row parses the row at the beginning of b, which is not empty, and sets values to its fields at these
+// places. row returns the number of fields, whether all quotes are valid, the size of the row with its line
+// break, and the row without it.
+func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
+	inOrder = true
+	for at, end := 0, 0; ; at = end + 1 {
+		var value []byte
+		var ok bool
+		value, ok, end = d.field(b, at)
+		inOrder = inOrder && ok
+		for i, place := range places {
+			if place == columns {
+				values[i] = value
+			}
+		}
+		columns++
+		if end == len(b) || b[end] == '\n' {
+			return columns, inOrder, min(end+1, len(b)), b[:beforeReturn(b, 0, end)]
+		}
+	}
+}
+
+// allFields returns all fields of the row at the beginning of b, and whether all quotes are valid.
+func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
+	columns, inOrder, _, _ := d.row(b, nil, nil)
+	places := make([]int, columns)
+	for i := range places {
+		places[i] = i
+	}
+	fields = make([][]byte, columns)
+	d.row(b, places, fields)
+	return fields, inOrder
+}
+
+// field parses the field at i. It returns the value without quotes, whether the quotes are valid, and
+// the index of the delimiter or line break after the field, or len(b) at the end. An unclosed quote
+// extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)

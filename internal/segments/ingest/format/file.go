@@ -181,7 +181,17 @@ func (f *File) SkipBOM() error {
 
 // CheckLength checks that a local file, which was read at several positions, still has its original
 // length.
-func (f *File) CheckLength() error { return f.stored.checkLength() }
+func (f *File) CheckLength() error {
+	local, ok := f.stored.body.(*os.File)
+	if !ok || f.stored.size < 0 {
+		return nil
+	}
+	stat, err := local.Stat()
+	if err == nil && stat.Size() != f.stored.size {
+		err = f.stored.lengthFault(stat.Size())
+	}
+	return err
+}
 
 // WithoutPacking returns a lower-case name without the extension of its compression, and the
 // compression that the extension means, if any.

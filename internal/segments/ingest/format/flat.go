@@ -1,43 +1,46 @@
 package format
 
-// flatObject parses a JSON object in the simple form that most exporters write: strings without escapes, plain whole
-// numbers, true, false, null, and nothing nested. flatObject finds the wanted fields in one pass, in 0.09 µs for a row
-// of 45 bytes. ok is false for everything else, including invalid JSON, which anyObject handles.
-func (f *objectFields) flatObject(row []byte) (id, segment []byte, ok bool) {
+// readFlat parses a JSON object in the simple form that most exporters write: strings without escapes,
+// plain whole numbers, true, false, null, and nothing nested. readFlat finds the wanted members in one pass,
+// in 0.09 µs for a row of 45 bytes. readFlat returns false for everything else, including invalid JSON and
+// repeated names, which readAny handles.
+func (o *object) readFlat(row []byte) bool {
+	if len(row) == 0 || row[0] != '{' {
+		return false
+	}
+	o.values = record{}
+	wanted := o.wanted
 	i := flatSpace(row, 1)
 	for {
 		start := i
 		if i = flatString(row, i); i < 0 {
-			return nil, nil, false
+			return false
 		}
 		key := row[start+1 : i-1]
 		if i = flatSpace(row, i); i >= len(row) || row[i] != ':' {
-			return nil, nil, false
+			return false
 		}
 		start = flatSpace(row, i+1)
 		if i = flatValue(row, start); i < 0 {
-			return nil, nil, false
+			return false
 		}
-		switch {
-		case string(key) == f.id:
-			if id != nil {
-				return nil, nil, false
+		for k, name := range wanted {
+			if string(key) == name {
+				if o.values[k] != nil {
+					return false
+				}
+				o.values[k] = row[start:i]
+				break
 			}
-			id = row[start:i]
-		case f.segment != "" && string(key) == f.segment:
-			if segment != nil {
-				return nil, nil, false
-			}
-			segment = row[start:i]
 		}
 		if i = flatSpace(row, i); i >= len(row) {
-			return nil, nil, false
+			return false
 		}
 		if row[i] == '}' {
-			return id, segment, i == len(row)-1 && id != nil
+			return i == len(row)-1
 		}
 		if row[i] != ',' {
-			return nil, nil, false
+			return false
 		}
 		i = flatSpace(row, i+1)
 	}

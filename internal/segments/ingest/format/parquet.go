@@ -11,55 +11,58 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// ParquetOptions says which columns of a Parquet file are read.
-type ParquetOptions struct {
-	// IDColumn and SegmentColumn are names, or numbers from 1. Empty means that the column is
-	// detected.
-	IDColumn, SegmentColumn string
-	// Table means that every row also has the name of a segment or set.
-	Table bool
-}
-
-// Parquet is a Parquet file whose footer has been checked. It is safe for concurrent use.
+// Parquet is a Parquet file of ids whose footer has been checked. It is safe for concurrent use.
 type Parquet struct {
-	from   io.ReaderAt
-	opened *parquet.File
-	columns
+	parquetFile // the columns are that of the ids and, in a table, that of the names
+	as          idType
 }
 
-// OpenParquet reads the footer of a file of size bytes and finds the columns.
-func OpenParquet(from io.ReaderAt, size int64, o ParquetOptions) (f *Parquet, err error) {
-	defer damaged(&err)
+// openParquet reads the footer of a file of size bytes.
+func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("parquet: %w", err)
 	}
-	c, err := o.columns(opened)
+	return opened, nil
+}
+
+// OpenParquet reads the footer of a file of size bytes and finds the columns, which are names, or numbers
+// from 1. An empty column is detected. table means that every row also has the name of a segment or set.
+func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool) (f *Parquet, err error) {
+	defer damaged(&err)
+	opened, err := openParquet(from, size)
 	if err != nil {
 		return nil, err
 	}
-	return &Parquet{from: from, opened: opened, columns: *c}, errors.Join(c.checkCodecs(opened), checkRowCounts(opened))
+	f = &Parquet{parquetFile: parquetFile{from: from, opened: opened}}
+	if err := f.find(id, segment, table); err != nil {
+		return nil, err
+	}
+	return f, f.check()
 }
 
 // Column returns the name of the id column.
-func (f *Parquet) Column() string { return strings.Join(f.id.Path(), ".") }
+func (f *Parquet) Column() string { return strings.Join(f.leaves[0].Path(), ".") }
 
 // NameColumn returns the column of the names in a table, or "" if the file is not a table.
 func (f *Parquet) NameColumn() string {
-	if f.segment == nil {
+	if len(f.leaves) == 1 {
 		return ""
 	}
-	return strings.Join(f.segment.Path(), ".")
+	return strings.Join(f.leaves[1].Path(), ".")
 }
 
 // Groups returns the number of row groups.
 func (f *Parquet) Groups() int { return len(f.opened.RowGroups()) }
 
+// check checks the footer.
+func (f *parquetFile) check() error { return errors.Join(f.checkCodecs(), checkRowCounts(f.opened)) }
+
 // checkCodecs rejects ambiguous compression codecs: writers disagree about the format of LZ4, which
 // LZ4_RAW has replaced.
-func (c *columns) checkCodecs(file *parquet.File) error {
-	for _, group := range file.Metadata().RowGroups {
-		for _, column := range c.list() {
+func (f *parquetFile) checkCodecs() error {
+	for _, group := range f.opened.Metadata().RowGroups {
+		for _, column := range f.leaves {
 			switch codec := group.Columns[column.Index()].MetaData.Codec; codec {
 			case format.Lz4, format.LZO:
 				return fmt.Errorf(
@@ -93,7 +96,7 @@ func damaged(err *error) {
 // its own block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
-	group, c, err := f.readable(i)
+	group, err := f.group(i)
 	if err != nil {
 		return err
 	}
@@ -102,19 +105,19 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 		row += before.NumRows()
 	}
 	var codes []int16
-	if c.segment != nil {
-		if codes, err = c.readSegments(ctx, into, group, row); err != nil {
+	if len(group.leaves) > 1 {
+		if codes, err = group.codes(ctx, into, row); err != nil {
 			return err
 		}
 	}
 	at := 0
-	err = eachPage(ctx, group, c.id, func(page parquet.Page) error {
-		ids, err := c.ids(page)
+	err = group.eachPage(ctx, 0, func(page parquet.Page) error {
+		ids, err := group.ids(page, f.as)
 		if err != nil {
 			return err
 		}
 		for i := range int(page.NumValues()) {
-			c.takeRow(into, row+int64(at), ids, i, codes, at)
+			takeRow(into, row+int64(at), ids, i, codes, at)
 			at++
 			if len(into.IDs) == blockRows {
 				full()
@@ -126,7 +129,7 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 	if err != nil {
 		return err
 	}
-	if int64(at) != group.NumRows() || c.segment != nil && len(codes) != at {
+	if int64(at) != group.NumRows() || codes != nil && len(codes) != at {
 		return fmt.Errorf("parquet: file is damaged: %d ids and %d segments in a row group of %d rows", at, len(codes),
 			group.NumRows())
 	}
@@ -161,7 +164,7 @@ func checkRowCounts(file *parquet.File) error {
 }
 
 // takeRow adds value i of a page to the block; at is the index of its row in the row group.
-func (c *columns) takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
+func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
 		if at >= len(codes) || codes[at] == badSegment {
@@ -186,10 +189,9 @@ func (c *columns) takeRow(into *Block, row int64, ids pageIDs, i int, codes []in
 	}
 }
 
-// eachPage calls do for each page of one column of a row group.
-func eachPage(ctx context.Context, group parquet.RowGroup, column *parquet.Column, do func(parquet.Page) error) (
-	err error) {
-	pages := group.ColumnChunks()[column.Index()].Pages()
+// eachPage calls do for each page of one of the columns that are read.
+func (g *rowGroup) eachPage(ctx context.Context, column int, do func(parquet.Page) error) (err error) {
+	pages := g.ColumnChunks()[g.leaves[column].Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	for {
 		page, err := pages.ReadPage()

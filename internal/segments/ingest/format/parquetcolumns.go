@@ -10,14 +10,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// columns holds the columns of a file that are read.
-type columns struct {
-	id      *parquet.Column
-	as      idType
-	wide    bool            // 32-bit integers are read as 64-bit integers, see chunk.go
-	segment *parquet.Column // nil if the file is not a table
-}
-
 // idType is the storage type of the id column.
 type idType int
 
@@ -28,27 +20,26 @@ const (
 	decimal                // a decimal in bytes: big-endian two's complement
 )
 
-func (o *ParquetOptions) columns(file *parquet.File) (*columns, error) {
-	id, err := leaf(file, o.IDColumn, "user_id", userColumn)
+// find finds the columns that are read.
+func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
+	id, err := leaf(f.opened, idColumn, "user_id", userColumn)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &columns{id: id}
-	if c.as, err = idTypeOf(id); err != nil {
-		return nil, err
-	}
-	if !o.Table {
-		return c, nil
+	f.leaves = []*parquet.Column{id}
+	if f.as, err = idTypeOf(id); err != nil || !table {
+		return err
 	}
 	other := func([]string) (int, error) { return -1, nil }
-	if c.segment, err = leaf(file, o.SegmentColumn, "segment", other); err != nil {
-		return nil, err
+	names, err := leaf(f.opened, segmentColumn, "segment", other)
+	if err != nil {
+		return err
 	}
-	if kind := c.segment.Type().Kind(); kind != parquet.ByteArray {
-		return nil, fmt.Errorf("column %q has type %s, but segment names must be strings", c.segment.Name(),
-			c.segment.Type())
+	if names.Type().Kind() != parquet.ByteArray {
+		return fmt.Errorf("column %q has type %s, but segment names must be strings", names.Name(), names.Type())
 	}
-	return c, nil
+	f.leaves = append(f.leaves, names)
+	return nil
 }
 
 // leaf finds a column by its name, by its path of names if it is nested, or by its number from 1. If

@@ -101,6 +101,7 @@ func trimBreak(row []byte) []byte {
 
 // parseRow parses the row at the beginning of b and returns its size in bytes and in lines.
 func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines int64) {
+	// This loop is that of dialect.row for two columns, which saves a tenth of the time of quoted rows.
 	var id, segment []byte
 	columns, inOrder := 0, true
 	for at, end := 0, 0; ; at = end + 1 {
@@ -120,26 +121,12 @@ func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines in
 		}
 	}
 	row := b[:beforeReturn(b, 0, size)]
-	if size < len(b) {
-		size++ // includes the line break
-	}
+	size = min(size+1, len(b)) // includes the line break
 	lines = int64(bytes.Count(row, []byte{'\n'})) + 1
-	if lines == 1 {
-		l.judge(into, row, line, columns, inOrder, id, segment)
-		return size, lines
+	if lines > 1 {
+		into.Multiline.Note(line, lines)
+		into.Lines = lines
 	}
-	into.Multiline.Note(line, lines)
-	into.Lines = lines
-	if inOrder && columns == l.columns && l.quote != 0 && l.swallows(row) {
-		into.Reject(line, row, reasonSwallowed)
-	} else {
-		l.judge(into, row, line, columns, inOrder, id, segment)
-	}
-	into.Lines = 1
-	return size, lines
-}
-
-func (l *layout) judge(into *Block, row []byte, line int64, columns int, inOrder bool, id, segment []byte) {
 	switch {
 	case len(row) == 0:
 		into.Reject(line, row, reasonEmpty)
@@ -147,9 +134,13 @@ func (l *layout) judge(into *Block, row []byte, line int64, columns int, inOrder
 		into.Reject(line, row, reasonQuote)
 	case columns != l.columns:
 		into.Reject(line, row, fmt.Sprintf(reasonColumns, columns, l.columns))
+	case lines > 1 && l.quote != 0 && l.swallows(row):
+		into.Reject(line, row, reasonSwallowed)
 	default:
 		l.takeRow(into, line, id, segment)
 	}
+	into.Lines = 1
+	return size, lines
 }
 
 // takeRow adds the fields of one row to the block. takeRow does not resolve escapes, because no valid id or name

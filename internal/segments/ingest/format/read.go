@@ -1,18 +1,15 @@
 package format
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
-
-	"capper/internal/capping"
 )
 
 // Columns holds the names of the columns of a send.
@@ -34,18 +31,31 @@ type SendOptions struct {
 // usual holds the default names of the columns.
 var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
 
-// sendColumns is the number of columns of a send; namespaceColumn is the index of the namespace.
+// The indexes of the columns of a send, and their number.
 const (
-	sendColumns     = 5
-	namespaceColumn = sendColumns - 1
+	columnUser = iota
+	columnAt
+	columnChannel
+	columnMessageID
+	columnNamespace
+	sendColumns
 )
 
-// inOrder holds the column indexes of a record that consists of exactly these columns.
-var inOrder = [sendColumns]int{0, 1, 2, 3, namespaceColumn}
+// record holds the fields of one row by column. A field is nil if the row has no such column.
+type record [sendColumns][]byte
 
-// maxLine is the maximum length, in bytes, of a line of NDJSON and of a row of CSV or TSV, whose
-// fields may contain line breaks.
-const maxLine = 1 << 20
+func (c *Columns) list() [sendColumns]string {
+	return [sendColumns]string{c.User, c.At, c.Channel, c.MessageID, c.Namespace}
+}
+
+// sendReader reads one file of sends.
+type sendReader struct {
+	SendOptions
+	file  *File
+	asked [sendColumns]string // the names of columns that must exist
+	names [sendColumns]string // the names of all columns
+	yield func(SendRow, *RowError) error
+}
 
 // ReadSends calls yield for each row of a file, with a RowError for a row that is not a valid send. If
 // yield returns an error, ReadSends stops and returns it.
@@ -56,29 +66,39 @@ func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, pro
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	checked := func(r SendRow, bad *RowError, line int64) error {
-		if bad == nil {
-			if fault := o.check(&r); fault != nil {
-				bad = &RowError{line, fault}
-			}
-		}
-		return yield(r, bad)
+	r := &sendReader{SendOptions: o, file: file, asked: o.Columns.list(), names: usual.list(), yield: yield}
+	for i, asked := range r.asked {
+		r.names[i] = cmp.Or(asked, r.names[i])
 	}
 	format, err := o.formatOf(name, file)
 	if err == nil {
 		switch format {
 		case "parquet":
-			err = o.readParquet(file, checked)
+			err = r.readParquet()
 		case "ndjson":
-			err = o.readNDJSON(file, checked)
+			err = r.readNDJSON()
+		case "tsv":
+			err = r.readCSV('\t')
 		default:
-			err = o.readCSV(file, format == "tsv", checked)
+			err = r.readCSV(',')
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// take passes on a row, or the reason why it is bad.
+func (r *sendReader) take(line int64, fields *record, fault error) error {
+	var row SendRow
+	if fault == nil {
+		row, fault = r.rowOf(fields)
+	}
+	if fault != nil {
+		return r.yield(row, &RowError{line, fault})
+	}
+	return r.yield(row, nil)
 }
 
 func (o *SendOptions) formatOf(name string, file *File) (string, error) {
@@ -106,151 +126,111 @@ func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 	return cmp.Or(format, "csv"), nil
 }
 
-// ending remembers the last byte that was read, and the number of bytes.
-type ending struct {
-	io.Reader
-	last byte
-	read int64
+// csvRows parses rows of CSV or TSV by the rules of RFC 4180, in TSV with a tab as the delimiter.
+type csvRows struct {
+	*sendReader
+	dialect
+	places  [sendColumns]int // indexes of the columns; -1: the column does not exist
+	columns int              // number of columns; 0 until the header has been read
+	fields  record           // of the current row
 }
 
-// Read implements io.Reader.
-func (e *ending) Read(p []byte) (int, error) {
-	n, err := e.Reader.Read(p)
-	if n > 0 {
-		e.last, e.read = p[n-1], e.read+int64(n)
+func (r *sendReader) readCSV(delimiter byte) (err error) {
+	rows := &csvRows{sendReader: r, dialect: dialect{delimiter: delimiter, quote: '"'}}
+	syntax := Syntax{Whole: rows.wholeRows, Nulls: true}
+	blocks := NewBlocks(r.file, 1, syntax)
+	block := make([]byte, 0, r.file.stored.bufferBytes())
+	for last := false; !last; {
+		var line int64
+		if block, line, last, err = blocks.Next(block); err != nil {
+			return err
+		}
+		if err := rows.parse(block, line); err != nil {
+			return err
+		}
 	}
-	return n, err
-}
-
-// whole returns an error if a text may have been truncated.
-func (o *SendOptions) whole(e *ending) error {
-	if o.FinalNewline && e.last != '\n' && e.read > 16<<10 {
-		return errors.New(
-			"the last line does not end in a line break, so the file may be truncated: " +
-				"export it again, or use --final-newline optional")
+	if r.FinalNewline && syntax.MayBeTruncated(block, blocks.Size()) {
+		return errors.New("the last line does not end in a line break, so the file may be truncated: export it " +
+			"again, or use --final-newline optional")
 	}
 	return nil
 }
 
-func (o *SendOptions) readCSV(file io.Reader, tabs bool, yield func(SendRow, *RowError, int64) error) error {
-	end := &ending{Reader: file}
-	bound := &bounded{from: end}
-	r := csv.NewReader(bufio.NewReaderSize(bound, piece))
-	r.ReuseRecord = true
-	if tabs {
-		r.Comma = '\t'
-	}
-	header, err := r.Read()
-	if err == io.EOF {
-		return nil // no rows: the caller checks whether all files together have any
-	}
-	if err != nil {
-		return err
-	}
-	if name := slices.IndexFunc(header, func(name string) bool { return strings.Contains(name, "\r") }); name >= 0 {
-		return fmt.Errorf(
-			"line 1: %q contains a carriage return: "+
-				"lines must end with a line feed, or with carriage return and line feed", clipText(header[name]))
-	}
-	places, err := o.find(header)
-	if err != nil {
-		return err
-	}
-	for record := header; ; {
-		bound.ends(r, record)
-		record, err = r.Read()
-		if err == io.EOF {
-			return o.whole(end)
-		}
-		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
-			return err
-		}
-		line, _ := r.FieldPos(0)
-		var row SendRow
-		var bad *RowError
-		if err == nil {
-			row, err = o.rowOf(places, record)
+// parse parses a block of complete rows. The first row names the columns. Empty lines are not rows.
+func (r *csvRows) parse(block []byte, line int64) (err error) {
+	for len(block) > 0 {
+		columns, inOrder, size, row := r.row(block, r.places[:], r.fields[:])
+		lines := int64(bytes.Count(row, []byte{'\n'})) + 1
+		switch {
+		case len(row) == 0:
+		case !inOrder:
+			return r.misquoted(block, line)
+		case r.columns == 0:
+			err = r.takeHeader(block)
+		case columns != r.columns:
+			err = r.take(line, nil, csv.ErrFieldCount)
+		default:
+			if lines > 1 {
+				r.joinCRLF()
+			}
+			err = r.take(line, &r.fields, nil)
 		}
 		if err != nil {
-			var parse *csv.ParseError
-			if errors.As(err, &parse) {
-				err = parse.Err
-			}
-			bad = &RowError{int64(line), err}
-		}
-		if err := yield(row, bad, int64(line)); err != nil {
 			return err
 		}
+		line += lines
+		block = block[size:]
+	}
+	return nil
+}
+
+// joinCRLF replaces carriage return and line feed within fields by line feed.
+func (r *csvRows) joinCRLF() {
+	for i, field := range r.fields {
+		if bytes.IndexByte(field, '\r') >= 0 {
+			r.fields[i] = bytes.ReplaceAll(field, []byte("\r\n"), []byte{'\n'})
+		}
 	}
 }
 
-// asked returns the requested column names, "" for those that are not requested.
-func (o *SendOptions) asked() [sendColumns]string {
-	return [sendColumns]string{
-		o.Columns.User,
-		o.Columns.At,
-		o.Columns.Channel,
-		o.Columns.MessageID,
-		o.Columns.Namespace,
+// misquoted returns the error of encoding/csv for a row, which says where the faulty quote is.
+func (r *csvRows) misquoted(row []byte, line int64) error {
+	standard := csv.NewReader(bytes.NewReader(row))
+	standard.Comma = rune(r.delimiter)
+	_, err := standard.Read()
+	if fault := new(csv.ParseError); errors.As(err, &fault) {
+		fault.StartLine += int(line) - 1
+		fault.Line += int(line) - 1
 	}
+	return cmp.Or(err, error(csv.ErrQuote))
 }
 
-// names returns the column names, including defaults.
-func (o *SendOptions) names() (names [sendColumns]string) {
-	asked := o.asked()
-	for i, plain := range [sendColumns]string{usual.User, usual.At, usual.Channel, usual.MessageID, usual.Namespace} {
-		names[i] = cmp.Or(asked[i], plain)
+func (r *csvRows) takeHeader(header []byte) (err error) {
+	fields, _ := r.allFields(header)
+	var names []string
+	for _, field := range fields {
+		name := strings.ReplaceAll(string(field), "\r\n", "\n")
+		if strings.Contains(name, "\r") {
+			return fmt.Errorf("line 1: %q contains a carriage return: lines must end with a line feed, or with "+
+				"carriage return and line feed", Clip([]byte(name)))
+		}
+		names = append(names, name)
 	}
-	return names
+	r.columns, r.fields = len(fields), record{}
+	r.places, err = r.find(names)
+	return err
 }
 
-// find returns the indexes of the columns: user, time, channel, message id, namespace; -1 for a column
-// that does not exist.
-func (o *SendOptions) find(names []string) (places [sendColumns]int, err error) {
-	for i, name := range o.names() {
+// find returns the indexes of the columns; -1 for a column that does not exist.
+func (r *sendReader) find(names []string) (places [sendColumns]int, err error) {
+	for i, name := range r.names {
 		places[i] = slices.Index(names, name)
 		switch {
-		case places[i] < 0 && (i < 2 || o.asked()[i] != ""):
+		case places[i] < 0 && (i <= columnAt || r.asked[i] != ""):
 			return places, fmt.Errorf("column %q does not exist: the header is %q", name, names)
 		case places[i] >= 0 && slices.Contains(names[places[i]+1:], name):
 			return places, fmt.Errorf("column %q exists twice", name)
 		}
 	}
 	return places, nil
-}
-
-func (o *SendOptions) rowOf(places [sendColumns]int, record []string) (row SendRow, err error) {
-	if row.User, err = userOf(record[places[0]]); err != nil {
-		return row, fmt.Errorf("%s: %w", cmp.Or(o.Columns.User, usual.User), err)
-	}
-	if row.At, err = timeOf(record[places[1]], o.Zone); err != nil {
-		return row, fmt.Errorf("%s: %w", cmp.Or(o.Columns.At, usual.At), err)
-	}
-	if places[2] >= 0 {
-		row.Channel = record[places[2]]
-	}
-	if places[3] >= 0 {
-		row.MessageID = record[places[3]]
-	}
-	row.Namespace, err = o.namespaceOf(places[namespaceColumn], record)
-	return row, err
-}
-
-// namespaceOf returns the namespace of a row. An empty cell means the namespace without a name, never
-// that of SendOptions.Namespace.
-func (o *SendOptions) namespaceOf(place int, record []string) (string, error) {
-	if place < 0 {
-		if o.Namespace == nil {
-			return "", nil
-		}
-		return *o.Namespace, nil
-	}
-	found, name := record[place], cmp.Or(o.Columns.Namespace, usual.Namespace)
-	switch {
-	case found != "" && !capping.IsName(found):
-		return "", fmt.Errorf("%s: "+capping.NameRule, name, clipText(found))
-	case o.Namespace != nil && found != *o.Namespace:
-		return "", fmt.Errorf("%s: %q is not %q, the namespace of --namespace", name, found, *o.Namespace)
-	}
-	return found, nil
 }

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"capper/internal/capping"
 )
 
 // SendRow is one send that was made elsewhere.
@@ -34,21 +37,6 @@ func (e *RowError) Unwrap() error { return e.Err }
 // maxName is the maximum length of a message id in bytes, which is the service's limit.
 const maxName = 128
 
-func userOf(text string) (uint32, error) {
-	user, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
-	if err != nil {
-		return 0, fmt.Errorf("%q: must be a user id from 0 to 4294967295", clipText(text))
-	}
-	return uint32(user), nil
-}
-
-func clipText(text string) string {
-	if len(text) > 60 {
-		return text[:60] + "…"
-	}
-	return text
-}
-
 // The accepted layouts of times; each may have a fraction of a second.
 var (
 	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
@@ -67,10 +55,9 @@ func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
 	if err == nil && at < earliest.UnixMilli() {
-		return 0, fmt.Errorf(
-			"%q means %s, but a send must not be before the year 2000: "+
-				"use a time such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
-			clipText(text), time.UnixMilli(at).UTC().Format(time.RFC3339))
+		return 0, fmt.Errorf("%q means %s, but a send must not be before the year 2000: use a time such as "+
+			"2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
+			Clip([]byte(text)), time.UnixMilli(at).UTC().Format(time.RFC3339))
 	}
 	return at, err
 }
@@ -92,17 +79,17 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 			continue
 		}
 		if zone == nil {
-			return 0, fmt.Errorf("%q %w", clipText(text), errZone)
+			return 0, fmt.Errorf("%q %w", Clip([]byte(text)), errZone)
 		}
 		at, ok := latestAt(wall, zone)
 		if !ok {
 			return 0, fmt.Errorf("%q does not exist in time zone %s, where clocks were put forward past it",
-				clipText(text), zone)
+				Clip([]byte(text)), zone)
 		}
 		return at, nil
 	}
 	return 0, fmt.Errorf("%q: must be a time such as 2026-11-20T09:12:44.120Z, or seconds or milliseconds since 1970",
-		clipText(text))
+		Clip([]byte(text)))
 }
 
 // latestAt returns the latest instant, in milliseconds since 1970, at which clocks of the zone showed
@@ -141,30 +128,55 @@ func epochOf(text string) (int64, bool) {
 	return 1000*int64(n) + millis, true
 }
 
-// check completes a row and returns an error if it is not a valid send.
-func (o *SendOptions) check(r *SendRow) error {
-	if r.Channel == "" {
-		r.Channel = o.Channel
+// rowOf returns the send of a row, or an error if the row is not a valid send.
+func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
+	user, ok := parseID(bytes.TrimSpace(fields[columnUser]))
+	if !ok {
+		return row, fmt.Errorf("%s: %q: must be a user id from 0 to 4294967295", r.names[columnUser],
+			Clip(fields[columnUser]))
 	}
-	if r.MessageID == "" {
-		r.MessageID = o.MessageID
+	at, err := timeOf(string(fields[columnAt]), r.Zone)
+	if err != nil {
+		return row, fmt.Errorf("%s: %w", r.names[columnAt], err)
 	}
+	row = SendRow{User: user, At: at, Channel: cmp.Or(string(fields[columnChannel]), r.Channel),
+		MessageID: cmp.Or(string(fields[columnMessageID]), r.MessageID)}
+	if row.Namespace, err = r.namespaceOf(fields[columnNamespace]); err != nil {
+		return row, err
+	}
+	switch now := r.Now.UnixMilli(); {
+	case len(row.MessageID) > maxName:
+		return row, fmt.Errorf("message id has %d bytes and must have at most %d", len(row.MessageID), maxName)
+	case !utf8.ValidString(row.MessageID):
+		return row, fmt.Errorf("message id %q: must be valid UTF-8", Clip([]byte(row.MessageID)))
+	case at > now+1000:
+		return row, fmt.Errorf("%s: %s is in the future: the time is now %s", r.names[columnAt], stamp(at), stamp(now))
+	case at > now && row.MessageID == "":
+		return row, fmt.Errorf("%s: %s is in the future: the time is now %s, and a send without a message id is "+
+			"identified by its time", r.names[columnAt], stamp(at), stamp(now))
+	case r.Channels != nil && row.Channel != "" && !r.Channels[row.Channel]:
+		return row, fmt.Errorf("channel %q is not configured", Clip([]byte(row.Channel)))
+	}
+	return row, nil
+}
+
+// namespaceOf returns the namespace of a row. An empty field means the namespace without a name, never
+// that of SendOptions.Namespace.
+func (r *sendReader) namespaceOf(field []byte) (string, error) {
+	if field == nil {
+		if r.Namespace == nil {
+			return "", nil
+		}
+		return *r.Namespace, nil
+	}
+	found, name := string(field), r.names[columnNamespace]
 	switch {
-	case len(r.MessageID) > maxName:
-		return fmt.Errorf("message id has %d bytes and must have at most %d", len(r.MessageID), maxName)
-	case !utf8.ValidString(r.MessageID):
-		return fmt.Errorf("message id %q: must be valid UTF-8", clipText(r.MessageID))
-	case r.At > o.Now.UnixMilli()+1000:
-		return fmt.Errorf("%s: %s is in the future: the time is now %s", cmp.Or(o.Columns.At, usual.At), stamp(r.At),
-			stamp(o.Now.UnixMilli()))
-	case r.At > o.Now.UnixMilli() && r.MessageID == "":
-		return fmt.Errorf(
-			"%s: %s is in the future: the time is now %s, and a send without a message id is identified by its time",
-			cmp.Or(o.Columns.At, usual.At), stamp(r.At), stamp(o.Now.UnixMilli()))
-	case o.Channels != nil && r.Channel != "" && !o.Channels[r.Channel]:
-		return fmt.Errorf("channel %q is not configured", clipText(r.Channel))
+	case found != "" && !capping.IsName(found):
+		return "", fmt.Errorf("%s: "+capping.NameRule, name, Clip([]byte(found)))
+	case r.Namespace != nil && found != *r.Namespace:
+		return "", fmt.Errorf("%s: %q is not %q, the namespace of --namespace", name, found, *r.Namespace)
 	}
-	return nil
+	return found, nil
 }
 
 func stamp(at int64) string { return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.999Z07:00") }

@@ -304,6 +304,22 @@ func TestLinesOfJSON(t *testing.T) {
 		"7: line is not a JSON object"}, bad)
 }
 
+// TestSpellingsOfJSON checks that names and values may have escapes, and that bytes that are not UTF-8
+// become U+FFFD.
+func TestSpellingsOfJSON(t *testing.T) {
+	t.Parallel()
+	rows, bad, err := read(t, "x.ndjson", []byte(`{"\u0075ser_id":1,"at":1795175998,"message_id":"\u0061\ud83d\ude00"}`+
+		"\r\n \t\r\n"+`{ "user_id" : "2" , "at" : "1795175998.5" , "x" : {"at":[1]} , "message_id" : "`+"\xff\xfe"+`" } `+
+		"\n"+`{"user_id":3,"\u0061t":1795175998,"at":1795175998}`+"\n"+`{"user_id":true,"at":[]}`+"\n"+
+		`{"user_id":4,"at":1795175998} {}`), format.SendOptions{})
+	require.NoError(t, err)
+	at := int64(1795175998000)
+	require.Equal(t, []format.SendRow{{User: 1, At: at, MessageID: "a😀"},
+		{User: 2, At: at + 500, MessageID: "\ufffd\ufffd"}}, rows)
+	require.Equal(t, []string{"4: field at is given twice", "5: user_id must be a string or a number",
+		"6: line has more text after its JSON object"}, bad)
+}
+
 // endless returns a text that repeats its second part.
 func endless(begin, again string, times int) []byte {
 	return append([]byte(begin), bytes.Repeat([]byte(again), times)...)

@@ -1,20 +1,19 @@
 package format
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
+	"unicode/utf8"
 )
 
 // objectRows parses lines of JSON objects into sends.
 type objectRows struct {
-	options *SendOptions
-	names   [sendColumns]string
+	*sendReader
+	*object
 	seen    map[string]bool   // names of members, at most mostNames
 	found   [sendColumns]bool // the columns that at least one object has
 	lacking int64             // the first line without a namespace; 0: none
@@ -23,42 +22,39 @@ type objectRows struct {
 // mostNames is the maximum number of member names in an error about a missing column.
 const mostNames = 50
 
-func (o *SendOptions) readNDJSON(file io.Reader, yield func(SendRow, *RowError, int64) error) error {
-	all := &objectRows{options: o, names: o.names(), seen: map[string]bool{}}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(make([]byte, 1<<16), maxLine)
-	n := int64(0)
-	for lines.Scan() {
-		n++
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
+func (r *sendReader) readNDJSON() (err error) {
+	rows := &objectRows{sendReader: r, object: newObject(r.names[:]), seen: map[string]bool{}}
+	blocks := NewBlocks(r.file, 1, Syntax{Whole: wholeLines, Nulls: true})
+	block := make([]byte, 0, r.file.stored.bufferBytes())
+	for last := false; !last; {
+		var line int64
+		if block, line, last, err = blocks.Next(block); err != nil {
+			if errors.As(err, new(longRow)) {
+				return fmt.Errorf("line %d: must have at most %d bytes", line, HeadBytes)
+			}
+			return fmt.Errorf("line %d: %w", line, err)
 		}
-		var bad *RowError
-		row, err := all.row(lines.Bytes(), n)
-		if err != nil {
-			bad = &RowError{n, err}
+		for row := range bytes.Lines(block) {
+			if len(bytes.TrimSpace(row)) > 0 {
+				fields, fault := rows.row(bytes.Trim(row, " \t\r\n"), line)
+				if err := r.take(line, &fields, fault); err != nil {
+					return err
+				}
+			}
+			line++
 		}
-		if err := yield(row, bad, n); err != nil {
-			return err
-		}
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d: must have at most %d bytes", n+1, maxLine)
-	}
-	if lines.Err() != nil {
-		return fmt.Errorf("line %d: %w", n+1, lines.Err())
-	}
-	if o.Namespace != nil && all.lacking > 0 && all.found[namespaceColumn] {
-		return fmt.Errorf("line %d has no %s but other lines have one: the namespace of the send is unknown",
-			all.lacking, all.names[namespaceColumn])
-	}
-	return all.missing()
+	return rows.missing()
 }
 
-// missing returns an error if no object has a column that was requested by name, which may be
-// misspelled.
+// missing returns an error if the namespace of some lines is unknown, or if no object has a column that
+// was requested by name, which may be misspelled.
 func (r *objectRows) missing() error {
-	for i, asked := range r.options.asked() {
+	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
+		return fmt.Errorf("line %d has no %s but other lines have one: the namespace of the send is unknown",
+			r.lacking, r.names[columnNamespace])
+	}
+	for i, asked := range r.asked {
 		if asked != "" && !r.found[i] && len(r.seen) > 0 {
 			return fmt.Errorf("column %q does not exist in any line: the columns are %q",
 				asked, slices.Sorted(maps.Keys(r.seen)))
@@ -67,83 +63,73 @@ func (r *objectRows) missing() error {
 	return nil
 }
 
-// row parses the n-th line, a JSON object, into a row.
-func (r *objectRows) row(line []byte, n int64) (row SendRow, err error) {
-	record, there, given, err := r.members(line)
-	if err != nil {
-		return row, err
+// note records the name of a member.
+func (r *objectRows) note(name string) {
+	if len(r.seen) < mostNames {
+		r.seen[name] = true
 	}
-	for i := range 2 {
-		if !given[i] {
-			return row, fmt.Errorf("%s is missing", r.names[i])
-		}
+	if i := slices.Index(r.names[:], name); i >= 0 {
+		r.found[i] = true
 	}
-	places := inOrder
-	if !there[namespaceColumn] {
-		places[namespaceColumn] = -1
-		if r.lacking == 0 {
-			r.lacking = n
-		}
-	}
-	return r.options.rowOf(places, record[:])
 }
 
-// members returns the values of the members that are columns, which of them exist, and which are not
-// null.
-func (r *objectRows) members(line []byte) (record [sendColumns]string, there, given [sendColumns]bool, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber()
-	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return record, there, given, errors.New("line is not a JSON object")
+// row returns the fields of one line.
+func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
+	if r.lacksColumn() {
+		_ = eachMember(line, r.note) // read reports its error
 	}
-	var fault error // the first fault; parsing continues to the end of the object
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
+	if err := r.read(line); err != nil {
+		why := eachMember(line, r.note)
+		if repeated := repeatedName(""); errors.As(err, &repeated) {
+			return fields, fmt.Errorf("field %s is given twice", string(repeated))
 		}
-		name := token.(string) // a token within an object after More is a name
-		if len(r.seen) < mostNames && !r.seen[name] {
-			r.seen[name] = true
-		}
-		i := slices.Index(r.names[:], name)
-		if i < 0 {
-			var other json.RawMessage
-			if err := decoder.Decode(&other); err != nil {
-				return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
-			}
-			continue
-		}
-		if there[i] && fault == nil {
-			fault = fmt.Errorf("field %s is given twice", name)
-		}
-		there[i], r.found[i] = true, true
-		var value any
-		if err := decoder.Decode(&value); err != nil {
-			return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
-		}
-		if record[i], given[i], err = textIn(value); err != nil && fault == nil {
-			fault = fmt.Errorf("%s %w", name, err)
+		return fields, cmp.Or(why, err)
+	}
+	for i, value := range r.values {
+		r.found[i] = r.found[i] || value != nil
+		var fault error
+		if fields[i], fault = textIn(value); fault != nil && err == nil {
+			err = fmt.Errorf("%s %w", r.names[i], fault)
 		}
 	}
-	if _, err := decoder.Token(); err != nil {
-		return record, there, given, fmt.Errorf("line is not a JSON object: %w", err)
+	for i, name := range r.names[:columnAt+1] {
+		if value := r.values[i]; err == nil && (value == nil || value[0] == 'n') {
+			err = fmt.Errorf("%s is missing", name)
+		}
 	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return record, there, given, errors.New("line has more text after its JSON object")
+	if err == nil && fields[columnNamespace] == nil && r.lacking == 0 {
+		r.lacking = n
 	}
-	return record, there, given, fault
+	return fields, err
 }
 
-// textIn returns a text or a number as a text; given is false for null.
-func textIn(value any) (text string, given bool, err error) {
-	switch value := value.(type) {
-	case string:
-		return value, true, nil
-	case json.Number:
-		return value.String(), true, nil
-	case nil:
-		return "", false, nil
+// lacksColumn reports whether a requested column has not been found yet.
+func (r *objectRows) lacksColumn() bool {
+	for i, asked := range r.asked {
+		if asked != "" && !r.found[i] {
+			return true
+		}
 	}
-	return "", false, errors.New("must be a string or a number")
+	return false
+}
+
+// textIn returns a string or a number as text. The text of null is empty, and that of a missing value is
+// nil. Each byte that is not UTF-8 becomes U+FFFD, as in encoding/json.
+func textIn(value []byte) ([]byte, error) {
+	switch {
+	case value == nil:
+		return nil, nil
+	case value[0] == 'n':
+		return []byte{}, nil
+	case value[0] == '-' || value[0] >= '0' && value[0] <= '9':
+		return value, nil
+	}
+	text, ok := jsonString(value)
+	if !ok {
+		return nil, errors.New("must be a string or a number")
+	}
+	if !utf8.Valid(text) {
+		text = []byte(string([]rune(string(text))))
+	}
+	return text, nil
 }

@@ -12,30 +12,53 @@ import (
 )
 
 // readParquet reads a Parquet file of sends row by row.
-func (o *SendOptions) readParquet(file *File, yield func(SendRow, *RowError, int64) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil { // the library panics on damaged pages
-			err = fmt.Errorf("parquet: damaged: %v", p)
-		}
-	}()
-	from, size, err := file.Seekable()
+func (r *sendReader) readParquet() (err error) {
+	defer damaged(&err)
+	from, size, err := r.file.Seekable()
 	if err != nil {
 		return err
 	}
-	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	opened, err := openParquet(from, size)
 	if err != nil {
-		return fmt.Errorf("parquet: %w", err)
+		return err
 	}
+	rows := &parquetRows{sendReader: r, parquetFile: parquetFile{from: from, opened: opened}}
+	if err := rows.find(); err != nil {
+		return err
+	}
+	if err := rows.check(); err != nil {
+		return err
+	}
+	for i := range opened.RowGroups() {
+		if err := rows.read(i); err != nil {
+			return err
+		}
+	}
+	return r.file.CheckLength()
+}
+
+// parquetRows converts Parquet rows into sends.
+type parquetRows struct {
+	*sendReader
+	parquetFile
+	columns []int                 // of a send, for each column that is read
+	as      []idType              // for each column that is read: unsigned, or any other type
+	stamp   *format.TimestampType // type of the time column; nil: text or a number
+	n       int64                 // rows so far
+	row     record
+}
+
+// find finds the columns that are read.
+func (r *parquetRows) find() error {
+	columns := r.opened.Root().Columns()
 	var names []string
-	columns := opened.Root().Columns()
 	for _, column := range columns {
 		names = append(names, column.Name())
 	}
-	places, err := o.find(names)
+	places, err := r.sendReader.find(names)
 	if err != nil {
 		return err
 	}
-	reader := rowReader{options: o, places: places, yield: yield}
 	for i, place := range places {
 		if place < 0 {
 			continue
@@ -43,98 +66,85 @@ func (o *SendOptions) readParquet(file *File, yield func(SendRow, *RowError, int
 		if !columns[place].Leaf() || columns[place].Repeated() {
 			return fmt.Errorf("column %q holds more than one value per row", names[place])
 		}
-		reader.leaves[i], reader.places[i] = columns[place], columns[place].Index()
+		as, _ := integerType(columns[place].Type())
+		r.columns, r.leaves, r.as = append(r.columns, i), append(r.leaves, columns[place]), append(r.as, as)
 	}
-	if reader.stamp, err = stampOf(columns[places[1]]); err != nil {
+	r.stamp, err = stampOf(r.leaves[columnAt])
+	return err
+}
+
+// read reads one row group.
+func (r *parquetRows) read(i int) (err error) {
+	group, err := r.group(i)
+	if err != nil {
 		return err
 	}
-	for _, group := range opened.RowGroups() {
-		if err := reader.group(group); err != nil {
-			return err
-		}
+	var chunks []parquet.ColumnChunk
+	for _, column := range group.leaves {
+		chunks = append(chunks, group.ColumnChunks()[column.Index()])
 	}
-	return file.CheckLength()
-}
-
-// rowReader converts Parquet rows into sends.
-type rowReader struct {
-	options *SendOptions
-	places  [sendColumns]int
-	leaves  [sendColumns]*parquet.Column
-	stamp   *format.TimestampType // type of the time column; nil: text or a number
-	n       int64
-	yield   func(SendRow, *RowError, int64) error
-}
-
-func (r *rowReader) group(group parquet.RowGroup) (err error) {
-	rows := group.Rows()
+	rows := parquet.NewColumnChunkRowReader(chunks)
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	buffer := make([]parquet.Row, 256)
+	before := r.n
 	for {
 		n, err := rows.ReadRows(buffer)
 		for _, values := range buffer[:n] {
 			r.n++
-			var bad *RowError
-			row, fault := r.row(values)
-			if fault != nil {
-				bad = &RowError{r.n, fault}
+			if len(values) != len(chunks) {
+				return fmt.Errorf("parquet: file is damaged: row %d has %d of %d columns", r.n, len(values),
+					len(chunks))
 			}
-			if err := r.yield(row, bad, r.n); err != nil {
+			if err := r.take(r.n, r.fields(values, group.wide), nil); err != nil {
 				return err
 			}
+		}
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("parquet: %w", err)
+		}
+		if err == io.EOF && r.n-before != group.NumRows() {
+			return fmt.Errorf("parquet: file is damaged: %d rows in a row group of %d rows", r.n-before,
+				group.NumRows())
 		}
 		if err == io.EOF {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("parquet: %w", err)
-		}
 	}
 }
 
-func (r *rowReader) row(values parquet.Row) (row SendRow, err error) {
-	var record [sendColumns]string
-	for _, value := range values {
-		for i, place := range r.places {
-			switch {
-			case r.leaves[i] == nil || value.Column() != place || value.IsNull():
-			case i == 1 && r.stamp != nil:
-				record[i] = timestampText(value, r.stamp)
-			default:
-				record[i] = textOf(value, isUnsigned(r.leaves[i]))
-			}
+func (r *parquetRows) fields(values parquet.Row, wide []bool) *record {
+	fields := &r.row
+	*fields = record{}
+	for k, value := range values {
+		i := r.columns[k]
+		switch {
+		case value.IsNull():
+			fields[i] = []byte{}
+		case i == columnAt && r.stamp != nil:
+			fields[i] = timestampText(value, r.stamp)
+		case wide[k]:
+			fields[i] = textOf(parquet.Int32Value(int32(value.Int64())), r.as[k])
+		default:
+			fields[i] = textOf(value, r.as[k])
 		}
 	}
-	places := inOrder
-	if r.leaves[namespaceColumn] == nil {
-		places[namespaceColumn] = -1
-	}
-	return r.options.rowOf(places, record[:])
-}
-
-func isUnsigned(column *parquet.Column) bool {
-	logical := column.Type().LogicalType()
-	if logical == nil {
-		return false
-	}
-	integer, ok := logical.Value.(*format.IntType)
-	return ok && !integer.IsSigned
+	return fields
 }
 
 // textOf returns a value in the form that text formats use.
-func textOf(value parquet.Value, unsigned bool) string {
-	if unsigned && value.Kind() == parquet.Int32 {
-		return strconv.FormatUint(uint64(value.Uint32()), 10)
+func textOf(value parquet.Value, as idType) []byte {
+	if as == unsigned && value.Kind() == parquet.Int32 {
+		return strconv.AppendUint(nil, uint64(value.Uint32()), 10)
 	}
 	switch value.Kind() {
 	case parquet.Int32:
-		return strconv.FormatInt(int64(value.Int32()), 10)
+		return strconv.AppendInt(nil, int64(value.Int32()), 10)
 	case parquet.Int64:
-		return strconv.FormatInt(value.Int64(), 10)
+		return strconv.AppendInt(nil, value.Int64(), 10)
 	case parquet.ByteArray, parquet.FixedLenByteArray:
-		return string(value.ByteArray())
+		return value.ByteArray()
 	}
-	return value.String()
+	return []byte(value.String())
 }
 
 // stampOf returns the timestamp type of a column, or nil if the column holds texts or numbers. stampOf rejects types
@@ -167,12 +177,12 @@ func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 
 // timestampText returns a TIMESTAMP value as text, without an offset if the column is not adjusted to
 // UTC.
-func timestampText(value parquet.Value, stamp *format.TimestampType) string {
+func timestampText(value parquet.Value, stamp *format.TimestampType) []byte {
 	unit := stamp.Unit.Value.Duration()
 	per := int64(time.Second / unit)
 	at := time.Unix(value.Int64()/per, value.Int64()%per*int64(unit)).UTC()
 	if stamp.IsAdjustedToUTC {
-		return at.Format("2006-01-02T15:04:05.999Z")
+		return at.AppendFormat(nil, "2006-01-02T15:04:05.999Z")
 	}
-	return at.Format("2006-01-02T15:04:05.999")
+	return at.AppendFormat(nil, "2006-01-02T15:04:05.999")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 
 	"capper/internal/objects"
@@ -65,20 +64,6 @@ func (s *storedFile) broken() error {
 // lengthFault returns an error that says that the file's length has changed since it was opened.
 func (s *storedFile) lengthFault(now int64) error {
 	return fmt.Errorf("file has %d bytes but had %d when it was opened: another program is writing it", now, s.size)
-}
-
-// checkLength checks that a local file, which was read at several positions, still has its original
-// length.
-func (s *storedFile) checkLength() error {
-	local, ok := s.body.(*os.File)
-	if !ok || s.size < 0 {
-		return nil
-	}
-	stat, err := local.Stat()
-	if err == nil && stat.Size() != s.size {
-		err = s.lengthFault(stat.Size())
-	}
-	return err
 }
 
 // decompressed is the content of a compressed file. A decoder may mistake a broken input for its end,

@@ -1,6 +1,10 @@
 package format
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
 
 // Syntax says how to cut a text into blocks of complete rows and how to parse them.
 type Syntax struct {
@@ -39,6 +43,90 @@ func (s *Syntax) Rest(text []byte) []byte {
 		return text
 	}
 	return bytes.TrimRight(text, "\r\n")
+}
+
+// shortText is the length up to which a text may lack a final line break, like many hand-written files.
+// Longer texts are exports.
+const shortText = 16 << 10
+
+// MayBeTruncated reports whether a text of size bytes, of which end is the last block, lacks its end. A
+// long text without a final line break may be truncated unless Complete accepts its last line. A
+// truncated id could be the id of another user.
+func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
+	if LineIsClosed(end) || size <= shortText {
+		return false
+	}
+	return s.Complete == nil || !s.Complete(end[wholeLines(end):])
+}
+
+// LineIsClosed reports whether a text ends in a line break or is empty.
+func LineIsClosed(text []byte) bool { return wholeLines(text) == len(text) }
+
+// Blocks cuts a text into blocks of complete rows. A row has at most HeadBytes bytes.
+type Blocks struct {
+	from   io.Reader
+	syntax Syntax
+	line   int64  // number of the first line of the next block
+	rest   []byte // the beginning of the next block
+	size   int
+}
+
+// NewBlocks returns the blocks of a text whose first line has this number.
+func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
+	return &Blocks{from: from, line: line, syntax: s}
+}
+
+// Size returns the number of bytes that have been read.
+func (b *Blocks) Size() int { return b.size }
+
+// Next reads the next block into buffer, which may grow, and returns the block and the number of its
+// first line. last is true for the last block, which may be empty. With an error of the source, line is
+// the line that cannot be read.
+func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
+	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
+	if err != nil {
+		return nil, b.line + int64(bytes.Count(block, []byte{'\n'})), false, err
+	}
+	b.size += len(block) - len(b.rest)
+	b.rest = b.rest[:0]
+	if !last {
+		end := b.syntax.Ready(block)
+		if end == 0 {
+			return nil, b.line, false, longRow(b.line)
+		}
+		b.rest = append(b.rest, block[end:]...)
+		block = block[:end]
+	}
+	line = b.line
+	b.line += int64(bytes.Count(block, []byte{'\n'}))
+	return block, line, last, nil
+}
+
+// longRow is the error for a row that exceeds HeadBytes, with the number of its first line.
+type longRow int64
+
+// Error returns the line and the limit.
+func (l longRow) Error() string {
+	return fmt.Sprintf("line %d: a row has more than %d bytes, or a quote is never closed", int64(l), HeadBytes)
+}
+
+// fill reads until block has HeadBytes bytes. last is true if the source returned its own io.EOF; any
+// other error means that bytes are missing.
+func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
+	for len(block) < HeadBytes {
+		if len(block) == cap(block) {
+			block = append(block, 0)[:len(block)]
+		}
+		n, err := from.Read(block[len(block):min(cap(block), HeadBytes)])
+		block = block[:len(block)+n]
+		if err == io.EOF {
+			return block, true, nil
+		}
+		if err != nil {
+			return block, false, err
+		}
+	}
+	return block, false, nil
 }
 
 // wholeLines returns the length of the complete lines at the start of text.

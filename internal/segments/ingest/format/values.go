@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
@@ -19,28 +20,39 @@ type pageIDs struct {
 	present []bool   // nil if no row is null
 }
 
-// ids reads the id column of a page.
-func (c *columns) ids(page parquet.Page) (pageIDs, error) {
-	ids := pageIDs{as: c.as}
-	stored := page.Data()
-	if dictionary := page.Dictionary(); dictionary != nil {
-		words := dictionary.Page().Data()
-		table := pageIDs{as: c.as}
-		table.take(&words, c.id)
-		if err := ids.lookUp(&table, stored.Int32()); err != nil {
-			return ids, err
-		}
-	} else {
-		ids.take(&stored, c.id)
+// ids reads a page of the id column.
+func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
+	column := g.leaves[0]
+	ids := pageIDs{as: as}
+	stored := storedIn(page)
+	ids.take(&stored, column)
+	var err error
+	if ids.values, err = lookUp(page, ids.values); err != nil {
+		return ids, err
 	}
-	if c.wide {
+	if ids.raw != nil {
+		ids.raw, _ = lookUp(page, ids.raw) // has as many entries as the values
+	}
+	if g.wide[0] {
 		ids.narrow()
 	}
 	n := len(ids.values)
 	if page.NumNulls() > 0 {
-		n = ids.spread(page, c.id) + int(page.NumNulls())
+		ids.present, _ = spread(slices.Repeat([]bool{true}, n), page, column)
+		if ids.raw != nil {
+			ids.raw, _ = spread(ids.raw, page, column)
+		}
+		ids.values, n = spread(ids.values, page, column)
 	}
 	return ids, checkLength(n, page)
+}
+
+// storedIn returns the values of a page's dictionary or, if it has none, those of the page.
+func storedIn(page parquet.Page) encoding.Values {
+	if dictionary := page.Dictionary(); dictionary != nil {
+		return dictionary.Page().Data()
+	}
+	return page.Data()
 }
 
 // take converts the stored values.
@@ -75,38 +87,36 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp takes the values from a dictionary by their indexes.
-func (p *pageIDs) lookUp(table *pageIDs, indexes []int32) error {
-	for _, index := range indexes {
-		if index < 0 || int(index) >= len(table.values) {
-			return fmt.Errorf("parquet: dictionary index %d is out of range: the dictionary has %d values",
-				index, len(table.values))
-		}
-		p.values = append(p.values, table.values[index])
-		if table.raw != nil {
-			p.raw = append(p.raw, table.raw[index])
-		}
+// lookUp returns the values of a page that storedIn and a conversion returned: the values themselves, or
+// the entries of the dictionary to which the page refers.
+func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
+	if page.Dictionary() == nil {
+		return stored, nil
 	}
-	return nil
+	data := page.Data()
+	indexes := data.Int32()
+	found := make([]T, len(indexes))
+	for i, index := range indexes {
+		if index < 0 || int(index) >= len(stored) {
+			return nil, fmt.Errorf("parquet: dictionary index %d is out of range: the dictionary has %d values",
+				index, len(stored))
+		}
+		found[i] = stored[index]
+	}
+	return found, nil
 }
 
-// spread moves the values to their rows and returns the number of rows with a value.
-func (p *pageIDs) spread(page parquet.Page, column *parquet.Column) (n int) {
-	values, raw := p.values, p.raw
-	total := page.NumValues()
-	p.values, p.present = make([]int64, total), make([]bool, total)
-	if raw != nil {
-		p.raw = make([][]byte, total)
-	}
+// spread moves the values of a page to their rows; a row that is null has the zero value. n is the
+// number of values including nulls.
+func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
+	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
-		if int(level) == column.MaxDefinitionLevel() && n < len(values) && i < int(total) {
-			if p.values[i], p.present[i] = values[n], true; raw != nil {
-				p.raw[i] = raw[n]
-			}
+		if int(level) == column.MaxDefinitionLevel() && n < len(values) && i < len(rows) {
+			rows[i] = values[n]
 			n++
 		}
 	}
-	return n
+	return rows, n + int(page.NumNulls())
 }
 
 // text returns value i as text.
@@ -157,13 +167,11 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// readSegments reads the column of names in a row group and returns a code, noSegment or badSegment
-// for each row.
-func (c *columns) readSegments(ctx context.Context, into *Block, group parquet.RowGroup, row int64) ([]int16,
-	error) {
-	var codes []int16
-	err := eachPage(ctx, group, c.segment, func(page parquet.Page) error {
-		names, err := c.names(page)
+// codes reads the column of names and returns a code, noSegment or badSegment for each row.
+func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, error) {
+	codes := []int16{}
+	err := g.eachPage(ctx, 1, func(page parquet.Page) error {
+		names, err := g.names(page)
 		if err != nil {
 			return err
 		}
@@ -172,7 +180,7 @@ func (c *columns) readSegments(ctx context.Context, into *Block, group parquet.R
 				codes = append(codes, noSegment)
 				continue
 			}
-			code, err := into.Code(name)
+			code, err := into.names.Code(name)
 			if err != nil {
 				into.Reject(row+int64(len(codes)), name, err.Error())
 				codes = append(codes, badSegment)
@@ -186,34 +194,17 @@ func (c *columns) readSegments(ctx context.Context, into *Block, group parquet.R
 }
 
 // names returns the names in a page, one per row; nil stands for null.
-func (c *columns) names(page parquet.Page) ([][]byte, error) {
-	stored := page.Data()
-	var found [][]byte
-	if dictionary := page.Dictionary(); dictionary != nil {
-		words := dictionary.Page().Data()
-		table := byteStrings(&words, c.segment)
-		for _, index := range stored.Int32() {
-			if index < 0 || int(index) >= len(table) {
-				return nil, fmt.Errorf("parquet: dictionary index %d is out of range: the dictionary has %d values",
-					index, len(table))
-			}
-			found = append(found, table[index])
-		}
-	} else {
-		found = byteStrings(&stored, c.segment)
+func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
+	column := g.leaves[1]
+	stored := storedIn(page)
+	if names, err = lookUp(page, byteStrings(&stored, column)); err != nil {
+		return nil, err
 	}
-	if page.NumNulls() == 0 {
-		return found, checkLength(len(found), page)
+	n := len(names)
+	if page.NumNulls() > 0 {
+		names, n = spread(names, page, column)
 	}
-	spread := make([][]byte, page.NumValues())
-	n := 0
-	for i, level := range page.DefinitionLevels() {
-		if int(level) == c.segment.MaxDefinitionLevel() && n < len(found) {
-			spread[i] = found[n]
-			n++
-		}
-	}
-	return spread, checkLength(n+int(page.NumNulls()), page)
+	return names, checkLength(n, page)
 }
 
 // byteStrings splits the stored strings; none of the results is nil.
