@@ -9,9 +9,12 @@ import (
 	"capper/internal/objects/objectstest"
 )
 
+// racesEach is the number of races on each of the three locations, about a hundred in all.
+const racesEach = 34
+
 func TestABuildAndAnAmendLoseNothingInAHundredRaces(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, name string, _ objects.Location) {
-		raceAmends(t, name, 100)
+		raceAmends(t, name, racesEach)
 	})
 }
