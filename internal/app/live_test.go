@@ -129,7 +129,7 @@ func TestRemovedChangesAreNotForgotten(t *testing.T) {
 // expects the latest answer to count.
 func TestNoInstanceAllowsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	store := onRedis(testcluster.Start(t, testcluster.Options{}).Addrs...)
+	store := onRedis(testcluster.Start(t, testcluster.Options{Replicas: 1}).Addrs...)
 	first := liveLists(t)
 	first.rest = strings.Replace(first.rest, "store: "+onEmbedded(first.dir), "store: "+store, 1)
 	first.configure("suppress: {opted-out: all, stop: [sms]}\nsets: {stop: {live: true}}\n")
