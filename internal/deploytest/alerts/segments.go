@@ -6,7 +6,7 @@ func Segments() *Dashboard {
 		UID: "capper-segments", Title: "capper: segments and publishing",
 		Description: "Sizes and ages of segments and sets, and the builds that publish them. Red " +
 			"lines are the thresholds of alerts.",
-		Rows: []Row{published(), guarded(), contents(), followed()},
+		Rows: []Row{published(), guarded(), contents(), followed(), changedByCalls()},
 	}
 }
 
@@ -101,6 +101,25 @@ func contents() Row {
 				"change.", Unit: "percentunit", Width: 12, Red: .8,
 			RedBelow: true,
 			Queries:  []Query{{`max by (set) (capper_sets_users{SELECTED}) / max by (set) (capper_sets_users{SELECTED} offset 1d)`, "{{set}}"}}},
+	}}
+}
+
+func changedByCalls() Row {
+	return Row{"Which sets do calls change, and do builds take the changes over?", []Panel{
+		{Title: "Changes of sets by calls",
+			Description: "Users that calls added to sets and removed from them, and calls that the bound of a " +
+				"set refused.", Unit: "cps",
+			Queries: []Query{
+				{`sum by (set, kind) (rate(capper_set_changes_total{SELECTED}[$__rate_interval]))`, "{{set}} {{kind}}"},
+				{`sum by (set) (rate(capper_set_changes_refused_total{SELECTED}[$__rate_interval]))`, "{{set}} refused"}}},
+		{Title: "Live changes of sets",
+			Description: "Users with a live change, by kind, and the used share of each set's bound.", Unit: "short",
+			Queries: []Query{{`max by (set, kind) (capper_set_live_users{SELECTED})`, "{{set}} {{kind}}"},
+				{`max by (set) (capper_set_live_used_ratio{SELECTED})`, "{{set}} used share"}}},
+		{Title: "Age of live changes",
+			Description: "Age of the oldest live change of each set. A build with a later as_of removes the change.",
+			Unit:        "s",
+			Queries:     []Query{{`max by (set) (capper_set_live_oldest_seconds{SELECTED})`, "{{set}}"}}},
 	}}
 }
 
