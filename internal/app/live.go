@@ -25,6 +25,16 @@ type lists struct {
 	declared atomic.Pointer[config.Config]
 	inUse    atomic.Pointer[generation]
 	mu       sync.Mutex // serializes changes of inUse
+
+	// seen holds the as-of instants of the generations that were in use during the last freeAfter, by set. Only free
+	// uses it.
+	seen []sighting
+}
+
+// sighting holds the as-of instants of a generation that was in use, by set.
+type sighting struct {
+	at   time.Time
+	asOf map[string]capping.Instant
 }
 
 // generation adapts a generation of segments, with the live changes of its sets, to the interface of the capping
@@ -51,10 +61,12 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	}
 	for i := range m.Sets {
 		set, freed := &m.Sets[i], l.store.Lists().Freed(m.Sets[i].Name)
-		if slices.Contains(needed, set.Name) && freed > 0 && set.AsOf.Before(freed.Time()) {
+		if slices.Contains(needed, set.Name) && freed > 0 &&
+			set.AsOf.Before((freed + live.Margin).Time()) {
 			return fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were removed because "+
 				"a newer "+
-				"generation contained them: roll back segments alone (segmentbuild rollback --keep-sets)", set.Name,
+				"generation contained them: roll back segments alone (segmentbuild rollback --keep-sets), or "+
+				"state the time of a new build (--as-of)", set.Name,
 				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))
 		}
 	}
@@ -118,7 +130,8 @@ func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generatio
 		g.views[set] = view(snapshot.Set(set), wire.BuiltAsOf(snapshot, set), earlier)
 	})
 	for set, upTo := range known.AllFreed() {
-		if upTo > wire.BuiltAsOf(snapshot, set) {
+		// The guard has compared a generation without the set with the one before.
+		if snapshot.Set(set) != nil && upTo+live.Margin > wire.BuiltAsOf(snapshot, set) {
 			g.behind[set] = upTo
 		}
 	}
@@ -129,8 +142,11 @@ type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View)
 
 // AsOf returns the time up to which a set's list of users is known to be correct.
 func (g *generation) AsOf(set string) time.Time {
-	if g.of == nil || g.Snapshot.Set(set) == nil { // calls alone make the set, so it is never old
+	switch {
+	case g.of == nil:
 		return g.CreatedAt()
+	case g.Snapshot.Set(set) == nil: // calls alone make the set, so it is never old
+		return capping.Never.Time()
 	}
 	return g.of.AsOf(set)
 }
@@ -174,7 +190,7 @@ func (g *generation) Behind(set string) capping.Instant { return g.behind[set] }
 const (
 	mergeEvery = time.Second
 	freeEvery  = 30 * time.Second
-	// freeAfter is the time for which a generation must be in use before the changes that it contains are removed: a
+	// freeAfter is the time for which the generations in use must have contained a change before it is removed: a
 	// publish that was wrong is usually rolled back by then.
 	freeAfter = 10 * time.Minute
 )
@@ -229,15 +245,16 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free removes the changes that the generation in use of every instance contains.
+// free removes the changes that the generations in use of every instance contain, and have contained for freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
+	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
+	contained := l.contained(sizes, now)
 	others, ok := l.store.OthersAsOf()
-	if !ok || now.Sub(l.refresher.Status().LoadedAt) < freeAfter {
+	if !ok || contained == nil {
 		return nil
 	}
-	upTo, snapshot := map[string]capping.Instant{}, l.refresher.Current()
-	for _, size := range l.store.Lists().Sizes() {
-		at := wire.BuiltAsOf(snapshot, size.Set)
+	for _, size := range sizes {
+		at := contained[size.Set]
 		if other, told := others[size.Set]; told {
 			at = min(at, other)
 		}
@@ -249,6 +266,29 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	return l.store.Free(ctx, upTo)
+}
+
+// contained returns the least as-of instant of each set during the last freeAfter, or nil when less is known.
+func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
+	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
+	for _, size := range sizes {
+		latest.asOf[size.Set] = wire.BuiltAsOf(snapshot, size.Set)
+	}
+	l.seen = append(l.seen, latest)
+	for len(l.seen) > 1 && now.Sub(l.seen[1].at) >= freeAfter {
+		l.seen = l.seen[1:]
+	}
+	if now.Sub(l.seen[0].at) < freeAfter {
+		return nil
+	}
+	least := map[string]capping.Instant{}
+	for _, size := range sizes {
+		least[size.Set] = capping.Never
+		for _, s := range l.seen {
+			least[size.Set] = min(least[size.Set], s.asOf[size.Set])
+		}
+	}
+	return least
 }
 
 // nearlyFull describes the sets whose live changes come near their bound.

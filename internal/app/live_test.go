@@ -164,3 +164,18 @@ func TestNoInstanceAllowsAfterTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestABuildMayNotDropALiveSet checks that a set which calls may make is still guarded once a build had it.
+func TestABuildMayNotDropALiveSet(t *testing.T) {
+	t.Parallel()
+	w := liveLists(t)
+	w.configure("suppress: {opted-out: all}\nsets: {opted-out: {live: true}}\n")
+	first := w.build(w.now().Add(-time.Hour), 1, 2)
+	w.begin(t)
+	w.change("opted-out", api.SetChange{Add: []uint32{3}})
+	w.publish(nil)
+	testkit.Eventually(t, func() bool { return w.status().Segments.Error != "" })
+	require.Contains(t, w.status().Segments.Error, "set opted-out with its 2 users is missing")
+	require.Equal(t, first, w.status().Generation)
+	require.Equal(t, []uint32{4, 5, 6, 7, 8, 9}, w.allowed("push"))
+}

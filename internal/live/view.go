@@ -23,6 +23,10 @@ type View struct {
 	end            uint64         // the number of applied changes
 }
 
+// recentMax is the largest number of changes that a view keeps beside its bitmap. With more of them, each further
+// change would cost more than a merge.
+const recentMax = 4096
+
 var nobody = bitmap.Of()
 
 // Bitmap returns the members without the changes since the last Merge.
@@ -69,7 +73,7 @@ func (l *Lists) view(set string, base *bitmap.Bitmap, asOf capping.Instant, befo
 		return before
 	}
 	recent, ok := of.since(before.upTo)
-	if !ok || len(recent) > journalMax/2 {
+	if !ok || len(recent) > recentMax {
 		return of.merge(base, asOf, before)
 	}
 	next := *before

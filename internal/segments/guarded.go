@@ -57,8 +57,7 @@ type Loss struct {
 	Allowed uint64 // maximum number of users who may leave
 	// Accepted is how many of the users who left are covered by the manifest's acceptances.
 	Accepted uint64
-	// Vanished is set if the next generation lacks the set of a time zone and no acceptance covers
-	// this.
+	// Vanished is set if the next generation lacks the set and no acceptance covers this.
 	Vanished bool
 	// Empty is set if no user is left in the set.
 	Empty bool
@@ -71,6 +70,8 @@ func (l *Loss) exceeds() bool { return l.Vanished || l.Left > l.Allowed+l.Accept
 
 func (l *Loss) String() string {
 	switch {
+	case l.Vanished && !l.Zone():
+		return fmt.Sprintf("set %s with its %d users is missing", l.Set, l.Before)
 	case l.Vanished:
 		return fmt.Sprintf("set %s with its %d users is missing, and time zones of users are used", l.Set, l.Before)
 	case l.Zone():
@@ -155,11 +156,16 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// lossOf counts the users who left a set; ok is false if one of the two generations lacks the set.
+// lossOf counts the users who left a set; ok is false if the earlier generation lacks the set.
 func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok bool) {
 	was, is := c.was.manifest.set(name), c.next.Manifest.set(name)
-	if was == nil || is == nil {
+	if was == nil {
 		return loss, false
+	}
+	if is == nil { // calls may go on to make the set, but the users of the builds are lost
+		return Loss{Set: name, Before: was.Cardinality, Left: was.Cardinality, Empty: true,
+			Vanished: was.Cardinality > 0 && !c.next.Manifest.acceptsEnd(was, c.was.manifest.CreatedAt),
+			Accepted: was.Cardinality}, true
 	}
 	loss = Loss{Set: name, Before: was.Cardinality, Allowed: Allowed(was.Cardinality, c.guarded.MayLose[name]),
 		Empty: is.Cardinality == 0}

@@ -47,6 +47,7 @@ type liveLogs struct {
 
 	applying sync.Mutex // held from reading the version of a partition until its changes are applied
 	freeing  sync.Mutex // held while changes are removed
+	packOne  sync.Mutex // held while a log is packed
 
 	owing sync.Mutex                   // protects owed
 	owed  []map[string]capping.Instant // by partition: freed instants that are not stored yet

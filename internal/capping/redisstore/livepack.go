@@ -43,6 +43,8 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 	}
 	l.wait.Go(func() {
 		defer log.packing.Store(false)
+		l.packOne.Lock() // a call for many users fills the logs of all partitions at once
+		defer l.packOne.Unlock()
 		ctx, cancel := context.WithTimeout(l.ctx, l.config.Timeout)
 		defer cancel()
 		if err := l.pack(ctx, p); err != nil && ctx.Err() == nil {
@@ -328,7 +330,6 @@ func (l *liveLogs) settleOwed(ctx context.Context) error {
 			}
 			continue
 		}
-		l.owed[p] = nil
 	}
 	return errors.Join(faults...)
 }
