@@ -77,13 +77,14 @@ const bulkUsers = 500
 const recordUsers = live.RecordBytes / 5
 
 // Change stores the changes of the batch durably and then applies them to the lists.
-func (c *changeLog) Change(ctx context.Context, b *live.Batch) (stored live.Stored, err error) {
+func (c *changeLog) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	if err := checkBatch(b); err != nil {
 		return live.Stored{}, err
 	}
 	kept := *b // the caller may stop waiting and reuse the slices
 	kept.Add, kept.Remove, kept.Forget = slices.Clone(b.Add), slices.Clone(b.Remove), slices.Clone(b.Forget)
-	err = c.db.Write(ctx, func() (err error) {
+	var stored live.Stored
+	err := c.db.Write(ctx, func() (err error) {
 		stored, err = c.change(ctx, &kept)
 		return err
 	})
