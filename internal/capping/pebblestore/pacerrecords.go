@@ -21,8 +21,9 @@ type storedGroup struct {
 }
 
 // HasRequest reports whether the request is remembered.
-func (l *pacerLogs) HasRequest(ctx context.Context, r pacing.Request) (has bool, err error) {
-	err = l.db.Write(ctx, func() error {
+func (l *pacerLogs) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+	var has bool
+	err := l.db.Write(ctx, func() error {
 		now, err := l.now()
 		if err != nil {
 			return err
@@ -35,13 +36,17 @@ func (l *pacerLogs) HasRequest(ctx context.Context, r pacing.Request) (has bool,
 		has = expires > now
 		return err
 	})
-	return has, err
+	if err != nil {
+		return false, err // has may still be written to
+	}
+	return has, nil
 }
 
 // HasLog reports whether the target has a log.
-func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (has bool, err error) {
+func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	pacer, message := target.Pacer, target.Message
-	err = l.db.Write(ctx, func() error {
+	var has bool
+	err := l.db.Write(ctx, func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		defer l.cache.shrink()
@@ -51,7 +56,10 @@ func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (has bool
 		}
 		return err
 	})
-	return has, err
+	if err != nil {
+		return false, err // has may still be written to
+	}
+	return has, nil
 }
 
 // AddRecords adds to the numbers of records; see pacing.RecordStore. With an empty map it only reads.
