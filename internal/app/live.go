@@ -20,7 +20,6 @@ import (
 type lists struct {
 	store     live.Store // nil: the store keeps no live changes
 	refresher *segments.Refresher
-	isLive    func(set string) bool // the configuration says that calls alone may make the set
 
 	declared atomic.Pointer[config.Config]
 	inUse    atomic.Pointer[generation]
@@ -64,8 +63,7 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 		if slices.Contains(needed, set.Name) && freed > 0 &&
 			set.AsOf.Before((freed + live.Margin).Time()) {
 			return fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were removed because "+
-				"a newer "+
-				"generation contained them: roll back segments alone (segmentbuild rollback --keep-sets), or "+
+				"a newer generation contained them: roll back segments alone (segmentbuild rollback --keep-sets), or "+
 				"state the time of a new build (--as-of)", set.Name,
 				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))
 		}
@@ -76,7 +74,6 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 // newLists returns the live changes of a service with the configuration, which has neither store nor segments yet.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
-	l.isLive = func(set string) bool { return liveIn(l.declared.Load())(set) }
 	l.take(cfg)
 	return l
 }
@@ -84,10 +81,8 @@ func newLists(cfg *config.Config) *lists {
 // take applies the sets of a configuration.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
-// liveIn returns a function that reports whether the configuration says that calls alone may make a set.
-func liveIn(cfg *config.Config) func(set string) bool {
-	return cfg.Sets.IsLive
-}
+// isLive reports whether the configuration says that calls alone may make a set.
+func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
 // on returns a generation without live changes, to find out which sets it lacks.
 func (l *lists) on(snapshot *segments.Snapshot) *generation {

@@ -46,7 +46,7 @@ func (s *Service) needs() *capping.Policy {
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
-	for _, name := range policy.Missing((&lists{isLive: liveIn(next)}).on(current)) {
+	for _, name := range policy.Missing(newLists(next).on(current)) {
 		if slices.Contains(known, name) {
 			continue
 		}
