@@ -28,6 +28,7 @@ type liveConfig struct {
 	Prefixes   []string // key prefixes, by partition
 	Partition  func(capping.UserID) int
 	Clock      func() time.Time
+	ClockSkew  time.Duration
 	Logger     *slog.Logger
 	Timeout    time.Duration // time limit of a call whose context has no deadline
 	// Perform performs the work and returns the faults of its run as one error. Quietly is the same, and neither counts
@@ -264,8 +265,10 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 	c.Args.LiveAppend(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, o.id, o.nonce, o.record)
 }
 
-// Stamp does nothing, because the record has the instant of its call.
-func (o *appendOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
+// Stamp sets the time of the attempt: the script rejects a change whose clock is wrong, as it rejects a send.
+func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
+}
 
 // Apply stores the versions.
 func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {

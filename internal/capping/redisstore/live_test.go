@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -354,10 +355,13 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		return s.scripts.Live.Run(t.Context(), n.Client(), keys, args...).StringSlice()
 	}
 	const id, nonce = "0123abcd", "89efcdab"
+	still := strings.Repeat("\x00", 9) // a header that turns off the check of the clock
 	for i, args := range [][]any{
-		{}, {"x"}, {"a"}, {"a", "1000", id, nonce}, {"a", "1000", id, nonce, ""}, {"a", "1000", id, nonce, "x", "y"},
-		{"a", "0", id, nonce, "x"}, {"a", "soon", id, nonce, "x"}, {"a", "1000", "123", nonce, "x"},
-		{"a", "1000", id, "89efcdaX", "x"},
+		{}, {"x"}, {"a"}, {"a", "1000", id, nonce}, {"a", "1000", id, nonce, "x"},
+		{"a", "1000", id, nonce, "", still}, {"a", "1000", id, nonce, "x", still, "y"},
+		{"a", "1000", id, nonce, "x", still[1:]}, {"a", "1000", id, nonce, "x", still + "0"},
+		{"a", "0", id, nonce, "x", still}, {"a", "soon", id, nonce, "x", still},
+		{"a", "1000", "123", nonce, "x", still}, {"a", "1000", id, "89efcdaX", "x", still},
 		{"r"}, {"r", "", "", ""}, {"r", "17", ""}, {"r", id + nonce + "x", ""}, {"r", "", "q5"}, {"r", "", "p"},
 		{"p"}, {"p", "1000", id + nonce + "1", "", "1 1 0 0 1 " + nonce, "", ""},
 		{"p", "0", id + nonce + "1", "", "1 1 0 0 1 " + nonce, "", "", "0"},
@@ -386,10 +390,10 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	reply, err = run([]string{key}, "p", "1000", id+nonce+"1", "", "1 1 0 0 1 "+nonce, "", "", "0")
 	require.NoError(t, err)
 	require.Equal(t, []string{"N", "", ""}, reply)
-	reply, err = run([]string{key}, "a", "100000", id, nonce, "one")
+	reply, err = run([]string{key}, "a", "100000", id, nonce, "one", still)
 	require.NoError(t, err)
 	require.Equal(t, []string{"", id + nonce + "1", ""}, reply)
-	reply, err = run([]string{key}, "a", "100000", "ffffffff", "11111111", "two")
+	reply, err = run([]string{key}, "a", "100000", "ffffffff", "11111111", "two", still)
 	require.NoError(t, err)
 	require.Equal(t, []string{id + nonce + "1", id + "111111112", ""}, reply)
 	for _, read := range []struct {

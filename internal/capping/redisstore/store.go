@@ -93,8 +93,8 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	})
 	s.live = newLiveLogs(liveConfig{
 		Dispatcher: s.dispatch, Topology: s.top, Scripts: s.scripts, Prefixes: s.prefixes, Partition: l.Partition,
-		Clock: s.config.Clock, Logger: s.config.Logger, Timeout: s.config.Timeout, Perform: s.perform,
-		Quietly: s.quietly,
+		Clock: s.config.Clock, ClockSkew: s.config.ClockSkew, Logger: s.config.Logger, Timeout: s.config.Timeout,
+		Perform: s.perform, Quietly: s.quietly,
 	})
 	p := l.PartitionOf("pacers")
 	s.pacers = newPacers(pacersConfig{

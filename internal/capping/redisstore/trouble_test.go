@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/script"
+	"capper/internal/live"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -101,8 +102,16 @@ func TestSkewedClockIsRefusedAndRecordsNothing(t *testing.T) {
 		err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
 		require.ErrorContains(t, err, "500 users undecided (clock)") // and not (deadline): nothing is gained by waiting
 		require.Zero(t, count(verdicts, capping.Allowed)+count(verdicts, capping.Denied))
+		stored, err := s.Change(t.Context(), &live.Batch{Set: "skewed", Add: users})
+		require.ErrorContains(t, err, "(clock)")
+		require.ElementsMatch(t, users, stored.Unstored)
+		require.NoError(t, s.Renew(t.Context(), nil))
+		require.Zero(t, s.Lists().Len("skewed"), "nothing was written")
 	}
 	ahead.Store(int64(100 * time.Millisecond))
+	_, err := s.Change(t.Context(), &live.Batch{Set: "skewed", Add: users})
+	require.NoError(t, err)
+	require.Equal(t, len(users), s.Lists().Len("skewed"))
 	require.Equal(t, 500, count(filter(t, s, batchOf("a", users, rolling(1, time.Hour))), capping.Allowed))
 }
 

@@ -31,7 +31,7 @@ func (o *eraseOperation) Encode(c *dispatch.Command) { c.Args.Erase(o.script, o.
 
 // Stamp sets the time in the header, so that a late erasure has no effect.
 func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
-	c.Args.StampErase(at.Now, o.skew)
+	c.Args.StampTime(at.Now, o.skew)
 }
 
 // Apply decodes the result for the user.

@@ -91,7 +91,7 @@ func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel cap
 	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
 }
 
-// Erase sets the call of erase.lua for one user. StampErase completes the call.
+// Erase sets the call of erase.lua for one user. StampTime completes the call.
 func (a *Args) Erase(s *Script, key, field string) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
@@ -99,8 +99,8 @@ func (a *Args) Erase(s *Script, key, field string) {
 	a.finish(1, blob(field), a.head[:stampSize])
 }
 
-// StampErase writes the header of an erasure.
-func (a *Args) StampErase(now capping.Instant, skew time.Duration) {
+// StampTime writes the header of a call that has only the time and the clock tolerance.
+func (a *Args) StampTime(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 

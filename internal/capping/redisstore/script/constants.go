@@ -32,7 +32,7 @@ func constants() map[string]string {
 		"LIVE_PAGE": livePage,
 		"SHADOWS":   capping.MaxShadow, "SHADOW": shadowSize, "DENIED": 'D',
 		"FILTER_HEADER": int64(filterHeaderSize), "UNION_HEADER": int64(unionHeaderSize), "TOKEN": int64(tokenSize),
-		"RELEASE_HEADER": int64(releaseHeaderSize), "ERASE_HEADER": stampSize,
+		"RELEASE_HEADER": int64(releaseHeaderSize), "STAMP_HEADER": stampSize,
 
 		"COUNT": int64(modeCount), "COUNT_BITS": countBits,
 		"COUNT_SLACK": countSlack, "FLUSH": FlushSize, "FLUSHES": flushes, "CONFIGS": mostConfigs,

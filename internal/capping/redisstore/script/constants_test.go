@@ -47,13 +47,13 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	require.Len(t, h.append(nil), number("FILTER_HEADER"))
 	require.Len(t, h.appendUnion(nil), number("UNION_HEADER"))
 	require.Len(t, appendRelease(nil, 0, 0, 0, token, false), number("RELEASE_HEADER"))
-	require.Len(t, appendStamp(nil, 0, 0), number("ERASE_HEADER"))
+	require.Len(t, appendStamp(nil, 0, 0), number("STAMP_HEADER"))
 	require.Len(t, appendRule(nil, &capping.Rule{Max: 1}), number("RULE"))
 	limited := capping.Rule{Max: 1, Channels: capping.ChannelSetOf(1)}
 	require.Len(t, appendRule(nil, &limited), number("RULE")+number("CHANNEL_BITS"))
 	for name, length := range map[string]string{
 		"FILTER_FORMAT": "FILTER_HEADER", "UNION_FORMAT": "UNION_HEADER", "RELEASE_FORMAT": "RELEASE_HEADER",
-		"STAMP_FORMAT": "ERASE_HEADER", "RULE_FORMAT": "RULE",
+		"STAMP_FORMAT": "STAMP_HEADER", "RULE_FORMAT": "RULE",
 	} {
 		require.Equal(t, number(length), bytesOf(t, constants()[name]), name)
 	}

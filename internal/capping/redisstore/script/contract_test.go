@@ -169,7 +169,7 @@ func TestCommandsOfReleasesAndErasures(t *testing.T) {
 		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x07\x01\x02\x03\x04\x05\x06" + "\x02"), blob("\x01\x00"),
 	}, a.args)
 	a.Erase(New("x"), "fc:{66e}:3k", "0")
-	a.StampErase(0x0102030405, time.Second)
+	a.StampTime(0x0102030405, time.Second)
 	require.Equal(t, []blob{
 		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("1"), blob("fc:{66e}:3k"), blob("0"),
 		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8"),

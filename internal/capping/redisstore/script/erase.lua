@@ -2,12 +2,12 @@
 --
 -- KEYS[1]  bucket
 -- ARGV[1]  field
--- ARGV[2]  header, ${ERASE_HEADER} bytes, big endian: now (5), skew (4); see filter.lua
+-- ARGV[2]  header, ${STAMP_HEADER} bytes, big endian: now (5), skew (4); see filter.lua
 --
 -- Reply    D the log was removed, N there was no log, T the key is of another type
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     constant.
-if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= ${ERASE_HEADER} then
+if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= ${STAMP_HEADER} then
   return redis.error_reply('BADARG one key, one field and a header')
 end
 local now, skew = struct.unpack('${STAMP_FORMAT}', ARGV[2])

@@ -2,14 +2,14 @@
 --
 -- KEYS[1]  the pacer's log
 -- KEYS[2]  the time until which the pacer's logs were forgotten: microseconds since 1970
--- ARGV[1]  header, ${ERASE_HEADER} bytes, big endian: now (5), skew (4); see filter.lua
+-- ARGV[1]  header, ${STAMP_HEADER} bytes, big endian: now (5), skew (4); see filter.lua
 -- ARGV[2]  maximum lifetime of a log in milliseconds
 --
 -- Reply    D done, T the note's key is of another type: nothing was written
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     constant.
 local life = tonumber(ARGV[2])
-if #KEYS ~= 2 or #ARGV ~= 2 or #ARGV[1] ~= ${ERASE_HEADER} or not (life and life >= 1) then
+if #KEYS ~= 2 or #ARGV ~= 2 or #ARGV[1] ~= ${STAMP_HEADER} or not (life and life >= 1) then
   return redis.error_reply('BADARG two keys, a header and a time to live')
 end
 local stamp, skew = struct.unpack('${STAMP_FORMAT}', ARGV[1])

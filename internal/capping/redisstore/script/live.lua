@@ -12,7 +12,8 @@
 --          nonce in two copies of a log has the same records before it. After a failover a reader thereby notices that
 --          the log lacks a record that the reader knows.
 -- ARGV[1]  a append, r read, p pack
--- append   ARGV[2] TTL in milliseconds, [3] id for a new log, [4] nonce, [5] the changes
+-- append   ARGV[2] TTL in milliseconds, [3] id for a new log, [4] nonce, [5] the changes, [6] header, ${STAMP_HEADER} bytes, big
+--          endian: now (5), skew (4); see filter.lua. The changes have the instants of a clock that must be right.
 -- read     ARGV[2] the known version; nothing: none. [3] where to continue: nothing at first, then what the previous
 --          reply names; t<c>: at the latest c packed records
 -- pack     ARGV[2] TTL in milliseconds, [3] version up to which the log was read, [4] m as it was read, [5] the next m,
@@ -25,7 +26,7 @@
 --                  x the log has changed: start again,
 --                  where to continue, or nothing; then name and content of each record
 --          pack    D done, the version before, the version now; N the log has changed, and nothing was written
--- Errors   BADARG …, BADLOG …: nothing was written.
+-- Errors   BADARG …, BADLOG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     linear in the bytes of the arguments and of the reply. A page has about ${LIVE_PAGE} bytes.
 local call, sub, match = redis.call, string.sub, string.match
 local key, op, ttl = KEYS[1], ARGV[1], tonumber(ARGV[2])
@@ -41,7 +42,8 @@ local function decimal(n) return string.format('%.0f', n) end
 
 local valid = #KEYS == 1
 if op == 'a' then
-  valid = valid and #ARGV == 5 and ttl and ttl >= 1 and parse(ARGV[3] .. ARGV[4] .. '0') and #ARGV[5] > 0
+  valid = valid and #ARGV == 6 and ttl and ttl >= 1 and parse(ARGV[3] .. ARGV[4] .. '0') and #ARGV[5] > 0
+    and #ARGV[6] == ${STAMP_HEADER}
 elseif op == 'r' then
   valid = valid and #ARGV == 3 and (ARGV[2] == '' or parse(ARGV[2]))
     and (ARGV[3] == '' or match(ARGV[3], '^[pt]?%d+$'))
@@ -80,6 +82,9 @@ local function within(version)
 end
 
 if op == 'a' then
+  local stamp, skew = struct.unpack('${STAMP_FORMAT}', ARGV[6])
+  local refusal = clockskew(stamp, skew)
+  if refusal then return refusal end
   id, number = id or ARGV[3], decimal((number or 0) + 1)
   local now = id .. ARGV[4] .. number
   call('HSET', key, '', now, number, ARGV[4] .. ARGV[5])

@@ -78,7 +78,7 @@ func NewScripts() Scripts {
 		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)),
 		Forget:  New(complete(preludeSource + forgetSource)),
 		AtLeast: New(complete(atLeastSource)), Answers: New(complete(answersSource)),
-		Live: New(complete(liveSource)),
+		Live: New(complete(preludeSource + liveSource)),
 	}
 }
 
