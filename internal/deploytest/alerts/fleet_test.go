@@ -63,7 +63,8 @@ segments: {source: %s, refresh: 250ms, cache_dir: cache}
 store: %s
 audit: {to: audit, roll: 1s}
 channels: {push: 1, e-mail.2: 2}
-suppress: {opted-out: {max_age: 720h}, country/a+b-c.d: [push]}
+suppress: {opted-out: {max_age: 720h}, country/a+b-c.d: [push], sms-stop: [push]}
+sets: {sms-stop: {live: true}}
 pacers:
   9a_b.c-d: {limits: [{max: 100000, window: 1s}]}
   tight: {rate: 1/m}
@@ -250,6 +251,7 @@ func (s *service) everything(ctx context.Context) error {
 		{http.MethodPost, "/v1/filter", filter},
 		{http.MethodPost, "/v1/filter", map[string]any{"user_ids": []int{-1}}},
 		{http.MethodPost, "/v1/release", map[string]any{"message_id": "m", "user_ids": []int{9000}}},
+		{http.MethodPost, "/v1/sets/sms-stop/members", map[string]any{"add": []int{700}}},
 		{http.MethodGet, "/v1/users/7", nil},
 		{http.MethodGet, "/v1/status", nil},
 		{http.MethodGet, "/v1/messages", nil},
