@@ -54,7 +54,10 @@ func (a *acksTrial) findUsers(t *testing.T) {
 	require.NotEmpty(t, a.users)
 }
 
-// send sends a new message to the users, whom no limit holds back, and returns the outcome that they share.
+// mixed stands for users with several outcomes: some commands of a call on a busy machine were not answered in time.
+const mixed = capping.Outcome(255)
+
+// send sends a new message to the users, whom no limit holds back, and returns the outcome that they share, or mixed.
 func (a *acksTrial) send(t *testing.T, s *Store) (capping.Outcome, error) {
 	t.Helper()
 	return a.sendIn(background(t, a.patience), t, s)
@@ -65,7 +68,9 @@ func (a *acksTrial) sendIn(ctx context.Context, t *testing.T, s *Store) (capping
 	a.sent++
 	verdicts := make([]capping.Verdict, len(a.users))
 	err := s.Filter(ctx, batchOf("message-"+strconv.Itoa(a.sent), a.users), verdicts)
-	assert.Equal(t, len(a.users), count(verdicts, verdicts[0].Outcome), "they are on one master")
+	if count(verdicts, verdicts[0].Outcome) != len(verdicts) {
+		return mixed, err
+	}
 	return verdicts[0].Outcome, err
 }
 
