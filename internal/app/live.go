@@ -166,16 +166,14 @@ var nobody = bitmap.Of()
 func (g *generation) Versions() []string { return g.versions }
 
 // Renew implements capping.Live.
-func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Segments, error) {
+func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Live, error) {
 	if g.lists == nil || g.lists.store == nil {
 		return g, nil
 	}
-	if err := g.lists.store.Renew(ctx, users); err != nil {
-		return nil, err
-	}
+	err := g.lists.store.Renew(ctx, users)
 	g.lists.mu.Lock()
 	defer g.lists.mu.Unlock()
-	return g.lists.next(g.Snapshot, g), nil
+	return g.lists.next(g.Snapshot, g), err
 }
 
 // Behind implements capping.Live.

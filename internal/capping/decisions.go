@@ -106,7 +106,8 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 }
 
 // decideAgain decides the users at the indexes with their latest live changes. Every change that was stored before the
-// call began is known then, so that the store need not check the versions again.
+// call began is known then, so that the store need not check the versions again. Users whose changes could not be read
+// stay Unavailable.
 func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
 	since Instant) error {
 	again := *send
@@ -114,18 +115,33 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	for k, i := range at {
 		again.Users[k], d.Verdicts[i] = d.Users[i], Verdict{}
 	}
-	renewed, err := basis.segments.(Live).Renew(ctx, again.Users)
+	renewed, err := renew(ctx, basis.segments.(Live), again.Users)
+	var known []string // nil: the changes of all users are known
 	if err != nil {
-		return fmt.Errorf("read the latest changes of sets: %w", err)
+		err = fmt.Errorf("read the latest changes of sets: %w", err)
+		known = renewed.Versions()
 	}
 	if since == Never {
 		since = 0
 	}
-	decided := c.decide(ctx, &again, &Basis{renewed, basis.policy}, nil, since)
+	decided := c.decide(ctx, &again, &Basis{renewed, basis.policy}, known, since)
 	for k, i := range at {
-		d.Verdicts[i] = decided.Verdicts[k]
+		if !decided.Verdicts[k].Outdated {
+			d.Verdicts[i] = decided.Verdicts[k]
+		}
 	}
-	return decided.Err
+	return errors.Join(err, decided.Err)
+}
+
+// renew renews the segments within half of the call's remaining time: the rest is for the users whose changes are
+// known.
+func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
+	if ends, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(ends)/2)
+		defer cancel()
+	}
+	return segments.Renew(ctx, users)
 }
 
 // lookUpZones looks up the users' time zones when a rule of the send depends on them.

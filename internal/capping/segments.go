@@ -33,8 +33,9 @@ type Live interface {
 	// Versions returns the versions of the changes that the sets contain, by partition of the store; nil when the
 	// store has one instance, which knows every change.
 	Versions() []string
-	// Renew returns the same generation with every change of the users that was stored before the call began.
-	Renew(ctx context.Context, users []UserID) (Segments, error)
+	// Renew returns the same generation with every change of the users that was stored before the call began. After an
+	// error the generation lacks changes of some users; its Versions are those of the changes that it contains.
+	Renew(ctx context.Context, users []UserID) (Live, error)
 	// Behind returns the instant up to which changes of a set have been removed because a newer generation contains
 	// them, when this generation does not contain them. Zero means that the set is complete.
 	Behind(set string) Instant

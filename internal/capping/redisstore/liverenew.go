@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,8 @@ func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
 	}
 }
 
-// renewUsers reads the logs of the users' partitions; nil means all partitions.
+// renewUsers reads the logs of the users' partitions; nil means all partitions. A log that cannot be read does not
+// keep the others from being read.
 func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -132,19 +134,22 @@ func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error
 			renewals[p] = l.renewSoon(p)
 		}
 	}
+	var first error
 	for _, renewal := range renewals {
-		if renewal == nil {
-			continue
-		}
-		if err := renewal.await(ctx); err != nil {
-			return err
+		if renewal != nil {
+			first = cmp.Or(first, renewal.await(ctx))
 		}
 	}
-	return nil
+	return first
 }
 
 // await waits for the end of the renewal.
 func (r *renewal) await(ctx context.Context) error {
+	select {
+	case <-r.done: // also when ctx has ended
+		return r.err
+	default:
+	}
 	select {
 	case <-r.done:
 		return r.err

@@ -82,11 +82,9 @@ func (nobody) Mark([]capping.UserID, []uint8, uint8) {}
 func (g *generation) Versions() []string { return g.versions }
 
 // Renew returns the generation with every change of the users that was stored before.
-func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Segments, error) {
-	if err := g.store.Renew(ctx, users); err != nil {
-		return nil, err
-	}
-	return take(g.store), nil
+func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Live, error) {
+	err := g.store.Renew(ctx, users)
+	return take(g.store), err
 }
 
 // Behind returns 0, because nothing is freed.
