@@ -239,9 +239,10 @@ func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capp
 // appendOperation appends a record to a partition's log. A repeated attempt may append the record twice, which has no
 // effect.
 type appendOperation struct {
-	logs      *liveLogs
-	id, nonce string
-	record    []byte
+	logs   *liveLogs
+	id     string
+	nonce  []byte // of the current attempt
+	record []byte
 
 	done          bool
 	before, after string
@@ -249,7 +250,7 @@ type appendOperation struct {
 }
 
 func (l *liveLogs) newAppend(r *live.Record) *appendOperation {
-	return &appendOperation{logs: l, id: newLiveName(), nonce: newLiveName(), record: live.AppendRecord(nil, r)}
+	return &appendOperation{logs: l, id: newLiveName(), nonce: []byte(newLiveName()), record: live.AppendRecord(nil, r)}
 }
 
 // newLiveName returns a random id for a log, or a random nonce for a record.
@@ -265,8 +266,11 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 	c.Args.LiveAppend(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, o.id, o.nonce, o.record)
 }
 
-// Stamp sets the time of the attempt: the script rejects a change whose clock is wrong, as it rejects a send.
+// Stamp sets the time of the attempt: the script rejects a change whose clock is wrong, as it rejects a send. Each
+// attempt has a nonce of its own: an earlier attempt may have appended to a log that a failover has replaced since, and
+// its record and this one may have different records before them.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/live"
 	"capper/internal/testkit"
@@ -94,6 +95,23 @@ func quietLive(t testing.TB, stores ...*Store) {
 		s.live.ctx, s.live.cancel = context.WithCancel(context.Background())
 		t.Cleanup(s.live.cancel)
 	}
+}
+
+// TestEachAttemptOfAChangeHasANonceOfItsOwn: two records with one nonce and number have the same records before them.
+func TestEachAttemptOfAChangeHasANonceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	a, _ := twoStores(t, nil)
+	added := adding(1)
+	op := a.live.newAppend(live.RecordOf(&added, capping.InstantOf(time.Now())))
+	made := string(op.nonce)
+	require.NoError(t, a.live.config.Perform(func() *dispatch.Run {
+		r := a.live.config.Dispatcher.NewRun(nil, true)
+		r.Add(op, a.keyspace.Partition(1))
+		r.Do(t.Context())
+		return r
+	}))
+	require.NotEqual(t, made, string(op.nonce))
+	require.Equal(t, string(op.nonce), op.after[script.LiveHex:2*script.LiveHex])
 }
 
 // An instance that does not know the latest changes decides nobody of their partitions, writes nothing, and decides the

@@ -107,10 +107,10 @@ type LivePage struct {
 	Fields                   []LiveField
 }
 
-// LiveAppend sets the call of live.lua that appends the changes of a call. StampTime completes the call.
-func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id, nonce string, changes []byte) {
-	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), []byte(nonce), changes,
-		a.head[:stampSize])
+// LiveAppend sets the call of live.lua that appends the changes of a call. StampTime completes the call. Each attempt
+// writes its own nonce.
+func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id string, nonce, changes []byte) {
+	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), nonce, changes, a.head[:stampSize])
 }
 
 // LiveRead sets the call of live.lua that reads the log after the known version, or a page of the whole log.
