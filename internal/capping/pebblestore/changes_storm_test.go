@@ -24,7 +24,7 @@ import (
 func TestLongHistoriesOfChanges(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
-		history(t, 100+seed, 1000)
+		history(t, 100+seed, 500)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestListsThroughPowerCuts(t *testing.T) {
 		stop := make(chan struct{})
 		var frees sync.WaitGroup
 		frees.Go(func() { freeOthers(t, s, stop) })
-		acknowledged := lists.Tally().Acknowledged + 3000
+		acknowledged := lists.Tally().Acknowledged + 1000
 		testkit.Eventually(t, func() bool { return lists.Tally().Acknowledged >= acknowledged })
 		var cut *vfs.MemFS
 		lists.Silence(func() {
@@ -92,11 +92,13 @@ func TestListsThroughPowerCuts(t *testing.T) {
 
 // freeOthers changes and frees another set until stop is closed.
 func freeOthers(t *testing.T, s *Store, stop <-chan struct{}) {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-stop:
 			return
-		default:
+		case <-ticker.C:
 		}
 		stored, err := s.Change(context.Background(), &live.Batch{Set: "other", Add: []capping.UserID{1, 2, 3}})
 		if err == nil {

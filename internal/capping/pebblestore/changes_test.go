@@ -185,9 +185,10 @@ func history(t *testing.T, seed uint64, steps int) {
 	s := reopen(t, config)
 	want := map[string]map[capping.UserID]live.Change{"opted-out": {}, "sms-stop": {}}
 	freed := map[string]capping.Instant{}
-	for range steps {
+	for step := range steps {
 		set := []string{"opted-out", "sms-stop"}[r.IntN(2)]
-		switch r.IntN(20) {
+		kind := r.IntN(20)
+		switch kind {
 		case 0:
 			require.NoError(t, s.Close())
 			s = reopen(t, config)
@@ -218,6 +219,9 @@ func history(t *testing.T, seed uint64, steps int) {
 			require.Equal(t, superseded, stored.Superseded)
 		}
 		clock.Advance(time.Duration(r.IntN(500)) * time.Millisecond)
+		if kind > 2 && step%20 != 19 { // a comparison takes longer than a change
+			continue
+		}
 		for set, users := range want {
 			var changes []live.Change
 			for _, user := range slices.Sorted(maps.Keys(users)) {
