@@ -1,0 +1,112 @@
+package ids
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// FileName is the name of the object in a segments' location that holds its kind and key.
+const FileName = "ids.json"
+
+// MaxFile is the largest size of an ids.json in bytes.
+const MaxFile = 4096
+
+// File is the content of ids.json: {"kind": "uuid", "key": "<32 hexadecimal digits>"}. A location of the kind dense
+// has no such object.
+type File struct {
+	Kind Kind
+	Key  Key
+}
+
+// Scheme returns the scheme of the file's kind and key.
+func (f File) Scheme() *Scheme { return New(f.Kind, f.Key) }
+
+// Encode returns the bytes of ids.json, with a line end. The same file always gives the same bytes.
+func (f File) Encode() []byte {
+	return fmt.Appendf(nil, "{\"kind\": %q, \"key\": %q}\n", f.Kind, f.Key)
+}
+
+// ParseFile reads the bytes of an ids.json strictly: two fields, each once, and nothing else. The error names the
+// field, its value and the rule, without the name of the file.
+func ParseFile(raw []byte) (f File, err error) {
+	fields, err := fileFields(raw)
+	if err != nil {
+		return File{}, err
+	}
+	kind, key := fields["kind"], fields["key"]
+	if kind == nil {
+		return File{}, errors.New("kind: is missing")
+	}
+	if key == nil {
+		return File{}, errors.New("key: is missing")
+	}
+	if f.Kind, err = parseKind(*kind, Uint64); err != nil {
+		return File{}, fmt.Errorf("kind: %w", err)
+	}
+	if f.Key, err = ParseKey(*key); err != nil {
+		return File{}, fmt.Errorf("key: %w", err)
+	}
+	return f, nil
+}
+
+// fileFields returns the fields of an object whose values are all strings. encoding/json alone would take "Kind" for
+// "kind", and the last of two fields of one name.
+func fileFields(raw []byte) (map[string]*string, error) {
+	if len(raw) > MaxFile {
+		return nil, fmt.Errorf("must have at most %d bytes, got %d", MaxFile, len(raw))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := decoder.Token(); err != nil {
+		return nil, fmt.Errorf("decode JSON: %w", noEOF(err))
+	} else if start != json.Delim('{') {
+		return nil, errors.New("must be a JSON object")
+	}
+	fields := map[string]*string{}
+	for decoder.More() {
+		if err := fileField(decoder, fields); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, fmt.Errorf("decode JSON: %w", noEOF(err))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("must be one JSON object with nothing behind it")
+	}
+	return fields, nil
+}
+
+// fileField reads one field with its value.
+func fileField(decoder *json.Decoder, fields map[string]*string) error {
+	token, err := decoder.Token()
+	if err != nil {
+		return fmt.Errorf("decode JSON: %w", noEOF(err))
+	}
+	name, _ := token.(string)
+	if name != "kind" && name != "key" {
+		return fmt.Errorf("%s: is not a field, the fields are kind and key", shown(name))
+	}
+	if fields[name] != nil {
+		return fmt.Errorf("%s: must stand once", name)
+	}
+	if token, err = decoder.Token(); err != nil {
+		return fmt.Errorf("decode JSON: %w", noEOF(err))
+	}
+	value, ok := token.(string)
+	if !ok {
+		return fmt.Errorf("%s: must be a string, got %v", name, token)
+	}
+	fields[name] = &value
+	return nil
+}
+
+// noEOF replaces the end of the input by an error that says that the input was cut.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,48 @@
+package ids
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind says which texts are ids. A deployment has one kind. The zero value is Dense.
+type Kind uint8
+
+// The kinds of ids.
+const (
+	Dense  Kind = iota // 0 to 2^32-1, best without gaps
+	Uint64             // 0 to 2^64-1
+	UUID               // 128 bits
+	Text               // 1 to 256 bytes of UTF-8
+)
+
+var kindNames = [...]string{Dense: "dense", Uint64: "uint64", UUID: "uuid", Text: "text"}
+
+// Kinds returns all kinds, Dense first.
+func Kinds() [len(kindNames)]Kind { return [...]Kind{Dense, Uint64, UUID, Text} }
+
+// String returns the name of the kind in configurations and files, such as "uuid".
+func (k Kind) String() string {
+	if !k.known() {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return kindNames[k]
+}
+
+func (k Kind) known() bool { return int(k) < len(kindNames) }
+
+// ParseKind returns the kind of a name. Names are in lower case. The error follows the name of a field:
+// `must be dense, uint64, uuid or text, got "guid"`.
+func ParseKind(name string) (Kind, error) { return parseKind(name, Dense) }
+
+// parseKind returns the kind of a name among the kinds from the first allowed one on.
+func parseKind(name string, first Kind) (Kind, error) {
+	for kind := first; kind.known(); kind++ {
+		if kindNames[kind] == name {
+			return kind, nil
+		}
+	}
+	names := kindNames[first:]
+	last := len(names) - 1
+	return 0, fmt.Errorf("must be %s or %s, got %s", strings.Join(names[:last], ", "), names[last], shown(name))
+}

@@ -1,0 +1,94 @@
+package ids
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Parser returns the images of many ids without allocating memory. A parser belongs to one goroutine.
+type Parser struct {
+	scheme *Scheme
+	buffer [16]byte // a block here and not on the stack, where the call through cipher.Block would move it to the heap
+}
+
+// NewParser returns a parser of the scheme.
+func (s *Scheme) NewParser() *Parser { return &Parser{scheme: s} }
+
+// Parse returns the image of an id in any spelling. The error follows the name of a field:
+// `is not a UUID: "018f" has 4 hexadecimal digits, and a UUID has 32`.
+func (p *Parser) Parse(text []byte) (image uint64, err error) {
+	image, _, err = p.ParseRest(text)
+	return image, err
+}
+
+// ParseRest returns the image of an id and its rest. The rest is 0 for all kinds but uuid.
+func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
+	s := p.scheme
+	switch s.kind {
+	case UUID:
+		if !parseUUID(&p.buffer, text) {
+			return 0, 0, uuidError(text)
+		}
+		image, rest = p.encrypted()
+		return image, rest, nil
+	case Text:
+		if err := checkText(text); err != nil {
+			return 0, 0, err
+		}
+		return s.cut(p.mac(text)), 0, nil
+	}
+	id, err := s.parseNumber(text)
+	if err != nil || s.kind == Dense {
+		return id, 0, err
+	}
+	return s.cut(s.mixer.image(id)), 0, nil
+}
+
+// Packed returns the image and the rest of a packed id, which must have Width bytes. Packed panics where the kind has
+// no packed form or the id has fewer bytes.
+func (p *Parser) Packed(id []byte) (image, rest uint64) {
+	s := p.scheme
+	if s.kind == UUID {
+		p.buffer = [16]byte(id[:16])
+		return p.encrypted()
+	}
+	s.mustPack()
+	return s.cut(s.mixer.image(binary.BigEndian.Uint64(id))), 0
+}
+
+// Images appends the images of packed ids, one behind the other. The error follows the name of a field and says that
+// the length is no multiple of Width, or that the kind has no packed form; images is then returned as it was.
+func (p *Parser) Images(images []uint64, packed []byte) ([]uint64, error) {
+	width := p.scheme.Width()
+	if width == 0 {
+		return images, fmt.Errorf("cannot be read: ids of the kind %s have no packed form", p.scheme.kind)
+	}
+	if len(packed)%width != 0 {
+		return images, fmt.Errorf("must hold %d bytes for each id, got %d bytes", width, len(packed))
+	}
+	for ; len(packed) > 0; packed = packed[width:] {
+		image, _ := p.Packed(packed[:width])
+		images = append(images, image)
+	}
+	return images, nil
+}
+
+// ParseAll appends the images of ids in any spelling. ParseAll stops at the first text that is no id: bad is its
+// position, and the error follows the name of a field. Without an error bad is the number of texts.
+func (p *Parser) ParseAll(images []uint64, texts [][]byte) (appended []uint64, bad int, err error) {
+	for i, text := range texts {
+		image, err := p.Parse(text)
+		if err != nil {
+			return images, i, err
+		}
+		images = append(images, image)
+	}
+	return images, len(texts), nil
+}
+
+// encrypted returns image and rest of the UUID in the buffer.
+func (p *Parser) encrypted() (image, rest uint64) {
+	p.scheme.block.Encrypt(p.buffer[:], p.buffer[:])
+	image, rest = binary.BigEndian.Uint64(p.buffer[:8]), binary.BigEndian.Uint64(p.buffer[8:])
+	return p.scheme.cut(image), rest
+}

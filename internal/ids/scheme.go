@@ -1,0 +1,225 @@
+package ids
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// Scheme is a kind with a key. Schemes are immutable and safe for concurrent use. The zero value is the scheme of
+// dense ids.
+type Scheme struct {
+	kind   Kind
+	key    Key
+	check  string
+	mixer  mixer        // of uint64
+	block  cipher.Block // of uuid and text
+	macs   subkeys      // of text
+	narrow uint         // bits of an image; 0: all 64
+	idle   sync.Pool    // *Parser
+}
+
+// New returns the scheme of a kind and a key. The key of the kind dense does not count. New panics on a kind that is
+// not among Kinds.
+func New(kind Kind, key Key) *Scheme {
+	if !kind.known() {
+		panic("ids: no such kind: " + kind.String())
+	}
+	if kind == Dense {
+		return &Scheme{}
+	}
+	s := &Scheme{kind: kind, key: key, check: checkOf(kind, key)}
+	switch kind {
+	case Uint64:
+		s.mixer = newMixer(key)
+	case UUID, Text:
+		block, err := aes.NewCipher(key[:])
+		if err != nil {
+			panic(err) // 16 bytes are a key of AES-128
+		}
+		s.block, s.macs = block, newSubkeys(block)
+	}
+	return s
+}
+
+// Narrow returns the scheme with images of a number of bits, 1 to 63, so that many ids share an image. The images
+// still spread over 64 bits. Narrow is for tests alone: a test in internal/architecture rejects other callers. A
+// narrowed scheme has no way back, and the check of the scheme that was narrowed. Narrow panics on the kind dense.
+func Narrow(s *Scheme, bits uint) *Scheme {
+	if bits < 1 || bits > 63 || s.kind == Dense {
+		panic(fmt.Sprintf("ids: cannot cut images of the kind %s to %d bits", s.kind, bits))
+	}
+	narrowed := New(s.kind, s.key)
+	narrowed.narrow = bits
+	return narrowed
+}
+
+// checkOf returns the check of a kind and a key.
+func checkOf(kind Kind, key Key) string {
+	sum := sha256.Sum256(append([]byte("capper ids check"+kind.String()+"\x00"), key[:]...))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Kind returns the scheme's kind.
+func (s *Scheme) Kind() Kind { return s.kind }
+
+// Check returns 8 hexadecimal digits that depend on the kind and the key, or "" for dense. Stores and manifests keep
+// the check to refuse another kind or key.
+func (s *Scheme) Check() string { return s.check }
+
+// Width returns the bytes of a packed id: 16 for uuid, 8 for uint64, and 0 for kinds without a packed form.
+func (s *Scheme) Width() int {
+	switch s.kind {
+	case Uint64:
+		return 8
+	case UUID:
+		return aes.BlockSize
+	}
+	return 0
+}
+
+// Parse returns the image of an id in any spelling. The error follows the name of a field. A Parser is faster where
+// there are many ids.
+func (s *Scheme) Parse(text []byte) (image uint64, err error) {
+	image, _, err = s.ParseRest(text)
+	return image, err
+}
+
+// ParseRest returns the image of an id and its rest. The rest is 0 for all kinds but uuid.
+func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
+	p := s.parser()
+	image, rest, err = p.ParseRest(text)
+	s.idle.Put(p)
+	return image, rest, err
+}
+
+// Packed returns the image of a packed id, which must have Width bytes. Packed panics where the kind has no packed
+// form or the id has fewer bytes.
+func (s *Scheme) Packed(id []byte) (image uint64) {
+	p := s.parser()
+	image, _ = p.Packed(id)
+	s.idle.Put(p)
+	return image
+}
+
+func (s *Scheme) parser() *Parser {
+	if p, ok := s.idle.Get().(*Parser); ok {
+		return p
+	}
+	return s.NewParser()
+}
+
+// Canonical appends the canonical text of an id in any spelling. The error follows the name of a field, and dst is
+// returned as it was.
+func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
+	switch s.kind {
+	case UUID:
+		var id [16]byte
+		if !parseUUID(&id, text) {
+			return dst, uuidError(text)
+		}
+		return appendUUID(dst, &id), nil
+	case Text:
+		if err := checkText(text); err != nil {
+			return dst, err
+		}
+	default:
+		if _, err := s.parseNumber(text); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, text...), nil
+}
+
+// AppendPacked appends the Width bytes of an id in any spelling. The error follows the name of a field, and dst is
+// returned as it was.
+func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
+	switch s.kind {
+	case UUID:
+		var id [16]byte
+		if !parseUUID(&id, text) {
+			return dst, uuidError(text)
+		}
+		return append(dst, id[:]...), nil
+	case Uint64:
+		id, err := s.parseNumber(text)
+		if err != nil {
+			return dst, err
+		}
+		return binary.BigEndian.AppendUint64(dst, id), nil
+	}
+	return dst, fmt.Errorf("cannot be packed: ids of the kind %s have no packed form", s.kind)
+}
+
+// Unpack appends the canonical text of a packed id, which must have Width bytes. Unpack panics where the kind has no
+// packed form or the id has fewer bytes.
+func (s *Scheme) Unpack(dst, id []byte) []byte {
+	if s.kind == UUID {
+		return appendUUID(dst, (*[16]byte)(id))
+	}
+	s.mustPack()
+	return strconv.AppendUint(dst, binary.BigEndian.Uint64(id), 10)
+}
+
+func (s *Scheme) mustPack() {
+	if s.Width() == 0 {
+		panic("ids: no packed form of the kind " + s.kind.String())
+	}
+}
+
+// ErrNoWayBack says that an image does not lead back to its id: the kind is text, or a test narrowed the scheme.
+var ErrNoWayBack = errors.New("an image of this kind does not lead back to its id")
+
+// Back appends the canonical text of the id that has an image and a rest. The rest counts for uuid alone. The error is
+// ErrNoWayBack.
+func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
+	switch {
+	case s.narrow != 0 || s.kind == Text:
+		return dst, ErrNoWayBack
+	case s.kind == UUID:
+		id := s.decrypted(image, rest)
+		return appendUUID(dst, &id), nil
+	case s.kind == Uint64:
+		image = s.mixer.back(image)
+	}
+	return strconv.AppendUint(dst, image, 10), nil
+}
+
+// BackPacked appends the Width bytes of the id that has an image and a rest. The rest counts for uuid alone. The error
+// is ErrNoWayBack. BackPacked panics where the kind has no packed form, except for text.
+func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
+	if s.narrow != 0 || s.kind == Text {
+		return dst, ErrNoWayBack
+	}
+	s.mustPack()
+	if s.kind == UUID {
+		id := s.decrypted(image, rest)
+		return append(dst, id[:]...), nil
+	}
+	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
+}
+
+// decrypted returns the 16 bytes of the UUID that has an image and a rest.
+func (s *Scheme) decrypted(image, rest uint64) (id [16]byte) {
+	p := s.parser()
+	binary.BigEndian.PutUint64(p.buffer[:8], image)
+	binary.BigEndian.PutUint64(p.buffer[8:], rest)
+	s.block.Decrypt(p.buffer[:], p.buffer[:])
+	id = p.buffer
+	s.idle.Put(p)
+	return id
+}
+
+// cut returns the image of a narrowed scheme: the upper bits, mixed so that they spread over all 64.
+func (s *Scheme) cut(image uint64) uint64 {
+	if s.narrow == 0 {
+		return image
+	}
+	return mix(image >> (64 - s.narrow))
+}

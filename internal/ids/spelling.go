@@ -1,0 +1,193 @@
+package ids
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxText is the largest length of a text id in bytes.
+const MaxText = 256
+
+// hexDigits returns the value of a hexadecimal digit, and 0xff for every other byte.
+var hexDigits = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 0xff
+	}
+	for i := range byte(10) {
+		values['0'+i] = i
+	}
+	for i := range byte(6) {
+		values['a'+i], values['A'+i] = 10+i, 10+i
+	}
+	return values
+}()
+
+const urnPrefix = "urn:uuid:"
+
+// parseUUID writes the 16 bytes of a UUID in any spelling, and reports whether the text is a UUID.
+func parseUUID(id *[16]byte, text []byte) bool {
+	if len(text) != 36 && len(text) != 32 {
+		text, _ = unwrapped(text)
+	}
+	switch {
+	case len(text) == 32:
+		return parseHex(id, text, &plainPlaces)
+	case len(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-':
+		return parseHex(id, text, &dashedPlaces)
+	}
+	return false
+}
+
+// The places of the first digit of each byte, with and without dashes.
+var (
+	dashedPlaces = [16]uint8{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
+	plainPlaces  = [16]uint8{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30}
+)
+
+func parseHex(id *[16]byte, text []byte, places *[16]uint8) bool {
+	var all byte
+	for i, place := range places {
+		high, low := hexDigits[text[place]], hexDigits[text[place+1]]
+		all |= high | low
+		id[i] = high<<4 | low
+	}
+	return all <= 0xf
+}
+
+// unwrapped returns a UUID without its braces or without "urn:uuid:". The second result is false where a brace has no
+// partner.
+func unwrapped(text []byte) (inner []byte, whole bool) {
+	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
+		return text[n:], true
+	}
+	opened, closed := bytes.HasPrefix(text, []byte("{")), bytes.HasSuffix(text, []byte("}"))
+	if opened && closed {
+		return text[1 : len(text)-1], true
+	}
+	return text, !opened && !closed
+}
+
+// uuidError says why a text is no UUID.
+func uuidError(text []byte) error {
+	inner, whole := unwrapped(text)
+	if !whole {
+		return fmt.Errorf("is not a UUID: %s has one brace without the other", shown(text))
+	}
+	digits := 0
+	for i := 0; i < len(inner); {
+		r, size := utf8.DecodeRune(inner[i:])
+		if r != '-' && (size > 1 || hexDigits[inner[i]] > 0xf) {
+			return fmt.Errorf("is not a UUID: %s has the character %s, and a UUID has hexadecimal digits and dashes",
+				shown(text), shown(inner[i:i+size]))
+		}
+		if r != '-' {
+			digits++
+		}
+		i += size
+	}
+	if digits != 32 {
+		return fmt.Errorf("is not a UUID: %s has %d hexadecimal digits, and a UUID has 32", shown(text), digits)
+	}
+	return fmt.Errorf("is not a UUID: %s has dashes in wrong places, and a UUID has no dashes or four (8-4-4-4-12)",
+		shown(text))
+}
+
+// appendUUID appends the canonical text of a UUID.
+func appendUUID(dst []byte, id *[16]byte) []byte {
+	const digits = "0123456789abcdef"
+	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
+	for i, place := range &dashedPlaces {
+		text[place], text[place+1] = digits[id[i]>>4], digits[id[i]&0xf]
+	}
+	return append(dst, text[:]...)
+}
+
+// parseNumber returns the number of a dense or uint64 id.
+func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
+	if len(text) == 0 || len(text) > 20 || text[0] == '0' && len(text) > 1 {
+		return 0, s.numberError(text)
+	}
+	for i, c := range text {
+		digit := uint64(c - '0')
+		if digit > 9 || i == 19 && (id > math.MaxUint64/10 || id*10 > math.MaxUint64-digit) {
+			return 0, s.numberError(text)
+		}
+		id = id*10 + digit
+	}
+	if s.kind == Dense && id > math.MaxUint32 {
+		return 0, s.numberError(text)
+	}
+	return id, nil
+}
+
+// numberError says why a text is no dense or uint64 id.
+func (s *Scheme) numberError(text []byte) error {
+	largest := uint64(math.MaxUint64)
+	if s.kind == Dense {
+		largest = math.MaxUint32
+	}
+	is := fmt.Sprintf("is not a %s id: %s", s.kind, shown(text))
+	if len(text) == 0 {
+		return fmt.Errorf("%s is empty, and a %s id is a whole number from 0 to %d", is, s.kind, largest)
+	}
+	for i := 0; i < len(text); {
+		_, size := utf8.DecodeRune(text[i:])
+		if text[i] < '0' || text[i] > '9' {
+			return fmt.Errorf("%s has the character %s, and a %s id has the digits 0 to 9 alone", is,
+				shown(text[i:i+size]), s.kind)
+		}
+		i += size
+	}
+	if text[0] == '0' {
+		return fmt.Errorf("%s begins with 0, and a %s id has no leading zeros", is, s.kind)
+	}
+	return fmt.Errorf("%s is above %d", is, largest)
+}
+
+// checkText returns the error of a text that is no text id.
+func checkText(text []byte) error {
+	if len(text) == 0 {
+		return fmt.Errorf("is not a text id: \"\" is empty, and a text id has 1 to %d bytes", MaxText)
+	}
+	if len(text) > MaxText {
+		return fmt.Errorf("is not a text id: %s has %d bytes, and a text id has at most %d", shown(text), len(text),
+			MaxText)
+	}
+	for i := 0; i < len(text); {
+		if c := text[i]; c < utf8.RuneSelf {
+			if c < ' ' || c == 0x7f {
+				return fmt.Errorf("is not a text id: %s has the control character U+%04X at byte %d", shown(text), c, i+1)
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return fmt.Errorf("is not a text id: %s is not valid UTF-8 at byte %d", shown(text), i+1)
+		}
+		if r == utf8.RuneError {
+			return fmt.Errorf("is not a text id: %s has U+FFFD at byte %d, which stands for bytes that were not UTF-8",
+				shown(text), i+1)
+		}
+		i += size
+	}
+	return nil
+}
+
+// maxShown is the number of bytes of a text that an error shows.
+const maxShown = 80
+
+// shown returns a text in quotes, shortened and with other characters than visible ones escaped.
+func shown[T string | []byte](text T) string {
+	if len(text) <= maxShown {
+		return strconv.Quote(string(text))
+	}
+	cut := maxShown
+	for cut > maxShown-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return strconv.Quote(string(text[:cut]) + "…")
+}
