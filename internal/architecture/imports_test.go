@@ -18,7 +18,7 @@ var layers = []struct {
 }{
 	{
 		name: "leaves know nothing of ours",
-		from: []string{"internal/bitmap", "internal/terminal", "internal/version", "internal/yamltree",
+		from: []string{"internal/bitmap", "internal/ids", "internal/terminal", "internal/version", "internal/yamltree",
 			"internal/zones"},
 		only: []string{"internal/parallel", "internal/terminal", "internal/version", "internal/zones"},
 	},
