@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -172,6 +173,38 @@ func TestOtherTextsAreRejected(t *testing.T) {
 			dst, err = s.AppendPacked([]byte("kept"), []byte(c.text))
 			require.EqualError(t, err, c.want)
 			require.Equal(t, "kept", string(dst))
+		}
+	}
+}
+
+// TestNumbersAgreeWithStrconv compares digits of every length, with one digit replaced by every other byte.
+func TestNumbersAgreeWithStrconv(t *testing.T) {
+	t.Parallel()
+	dense, wide := ids.New(ids.Dense, testKey(t)), ids.New(ids.Uint64, testKey(t))
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 200_000 {
+		text := strconv.AppendUint(nil, random.Uint64()>>random.IntN(64), 10)
+		if random.IntN(2) == 0 {
+			text[random.IntN(len(text))] = byte(random.Uint32())
+		}
+		if random.IntN(8) == 0 {
+			text = append(text, '0'+byte(random.IntN(10)))
+		}
+		want, err := strconv.ParseUint(string(text), 10, 64)
+		whole := err == nil && (text[0] != '0' || len(text) == 1)
+		image, err := dense.Parse(text)
+		if whole && want <= math.MaxUint32 {
+			require.NoError(t, err)
+			require.Equal(t, want, image)
+		} else {
+			require.Error(t, err, "%q", text)
+		}
+		packed, err := wide.AppendPacked(nil, text)
+		if whole {
+			require.NoError(t, err)
+			require.Equal(t, want, binary.BigEndian.Uint64(packed))
+		} else {
+			require.Error(t, err, "%q", text)
 		}
 	}
 }
