@@ -30,6 +30,7 @@ func TestOtherFilesAreRejected(t *testing.T) {
 	for raw, want := range map[string]string{
 		"":                         "decode JSON: unexpected EOF",
 		fileText[:20]:              "decode JSON: unexpected EOF",
+		fileText[:len(fileText)-2]: "decode JSON: unexpected EOF",
 		fileText + "x":             "must be one JSON object with nothing behind it",
 		fileText + fileText:        "must be one JSON object with nothing behind it",
 		`["uuid"]`:                 "must be a JSON object",

@@ -103,8 +103,8 @@ func TestTextsAreComparedByteByByte(t *testing.T) {
 	t.Parallel()
 	s := ids.New(ids.Text, testKey(t))
 	seen := map[uint64]string{}
-	for _, text := range []string{"7", "007", "a", "A", " a", "a ", "é", "e\u0301", "\u200b", "😀", strings.Repeat("a", 256),
-		strings.Repeat("é", 128)} {
+	for _, text := range []string{"7", "007", "a", "A", " a", "a ", "é", "e\u0301", "\u200b", "😀",
+		strings.Repeat("a", 256), strings.Repeat("é", 128)} {
 		image, err := s.Parse([]byte(text))
 		require.NoError(t, err)
 		require.NotContains(t, seen, image, text)
@@ -156,6 +156,7 @@ func TestOtherTextsAreRejected(t *testing.T) {
 			`the character "{", and a UUID has hexadecimal digits and dashes`},
 		{ids.Text, "", `is not a text id: "" is empty, and a text id has 1 to 256 bytes`},
 		{ids.Text, long, `is not a text id: "` + long[:80] + `…" has 258 bytes, and a text id has at most 256`},
+		{ids.Text, "a" + long, `is not a text id: "a` + long[:78] + `…" has 259 bytes, and a text id has at most 256`},
 		{ids.Text, "a\n", `is not a text id: "a\n" has the control character U+000A at byte 2`},
 		{ids.Text, "\x7f", `is not a text id: "\x7f" has the control character U+007F at byte 1`},
 		{ids.Text, "é\xff", `is not a text id: "é\xff" is not valid UTF-8 at byte 3`},
@@ -285,7 +286,8 @@ func TestBatchesAgreeWithSingleIDs(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, images[1:], unpacked)
 		_, err = p.Images(nil, packed[1:])
-		require.EqualError(t, err, fmt.Sprintf("must hold %d bytes for each id, got %d bytes", s.Width(), len(packed)-1))
+		want := fmt.Sprintf("must hold %d bytes for each id, got %d bytes", s.Width(), len(packed)-1)
+		require.EqualError(t, err, want)
 	}
 }
 

@@ -192,7 +192,7 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 }
 
 // BackPacked appends the Width bytes of the id that has an image and a rest. The rest counts for uuid alone. The error
-// is ErrNoWayBack. BackPacked panics where the kind has no packed form, except for text.
+// is ErrNoWayBack. BackPacked panics for the kind dense, which has no packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	if s.narrow != 0 || s.kind == Text {
 		return dst, ErrNoWayBack

@@ -186,7 +186,8 @@ func checkText(text []byte) error {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
 			if c < ' ' || c == 0x7f {
-				return fmt.Errorf("is not a text id: %s has the control character U+%04X at byte %d", shown(text), c, i+1)
+				return fmt.Errorf("is not a text id: %s has the control character U+%04X at byte %d", shown(text),
+					c, i+1)
 			}
 			i++
 			continue
