@@ -50,7 +50,9 @@ func TestChangesOfAPartitionThatCannotBeRead(t *testing.T) {
 	policy := &capping.Policy{Suppress: []capping.Suppression{{Set: "opted-out"}}}
 	c := capping.New(changed{}, segments, policy, time.Now)
 	users := []capping.UserID{1, 2, 3, 4, 6}
-	d := c.Filter(t.Context(), &capping.Send{Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true})
+	d := c.Filter(t.Context(), &capping.Send{
+		Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true,
+	})
 	require.ErrorContains(t, d.Err, "read the latest changes of sets: the odd partition is away")
 	for i, user := range users {
 		require.Equal(t, user%2 == 0, d.Verdicts[i].Outcome == capping.Allowed, user)
