@@ -9,5 +9,5 @@ import (
 
 func TestPacingOnCluster(t *testing.T) {
 	t.Parallel()
-	pacingtest.Run(t, func(t *testing.T) pacing.Store { return openShared(t, nil) })
+	pacingtest.Run(t, func(t *testing.T) pacing.Store { return openShared(t, patiently) })
 }
