@@ -16,7 +16,7 @@ const benchUsers = 27_000_000
 func randomUsers(r *rand.Rand, n int) []capping.UserID {
 	users := make([]capping.UserID, n)
 	for i := range users {
-		users[i] = r.Uint32N(benchUsers)
+		users[i] = capping.UserID(r.Uint32N(benchUsers))
 	}
 	slices.Sort(users)
 	return slices.Compact(users)
@@ -26,7 +26,7 @@ func randomUsers(r *rand.Rand, n int) []capping.UserID {
 // second that are not merged yet.
 func BenchmarkMark(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
-	base := bitmap.OfSorted(randomUsers(r, benchUsers/10))
+	base := bitmap.OfSorted(capping.AppendDense(nil, randomUsers(r, benchUsers/10)))
 	changed := RecordOf(&Batch{Set: "opted-out", Add: randomUsers(r, benchUsers/100)}, 1000)
 	for _, recent := range []int{-1, 0, 1, 1000} {
 		lists := New(0)
@@ -44,15 +44,58 @@ func BenchmarkMark(b *testing.B) {
 			if !sorted {
 				r.Shuffle(len(users), func(i, j int) { users[i], users[j] = users[j], users[i] })
 			}
-			marks := make([]uint8, len(users))
+			marks, numbers := make([]uint8, len(users)), capping.AppendDense(nil, users)
 			b.Run(fmt.Sprintf("recent=%d/sorted=%t", recent, sorted), func(b *testing.B) {
 				for b.Loop() {
 					clear(marks)
-					view.Mark(users, marks, 1)
+					view.Mark(users, numbers, marks, 1)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(users)), "ns/user")
 			})
 		}
+	}
+}
+
+// BenchmarkMarkImages compares lookups in a set of images without changes, with changes of 1 % of the users, and with
+// changes of each.
+func BenchmarkMarkImages(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	base := bitmap.OfSorted(capping.AppendDense(nil, randomUsers(r, benchUsers/10)))
+	for _, changes := range []int{0, benchUsers / 100, benchUsers / 3} {
+		lists := NewOfImages(0)
+		users := make([]capping.UserID, changes+10_000)
+		for i := range users {
+			users[i] = capping.UserID(r.Uint64())
+		}
+		slices.Sort(users)
+		if changes > 0 {
+			lists.Apply(RecordOf(&Batch{Set: "opted-out", Add: users}, 1000))
+		}
+		view := lists.View("opted-out", base, 0, nil)
+		for _, sorted := range []bool{true, false} {
+			some := make([]capping.UserID, 10_000)
+			for i := range some {
+				some[i] = users[r.IntN(len(users))]
+			}
+			if sorted {
+				slices.Sort(some)
+			}
+			marks := make([]uint8, len(some))
+			numbers := capping.AppendDense(nil, randomUsers(r, 2*len(some))[:len(some)])
+			b.Run(fmt.Sprintf("changes=%d/sorted=%t", changes, sorted), func(b *testing.B) {
+				for b.Loop() {
+					clear(marks)
+					view.Mark(some, numbers, marks, 1)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(some)), "ns/user")
+			})
+		}
+		b.Run(fmt.Sprintf("changes=%d/one more", changes), func(b *testing.B) {
+			for b.Loop() {
+				lists.Apply(RecordOf(&Batch{Set: "opted-out", Add: users[:1]}, 2000))
+				view = lists.View("opted-out", base, 0, view)
+			}
+		})
 	}
 }
 
@@ -87,7 +130,7 @@ func heap() int64 {
 // BenchmarkMerge measures how long it takes to put one change, and 1 % of the users, into the bitmap.
 func BenchmarkMerge(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 3))
-	base := bitmap.OfSorted(randomUsers(r, benchUsers/10))
+	base := bitmap.OfSorted(capping.AppendDense(nil, randomUsers(r, benchUsers/10)))
 	lists := New(0)
 	lists.Apply(RecordOf(&Batch{Set: "opted-out", Add: randomUsers(r, benchUsers/100)}, 1000))
 	b.Run("all", func(b *testing.B) {
@@ -96,7 +139,7 @@ func BenchmarkMerge(b *testing.B) {
 		}
 	})
 	view := lists.View("opted-out", base, 0, nil)
-	lists.Apply(RecordOf(&Batch{Set: "opted-out", Add: []uint32{77}}, 2000))
+	lists.Apply(RecordOf(&Batch{Set: "opted-out", Add: []capping.UserID{77}}, 2000))
 	recent := lists.View("opted-out", base, 0, view)
 	b.Run("one", func(b *testing.B) {
 		for b.Loop() {

@@ -1,15 +1,17 @@
 package live
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 
 	"capper/internal/capping"
 )
 
-// list holds the changes of one set: for each user the latest one. Changes lie in blocks of 65,536 neighbouring users,
-// 10 bytes each, in the order of the users.
+// list holds the changes of one set: for each user the latest one. Changes lie in blocks in the order of the users. The
+// users of a block have the same upper bits. The changes of users below 2^32 take 10 bytes each, those of others 14.
 type list struct {
-	blocks map[uint16]*block
+	blocks map[uint32]*block // by key; see keyOf
 	counts [kinds]int
 	freed  capping.Instant // the changes up to this instant were removed; a generation contains them
 
@@ -20,7 +22,7 @@ type list struct {
 // journalMax is the largest number of users in a journal. A view that is older is built again.
 const journalMax = 1 << 18
 
-func newList() *list { return &list{blocks: map[uint16]*block{}} }
+func newList() *list { return &list{blocks: map[uint32]*block{}} }
 
 // end returns the number of changes that the list has applied.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
@@ -33,10 +35,47 @@ func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	return l.journal[n-l.dropped:], true
 }
 
-// block holds the changes of users with the same upper half of the id.
+// narrowKeys is the number of keys of users below 2^32.
+const narrowKeys = 1 << 16
+
+// keyOf returns the key of the user's block: the upper 16 bits of 32, or narrowKeys and the upper 16 bits of 64. Users
+// ascend with their keys.
+func keyOf(user capping.UserID) uint32 {
+	if user>>32 == 0 {
+		return uint32(user >> 16)
+	}
+	return narrowKeys | uint32(user>>48)
+}
+
+// block holds the changes of users with the same key.
 type block struct {
-	lows  []uint16 // lower halves of the ids, ascending
+	mids  []uint32 // the 32 bits above lows, for users from 2^32 on; otherwise nil
+	lows  []uint16 // the lower 16 bits of the ids
 	infos []info   // at the same index
+}
+
+// user returns the user at the index of a block with the key. The users of a block ascend.
+func (b *block) user(key uint32, i int) capping.UserID {
+	if key < narrowKeys {
+		return capping.UserID(key)<<16 | capping.UserID(b.lows[i])
+	}
+	return capping.UserID(key-narrowKeys)<<48 | capping.UserID(b.mids[i])<<16 | capping.UserID(b.lows[i])
+}
+
+// put inserts a user's change at the index.
+func (b *block) put(at int, user capping.UserID, one info) {
+	if keyOf(user) >= narrowKeys {
+		b.mids = slices.Insert(b.mids, at, uint32(user>>16))
+	}
+	b.lows, b.infos = slices.Insert(b.lows, at, uint16(user)), slices.Insert(b.infos, at, one)
+}
+
+// add appends a user's change.
+func (b *block) add(user capping.UserID, one info) {
+	if keyOf(user) >= narrowKeys {
+		b.mids = append(b.mids, uint32(user>>16))
+	}
+	b.lows, b.infos = append(b.lows, uint16(user)), append(b.infos, one)
 }
 
 // info is one change without its user: instant (40 bits), client (16 bits), kind (8 bits).
@@ -72,16 +111,22 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user's lower half, or where it belongs.
-func (b *block) find(low uint16) (int, bool) { return slices.BinarySearch(b.lows, low) }
+// find returns the index of the user in the user's block, or where the user belongs.
+func (b *block) find(user capping.UserID) (int, bool) {
+	key := keyOf(user)
+	if key < narrowKeys {
+		return slices.BinarySearch(b.lows, uint16(user))
+	}
+	return sort.Find(len(b.lows), func(i int) int { return cmp.Compare(user, b.user(key, i)) })
+}
 
 // of returns the change of a user.
 func (l *list) of(user capping.UserID) (info, bool) {
-	b := l.blocks[uint16(user>>16)]
+	b := l.blocks[keyOf(user)]
 	if b == nil {
 		return 0, false
 	}
-	at, ok := b.find(uint16(user))
+	at, ok := b.find(user)
 	if !ok {
 		return 0, false
 	}
@@ -94,8 +139,8 @@ func (l *list) apply(users []capping.UserID, one info) {
 		return
 	}
 	for len(users) > 0 {
-		key, n := uint16(users[0]>>16), 1
-		for n < len(users) && uint16(users[n]>>16) == key {
+		key, n := keyOf(users[0]), 1
+		for n < len(users) && keyOf(users[n]) == key {
 			n++
 		}
 		b := l.blocks[key]
@@ -118,14 +163,14 @@ const fewUsers = 8
 
 // applyIn applies one change to users of the block.
 func (l *list) applyIn(b *block, users []capping.UserID, one info) {
-	var fresh []uint16
+	var fresh []capping.UserID
 	for _, user := range users {
-		at, ok := b.find(uint16(user))
+		at, ok := b.find(user)
 		switch {
 		case !ok && len(users) <= fewUsers:
-			b.lows, b.infos = slices.Insert(b.lows, at, uint16(user)), slices.Insert(b.infos, at, one)
+			b.put(at, user, one)
 		case !ok:
-			fresh = append(fresh, uint16(user))
+			fresh = append(fresh, user)
 		case one.later(b.infos[at]):
 			l.counts[b.infos[at].kind()]--
 			b.infos[at] = one
@@ -141,16 +186,23 @@ func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 }
 
 // insert adds ascending users who have no change yet.
-func (b *block) insert(fresh []uint16, one info) {
-	lows, infos := make([]uint16, 0, len(b.lows)+len(fresh)), make([]info, 0, len(b.lows)+len(fresh))
-	old := 0
-	for _, low := range fresh {
-		for ; old < len(b.lows) && b.lows[old] < low; old++ {
-			lows, infos = append(lows, b.lows[old]), append(infos, b.infos[old])
-		}
-		lows, infos = append(lows, low), append(infos, one)
+func (b *block) insert(fresh []capping.UserID, one info) {
+	n, key := len(b.lows)+len(fresh), keyOf(fresh[0])
+	all := &block{lows: make([]uint16, 0, n), infos: make([]info, 0, n)}
+	if key >= narrowKeys {
+		all.mids = make([]uint32, 0, n)
 	}
-	b.lows, b.infos = append(lows, b.lows[old:]...), append(infos, b.infos[old:]...)
+	old := 0
+	for _, user := range fresh {
+		for ; old < len(b.lows) && b.user(key, old) < user; old++ {
+			all.add(b.user(key, old), b.infos[old])
+		}
+		all.add(user, one)
+	}
+	for ; old < len(b.lows); old++ {
+		all.add(b.user(key, old), b.infos[old])
+	}
+	*b = *all
 }
 
 // drop removes the changes up to the instant.
@@ -161,19 +213,20 @@ func (l *list) drop(upTo capping.Instant) {
 	l.freed = upTo
 	for key, b := range l.blocks {
 		kept := &block{}
-		for i, low := range b.lows {
+		for i := range b.lows {
+			user := b.user(key, i)
 			if b.infos[i].at() > upTo {
-				kept.lows, kept.infos = append(kept.lows, low), append(kept.infos, b.infos[i])
+				kept.add(user, b.infos[i])
 				continue
 			}
 			l.counts[b.infos[i].kind()]--
-			l.journal = append(l.journal, capping.UserID(key)<<16|capping.UserID(low))
+			l.journal = append(l.journal, user)
 		}
 		switch {
 		case len(kept.lows) == 0:
 			delete(l.blocks, key)
 		case len(kept.lows) < len(b.lows):
-			l.blocks[key] = &block{slices.Clip(kept.lows), slices.Clip(kept.infos)}
+			l.blocks[key] = &block{slices.Clip(kept.mids), slices.Clip(kept.lows), slices.Clip(kept.infos)}
 		}
 	}
 	if len(l.journal) > journalMax { // the changes above do not go through apply
@@ -181,9 +234,9 @@ func (l *list) drop(upTo capping.Instant) {
 	}
 }
 
-// keys returns the upper halves of the users with changes, ascending.
-func (l *list) keys() []uint16 {
-	keys := make([]uint16, 0, len(l.blocks))
+// keys returns the keys of the blocks, ascending.
+func (l *list) keys() []uint32 {
+	keys := make([]uint32, 0, len(l.blocks))
 	for key := range l.blocks {
 		keys = append(keys, key)
 	}

@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 // Lists holds the live changes of all sets in memory. It is safe for concurrent use.
 type Lists struct {
+	images  bool          // users are 64-bit images, and bitmaps are of their numbers
 	changed atomic.Uint64 // grows with every change of what follows
 
 	mu       sync.RWMutex
@@ -21,10 +23,17 @@ type Lists struct {
 	numbers  map[string]uint16
 }
 
-// New returns Lists without changes, for a store with the given number of partitions that have versions.
+// New returns Lists without changes, for a store of dense ids with the given number of partitions that have versions.
 func New(partitions int) *Lists {
 	return &Lists{sets: map[string]*list{}, versions: make([]string, partitions), clients: []string{""},
 		numbers: map[string]uint16{"": 0}}
+}
+
+// NewOfImages is New for a store whose users are 64-bit images of ids that are not dense.
+func NewOfImages(partitions int) *Lists {
+	l := New(partitions)
+	l.images = true
+	return l
 }
 
 // Apply applies the changes of stored records. A change that is older than the known one of its user has no effect.
@@ -184,8 +193,8 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	}
 	for _, key := range of.keys() {
 		b := of.blocks[key]
-		for i, low := range b.lows {
-			user := capping.UserID(key)<<16 | capping.UserID(low)
+		for i := range b.lows {
+			user := b.user(key, i)
 			if user < from || b.infos[i].at() < at {
 				continue
 			}
@@ -269,8 +278,8 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	var entries []entry
 	for set, of := range l.sets {
 		for key, b := range of.blocks {
-			for i, low := range b.lows {
-				if user := capping.UserID(key)<<16 | capping.UserID(low); keep(user) {
+			for i := range b.lows {
+				if user := b.user(key, i); keep(user) {
 					entries = append(entries, entry{set, l.clients[b.infos[i].by()], user, b.infos[i].at(),
 						b.infos[i].kind()})
 				}
@@ -335,19 +344,27 @@ func pack(entries []entry) (records []*Record) {
 	size := 0
 	for i := range entries {
 		e := &entries[i]
-		if r == nil || r.Set != e.set || r.By != e.by || size > RecordBytes-mostBytes {
+		if r == nil || r.Set != e.set || r.By != e.by || size+mostBytes(e.user) > RecordBytes {
 			r = &Record{Set: e.set, By: e.by}
 			records, size = append(records, r), len(e.set)+len(e.by)+8
 		}
 		before := len(r.Runs)
 		run := r.run(e.at)
 		run.Users[e.kind] = append(run.Users[e.kind], e.user)
-		if size += 5; len(r.Runs) > before {
+		if size += userBytes(e.user); len(r.Runs) > before {
 			size += instantBytes + kinds
 		}
 	}
 	return records
 }
 
-// mostBytes is the largest number of bytes that one change adds to a record.
-const mostBytes = 5 + instantBytes + kinds
+// userBytes returns the largest number of bytes of the user in a record.
+func userBytes(user capping.UserID) int {
+	if user>>32 == 0 {
+		return 5
+	}
+	return binary.MaxVarintLen64
+}
+
+// mostBytes returns the largest number of bytes that a change of the user adds to a record.
+func mostBytes(user capping.UserID) int { return userBytes(user) + instantBytes + kinds }

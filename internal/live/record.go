@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"capper/internal/capping"
@@ -71,13 +72,16 @@ func (r *Record) run(at capping.Instant) *Run {
 
 // The stored form of a record, all numbers as in encoding/binary's Uvarint except the instants:
 //
-//	1                          version of the format
+//	1 or 2                     version of the format: 2 if a user's number has more than 32 bits
 //	length, bytes              name of the set
 //	length, bytes              name of the client
 //	number of runs, then for each run
 //	  instant (5, big endian)
 //	  for each kind, from Forgotten: number of users, first user, differences to the previous user
-const recordVersion = 1
+const (
+	recordVersion = 1
+	wideVersion   = 2
+)
 
 // RecordBytes is the size up to which Pack fills a record, in bytes.
 const RecordBytes = 4096
@@ -86,7 +90,11 @@ const instantBytes = 5
 
 // AppendRecord appends the stored form of the record to dst.
 func AppendRecord(dst []byte, r *Record) []byte {
-	dst = append(dst, recordVersion)
+	version := byte(recordVersion)
+	if r.isWide() {
+		version = wideVersion
+	}
+	dst = append(dst, version)
 	dst = appendText(dst, r.Set)
 	dst = appendText(dst, r.By)
 	dst = binary.AppendUvarint(dst, uint64(len(r.Runs)))
@@ -99,6 +107,18 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	return dst
 }
 
+// isWide reports whether the number of a user has more than 32 bits.
+func (r *Record) isWide() bool {
+	for i := range r.Runs {
+		for _, users := range r.Runs[i].Users {
+			if n := len(users); n > 0 && users[n-1]>>32 > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func appendText(dst []byte, text string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
@@ -109,7 +129,7 @@ func appendInstant(dst []byte, at capping.Instant) []byte {
 
 func appendUsers(dst []byte, users []capping.UserID) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(users)))
-	last := uint32(0)
+	last := capping.UserID(0)
 	for _, user := range users {
 		dst = binary.AppendUvarint(dst, uint64(user-last))
 		last = user
@@ -119,10 +139,14 @@ func appendUsers(dst []byte, users []capping.UserID) []byte {
 
 // DecodeRecord decodes the stored form of a record. It returns an error for bytes that AppendRecord does not produce.
 func DecodeRecord(raw []byte) (*Record, error) {
-	d := decoder{rest: raw}
-	if version := d.byte(); d.err == nil && version != recordVersion {
-		return nil, fmt.Errorf("record of changes to a set has version %d, and this program reads version %d",
-			version, recordVersion)
+	d := decoder{rest: raw, most: math.MaxUint32}
+	version := d.byte()
+	if d.err == nil && version != recordVersion && version != wideVersion {
+		return nil, fmt.Errorf("record of changes to a set has version %d, and this program reads the versions %d and "+
+			"%d", version, recordVersion, wideVersion)
+	}
+	if version == wideVersion {
+		d.most = math.MaxUint64
 	}
 	r := &Record{Set: d.text(), By: d.text()}
 	runs := d.count(instantBytes + kinds)
@@ -135,6 +159,9 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	}
 	if d.err == nil && len(d.rest) > 0 {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.rest))
+	}
+	if d.err == nil && r.isWide() != (version == wideVersion) {
+		d.err = fmt.Errorf("version %d has no user above %d", version, uint32(math.MaxUint32))
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("record of changes to a set: %w", d.err)
@@ -182,6 +209,7 @@ var errShort = errors.New("the bytes end too early")
 // decoder reads stored forms. After an error every method returns a zero value.
 type decoder struct {
 	rest []byte
+	most uint64 // the largest number of a user
 	err  error
 }
 
@@ -245,9 +273,11 @@ func (d *decoder) users() []capping.UserID {
 	last := uint64(0)
 	for i := range users {
 		step := d.number()
-		if last += step; d.err == nil && (last > 1<<32-1 || step == 0 && i > 0 || step > 1<<32-1) {
-			d.err = errors.New("users do not ascend or exceed 4294967295")
+		if d.err == nil && (step > d.most-last || step == 0 && i > 0) {
+			d.err = fmt.Errorf("users do not ascend or exceed %d", d.most)
+			return nil
 		}
+		last += step
 		users[i] = capping.UserID(last)
 	}
 	return users

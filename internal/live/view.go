@@ -21,6 +21,8 @@ type View struct {
 	// Changes after upTo, which a lookup applies beside merged.
 	added, removed *bitmap.Bitmap // nil: none
 	end            uint64         // the number of applied changes
+
+	images *decided // in Lists of images: the users about whom changes decide, none of them in merged
 }
 
 // recentMax is the largest number of changes that a view keeps beside its bitmap. With more of them, each further
@@ -29,26 +31,33 @@ const recentMax = 4096
 
 var nobody = bitmap.Of()
 
-// Bitmap returns the members without the changes since the last Merge.
+// Bitmap returns the members without the changes since the last Merge. In Lists of images they are the members without
+// any change, by number.
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
-// Mark sets marks[i] to mark when users[i] is a member and marks[i] is 0.
-func (v *View) Mark(users []capping.UserID, marks []uint8, mark uint8) {
+// Mark sets marks[i] to mark when users[i], whose number is numbers[i], is a member and marks[i] is 0.
+func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
+	if v.images != nil {
+		own := make([]uint8, len(numbers))
+		v.merged.Mark(numbers, own, 1)
+		v.images.mark(users, own, marks, mark)
+		return
+	}
 	if v.removed == nil {
-		v.merged.Mark(users, marks, mark)
+		v.merged.Mark(numbers, marks, mark)
 	} else {
-		own := make([]uint8, 2*len(users))
-		left := own[len(users):]
-		v.merged.Mark(users, own[:len(users)], 1)
-		v.removed.Mark(users, left, 1)
-		for i := range users {
+		own := make([]uint8, 2*len(numbers))
+		left := own[len(numbers):]
+		v.merged.Mark(numbers, own[:len(numbers)], 1)
+		v.removed.Mark(numbers, left, 1)
+		for i := range numbers {
 			if own[i] > left[i] && marks[i] == 0 {
 				marks[i] = mark
 			}
 		}
 	}
 	if v.added != nil {
-		v.added.Mark(users, marks, mark)
+		v.added.Mark(numbers, marks, mark)
 	}
 }
 
@@ -63,8 +72,11 @@ func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, befo
 
 func (l *Lists) view(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	of := l.sets[set]
-	if of == nil {
+	switch {
+	case of == nil:
 		return &View{base: base, asOf: asOf, merged: orNobody(base)}
+	case l.images:
+		return of.viewOfImages(base, asOf, before)
 	}
 	if before == nil || before.base != base || before.asOf != asOf {
 		return of.merge(base, asOf, nil)
@@ -87,8 +99,11 @@ func (l *Lists) Merge(set string, v *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	of := l.sets[set]
-	if of == nil || v.upTo == of.end() {
+	switch {
+	case of == nil || v.upTo == of.end():
 		return v
+	case l.images:
+		return of.viewOfImages(v.base, v.asOf, v)
 	}
 	return of.merge(v.base, v.asOf, v)
 }
@@ -109,7 +124,7 @@ func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.
 		known, _ := l.of(user)
 		decides, member := known.in(asOf)
 		if !decides {
-			member = base != nil && base.Contains(user)
+			member = base != nil && base.Contains(capping.Dense(user))
 		}
 		if member {
 			in = append(in, user)
@@ -124,13 +139,13 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	if users == nil {
 		return nil
 	}
-	return bitmap.Of(users...)
+	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
 // merge builds a view of all changes. It copies the blocks that have not changed since before.
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
-	from, keys := orNobody(base), l.keys()
+	from, keys := orNobody(base), narrow(l.keys())
 	if before != nil {
 		if recent, ok := l.since(before.upTo); ok {
 			from, keys = before.merged, keysOf(recent)
@@ -140,7 +155,7 @@ func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *V
 		if base != nil {
 			base.Add(int(key), w)
 		}
-		l.blocks[key].addTo(w, asOf)
+		l.blocks[uint32(key)].addTo(w, asOf)
 	})
 	return v
 }
@@ -155,6 +170,16 @@ func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 			w.Put(low, member)
 		}
 	}
+}
+
+// narrow returns the keys of users below 2^32.
+func narrow(keys []uint32) (narrow []uint16) {
+	for _, key := range keys {
+		if key < narrowKeys {
+			narrow = append(narrow, uint16(key))
+		}
+	}
+	return narrow
 }
 
 // keysOf returns the upper halves of the users, ascending and without repetition.

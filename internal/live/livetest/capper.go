@@ -30,6 +30,7 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 
 // generation is a generation without segments, whose only set is made by calls alone.
 type generation struct {
+	capping.DenseIDs
 	store    live.Store
 	versions []string
 	view     *live.View
@@ -57,13 +58,13 @@ func (g *generation) Generation() string { return "live" }
 func (g *generation) Names() []string { return nil }
 
 // Lookup finds no user in a segment.
-func (g *generation) Lookup([]capping.UserID, []uint8) {}
+func (g *generation) Lookup([]uint32, []uint8) {}
 
 // Zones returns no time zone.
 func (g *generation) Zones() []*time.Location { return nil }
 
 // LookupZones finds no user in a time zone.
-func (g *generation) LookupZones([]capping.UserID, []uint16) {}
+func (g *generation) LookupZones([]uint32, []uint16) {}
 
 // Set returns the set with its changes.
 func (g *generation) Set(name string) (capping.Set, bool) {
@@ -76,7 +77,7 @@ func (g *generation) Set(name string) (capping.Set, bool) {
 type nobody struct{}
 
 // Mark marks no user.
-func (nobody) Mark([]capping.UserID, []uint8, uint8) {}
+func (nobody) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 
 // Versions returns the versions of the changes in the set.
 func (g *generation) Versions() []string { return g.versions }
