@@ -11,7 +11,6 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/dispatch"
-	"capper/internal/capping/redisstore/script"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -23,10 +22,10 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	user := capping.UserID(5)
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	partition, key, field := s.key(user)
-	release := &releaseOperation{store: s, token: capping.Message{ID: "a"}.Token()}
+	release := &releaseOperation{store: s, users: []capping.UserID{user}, token: capping.Message{ID: "a"}.Token()}
 	erase := &eraseOperation{script: s.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
 	for _, op := range []dispatch.Operation{release, erase} {
-		c := &dispatch.Command{Partition: partition, Items: []uint64{script.Item(user, 0)}}
+		c := &dispatch.Command{Partition: partition, Items: []uint64{s.keyspace.Item(user, 0)}}
 		op.Encode(c)
 		send := func(ago time.Duration) error {
 			op.Stamp(c, dispatch.Stamp{Now: capping.InstantOf(time.Now().Add(-ago)), Since: capping.Never})

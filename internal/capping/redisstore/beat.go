@@ -135,6 +135,10 @@ func (f *fleet) renew(ctx context.Context, m script.Mode) error {
 	}
 	switch next := (&sight{fleet: f.seen.Load().fleet}); heard.Outcome {
 	case "format":
+		if depth, ok := f.marker.OtherDepth(heard.Marker); ok && m != script.LookOnly {
+			f.marker = f.useDepth(depth)
+			return f.renew(ctx, m)
+		}
 		f.markMismatched(heard.Marker)
 	case "gone":
 		next.gone = errGone

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
 )
 
@@ -59,6 +62,7 @@ type Config struct {
 	// more rejects calls. The value 0 turns the check off.
 	ClockSkew time.Duration
 	Namespace string // prefix of every key; default "fc"
+	IDs       IDs    // the ids of the users; default: dense
 	// WithoutAppendOnly (allow_no_append_only) accepts servers whose append-only file is off. Such a server must
 	// never be restarted empty under its old name and address. A managed service that replaces a lost node by
 	// a copy of its replica keeps this rule.
@@ -83,6 +87,52 @@ type Config struct {
 	certificatesEvery time.Duration
 	// dial replaces the dialer in tests that put a proxy between the store and a server.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// IDs describes the ids of the users in a store. A store belongs to one kind of ids and to one key for ever: Open
+// rejects a store that was made for others. The zero value means dense ids, the numbers from 0 to 4294967295.
+type IDs struct {
+	Kind string // the name of the kind in the format marker, such as "uuid"; "" and "dense": dense
+	// Check is a word for the kind and for the key that makes images from ids, so that the store rejects another key.
+	// It is required for other kinds than dense.
+	Check string
+	// Users is the expected number of users, which decides about the size of a new store's buckets; a number of up to
+	// four times more or less costs little memory. 0 means that the number is not known. An existing store keeps its
+	// buckets.
+	Users int
+}
+
+// denseIDs is the name of the kind of ids that are small numbers.
+const denseIDs = "dense"
+
+func (i IDs) isDense() bool { return i.Kind == "" || i.Kind == denseIDs }
+
+// layout returns the keyspace of a new store and the formats of stores with these ids.
+func (i IDs) layout() (script.Keyspace, script.Formats) {
+	if i.isDense() {
+		return script.Standard, script.Known
+	}
+	return script.Spread(script.DepthFor(i.Users)), script.SpreadKnown
+}
+
+// marked returns the description in the format marker.
+func (i IDs) marked() script.IDs {
+	if i.isDense() {
+		return script.IDs{}
+	}
+	return script.IDs{Kind: i.Kind, Check: i.Check}
+}
+
+func (i IDs) validate() error {
+	for name, text := range map[string]string{"kind": i.Kind, "check": i.Check} {
+		if strings.ContainsFunc(text, unicode.IsSpace) {
+			return fmt.Errorf("ids: %s must be one word, got %q", name, text)
+		}
+	}
+	if !i.isDense() && i.Check == "" {
+		return fmt.Errorf("ids: the kind %s needs the check text of its key", i.Kind)
+	}
+	return nil
 }
 
 // DefaultClockSkew is the clock tolerance of a configuration without one, and MaxClockSkew is the largest tolerance.
@@ -122,7 +172,7 @@ func (c *Config) validate() error {
 	if c.ClockSkew < 0 || c.ClockSkew > MaxClockSkew {
 		faults = append(faults, fmt.Errorf("clock_skew: must be from 0 to %v, got %v", MaxClockSkew, c.ClockSkew))
 	}
-	faults = append(faults, c.ReplicaAcks.Validate())
+	faults = append(faults, c.ReplicaAcks.Validate(), c.IDs.validate())
 	if c.AttemptTimeout < 10*time.Millisecond {
 		faults = append(faults, fmt.Errorf("attempt timeout: must be at least 10ms, got %v", c.AttemptTimeout))
 	}

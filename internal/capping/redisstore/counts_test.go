@@ -91,7 +91,7 @@ func (b *blast) read(ctx context.Context) (counted messages.Sends, recorded int6
 		counted.AtLeast = counted.AtLeast || one.AtLeast
 	}
 	for first := s.keyspace.Bucket(b.users[0]); first <= s.keyspace.Bucket(b.users[len(b.users)-1]); first++ {
-		partition, key, _ := s.key(first * s.keyspace.BucketSize)
+		partition, key, _ := s.key(capping.UserID(first * s.keyspace.BucketSize))
 		fields, err := s.top.Route(partition).Client().HGetAll(ctx, key).Result()
 		if err != nil {
 			return counted, 0, err

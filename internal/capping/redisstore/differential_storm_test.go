@@ -6,10 +6,10 @@ import "testing"
 
 func TestScriptAgreesWithJudgeForLong(t *testing.T) {
 	t.Parallel()
-	scriptAgreesWithJudge(t, judgeRounds)
+	inBothLayouts(t, func(t *testing.T, l layout) { scriptAgreesWithJudge(t, l, judgeRounds) })
 }
 
 func TestScriptAgreesWithUnionForLong(t *testing.T) {
 	t.Parallel()
-	scriptAgreesWithUnion(t, 8)
+	inBothLayouts(t, func(t *testing.T, l layout) { scriptAgreesWithUnion(t, l, 8) })
 }

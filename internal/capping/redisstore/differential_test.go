@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"capper/internal/capping"
-	"capper/internal/capping/redisstore/script"
 )
 
 // unit keeps the windows of the random tests longer than the tests run, because keys expire by the server's clock and
@@ -26,15 +25,15 @@ func near(r *rapid.T, low, high int64, name string) int64 {
 // The judge in Go and the script implement the same rule. TestScriptAgreesWithJudgeForLong has more rounds.
 func TestScriptAgreesWithJudge(t *testing.T) {
 	t.Parallel()
-	scriptAgreesWithJudge(t, 1)
+	inBothLayouts(t, func(t *testing.T, l layout) { scriptAgreesWithJudge(t, l, 1) })
 }
 
 // scriptAgreesWithJudge compares judge and script in rounds of 100 random cases.
-func scriptAgreesWithJudge(t *testing.T, rounds int) {
+func scriptAgreesWithJudge(t *testing.T, l layout, rounds int) {
 	c := newClock()
-	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	s := openShared(t, l.with(func(config *Config) { config.Clock = c.now }))
 	s.fleet.close() // the retention in force is the test's own
-	next := capping.UserID(0)
+	next := 0
 	check := func(r *rapid.T) {
 		const now = capping.Instant(100_000_000_000)
 		c.set(now)
@@ -47,8 +46,8 @@ func scriptAgreesWithJudge(t *testing.T, rounds int) {
 		// Few different logs, so that neighbours often have the same one.
 		logs := rapid.SliceOfN(rapid.SampledFrom(rapid.SliceOfN(logGen(now), 1, 12).Draw(r, "kinds")), 1, 40).Draw(r,
 			"logs")
-		base := next
-		next += script.Standard.BucketSize // no sweep of what another check left
+		users := l.neighbours(next, len(logs))
+		next++ // no sweep of what another check left
 		b := batchOf(message.ID, nil)
 		b.Message, b.Token = message, message.Token()
 		b.Rules = groups
@@ -56,7 +55,7 @@ func scriptAgreesWithJudge(t *testing.T, rounds int) {
 		b.Retention = time.Duration(retention) * time.Millisecond
 		b.Record = rapid.Bool().Draw(r, "record")
 		for i := range logs {
-			b.Users = append(b.Users, base+capping.UserID(i))
+			b.Users = append(b.Users, users[i])
 			b.Groups = append(b.Groups, uint8(rapid.IntRange(0, len(groups)-1).Draw(r, "group")))
 		}
 		putAll(t, s, b.Users, logs)

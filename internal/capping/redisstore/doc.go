@@ -7,7 +7,7 @@
 //	Store.Filter(batch)                                                  filter.go
 //	  │  settings that instances share: the retention of sends           fleet.go
 //	  ▼
-//	script.Plan      users by partition, then by id                      script/plan.go
+//	script.Plan      users by partition, then by bucket                  script/plan.go
 //	  ▼
 //	dispatch.Run     commands of up to 512 users of one partition;       dispatch/run.go
 //	  │              up to 64 in flight on every node                    dispatch/front.go
@@ -31,9 +31,9 @@
 //
 // # Keyspace
 //
-// A bucket is a hash of 190 neighbouring user ids. A field's name is the id's place in the bucket, in decimal, and its
-// value is the user's log (see capping.Log). A partition is every 64th bucket. All keys of a partition share a hash
-// tag, and therefore a slot. Every key has a TTL, which the next write to the key extends.
+// The keyspace of dense ids: a bucket is a hash of 190 neighbouring user ids. A field's name is the id's place in the
+// bucket, in decimal, and its value is the user's log (see capping.Log). A partition is every 64th bucket. All keys
+// of a partition share a hash tag, and therefore a slot. Every key has a TTL, which the next write to the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             the id of a message whose token falls on the partition, or 0xFF, namespace, 0xFF, id
@@ -51,14 +51,23 @@
 //	fc:{…}:pn:records        how many requests and logs of messages exist, by client and by expiry
 //	fc:{format}              the format marker; :store, :retentions, :channels and :instances beside it are shared
 //
+// The keyspace of other ids, which have 64-bit images: the lower 6 bits of an image choose the partition, and its upper
+// bits the bucket. Their number, the depth, is chosen when the store is made, so that a bucket holds about 60 users. A
+// field's name is the bits between as raw bytes: 6 of them, and 7 with a depth below 10. Every other key is the same.
+//
 // # Formats
 //
 // The format marker names the version of the stored format, the least version that a program must know to use it, and
-// the keyspace. This program reads the versions 1 to 3, which have the same logs of users (script/format.go):
+// the keyspace. This program reads the versions 1 to 3 of stores with dense ids, which have the same logs of users
+// (script/format.go), and version 4 of stores with other ids:
 //
 //	1  capper log 1 bucket 190 partitions 64 epoch 2024-01-01
 //	2  capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01
 //	3  capper log 3 least 3 bucket 190 partitions 64 epoch 2024-01-01
+//	4  capper log 4 least 4 ids uuid check 1a2b3c4d depth 16 partitions 64 epoch 2024-01-01
+//
+// A store belongs to its kind of ids and to the key that makes images, of which the marker holds a check. A start with
+// others returns an error and writes nothing.
 //
 // A store moves to the newest format in a heartbeat, after every instance of the last half minute has reported that it
 // reads the format. One instance of an older version therefore keeps the way back open. After the move a start of an

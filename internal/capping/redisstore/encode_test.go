@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"capper/internal/capping"
@@ -12,13 +13,22 @@ import (
 // BenchmarkEncode measures the cost of a batch outside of the store: the plan of its users and the encoding of its
 // calls.
 func BenchmarkEncode(b *testing.B) {
-	for name, users := range map[string][]capping.UserID{
-		"ascending, one id in 27": everyNth(65_536, 27),
-		"random":                  shuffled(everyNth(65_536, 27)),
+	images := imagesOf(everyNth(65_536, 1))
+	slices.Sort(images)
+	spread := script.Spread(script.DepthFor(10_000_000))
+	for name, c := range map[string]struct {
+		keyspace script.Keyspace
+		users    []capping.UserID
+	}{
+		"ascending, one id in 27": {script.Standard, everyNth(65_536, 27)},
+		"random":                  {script.Standard, shuffled(everyNth(65_536, 27))},
+		"ascending images":        {spread, images},
+		"random images":           {spread, shuffled(slices.Clone(images))},
 	} {
 		b.Run(name, func(b *testing.B) {
+			users := c.users
 			s := &Store{config: Config{Namespace: "fc"}}
-			s.place(script.Standard, script.Known)
+			s.place(c.keyspace, script.Known)
 			batch := batchOf("m", users, rolling(1, 1<<40), rolling(3, 1<<42))
 			op := &filterOperation{store: s, batch: batch, verdicts: make([]capping.Verdict, len(users))}
 			op.prepare(0)

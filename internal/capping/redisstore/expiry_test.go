@@ -90,21 +90,26 @@ func TestRepeatedSendsDoNotTouchTheTTL(t *testing.T) {
 // Sends to a busy bucket also remove the logs of its idle users.
 func TestIdleUsersOfBusyBucketsArePruned(t *testing.T) {
 	t.Parallel()
+	inBothLayouts(t, idleUsersArePruned)
+}
+
+func idleUsersArePruned(t *testing.T, l layout) {
 	c := newClock()
-	s := openShared(t, func(config *Config) { config.Clock = c.now })
-	idle := []capping.UserID{1, 2, 3, 4, 5}
+	s := openShared(t, l.with(func(config *Config) { config.Clock = c.now }))
+	users := l.neighbours(0, 8)
+	idle, busy := users[1:6], users[7]
 	filter(t, s, batchOf("a", idle))
 	var last []capping.UserID
 	for day := range 14 {
 		c.advance(24 * time.Hour)
-		filter(t, s, batchOf(fmt.Sprint("day ", day), []capping.UserID{7}))
+		filter(t, s, batchOf(fmt.Sprint("day ", day), []capping.UserID{busy}))
 		last = nil
 		for user := range readLogs(t, s) {
 			last = append(last, user)
 		}
 	}
-	require.Equal(t, []capping.UserID{7}, last)
-	log, err := s.Log(t.Context(), 7)
+	require.Equal(t, []capping.UserID{busy}, last)
+	log, err := s.Log(t.Context(), busy)
 	require.NoError(t, err)
 	require.LessOrEqual(t, log.Len(), 7, "and a busy user's own old sends")
 }
@@ -117,7 +122,8 @@ func TestDamagedTTLFieldIsWrittenAnew(t *testing.T) {
 	client := owner(t, s, 1)
 	for i, damaged := range []string{"", "abc", "seven bytes"} {
 		require.NoError(t, client.HSet(t.Context(), key, "", damaged).Err())
-		users := []capping.UserID{1, 2, 64 * script.Standard.BucketSize} // the last in another bucket of the partition
+		// the last in another bucket of the partition
+		users := []capping.UserID{1, 2, capping.UserID(64 * script.Standard.BucketSize)}
 		require.Equal(t, len(users), count(filter(t, s, batchOf(fmt.Sprint(i), users)), capping.Allowed))
 		field, err := client.HGet(t.Context(), key, "").Result()
 		require.NoError(t, err)
@@ -132,7 +138,7 @@ func TestTTLOutlivesStampsAheadOfTheClock(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	s := openShared(t, func(config *Config) { config.Clock = c.now })
-	users := []capping.UserID{1, 64*script.Standard.BucketSize + 1} // two buckets, one call
+	users := []capping.UserID{1, capping.UserID(64*script.Standard.BucketSize + 1)} // two buckets, one call
 	ahead := capping.Entry{At: c.instant() + 40*60*60*1000, Token: capping.Message{ID: "ahead"}.Token()}
 	for _, user := range users {
 		put(t, s, user, capping.Log(nil).Record(nil, ahead, 0))

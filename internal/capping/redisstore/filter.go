@@ -27,8 +27,8 @@ type filterOperation struct {
 // Encode sets the script arguments for the users of the command c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Groups, &o.rules,
-		script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
+	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Users,
+		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
 // known returns the version of the live changes that the script compares, or nil. A bare command reaches no second

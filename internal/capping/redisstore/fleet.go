@@ -29,6 +29,8 @@ type fleet struct {
 	beatLua  *script.Script
 	widening time.Duration // extra time on windows, see capping.Widening
 	told     func()        // runs after each check of the records and sentinel keys
+	// useDepth gives the store's buckets another depth during the start, and returns the store's marker then.
+	useDepth func(depth int) script.Marker
 
 	mismatch atomic.Pointer[capping.FormatError] // set when another version has taken the keyspace
 	warnings []string                            // losses that a start has accepted

@@ -99,7 +99,7 @@ func logsOfDump(t *testing.T, dump string) map[capping.UserID]capping.Log {
 		require.NoError(t, err)
 		log, err := hex.DecodeString(encoded)
 		require.NoError(t, err)
-		logs[capping.UserID(bucket)*script.Standard.BucketSize+field] = log
+		logs[capping.UserID(uint32(bucket)*script.Standard.BucketSize)+field] = log
 	}
 	require.Len(t, logs, 630)
 	return logs

@@ -40,7 +40,7 @@ func (c *importCall) message() capping.Message { return c.merge.Messages[0] }
 const importedUsers = 200
 
 func (s *storm) importedUser(i int) capping.UserID {
-	return s.base + 10_000_000 + capping.UserID(i*37)
+	return person(s.base + 10_000_000 + capping.UserID(i*37))
 }
 
 // beginImports starts two importing callers, which end with the storm.
@@ -83,7 +83,7 @@ func (p *importStorm) next(rng *rand.Rand, id string) *capping.Merge {
 		add(p.importedUser(i))
 	}
 	for range 20 {
-		add(p.base + 20_000_000 + capping.UserID(p.fresh.Add(1)*11))
+		add(person(p.base + 20_000_000 + capping.UserID(p.fresh.Add(1)*11)))
 	}
 	m := capping.MergeOf(sent)
 	m.Messages, m.Retention, m.Counted = []capping.Message{message}, 7*24*time.Hour, true

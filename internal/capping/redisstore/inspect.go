@@ -77,6 +77,7 @@ func (n *Node) Version() string {
 type survey struct {
 	config   Config
 	options  topology.Options
+	keyspace script.Keyspace
 	prefixes []string
 }
 
@@ -95,11 +96,13 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
-	s := &survey{config: config, prefixes: script.Standard.Prefixes(config.Namespace), options: topology.Options{
+	keyspace, _ := config.IDs.layout()
+	s := &survey{config: config, keyspace: keyspace, prefixes: keyspace.Prefixes(config.Namespace)}
+	s.options = topology.Options{
 		Addrs: config.Addrs, SentinelMaster: config.SentinelMaster, Username: config.Username,
 		Password: config.Password,
 		TLS:      config.TLS, Credentials: config.Credentials, AttemptTimeout: attempt, Connections: 2, Dial: dial,
-	}}
+	}
 	r := &Report{Silent: map[string]error{}}
 	s.find(ctx, r)
 	var asked sync.WaitGroup
@@ -107,7 +110,7 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 		asked.Go(func() { s.look(ctx, r, n) })
 	}
 	asked.Wait()
-	r.Broken = topology.BrokenIn(script.Standard.Partitions, r.ledger...)
+	r.Broken = topology.BrokenIn(keyspace.Partitions, r.ledger...)
 	if len(r.Nodes) == 0 {
 		r.Hint, _ = s.options.Diagnose(ctx)
 	}
@@ -254,7 +257,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 		return trial
 	}
 	for p, prefix := range s.prefixes {
-		if !r.Cluster || n.member.Serves(script.Standard.Slot(p)) {
+		if !r.Cluster || n.member.Serves(s.keyspace.Slot(p)) {
 			trial.Key, trial.Held = prefix+"RIGHTS", true
 			break
 		}
@@ -265,7 +268,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 // rules returns the rules that Open applies to servers.
 func (s *survey) rules() *topology.Rules {
 	return &topology.Rules{
-		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: int(script.Standard.BucketSize) + 1,
+		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: s.keyspace.HashFields(),
 		Unreplicated: s.config.ReplicaAcks.None(), CountedReplicas: s.config.ReplicaAcks == topology.Healthy,
 		WithoutAppendOnly: s.config.WithoutAppendOnly, Clock: s.config.Clock, ClockApart: true,
 	}
@@ -273,7 +276,7 @@ func (s *survey) rules() *topology.Rules {
 
 // lookAtLedger reads the node's copies of the ledger of broken promises.
 func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *redis.Client) {
-	k := script.Standard
+	k := s.keyspace
 	for _, p := range ledgerCopies(k) {
 		if n.Master != "" || r.Cluster && !n.member.Serves(k.Slot(p)) {
 			continue
@@ -292,7 +295,7 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 
 // lookAtStore asks the node that holds the records whether a store exists.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
-	if n.Master != "" || r.Cluster && !n.member.Serves(script.Standard.Slot(script.Standard.FormatPartition())) {
+	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {
 		return
 	}
 	marker, err := client.Get(ctx, fmt.Sprintf("%s:{%s}", s.config.Namespace, script.FormatTag)).Result()

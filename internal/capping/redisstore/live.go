@@ -27,6 +27,7 @@ type liveConfig struct {
 	Scripts    script.Scripts
 	Prefixes   []string // key prefixes, by partition
 	Partition  func(capping.UserID) int
+	Images     bool // the ids are not dense
 	Clock      func() time.Time
 	ClockSkew  time.Duration
 	Logger     *slog.Logger
@@ -81,6 +82,9 @@ var _ live.Store = (*Store)(nil)
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)
 	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n)}
+	if config.Images {
+		l.lists = live.NewOfImages(n)
+	}
 	l.owed = make([]map[string]capping.Instant, n)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l

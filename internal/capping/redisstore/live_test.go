@@ -118,9 +118,13 @@ func TestEachAttemptOfAChangeHasANonceOfItsOwn(t *testing.T) {
 // others. After a renewal it decides.
 func TestChangesOfAnotherInstanceAreKnownBeforeADecision(t *testing.T) {
 	t.Parallel()
-	a, b := twoStores(t, nil)
+	inBothLayouts(t, changesAreKnownBeforeADecision)
+}
+
+func changesAreKnownBeforeADecision(t *testing.T, l layout) {
+	a, b := twoStores(t, l.with(nil))
 	quietLive(t, a, b)
-	users := spread(500)
+	users := l.users(spread(500)...)
 	before := known(b, "first", users)
 	require.Equal(t, len(users), count(filter(t, b, before), capping.Allowed))
 
@@ -162,8 +166,12 @@ func TestChangesOfAnotherInstanceAreKnownBeforeADecision(t *testing.T) {
 // A store renews its changes in the background, and reads all of them when it starts.
 func TestChangesReachOtherInstancesByThemselves(t *testing.T) {
 	t.Parallel()
-	a, b := twoStores(t, nil)
-	users := spread(300)
+	inBothLayouts(t, changesReachOtherInstances)
+}
+
+func changesReachOtherInstances(t *testing.T, l layout) {
+	a, b := twoStores(t, l.with(nil))
+	users := l.users(spread(300)...)
 	changed(t, a, adding(users...))
 	testkit.Eventually(t, func() bool { return len(kindsOf(b, users)) == len(users) })
 	later := openTest(t, a.config)
@@ -235,11 +243,15 @@ func TestTheLaterCallStands(t *testing.T) {
 // and with a naive model.
 func TestInstancesAgreeOnLiveChanges(t *testing.T) {
 	t.Parallel()
-	a, b := twoStores(t, nil)
+	inBothLayouts(t, instancesAgreeOnLiveChanges)
+}
+
+func instancesAgreeOnLiveChanges(t *testing.T, l layout) {
+	a, b := twoStores(t, l.with(nil))
 	stores := []*Store{a, b}
 	rng := rand.New(rand.NewPCG(1, 2))
 	sets := []string{optedOut, "sms-stop"}
-	users := spread(40)
+	users := l.users(spread(40)...)
 	type of struct {
 		set  string
 		user capping.UserID
@@ -327,7 +339,11 @@ func TestInstancesAgreeOnLiveChanges(t *testing.T) {
 // A log that is larger than a page is read page by page, and compacted part by part.
 func TestLargeLogs(t *testing.T) {
 	t.Parallel()
-	a, b := twoStores(t, nil)
+	inBothLayouts(t, largeLogs)
+}
+
+func largeLogs(t *testing.T, l layout) {
+	a, b := twoStores(t, l.with(nil))
 	quietLive(t, a, b)
 	users := inPartition(a, 5, 120_000)
 	for i, part := range [][]capping.UserID{users, users[:50_000], users[50_000:]} {
@@ -356,9 +372,12 @@ func TestLargeLogs(t *testing.T) {
 
 // inPartition returns the first n users of a partition.
 func inPartition(s *Store, partition, n int) (users []capping.UserID) {
+	for i := uint64(0); s.keyspace.IsSpread() && len(users) < n; i++ {
+		users = append(users, capping.UserID(i<<40|uint64(partition)))
+	}
 	for bucket := uint32(partition); len(users) < n; bucket += uint32(s.keyspace.Partitions) {
 		for field := range s.keyspace.BucketSize {
-			users = append(users, bucket*s.keyspace.BucketSize+field)
+			users = append(users, capping.UserID(bucket*s.keyspace.BucketSize+field))
 		}
 	}
 	return users[:n]

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
@@ -50,8 +51,8 @@ func openShared(t testing.TB, change func(*Config)) *Store {
 	return openTest(t, config)
 }
 
-// patiently is for tests that count permits exactly: an attempt that a busy machine does not answer in time is repeated,
-// and the permits of both are taken.
+// patiently is for tests that count permits exactly: an attempt that a busy machine does not answer in time is
+// repeated, and the permits of both are taken.
 func patiently(config *Config) { config.AttemptTimeout = 30 * time.Second }
 
 // openTest opens a store; its user has the least rights unless the configuration names a user.
@@ -60,10 +61,85 @@ func openTest(t testing.TB, config Config) *Store {
 	if config.Username == "" && config.Password == "" {
 		config.Username, config.Password = leastUser, leastUser
 	}
+	if kind := tortureIDs(); kind != "" && config.IDs == (IDs{}) {
+		config.IDs = IDs{Kind: kind, Check: "1a2b3c4d"}
+	}
 	s, err := openInTime(t, config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// tortureIDs returns the kind of ids in the stores of a torture: "" is dense.
+func tortureIDs() string { return os.Getenv("CAPPER_TORTURE_IDS") }
+
+// person returns the user for a number of a storm: the number, or its image in a torture with other ids.
+func person(n capping.UserID) capping.UserID {
+	if tortureIDs() == "" {
+		return n
+	}
+	return imageOf(n)
+}
+
+// imageOf returns the image of a number, by a bijection of 64 bits.
+func imageOf(n capping.UserID) capping.UserID {
+	x := uint64(n) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return capping.UserID(x ^ x>>31)
+}
+
+// layout is a layout of keys. The zero value is that of dense ids.
+type layout struct{ ids IDs }
+
+// inBothLayouts runs a test with stores of dense ids, and with stores of UUIDs.
+func inBothLayouts(t *testing.T, test func(t *testing.T, l layout)) {
+	for _, l := range []layout{{}, {IDs{Kind: "uuid", Check: "1a2b3c4d", Users: 1_000_000}}} {
+		t.Run(l.ids.marked().String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, l)
+		})
+	}
+}
+
+// with returns a change of a configuration that includes the layout's ids.
+func (l layout) with(change func(*Config)) func(*Config) {
+	return func(c *Config) {
+		c.IDs = l.ids
+		if change != nil {
+			change(c)
+		}
+	}
+}
+
+// user returns the user for a number: the number, or its image.
+func (l layout) user(n capping.UserID) capping.UserID {
+	if l.ids.isDense() {
+		return n
+	}
+	return imageOf(n)
+}
+
+// users returns the users for the numbers, ascending.
+func (l layout) users(numbers ...capping.UserID) []capping.UserID {
+	users := make([]capping.UserID, len(numbers))
+	for i, n := range numbers {
+		users[i] = l.user(n)
+	}
+	slices.Sort(users)
+	return users
+}
+
+// neighbours returns n users of one bucket that no other call with the number returns.
+func (l layout) neighbours(number, n int) []capping.UserID {
+	users := make([]capping.UserID, n)
+	for i := range users {
+		users[i] = capping.UserID(uint32(number)*script.Standard.BucketSize + uint32(i))
+		if !l.ids.isDense() {
+			users[i] = capping.UserID(uint64(number)<<32 | uint64(i)<<6 | 5)
+		}
+	}
+	return users
 }
 
 // openPatiently opens a store as soon as possible: a restarted server has no replica at first, and a busy server may
@@ -231,8 +307,7 @@ func readLogs(t testing.TB, store *Store) map[capping.UserID]capping.Log {
 			})
 			require.NoError(t, err)
 			for i, bucket := range buckets {
-				addLogs(logs, capping.UserID(bucketOf(keys[i]))*store.keyspace.BucketSize,
-					bucket.(*redis.MapStringStringCmd).Val())
+				addLogs(logs, store, keys[i], bucket.(*redis.MapStringStringCmd).Val())
 			}
 		}
 	}
@@ -277,11 +352,25 @@ func bucketOf(key string) int64 {
 	return int64(n)
 }
 
-// addLogs adds the logs of a bucket. first is the bucket's first user; the fields are the offsets from that user.
-func addLogs(logs map[capping.UserID]capping.Log, first capping.UserID, fields map[string]string) {
+// addLogs adds the logs of the store's bucket with the key.
+func addLogs(logs map[capping.UserID]capping.Log, store *Store, key string, fields map[string]string) {
+	partition := slices.IndexFunc(store.prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	if partition < 0 {
+		return // a record
+	}
+	k, bucket := store.keyspace, uint64(bucketOf(key))
 	for field, log := range fields {
-		if n, err := strconv.Atoi(field); err == nil {
-			logs[first+capping.UserID(n)] = capping.Log(log)
+		image := bucket<<(64-k.Depth) | uint64(partition)
+		for i := range len(field) {
+			image |= uint64(field[len(field)-1-i]) << (8*i + 6)
+		}
+		n, err := strconv.Atoi(field)
+		switch {
+		case field == "": // the note of the TTL
+		case k.IsSpread():
+			logs[capping.UserID(image)] = capping.Log(log)
+		case err == nil:
+			logs[capping.UserID(uint32(bucket)*k.BucketSize+uint32(n))] = capping.Log(log)
 		}
 	}
 }

@@ -29,7 +29,8 @@ func (o *mergeOperation) Encode(c *dispatch.Command) {
 	if !c.Bare {
 		counted = o.tokens(c)
 	}
-	c.Args.Union(s.scripts.Union, s.keyspace, s.prefixes[c.Partition], c.Items, o.merge.Logs, counted)
+	c.Args.Union(s.scripts.Union, s.keyspace, s.prefixes[c.Partition], c.Items, o.merge.Users, o.merge.Logs,
+		counted)
 }
 
 // tokens returns the counted messages that occur in the logs of the command's users.

@@ -16,15 +16,15 @@ import (
 // The union in Go and the script implement the same rule. TestScriptAgreesWithUnionForLong has more rounds.
 func TestScriptAgreesWithUnion(t *testing.T) {
 	t.Parallel()
-	scriptAgreesWithUnion(t, 1)
+	inBothLayouts(t, func(t *testing.T, l layout) { scriptAgreesWithUnion(t, l, 1) })
 }
 
 // scriptAgreesWithUnion compares union and script in rounds of 100 random cases.
-func scriptAgreesWithUnion(t *testing.T, rounds int) {
+func scriptAgreesWithUnion(t *testing.T, l layout, rounds int) {
 	c := newClock()
-	s := openShared(t, func(config *Config) { config.Clock = c.now })
+	s := openShared(t, l.with(func(config *Config) { config.Clock = c.now }))
 	s.fleet.close() // the retention in force is the test's own
-	next := capping.UserID(0)
+	next := 0
 	full := fullLog()
 	check := func(r *rapid.T) {
 		const now = capping.Instant(100_000_000_000)
@@ -39,13 +39,13 @@ func scriptAgreesWithUnion(t *testing.T, rounds int) {
 		m := &capping.Merge{Retention: time.Duration(retention) * time.Millisecond, Counted: rapid.Bool().Draw(r,
 			"counted")}
 		var logs []capping.Log
-		for i := range rapid.IntRange(1, 40).Draw(r, "users") {
-			m.Users = append(m.Users, next+capping.UserID(i))
+		m.Users = l.neighbours(next, rapid.IntRange(1, 40).Draw(r, "users"))
+		for range m.Users {
 			m.Logs = append(m.Logs, draw("other"))
 			logs = append(logs, draw("log"))
 		}
 		putAll(t, s, m.Users, logs)
-		next += script.Standard.BucketSize
+		next++
 		merged := make([]capping.Merged, len(m.Users))
 		require.NoError(r, s.Merge(t.Context(), m, merged))
 		forgotten := now - capping.Instant(max(s.fleet.longest.Load(), retention))

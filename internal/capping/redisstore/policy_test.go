@@ -14,3 +14,10 @@ func TestPoliciesOnCluster(t *testing.T) {
 		return openShared(t, func(c *Config) { c.Clock = clock })
 	})
 }
+
+func TestPoliciesOfSpreadStoreOnCluster(t *testing.T) {
+	t.Parallel()
+	storetest.RunPolicies(t, func(t *testing.T, clock func() time.Time) capping.Store {
+		return images{openShared(t, func(c *Config) { c.Clock, c.IDs = clock, uuids })}
+	})
+}

@@ -12,6 +12,7 @@ import (
 // releaseOperation removes a message's sends on one channel or on all channels.
 type releaseOperation struct {
 	store    *Store
+	users    []capping.UserID
 	channel  capping.Channel
 	token    capping.Token
 	released []capping.Released
@@ -21,7 +22,7 @@ type releaseOperation struct {
 // Encode sets the script arguments for the users of the command c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
-	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items,
+	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items, o.users,
 		script.Counts{Counted: !c.Bare, Token: o.token})
 }
 
@@ -43,7 +44,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 		return err
 	}
 	return s.perform(func() *dispatch.Run {
-		op := &releaseOperation{store: s, channel: channel, token: token, released: released}
+		op := &releaseOperation{store: s, users: users, channel: channel, token: token, released: released}
 		r := s.dispatch.NewRun(op, true)
 		r.BeforeBare = func(*dispatch.Command) []dispatch.Operation { return s.counts.AtLeast(false, token) }
 		r.AddUsers(users, dispatch.MostUsers)

@@ -50,7 +50,7 @@ func TestTrialsAreTheCommandsOfTheScripts(t *testing.T) {
 		slices.Sort(names)
 		return slices.Compact(names)
 	}
-	s := script.NewScripts()
+	s := script.NewScripts(script.Standard)
 	text := func(file string) string {
 		read, err := os.ReadFile(file)
 		require.NoError(t, err)

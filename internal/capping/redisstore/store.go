@@ -49,7 +49,8 @@ var (
 // Open connects to Redis, checks the servers and returns a store. Open rejects servers that would break a promise. A
 // setting that only costs memory or could not be checked becomes a warning, which is logged and shown by Health.
 func Open(ctx context.Context, config Config) (*Store, error) {
-	return open(ctx, config, script.Standard, script.Known)
+	k, formats := config.IDs.layout()
+	return open(ctx, config, k, formats)
 }
 
 func open(ctx context.Context, config Config, l script.Keyspace, formats script.Formats) (*Store, error) {
@@ -63,6 +64,11 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	}
 	s.place(l, formats)
 	s.fleet = newFleet(s, func() { s.metrics.showFleet(s) })
+	s.fleet.useDepth = func(depth int) script.Marker {
+		s.arrange(script.Spread(depth))
+		s.marker = script.NewMarker(s.keyspace, s.config.IDs.marked(), s.config.Namespace, formats)
+		return s.marker
+	}
 	ctx, cancel := context.WithTimeout(ctx, config.Timeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
@@ -73,15 +79,21 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 
 // place sets up the keys, the scripts and the topology of the store.
 func (s *Store) place(l script.Keyspace, formats script.Formats) {
-	s.keyspace, s.prefixes, s.scripts = l, l.Prefixes(s.config.Namespace), script.NewScripts()
-	s.marker = script.NewMarker(l, s.config.Namespace, formats)
+	s.prefixes = l.Prefixes(s.config.Namespace)
+	s.marker = script.NewMarker(l, s.config.IDs.marked(), s.config.Namespace, formats)
 	var partitions []topology.Partition
 	for p, prefix := range append(slices.Clone(s.prefixes), s.marker.Key+":") {
 		partitions = append(partitions, topology.Partition{Slot: l.Slot(p), Prefix: prefix})
 	}
-	about := s.config.topology(partitions, int(l.BucketSize)+1, s.scripts.Sources())
+	about := s.config.topology(partitions, l.HashFields(), script.Sources(l))
 	about.LedgerCopies, about.UserPartitions = ledgerCopies(l), l.Partitions
 	s.top = topology.New(about)
+	s.arrange(l)
+}
+
+// arrange sets up the parts of the store that depend on the buckets of the keyspace.
+func (s *Store) arrange(l script.Keyspace) {
+	s.keyspace, s.scripts = l, script.NewScripts(l)
 	s.dispatch = dispatch.New(dispatch.Config{
 		Topology: s.top, Keyspace: l, Replicated: !s.config.ReplicaAcks.None(), WaitForAcks: s.config.waitForAcks(),
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock, Logger: s.config.Logger,
@@ -93,7 +105,8 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	})
 	s.live = newLiveLogs(liveConfig{
 		Dispatcher: s.dispatch, Topology: s.top, Scripts: s.scripts, Prefixes: s.prefixes, Partition: l.Partition,
-		Clock: s.config.Clock, ClockSkew: s.config.ClockSkew, Logger: s.config.Logger, Timeout: s.config.Timeout,
+		Images: l.IsSpread(),
+		Clock:  s.config.Clock, ClockSkew: s.config.ClockSkew, Logger: s.config.Logger, Timeout: s.config.Timeout,
 		Perform: s.perform, Quietly: s.quietly,
 	})
 	p := l.PartitionOf("pacers")

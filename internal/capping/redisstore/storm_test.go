@@ -174,7 +174,7 @@ func (s *storm) audience(rng *rand.Rand) []capping.UserID {
 		}
 	}
 	for len(users) < capping.BulkUsers {
-		users = append(users, s.base+1_000_000+capping.UserID(s.fresh.Add(1)*11))
+		users = append(users, person(s.base+1_000_000+capping.UserID(s.fresh.Add(1)*11)))
 	}
 	return users
 }
@@ -183,7 +183,7 @@ func (s *storm) audience(rng *rand.Rand) []capping.UserID {
 func (s *storm) hotUsers() []capping.UserID {
 	users := make([]capping.UserID, s.hot)
 	for i := range users {
-		users[i] = s.base + capping.UserID(i*37)
+		users[i] = person(s.base + capping.UserID(i*37))
 	}
 	return users
 }

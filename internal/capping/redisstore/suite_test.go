@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -16,9 +17,72 @@ func TestStoreOnCluster(t *testing.T) {
 	})
 }
 
+// A store of images gives the same answers as one of dense ids.
+func TestSpreadStoreOnCluster(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
+		return images{openShared(t, func(c *Config) {
+			c.Clock, c.IDs = clock, IDs{Kind: "uuid", Check: "1a2b3c4d", Users: 200_000}
+		})}
+	})
+}
+
 func TestCampaignsOnCluster(t *testing.T) {
 	t.Parallel()
 	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return openShared(t, func(c *Config) { c.Clock = clock })
 	})
 }
+
+func TestCampaignsOfSpreadStoreOnCluster(t *testing.T) {
+	t.Parallel()
+	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
+		return images{openShared(t, func(c *Config) {
+			c.Clock, c.IDs = clock, IDs{Kind: "uuid", Check: "1a2b3c4d", Users: 10_000_000}
+		})}
+	})
+}
+
+// images is a spread store whose callers use the numbers of users. Each number stands for its image.
+type images struct{ *Store }
+
+func imagesOf(numbers []capping.UserID) []capping.UserID {
+	users := make([]capping.UserID, len(numbers))
+	for i, n := range numbers {
+		users[i] = imageOf(n)
+	}
+	return users
+}
+
+// Filter decides the images of the batch's users.
+func (i images) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	mapped := *b
+	mapped.Users = imagesOf(b.Users)
+	return i.Store.Filter(ctx, &mapped, verdicts)
+}
+
+// Release removes sends to the images of users.
+func (i images) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
+	released []capping.Released) error {
+	return i.Store.Release(ctx, token, channel, imagesOf(users), released)
+}
+
+// Merge merges the logs of the images of users.
+func (i images) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
+	mapped := *m
+	mapped.Users = imagesOf(m.Users)
+	return i.Store.Merge(ctx, &mapped, merged)
+}
+
+// Erase erases the image of the user.
+func (i images) Erase(ctx context.Context, user capping.UserID) error {
+	return i.Store.Erase(ctx, imageOf(user))
+}
+
+// Log returns the log of the user's image.
+func (i images) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
+	return i.Store.Log(ctx, imageOf(user))
+}
+
+// Locate returns the place of the user's image.
+func (i images) Locate(user capping.UserID) capping.Location { return i.Store.Locate(imageOf(user)) }

@@ -21,7 +21,8 @@ import (
 )
 
 // TestTorture breaks a cluster at random under load, and the oracle reads everything after each round.
-// CAPPER_TORTURE_MINUTES (0.25) sets its length and CAPPER_TORTURE_SEED its course.
+// CAPPER_TORTURE_MINUTES (0.25) sets its length, CAPPER_TORTURE_SEED its course, and CAPPER_TORTURE_IDS (dense) the
+// kind of its users' ids.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	rng, rounds := testkit.Torture(t, 0.25)
@@ -163,8 +164,9 @@ func (r *torture) changeSets(s *storm) *setLoad {
 	l := &setLoad{Storm: &livetest.Storm{Patience: s.patience, Rest: s.tick, Lagging: true}}
 	for i := range capping.UserID(2000) {
 		// The stores remember the changes of earlier storms.
-		l.Users = append(l.Users, 3_900_000_000+capping.UserID(r.storms)*100_000+i*37)
+		l.Users = append(l.Users, person(3_900_000_000+capping.UserID(r.storms)*100_000+i*37))
 	}
+	slices.Sort(l.Users)
 	for _, store := range r.stores {
 		l.instances = append(l.instances, lister{store, livetest.NewCapper(store, 24*time.Hour, time.Now)})
 	}

@@ -24,7 +24,7 @@ import (
 func spread(n int) []capping.UserID {
 	users := make([]capping.UserID, n)
 	for i := range users {
-		users[i] = capping.UserID(i) * script.Standard.BucketSize
+		users[i] = capping.UserID(uint32(i) * script.Standard.BucketSize)
 	}
 	return users
 }
@@ -58,14 +58,23 @@ func TestFullServerDecidesNobodyAndRecordsNothing(t *testing.T) {
 
 func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, nil)
-	// buckets 0, 1 and 64; 0 and 64 share a partition
-	users := []capping.UserID{0, 1, 2, 190, 191, 64 * 190, 64*190 + 1}
-	_, key, _ := s.key(1)
-	client := owner(t, s, 1)
+	inBothLayouts(t, func(t *testing.T, l layout) {
+		// three buckets; the first and the last share a partition
+		users := []capping.UserID{0, 1, 2, 190, 191, 64 * 190, 64*190 + 1}
+		if !l.ids.isDense() {
+			users = []capping.UserID{5, 5 + 64, 5 + 128, 6, 6 + 64, 1<<60 + 5, 1<<60 + 69}
+		}
+		costOnlyTheirUsers(t, openShared(t, l.with(nil)), users)
+	})
+}
+
+// costOnlyTheirUsers makes the first three users' bucket a text, and the log of the fifth user corrupt.
+func costOnlyTheirUsers(t *testing.T, s *Store, users []capping.UserID) {
+	_, key, _ := s.key(users[1])
+	client := owner(t, s, users[1])
 	require.NoError(t, client.Set(t.Context(), key, "not a hash", time.Minute).Err())
-	_, corrupt, field := s.key(191)
-	require.NoError(t, owner(t, s, 191).HSet(t.Context(), corrupt, field, "thirteen byte").Err())
+	_, corrupt, field := s.key(users[4])
+	require.NoError(t, owner(t, s, users[4]).HSet(t.Context(), corrupt, field, "thirteen byte").Err())
 
 	verdicts := make([]capping.Verdict, len(users))
 	err := s.Filter(t.Context(), batchOf("a", users, rolling(1, time.Hour)), verdicts)
@@ -75,16 +84,16 @@ func TestWrongTypeAndCorruptLogsCostOnlyTheirUsers(t *testing.T) {
 	for i, want := range []capping.Outcome{U, U, U, A, U, A, A} {
 		require.Equal(t, want, verdicts[i].Outcome, "user %d", users[i])
 	}
-	_, err = s.Log(t.Context(), 191)
+	_, err = s.Log(t.Context(), users[4])
 	require.ErrorContains(t, err, "corrupt")
 	released := make([]capping.Released, len(users))
 	require.Error(t, s.Release(t.Context(), capping.Message{ID: "a"}.Token(), 0, users, released))
 	require.Equal(t, []capping.Released{0, 0, 0, capping.ReleaseDone, 0, capping.ReleaseDone, capping.ReleaseDone},
 		released)
 
-	require.ErrorContains(t, s.Erase(t.Context(), 1), "wrong_type")
+	require.ErrorContains(t, s.Erase(t.Context(), users[1]), "wrong_type")
 	require.NoError(t, client.Del(t.Context(), key).Err())
-	require.NoError(t, s.Erase(t.Context(), 191))
+	require.NoError(t, s.Erase(t.Context(), users[4]))
 	require.Equal(t, len(users), count(filter(t, s, batchOf("b", users, rolling(1, time.Hour))), A))
 }
 
@@ -170,7 +179,7 @@ func TestDeadlinesWhileNodesAreSilent(t *testing.T) {
 func userOn(s *Store, addr string) capping.UserID {
 	for p := range s.keyspace.Partitions {
 		if s.top.Route(p).Addr() == addr {
-			return capping.UserID(p) * s.keyspace.BucketSize
+			return inPartition(s, p, 1)[0]
 		}
 	}
 	panic("no partition on " + addr)
@@ -198,14 +207,22 @@ func TestBadBatchesAreRefusedWhole(t *testing.T) {
 // The scripts reject impossible arguments before they write.
 func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	t.Parallel()
-	s := openShared(t, nil)
+	inBothLayouts(t, scriptsCheckArguments)
+}
+
+func scriptsCheckArguments(t *testing.T, l layout) {
+	s := openShared(t, l.with(nil))
 	n, key := s.top.Route(0), s.prefixes[0]+"0"
 	good := script.Header{Now: 1000, Since: capping.Never, Retention: time.Hour, Forget: time.Hour, Record: true,
 		Token: capping.Token{1}}
 	book := script.NewRulebook([][]capping.Rule{{rolling(1, time.Hour)}})
 	var a script.Args
-	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{script.Item(5, 0)}, []uint8{0}, &book,
-		script.Counts{}, nil)
+	user, field := capping.UserID(5), "\x05"
+	if s.keyspace.IsSpread() {
+		user, field = 5<<6, "\x00\x00\x00\x00\x00\x00\x05"
+	}
+	a.Filter(s.scripts.Filter, s.keyspace, s.prefixes[0], []uint64{s.keyspace.Item(user, 0)}, []capping.UserID{user},
+		[]uint8{0}, &book, script.Counts{}, nil)
 	arg := func(n int) string {
 		text, err := a.Values()[n].(encoding.BinaryMarshaler).MarshalBinary()
 		require.NoError(t, err)
@@ -220,7 +237,7 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		return arg(4)
 	}
 	rules, users := arg(5), arg(6)
-	require.Equal(t, "\x01\x05\x00", users)
+	require.Equal(t, "\x01"+field+"\x00", users)
 	for i, args := range [][]any{
 		{},
 		{head(nil), rules},
@@ -232,10 +249,11 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		{head(nil), rules + "x", users},
 		{head(nil), "", users},
 		{head(nil), rules, ""},
-		{head(nil), rules, "\x02\x05\x00"},
+		{head(nil), rules, "\x02" + field + "\x00"},
+		{head(nil), rules, "\x01" + field},
 		{head(nil), rules, "\x00"},
 		{head(nil), rules, users + "\x01"},
-		{head(nil), rules, "\x21" + string(make([]byte, 66))},
+		{head(nil), rules, "\x21" + string(make([]byte, 33*(1+len(field))))},
 		{strings.Replace(head(nil), "\x01\x00\x00\x01", "\x02\x00\x00\x01", 1), rules, users}, // the counts alone
 		{strings.Replace(head(nil), "\x01\x00\x00\x01", "\x03\x00\x00\x01", 1), rules, users},
 	} {
@@ -246,7 +264,8 @@ func TestScriptsCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	require.NoError(t, err)
 	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate,
 		s.scripts.AtLeast, s.scripts.Answers, script.New(string(sign))} {
-		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"}} {
+		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"},
+			{"longest field", string(make([]byte, 9))}} {
 			err := n.Client().EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()
 			if one != s.scripts.Erase || len(args) != 1 {
 				require.ErrorContains(t, err, "BADARG", fmt.Sprint(args))

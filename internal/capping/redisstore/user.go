@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"capper/internal/capping"
@@ -15,7 +14,7 @@ import (
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	partition = s.keyspace.Partition(user)
 	key = string(script.AppendKey(nil, s.prefixes[partition], s.keyspace.Bucket(user)))
-	return partition, key, strconv.Itoa(int(s.keyspace.Field(user)))
+	return partition, key, s.keyspace.FieldName(user)
 }
 
 // eraseOperation removes the log of one user.

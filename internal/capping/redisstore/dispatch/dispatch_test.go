@@ -80,7 +80,7 @@ func TestUsersWhoseRouteChangesAreNotForgotten(t *testing.T) {
 	r := d.NewRun(op, true)
 	r.front(a) // like a run that is used again
 	r.front(b)
-	r.AddUsers([]capping.UserID{capping.UserID(there) * script.Standard.BucketSize}, MostUsers)
+	r.AddUsers([]capping.UserID{capping.UserID(uint32(there) * script.Standard.BucketSize)}, MostUsers)
 	d.top.Redirect(there, a, a.Addr()) // as after a MOVED reply
 	r.Do(t.Context())
 	require.NoError(t, r.Faults.Err())

@@ -145,7 +145,7 @@ func (r *Run) divide(c *Command) {
 	k := r.dispatcher.config.Keyspace
 	for rest := c.Items; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && k.Bucket(script.UserOf(rest[n])) == k.Bucket(script.UserOf(rest[0])) {
+		for n < len(rest) && k.BucketOf(rest[n]) == k.BucketOf(rest[0]) {
 			n++
 		}
 		part := r.command(c.Partition, rest[:n])

@@ -46,13 +46,13 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter sets the call of filter.lua for the items, which are in one partition. prefix is the prefix of that
-// partition's keys. known is the version of the partition's live changes that the caller knows; with nil the call does
-// not compare versions. StampFilter completes the call.
-func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8, book *Rulebook, c Counts,
-	known *string) {
+// Filter sets the call of filter.lua for the items of the batch's users, which are in one partition. prefix is the
+// prefix of that partition's keys. known is the version of the partition's live changes that the caller knows; with nil
+// the call does not compare versions. StampFilter completes the call.
+func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
+	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
-	keys := a.endCounts(a.encodeUsers(s, k, prefix, items, groups), prefix, c)
+	keys := a.endCounts(a.encodeUsers(s, k, prefix, items, users, groups), prefix, c)
 	if known == nil {
 		a.finish(keys, a.head[:], rules, a.users)
 		return
@@ -79,9 +79,9 @@ func (a *Args) StampFilter(h Header) {
 	h.append(a.head[:0])
 }
 
-// Release sets the call of release.lua for the items. StampRelease completes the call.
-func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, c Counts) {
-	keys := a.encodeUsers(s, k, prefix, items, nil)
+// Release sets the call of release.lua for the items of the batch's users. StampRelease completes the call.
+func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID, c Counts) {
+	keys := a.encodeUsers(s, k, prefix, items, users, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
 }
 
@@ -152,19 +152,20 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 
 // encodeUsers starts the command of the script with one key for each bucket of the items. encodeUsers encodes the users
 // with the numbers of their groups, if they have groups, and returns the number of keys.
-func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, groups []uint8) (keys int) {
+func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
+	groups []uint8) (keys int) {
 	a.begin(s)
 	a.users = a.users[:0]
 	for rest := items; len(rest) > 0; keys++ {
-		bucket, n := k.Bucket(UserOf(rest[0])), 1
-		for n < len(rest) && n < keyUsers && k.Bucket(UserOf(rest[n])) == bucket {
+		bucket, n := k.BucketOf(rest[0]), 1
+		for n < len(rest) && n < keyUsers && k.BucketOf(rest[n]) == bucket {
 			n++
 		}
 		a.buf = AppendKey(a.buf, prefix, bucket)
 		a.endKey()
 		a.users = append(a.users, byte(n))
 		for _, item := range rest[:n] {
-			a.users = append(a.users, k.Field(UserOf(item)))
+			a.users = k.appendField(a.users, item, users)
 		}
 		if groups != nil {
 			for _, item := range rest[:n] {

@@ -12,7 +12,7 @@ import (
 
 func TestArgumentsOfABeat(t *testing.T) {
 	t.Parallel()
-	m := NewMarker(Standard, "fc", Known)
+	m := NewMarker(Standard, IDs{}, "fc", Known)
 	require.Equal(t, []string{"fc:{format}", "fc:{format}:store", "fc:{format}:retentions", "fc:{format}:channels",
 		"fc:{format}:instances"}, m.Keys())
 	b := Beat{
@@ -25,7 +25,7 @@ func TestArgumentsOfABeat(t *testing.T) {
 		"capper log 3 least 3 " + space, 1, 3, space, 1, int64(1000), "a1", `{"formats":"1-2"}`, int64(30_000),
 		int64(3_600_000), "push", 1,
 	}, b.Args(&m))
-	older := NewMarker(Standard, "fc", Known[:1])
+	older := NewMarker(Standard, IDs{}, "fc", Known[:1])
 	require.Equal(t, "capper log 1 "+space, older.Text)
 	require.Equal(t, 3, older.Refusal(m.Text).Found)
 	require.Equal(t, "1-1", Known[:1].String())

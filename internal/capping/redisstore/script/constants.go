@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,9 +22,9 @@ const (
 // rulePlaces is the number of table slots that filter.lua uses for one rule.
 const rulePlaces = 5
 
-// constants returns the values that replace ${NAME} in the texts of the scripts. Offsets within an entry count from
-// its first byte, which is 0.
-func constants() map[string]string {
+// constants returns the values that replace ${NAME} in the texts of the scripts for a keyspace. Offsets within an entry
+// count from its first byte, which is 0.
+func constants(k Keyspace) map[string]string {
 	numbers := map[string]int64{
 		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
 		"LOG_BOUND": capping.LogBound, "WORK": work, "SCAN": scan, "PLACES": rulePlaces,
@@ -57,14 +58,47 @@ func constants() map[string]string {
 		"TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize,
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
-		"FIELDS": fieldNames(int(Standard.BucketSize)),
 		// There are as many names as bytes between the upper three bytes of one entry and those of the next one.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}
 	for name, n := range numbers {
 		texts[name] = strconv.FormatInt(n, 10)
 	}
+	maps.Copy(texts, k.fieldTexts())
 	return texts
+}
+
+// fieldTexts returns the texts of the scripts that depend on the keyspace: those that read the users' fields.
+func (k Keyspace) fieldTexts() map[string]string {
+	if k.IsSpread() {
+		return spreadTexts(k.fieldSize())
+	}
+	return map[string]string{
+		"FIELD_NOTE": "1: its number", "FIELDS_SIZE": "count", "GROUPED_SIZE": "2 * count",
+		"FIELDS": "{byte(users, p + 1, p + count)}",
+		"FIELD_NAMES": "-- names maps numbers to field names. Constants need no new string for each user. " +
+			"A call of few users is faster without\n-- the table.\n" +
+			"local names = #users > 12 and {[0] = " + fieldNames(int(k.BucketSize)) + "}",
+		"NAME_FIELDS": "  for i = 1, count do fields[i] = names and names[fields[i]] or tostring(fields[i]) end",
+		"TEXT_FIELDS": "  for i = 1, count do fields[i] = tostring(fields[i]) end",
+		"MERGED_USER": strconv.Itoa(1 + entriesSize), "MERGED_FIELD": "tostring(byte(users, p + 4 * i - 3))",
+		"NO_FIELD": "#ARGV[1] < 1 or #ARGV[1] > 3",
+	}
+}
+
+// spreadTexts returns the texts for fields of the given size, which stand in the arguments as they are in the hash.
+func spreadTexts(size int) map[string]string {
+	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
+	user := size + entriesSize
+	return map[string]string{
+		"FIELD_NOTE":  fmt.Sprint(size, ": its name"),
+		"FIELDS_SIZE": fmt.Sprint(size, " * count"), "GROUPED_SIZE": fmt.Sprint(size+1, " * count"),
+		"FIELDS":      fmt.Sprintf("{struct.unpack(sub('%s', 1, 2 * count), users, p + 1)}", all),
+		"FIELD_NAMES": "", "NAME_FIELDS": "", "TEXT_FIELDS": "",
+		"MERGED_USER":  strconv.Itoa(user),
+		"MERGED_FIELD": fmt.Sprintf("sub(users, p + %d * i - %d, p + %d * i - %d)", user, user-1, user, entriesSize),
+		"NO_FIELD":     fmt.Sprint("#ARGV[1] ~= ", size),
+	}
 }
 
 // fieldNames returns the names of n fields as the items of a Lua table.
@@ -78,9 +112,9 @@ func fieldNames(n int) string {
 
 var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 
-// complete returns the text with its constants filled in. It panics on an unknown constant.
-func complete(source string) string {
-	known := constants()
+// complete returns the text with its constants for a keyspace filled in. It panics on an unknown constant.
+func complete(k Keyspace, source string) string {
+	known := constants(k)
 	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // this text contains further constants
 	return placeholder.ReplaceAllStringFunc(source, func(name string) string {
 		text, ok := known[name[2:len(name)-1]]

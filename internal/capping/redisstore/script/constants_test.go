@@ -26,19 +26,64 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 		used = append(used, match[1])
 	}
 	slices.Sort(used)
-	require.Equal(t, slices.Sorted(maps.Keys(constants())), slices.Compact(used))
-	s := NewScripts()
-	for _, one := range s.All() {
-		require.NotContains(t, one.Source, "${")
+	used = slices.Compact(used)
+	for _, k := range []Keyspace{Standard, Spread(MinDepth), Spread(MaxDepth)} {
+		require.Equal(t, slices.Sorted(maps.Keys(constants(k))), used)
+		s := NewScripts(k)
+		for _, one := range s.All() {
+			require.NotContains(t, one.Source, "${")
+		}
 	}
-	require.Panics(t, func() { complete("${NOTHING}") })
+	require.Panics(t, func() { complete(Standard, "${NOTHING}") })
+}
+
+// The scripts of dense stores are those of every version since live changes came, so that servers keep one copy while
+// instances are upgraded.
+func TestScriptsOfDenseStoresStay(t *testing.T) {
+	t.Parallel()
+	var sums []string
+	s := NewScripts(Standard)
+	for _, one := range s.All() {
+		sums = append(sums, one.SHA)
+	}
+	require.Equal(t, []string{
+		"a79654106d0960ca8690be879ee4705b48d75c79", "5ee92842524e3d0207378a84a2e3625ef20b9922",
+		"9fbda05f007e4963fbd2a6dc2ec019b1f64b8132", "50c8d2b1082e73f6614f09fa343440fe5ed2a2fb",
+		"25d4d1e9248ed3a08f898344dd4d175854f125b2", "2bcec8f8b6dd11c85b10f873dcdf9a360c55c2e1",
+		"fb6f5302939acd74494e6e70eb5b19becbe563aa", "5762ec81289c8a903b03b0930ef48f91cef8dac1",
+		"7cb28bbbb173094466cfd2d314d35a70eb36d903", "27cb7e785012bb771db734a19ef407b886913c9e",
+		"e09d3542b5b4dac2675589a4e64d247dad3a2b16", "776a52f21c5de1041d3c1a2eecfd9bee7175c662",
+	}, sums)
+	require.Len(t, Sources(Standard), len(sums))
+}
+
+// Scripts of both layouts differ in the lines that read fields, and only four of the scripts read them.
+func TestScriptsOfSpreadStores(t *testing.T) {
+	t.Parallel()
+	dense, spread := NewScripts(Standard), NewScripts(Spread(16))
+	differ := 0
+	for i, one := range spread.All() {
+		lines, others := strings.Split(one.Source, "\n"), strings.Split(dense.All()[i].Source, "\n")
+		changed := 0
+		for _, line := range lines {
+			if !slices.Contains(others, line) {
+				changed++
+			}
+		}
+		require.LessOrEqual(t, changed, 9)
+		if changed > 0 {
+			differ++
+		}
+	}
+	require.Equal(t, 4, differ)
+	require.Len(t, Sources(Spread(16)), len(spread.All())+differ, "the texts for both sizes of fields")
 }
 
 // The lengths in the texts equal the lengths that the encoder produces.
 func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	t.Parallel()
 	number := func(name string) int {
-		n, err := strconv.Atoi(constants()[name])
+		n, err := strconv.Atoi(constants(Standard)[name])
 		require.NoError(t, err)
 		return n
 	}
@@ -55,7 +100,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 		"FILTER_FORMAT": "FILTER_HEADER", "UNION_FORMAT": "UNION_HEADER", "RELEASE_FORMAT": "RELEASE_HEADER",
 		"STAMP_FORMAT": "STAMP_HEADER", "RULE_FORMAT": "RULE",
 	} {
-		require.Equal(t, number(length), bytesOf(t, constants()[name]), name)
+		require.Equal(t, number(length), bytesOf(t, constants(Standard)[name]), name)
 	}
 
 	// A log of one entry, as the domain writes it.
@@ -64,14 +109,15 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	require.Len(t, log, number("ENTRY"))
 	require.Equal(t, byte(200), log[number("CHANNEL_AT")])
 	require.Equal(t, number("TOKEN_AT"), bytes.Index(log, token[:]))
-	require.Equal(t, number("ENTRY"), 3+strings.Count(constants()["BETWEEN"], "_"))
+	require.Equal(t, number("ENTRY"), 3+strings.Count(constants(Standard)["BETWEEN"], "_"))
 	require.Equal(t, int64(number("EPOCH")), capping.Instant(0).Time().UnixMilli())
 
 	// A key has no more users than the scripts take.
 	var plan Plan
-	plan.Arrange(Standard, []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+	users := []capping.UserID{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	plan.Arrange(Standard, users)
 	var a Args
-	a.Release(New("x"), Standard, "p", plan.Items, Counts{})
+	a.Release(New("x"), Standard, "p", plan.Items, users, Counts{})
 	require.Equal(t, []byte{byte(number("KEY_USERS"))}, a.users[:1])
 	a.StampRelease(0, time.Second, 0, token)
 }

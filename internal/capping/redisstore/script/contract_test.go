@@ -23,8 +23,8 @@ func TestCommandOfAFilterCall(t *testing.T) {
 	plan.Arrange(Standard, b.Users)
 	book := NewRulebook(b.Rules)
 	var a Args
-	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Groups, &book,
-		Counts{}, nil)
+	a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items[plan.Parts[0].Start:plan.Parts[0].End], b.Users,
+		b.Groups, &book, Counts{}, nil)
 	a.StampFilter(Header{
 		Now: 0x0102030405, Since: capping.Never, Retention: b.Retention, Forget: b.Retention, Skew: time.Second,
 		Record: true, Channel: b.Channel, Token: b.Token,
@@ -47,6 +47,30 @@ func TestCommandOfAFilterCall(t *testing.T) {
 		"\x01\x00\x02\x00\x00\x05\x26\x5c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", string(a.rules))
 }
 
+// The users of a spread store stand in calls with their raw fields.
+func TestCommandsOfASpreadStore(t *testing.T) {
+	t.Parallel()
+	k := Spread(16)
+	users := []capping.UserID{0x0123456789abcdef, 0x0123ffffffffffef, 0x0124000000000000 + 47, 0x0123000000000000 + 47}
+	var plan Plan
+	plan.Arrange(k, users)
+	require.Equal(t, []Part{{47, 0, 4}}, plan.Parts)
+	book := NewRulebook([][]capping.Rule{nil, nil})
+	groups := []uint8{0, 1, 1, 0}
+	var a Args
+	a.Filter(New("x"), k, "p:", plan.Items, users, groups, &book, Counts{}, nil)
+	require.Equal(t, []blob{blob("2"), blob("p:83"), blob("p:84")}, a.args[2:5])
+	const first, second = "\x8d\x15\x9e\x26\xaf\x37", "\x8f\xff\xff\xff\xff\xff"
+	const third, fourth = "\x90\x00\x00\x00\x00\x00", "\x8c\x00\x00\x00\x00\x00"
+	require.Equal(t, "\x03"+first+second+fourth+"\x00\x01\x00"+"\x01"+third+"\x01", string(a.users))
+	a.Release(New("x"), k, "p:", plan.Items, users, Counts{})
+	require.Equal(t, "\x03"+first+second+fourth+"\x01"+third, string(a.users))
+	logs := []capping.Log{make(capping.Log, capping.EntrySize), nil, nil, nil}
+	a.Union(New("x"), k, "p:", plan.Items, users, logs, nil)
+	const none = "\x00\x00\x00"
+	require.Equal(t, "\x03"+first+"\x00\x00\x01"+second+none+fourth+none+"\x01"+third+none, string(a.users))
+}
+
 // A call carries only the rules of its users' groups, and a limited number of them.
 func TestUsersOfACallUnderManyRules(t *testing.T) {
 	t.Parallel()
@@ -67,7 +91,8 @@ func TestVerdictsOfAReply(t *testing.T) {
 	t.Parallel()
 	rules := []capping.Rule{{Max: 0}, rolling(1, 100*time.Millisecond), {Max: 1, Start: 1, Until: 500}}
 	b := batchOf("m", make([]capping.UserID, 7), rules...)
-	items := []uint64{Item(1, 6), Item(2, 5), Item(3, 4), Item(4, 3), Item(5, 2), Item(6, 1), Item(7, 0)}
+	items := []uint64{Standard.Item(1, 6), Standard.Item(2, 5), Standard.Item(3, 4), Standard.Item(4, 3),
+		Standard.Item(5, 2), Standard.Item(6, 1), Standard.Item(7, 0)}
 	verdicts := make([]capping.Verdict, 7)
 	var bad BadLogs
 	n, err := DecodeVerdicts("ARD\x00\xff\xff\xff\xff\xffD\x01\x00\x00\x00\x00\x05D\x02\x00\x00\x00\x00\x05CT", items,
@@ -95,7 +120,7 @@ func TestShadowsOfAReply(t *testing.T) {
 		rules[i].Shadow = i == 1 || i == 3 || i == 31
 	}
 	b := batchOf("m", make([]capping.UserID, 3), rules...)
-	items := []uint64{Item(1, 2), Item(2, 1), Item(3, 0)}
+	items := []uint64{Standard.Item(1, 2), Standard.Item(2, 1), Standard.Item(3, 0)}
 	verdicts := make([]capping.Verdict, 3)
 	n, err := DecodeVerdicts("S\x00\x00\x00\x02AS\x80\x00\x00\x08", items, b, verdicts, &BadLogs{})
 	require.NoError(t, err)
@@ -125,7 +150,7 @@ func FuzzVerdicts(f *testing.F) {
 			capping.Rule{Hold: 1, Shadow: true})
 		items := make([]uint64, users)
 		for i := range items {
-			items[i] = Item(uint32(i), i)
+			items[i] = Standard.Item(capping.UserID(i), i)
 		}
 		verdicts := make([]capping.Verdict, users)
 		var bad BadLogs
@@ -159,9 +184,10 @@ func FuzzVerdicts(f *testing.F) {
 func TestCommandsOfReleasesAndErasures(t *testing.T) {
 	t.Parallel()
 	var plan Plan
-	plan.Arrange(Standard, []uint32{300, 301, 190 * 128})
+	users := []capping.UserID{300, 301, 190 * 128}
+	plan.Arrange(Standard, users)
 	var a Args
-	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1], Counts{true, capping.Token{1, 2, 3, 4, 5, 6}})
+	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1], users, Counts{true, capping.Token{1, 2, 3, 4, 5, 6}})
 	a.StampRelease(0x0102030405, time.Second, 7, capping.Token{1, 2, 3, 4, 5, 6})
 	require.Equal(t, []blob{
 		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:3k"),
@@ -180,7 +206,7 @@ func TestCommandsOfReleasesAndErasures(t *testing.T) {
 func TestOutcomesOfReleasesAndErasures(t *testing.T) {
 	t.Parallel()
 	var bad BadLogs
-	items := []uint64{Item(1, 3), Item(2, 2), Item(3, 1), Item(4, 0)}
+	items := []uint64{Standard.Item(1, 3), Standard.Item(2, 2), Standard.Item(3, 1), Standard.Item(4, 0)}
 	for again, absent := range map[bool]capping.Released{false: capping.ReleaseAbsent, true: capping.ReleaseDone} {
 		released := make([]capping.Released, 4)
 		n, err := DecodeReleased("DNC", items, again, released, &bad)

@@ -14,7 +14,8 @@ import (
 func TestCallsThatCount(t *testing.T) {
 	t.Parallel()
 	var plan Plan
-	plan.Arrange(Standard, []uint32{300, 301})
+	users := []capping.UserID{300, 301}
+	plan.Arrange(Standard, users)
 	book := NewRulebook([][]capping.Rule{nil})
 	token := capping.Token{1, 2, 3, 4, 5, 255}
 	for counted, want := range map[bool]struct {
@@ -25,12 +26,13 @@ func TestCallsThatCount(t *testing.T) {
 		true:  {[]blob{blob("2"), blob("fc:{66e}:1"), blob("fc:{66e}:c:0102030405ff")}, "\x02"},
 	} {
 		var a Args
-		a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items, []uint8{0, 0}, &book, Counts{counted, token}, nil)
+		a.Filter(New("x"), Standard, "fc:{66e}:", plan.Items, users, []uint8{0, 0}, &book,
+			Counts{counted, token}, nil)
 		a.StampFilter(Header{Now: 1, Record: true, Token: token})
 		require.Equal(t, want.keys, a.args[2:2+len(want.keys)])
 		mode := filterHeaderSize - tokenSize - 3
 		require.Equal(t, want.mode, string(a.head[mode:mode+1]))
-		a.Release(New("x"), Standard, "fc:{66e}:", plan.Items, Counts{counted, token})
+		a.Release(New("x"), Standard, "fc:{66e}:", plan.Items, users, Counts{counted, token})
 		a.StampRelease(1, 0, 7, token)
 		require.Equal(t, want.keys, a.args[2:2+len(want.keys)])
 		require.Equal(t, want.mode, string(a.head[releaseHeaderSize-1:releaseHeaderSize]))

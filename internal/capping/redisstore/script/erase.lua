@@ -7,7 +7,7 @@
 -- Reply    D the log was removed, N there was no log, T the key is of another type
 -- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written.
 -- Cost     constant.
-if #KEYS ~= 1 or #ARGV ~= 2 or #ARGV[1] < 1 or #ARGV[1] > 3 or #ARGV[2] ~= ${STAMP_HEADER} then
+if #KEYS ~= 1 or #ARGV ~= 2 or ${NO_FIELD} or #ARGV[2] ~= ${STAMP_HEADER} then
   return redis.error_reply('BADARG one key, one field and a header')
 end
 local now, skew = struct.unpack('${STAMP_FORMAT}', ARGV[2])

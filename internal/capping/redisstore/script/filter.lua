@@ -8,7 +8,7 @@
 -- ARGV[2]  rules, group by group: count (1), then for each rule
 --          max (2), hold (6), start (5), until (5), kind (1: 1 has channels, 2 is a shadow rule, 3 both),
 --          and with channels their bits (32). A shadow rule is among the first ${SHADOWS} rules, and denies nobody.
--- ARGV[3]  users, key by key: count (1), then a field for each user (1: its number), then a group for each user (1)
+-- ARGV[3]  users, key by key: count (1), then a field for each user (${FIELD_NOTE}), then a group for each user (1)
 -- ARGV[4]  optional: the version of the log of live changes that the caller knows. With another version nobody is decided.
 --
 -- Instants (now, since, start, until) are milliseconds since 2024-01-01 UTC.
@@ -60,7 +60,7 @@ if buckets < 1 then return redis.error_reply('BADARG no buckets') end
 for k = 1, buckets do
   local count = byte(users, at)
   if not count or count < 1 or count > ${KEY_USERS} then return redis.error_reply('BADARG users of key ' .. k) end
-  at = at + 1 + 2 * count
+  at = at + 1 + ${GROUPED_SIZE}
 end
 if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
 
@@ -68,9 +68,7 @@ local refusal = clockskew(now, skew)
 if refusal then return refusal end
 if known and (call('HGET', KEYS[#KEYS], '') or '') ~= known then return 'L' end
 
--- names maps numbers to field names. Constants need no new string for each user. A call of few users is faster without
--- the table.
-local names = #users > 12 and {[0] = ${FIELDS}}
+${FIELD_NAMES}
 
 local horizon, oblivion = now - retention, now - forget
 local now_coarse, oblivion_coarse = (now - now % COARSE) / COARSE, (oblivion - oblivion % COARSE) / COARSE
@@ -257,9 +255,9 @@ local alone = last_group == 0 and {0}
 local same, same_verdict, same_write = 0, nil, nil
 for k = 1, buckets do
   local key, count = KEYS[k], byte(users, p)
-  local fields = {byte(users, p + 1, p + count)}
-  local codes = alone or {byte(users, p + 1 + count, p + 2 * count)}
-  for i = 1, count do fields[i] = names and names[fields[i]] or tostring(fields[i]) end
+  local fields = ${FIELDS}
+  local codes = alone or {byte(users, p + 1 + ${FIELDS_SIZE}, p + ${GROUPED_SIZE})}
+${NAME_FIELDS}
   local logs = try('HMGET', key, '', unpack(fields, 1, count))
   local m, last, wrong = 2, now, logs.err and 'T'
   if wrong and not wrongtype(logs.err) then
@@ -376,7 +374,7 @@ for k = 1, buckets do
       if swept then sweep(key, now, oblivion) end
     end
   end
-  p = p + 1 + 2 * count
+  p = p + 1 + ${GROUPED_SIZE}
   if work > ${WORK} then break end
 end
 if record == ${COUNT} then

@@ -3,10 +3,13 @@ package script
 import (
 	"cmp"
 	"slices"
+
+	"capper/internal/capping"
 )
 
-// Plan holds the users of a batch by partition, in ascending order within each partition. An item has the user id in
-// its upper 32 bits and the index into the batch in its lower 32 bits.
+// Plan holds the users of a batch by partition, and by bucket within each partition. An item has the user's place (see
+// Keyspace.place) in its upper 32 bits and the index into the batch in its lower 32 bits. Dense users ascend within
+// each partition, because the place of a dense id is the id.
 type Plan struct {
 	Items []uint64
 	Parts []Part
@@ -19,16 +22,19 @@ type Plan struct {
 type Part struct{ Partition, Start, End int }
 
 // Item returns the item of the user at the index of the batch.
-func Item(user uint32, index int) uint64 { return uint64(user)<<32 | uint64(uint32(index)) }
+func (k Keyspace) Item(user capping.UserID, index int) uint64 {
+	return itemAt(k.place(user), index)
+}
 
-// UserOf returns the user id of the item.
-func UserOf(item uint64) uint32 { return uint32(item >> 32) }
+func itemAt(place uint32, index int) uint64 { return uint64(place)<<32 | uint64(uint32(index)) }
+
+func placeOf(item uint64) uint32 { return uint32(item >> 32) }
 
 // indexOf returns the index of the item's user in the batch.
 func indexOf(item uint64) int { return int(uint32(item)) }
 
 // Arrange fills the plan with the users of a batch.
-func (plan *Plan) Arrange(k Keyspace, users []uint32) {
+func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.Items = slices.Grow(plan.Items[:0], len(users))[:len(users)]
 	plan.Parts = plan.Parts[:0]
 	if len(users) < k.Partitions {
@@ -39,18 +45,18 @@ func (plan *Plan) Arrange(k Keyspace, users []uint32) {
 }
 
 // sort orders the users of a small batch by comparison.
-func (plan *Plan) sort(k Keyspace, users []uint32) {
+func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	for i, user := range users {
-		plan.Items[i] = Item(user, i)
+		plan.Items[i] = k.Item(user, i)
 	}
 	slices.SortFunc(plan.Items, func(a, b uint64) int {
-		if p, q := k.Partition(UserOf(a)), k.Partition(UserOf(b)); p != q {
+		if p, q := k.partitionAt(placeOf(a)), k.partitionAt(placeOf(b)); p != q {
 			return cmp.Compare(p, q)
 		}
 		return cmp.Compare(a, b)
 	})
 	for i, item := range plan.Items {
-		p, n := k.Partition(UserOf(item)), len(plan.Parts)
+		p, n := k.partitionAt(placeOf(item)), len(plan.Parts)
 		if n > 0 && plan.Parts[n-1].Partition == p {
 			plan.Parts[n-1].End++
 			continue
@@ -59,16 +65,17 @@ func (plan *Plan) sort(k Keyspace, users []uint32) {
 	}
 }
 
-// count orders the users of a large batch by a counting sort over partitions. Users that are not ascending are sorted
+// count orders the users of a large batch by a counting sort over partitions. Users that are not in order are sorted
 // by a radix sort first.
-func (plan *Plan) count(k Keyspace, users []uint32) {
+func (plan *Plan) count(k Keyspace, users []capping.UserID) {
 	plan.ends = slices.Grow(plan.ends[:0], k.Partitions)[:k.Partitions]
 	clear(plan.ends)
-	ascending, last := true, uint32(0)
+	ascending, last, shift := true, uint32(0), k.orderShift()
 	for _, user := range users {
-		plan.ends[k.Partition(user)]++
-		ascending = ascending && user >= last
-		last = user
+		place := k.place(user)
+		plan.ends[k.partitionAt(place)]++
+		ascending = ascending && place>>shift >= last
+		last = place >> shift
 	}
 	start := 0
 	for p, n := range plan.ends {
@@ -80,32 +87,33 @@ func (plan *Plan) count(k Keyspace, users []uint32) {
 	}
 	if ascending {
 		for i, user := range users {
-			plan.place(k, Item(user, i))
+			plan.place(k, k.Item(user, i))
 		}
 		return
 	}
-	for _, item := range plan.radix(users) {
+	for _, item := range plan.radix(k, users) {
 		plan.place(k, item)
 	}
 }
 
 func (plan *Plan) place(k Keyspace, item uint64) {
-	p := k.Partition(UserOf(item))
+	p := k.partitionAt(placeOf(item))
 	plan.Items[plan.ends[p]] = item
 	plan.ends[p]++
 }
 
 const digitBits = 11
 
-// radix returns the users' items in ascending order, in scratch memory. radix makes three passes of 11, 11 and 10 bits,
-// from scratch to items and back.
-func (plan *Plan) radix(users []uint32) []uint64 {
+// radix returns the users' items in the order of their places, in scratch memory. radix makes three passes of 11, 11
+// and 10 bits, from scratch to items and back.
+func (plan *Plan) radix(k Keyspace, users []capping.UserID) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]
 	var places [3][1 << digitBits]uint32
 	for i, user := range users {
-		plan.scratch[i] = Item(user, i)
+		place := k.place(user)
+		plan.scratch[i] = itemAt(place, i)
 		for pass := range places {
-			places[pass][user>>(digitBits*pass)&(1<<digitBits-1)]++
+			places[pass][place>>(digitBits*pass)&(1<<digitBits-1)]++
 		}
 	}
 	for pass := range places {
@@ -118,7 +126,7 @@ func (plan *Plan) radix(users []uint32) []uint64 {
 	from, to := plan.scratch, plan.Items
 	for pass := range places {
 		for _, item := range from {
-			place := &places[pass][UserOf(item)>>(digitBits*pass)&(1<<digitBits-1)]
+			place := &places[pass][placeOf(item)>>(digitBits*pass)&(1<<digitBits-1)]
 			to[*place] = item
 			*place++
 		}

@@ -4,7 +4,7 @@
 -- KEYS     buckets; a bucket may come several times. With mode ${COUNT}, the message's counts follow (see counts.lua)
 -- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all channels), token (6),
 --          mode (1: ${COUNT} count the removed sends); see filter.lua
--- ARGV[2]  users, key by key: count (1), then a field for each user (1: its number)
+-- ARGV[2]  users, key by key: count (1), then a field for each user (${FIELD_NOTE})
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was removed, N there was no send,
 --          C the log is corrupt, T the key is of another type (both: nothing was done).
@@ -24,7 +24,7 @@ if buckets < 1 then return redis.error_reply('BADARG no buckets') end
 for k = 1, buckets do
   local count = byte(users, at)
   if not count or count < 1 or count > ${KEY_USERS} then return redis.error_reply('BADARG users of key ' .. k) end
-  at = at + 1 + count
+  at = at + 1 + ${FIELDS_SIZE}
 end
 if at ~= #users + 1 then return redis.error_reply('BADARG users of ' .. #users .. ' bytes') end
 
@@ -54,8 +54,8 @@ end
 local out, o, p, work, failed = {}, 0, 1, 0, nil
 for k = 1, buckets do
   local key, count = KEYS[k], byte(users, p)
-  local fields = {byte(users, p + 1, p + count)}
-  for i = 1, count do fields[i] = tostring(fields[i]) end
+  local fields = ${FIELDS}
+${TEXT_FIELDS}
   local logs = try('HMGET', key, unpack(fields, 1, count))
   if logs.err then
     if not wrongtype(logs.err) then
@@ -88,7 +88,7 @@ for k = 1, buckets do
       if call('HLEN', key) == 1 and call('HEXISTS', key, '') == 1 then call('DEL', key) end
     end
   end
-  p = p + 1 + count
+  p = p + 1 + ${FIELDS_SIZE}
   if work > ${WORK} then break end
 end
 if mode == ${COUNT} then

@@ -5,6 +5,8 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -68,17 +70,16 @@ type Scripts struct {
 	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live *Script
 }
 
-// NewScripts builds all scripts of the store from their embedded texts.
-func NewScripts() Scripts {
+// NewScripts builds all scripts of a store with the keyspace from their embedded texts.
+func NewScripts(k Keyspace) Scripts {
+	build := func(texts ...string) *Script { return New(complete(k, strings.Join(texts, ""))) }
 	return Scripts{
-		Filter: New(complete(preludeSource + filterSource)), Union: New(complete(preludeSource + unionSource)),
-		Release: New(complete(preludeSource + releaseSource)),
-		Erase:   New(complete(preludeSource + eraseSource)), Beat: New(complete(beatSource)),
-		Rate: New(complete(rateSource)),
-		Pace: New(complete(paceOneSource + preludeSource + paceSource)), Merge: New(complete(mergeSource)),
-		Forget:  New(complete(preludeSource + forgetSource)),
-		AtLeast: New(complete(atLeastSource)), Answers: New(complete(answersSource)),
-		Live: New(complete(preludeSource + liveSource)),
+		Filter: build(preludeSource, filterSource), Union: build(preludeSource, unionSource),
+		Release: build(preludeSource, releaseSource), Erase: build(preludeSource, eraseSource),
+		Beat: build(beatSource), Rate: build(rateSource),
+		Pace: build(paceOneSource, preludeSource, paceSource), Merge: build(mergeSource),
+		Forget: build(preludeSource, forgetSource), AtLeast: build(atLeastSource), Answers: build(answersSource),
+		Live: build(preludeSource, liveSource),
 	}
 }
 
@@ -88,10 +89,20 @@ func (s *Scripts) All() []*Script {
 		s.Answers, s.Live}
 }
 
-// Sources returns the texts that servers load.
-func (s *Scripts) Sources() (sources []string) {
-	for _, one := range s.All() {
-		sources = append(sources, one.Source)
+// Sources returns the texts that servers load for stores with the keyspace. A spread store may turn out to have another
+// depth than its instances expect, so servers load the texts for both sizes of fields.
+func Sources(k Keyspace) (sources []string) {
+	all := []Keyspace{k}
+	if k.IsSpread() {
+		all = []Keyspace{Spread(MinDepth), Spread(MaxDepth)}
+	}
+	for _, k := range all {
+		s := NewScripts(k)
+		for _, one := range s.All() {
+			if !slices.Contains(sources, one.Source) {
+				sources = append(sources, one.Source)
+			}
+		}
 	}
 	return sources
 }

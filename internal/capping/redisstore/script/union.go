@@ -29,17 +29,18 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union sets the call of union.lua for the items. logs holds the logs of the whole batch. The call counts the sends
-// of the messages whose tokens are in counted. StampUnion completes the call.
+// Union sets the call of union.lua for the items. users and logs are those of the whole batch. The call counts the
+// sends of the messages whose tokens are in counted. StampUnion completes the call.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,
 	prefix string,
 	items []uint64,
+	users []capping.UserID,
 	logs []capping.Log,
 	counted []capping.Token,
 ) {
-	keys := a.encodeLogs(s, k, prefix, items, logs)
+	keys := a.encodeLogs(s, k, prefix, items, users, logs)
 	a.counting, a.rules = len(counted) > 0, a.rules[:0]
 	for _, token := range counted {
 		a.rules = append(a.rules, token[:]...)
@@ -57,12 +58,13 @@ func (a *Args) StampUnion(h Header) {
 }
 
 // encodeLogs starts the command like encodeUsers, and encodes each user with a log.
-func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, logs []capping.Log) (keys int) {
+func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
+	logs []capping.Log) (keys int) {
 	a.begin(s)
 	a.users, a.logs = a.users[:0], a.logs[:0]
 	for rest := items; len(rest) > 0; keys++ {
-		bucket, n := k.Bucket(UserOf(rest[0])), 1
-		for n < len(rest) && n < keyUsers && k.Bucket(UserOf(rest[n])) == bucket {
+		bucket, n := k.BucketOf(rest[0]), 1
+		for n < len(rest) && n < keyUsers && k.BucketOf(rest[n]) == bucket {
 			n++
 		}
 		a.buf = AppendKey(a.buf, prefix, bucket)
@@ -70,7 +72,7 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 		a.users = append(a.users, byte(n))
 		for _, item := range rest[:n] {
 			log := logs[indexOf(item)]
-			a.users = appendUint(append(a.users, k.Field(UserOf(item))), uint64(log.Len()), entriesSize)
+			a.users = appendUint(k.appendField(a.users, item, users), uint64(log.Len()), entriesSize)
 			a.logs = append(a.logs, log...)
 		}
 		rest = rest[n:]

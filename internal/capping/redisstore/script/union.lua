@@ -4,7 +4,7 @@
 -- KEYS     buckets; a bucket may come several times. With mode ${COUNT}, the counts (see counts.lua) of each message of
 --          ARGV[4] follow
 -- ARGV[1]  header, ${UNION_HEADER} bytes, big endian: now (5), forget (6), keep (6), life (6), skew (4), mode (1); see filter.lua
--- ARGV[2]  users, key by key: count (1), then for each user a field (1: its number) and the number of entries (3)
+-- ARGV[2]  users, key by key: count (1), then for each user a field (${FIELD_NOTE}) and the number of entries (3)
 -- ARGV[3]  the entries, user by user, those of each user in time order
 -- ARGV[4]  tokens of the messages whose sends are counted, ${TOKEN} bytes each
 --
@@ -30,9 +30,9 @@ if mode == ${COUNT} then buckets = buckets - #tokens / ${TOKEN} end
 if buckets < 1 then return redis.error_reply('BADARG no buckets') end
 for k = 1, buckets do
   local count = byte(users, at)
-  if not count or count < 1 or count > ${KEY_USERS} or at + 4 * count > #users then return redis.error_reply('BADARG users of key ' .. k) end
-  for i = 1, count do size = size + ${ENTRY} * scan('>I3', users, at + 4 * i - 2) end
-  at = at + 1 + 4 * count
+  if not count or count < 1 or count > ${KEY_USERS} or at + ${MERGED_USER} * count > #users then return redis.error_reply('BADARG users of key ' .. k) end
+  for i = 1, count do size = size + ${ENTRY} * scan('>I3', users, at + ${MERGED_USER} * i - 2) end
+  at = at + 1 + ${MERGED_USER} * count
 end
 if at ~= #users + 1 or size ~= #logs then return redis.error_reply('BADARG users or logs of ' .. #users .. ' and ' .. #logs .. ' bytes') end
 
@@ -178,7 +178,7 @@ end
 local out, o, p, from, failed = {}, 0, 1, 1, nil
 for k = 1, buckets do
   local key, of, fields = KEYS[k], byte(users, p), {}
-  for i = 1, of do fields[i] = tostring(byte(users, p + 4 * i - 3)) end
+  for i = 1, of do fields[i] = ${MERGED_FIELD} end
   local found = try('HMGET', key, '', unpack(fields))
   local w, m, last, wrong = {}, 2, 0, found.err and 'T'
   if wrong and not wrongtype(found.err) then
@@ -186,7 +186,7 @@ for k = 1, buckets do
     break
   end
   for i = 1, of do
-    local bytes = ${ENTRY} * scan('>I3', users, p + 4 * i - 2)
+    local bytes = ${ENTRY} * scan('>I3', users, p + ${MERGED_USER} * i - 2)
     local other, log, reply = sub(logs, from, from + bytes - 1), found[i + 1] or '', wrong
     from, work = from + bytes, work + #log + bytes
     if not wrong and #log % ${ENTRY} ~= 0 then reply = 'C' end
@@ -204,7 +204,7 @@ for k = 1, buckets do
     if work > ${WORK} then break end
   end
   if m > 2 then failed = write(key, w, m, last, found[1]) end
-  p = p + 1 + 4 * of
+  p = p + 1 + ${MERGED_USER} * of
   if failed or work > ${WORK} then break end
 end
 local all = new
