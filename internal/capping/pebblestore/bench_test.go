@@ -24,10 +24,11 @@ const (
 )
 
 // filled returns a store with benchEntries sends for each of the users first, first+stride, and so on. All
-// logs are on the disk and compacted, and none is cached.
-func filled(b *testing.B, users, stride int) *Store {
+// logs are on the disk and compacted, and none is cached. diskBytes is the disk space of a user.
+func filled(b *testing.B, users, stride int, ids IDs) (s *Store, diskBytes float64) {
 	b.Helper()
-	s, err := Open(context.Background(), Config{Path: b.TempDir(), CacheBytes: 512 << 20})
+	var err error
+	s, err = Open(context.Background(), Config{Path: b.TempDir(), CacheBytes: 512 << 20, IDs: ids})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	now := capping.InstantOf(time.Now())
@@ -41,14 +42,16 @@ func filled(b *testing.B, users, stride int) *Store {
 				log = capping.Log(log).Record(nil, capping.Entry{At: now - capping.Instant(1000*(9-k)),
 					Token: capping.Token(token)}, 0)
 			}
-			s.db.Put(batch, capping.UserID(i*stride), append(beginLog(nil), log...))
+			s.db.Put(batch, person(s, capping.UserID(i*stride)), append(beginLog(nil), log...))
 		}
 		require.NoError(b, batch.Commit(pebble.NoSync))
 		require.NoError(b, batch.Close())
 	}
 	require.NoError(b, s.db.Flush())
 	require.NoError(b, s.db.Compact(context.Background(), []byte{database.KeyLog}, []byte{database.KeyEnd}, true))
-	return s
+	size, err := s.db.EstimateDiskUsage([]byte{database.KeyLog}, []byte{database.KeyEnd})
+	require.NoError(b, err)
+	return s, float64(size) / float64(users)
 }
 
 // benchBatch returns a batch whose send is allowed for every user, so that each decision writes.
@@ -85,11 +88,11 @@ func report(b *testing.B, n int, began time.Duration) {
 }
 
 // randomCall returns benchCall distinct random users in random order.
-func randomCall(users []capping.UserID) []capping.UserID {
+func randomCall(s *Store, users []capping.UserID) []capping.UserID {
 	for {
 		users = users[:benchCall]
 		for i := range users {
-			users[i] = rand.Uint32N(benchUsers)
+			users[i] = person(s, capping.UserID(rand.Uint32N(benchUsers)))
 		}
 		if users, _ = capping.Distinct(users); len(users) > benchCall*9/10 {
 			return users
@@ -99,8 +102,13 @@ func randomCall(users []capping.UserID) []capping.UserID {
 
 // BenchmarkFilterRandom decides 10,000 random users of 5 million per call: cold without cached logs, and
 // warm with most logs cached.
-func BenchmarkFilterRandom(b *testing.B) {
-	s := filled(b, benchUsers, 1)
+func BenchmarkFilterRandom(b *testing.B) { benchRandom(b, IDs{}) }
+
+// BenchmarkFilterRandomImages is BenchmarkFilterRandom with a store for images.
+func BenchmarkFilterRandomImages(b *testing.B) { benchRandom(b, uuids) }
+
+func benchRandom(b *testing.B, ids IDs) {
+	s, diskBytes := filled(b, benchUsers, 1, ids)
 	users, verdicts := make([]capping.UserID, benchCall), make([]capping.Verdict, benchCall)
 	var calls int
 	for _, name := range []string{"cold", "warm"} {
@@ -108,12 +116,13 @@ func BenchmarkFilterRandom(b *testing.B) {
 			b.ReportAllocs()
 			n, began := 0, cpu(b)
 			for b.Loop() {
-				users = randomCall(users)
+				users = randomCall(s, users)
 				n += len(users)
 				calls++
 				benchFilter(b, s, benchBatch(fmt.Sprintf("random-%d", calls), users), verdicts[:len(users)])
 			}
 			report(b, n, began)
+			b.ReportMetric(diskBytes, "disk-B/user")
 		})
 		if name == "cold" { // read every log once, like hours of operation
 			warm(b, s)
@@ -126,7 +135,7 @@ func warm(b *testing.B, s *Store) {
 	users, verdicts := make([]capping.UserID, 100_000), make([]capping.Verdict, 100_000)
 	for first := 0; first < benchUsers; first += len(users) {
 		for i := range users {
-			users[i] = capping.UserID(first + i)
+			users[i] = person(s, capping.UserID(first+i))
 		}
 		batch := benchBatch("", users)
 		batch.Record = false
@@ -135,28 +144,42 @@ func warm(b *testing.B, s *Store) {
 }
 
 // BenchmarkFilterBlast decides a sorted audience of one user in 27, in calls of 65,536 users.
-func BenchmarkFilterBlast(b *testing.B) {
+func BenchmarkFilterBlast(b *testing.B) { benchBlast(b, IDs{}) }
+
+// BenchmarkFilterBlastImages is BenchmarkFilterBlast with a store for images.
+func BenchmarkFilterBlastImages(b *testing.B) { benchBlast(b, uuids) }
+
+func benchBlast(b *testing.B, ids IDs) {
 	const call, stride, calls = 65_536, 27, 40
-	s := filled(b, call*calls*stride/9, 9)
+	s, diskBytes := filled(b, call*calls*stride/9, 9, ids)
+	audience := make([]capping.UserID, call*calls)
+	for i := range audience {
+		audience[i] = capping.UserID(i * stride)
+	}
+	audience = persons(s, audience)
 	users, verdicts := make([]capping.UserID, call), make([]capping.Verdict, call)
 	b.ReportAllocs()
 	n, began := 0, cpu(b)
 	for b.Loop() {
-		for i := range users {
-			users[i] = capping.UserID((n%calls*call + i) * stride)
-		}
+		copy(users, audience[n%calls*call:])
 		benchFilter(b, s, benchBatch(fmt.Sprintf("blast-%d", n), users), verdicts)
 		n++
 	}
 	report(b, n*call, began)
+	b.ReportMetric(diskBytes, "disk-B/user")
 }
 
 // BenchmarkFilterOne decides one user per call: alone, and with parallel callers that share disk writes.
-func BenchmarkFilterOne(b *testing.B) {
-	s := filled(b, 1_000_000, 1)
+func BenchmarkFilterOne(b *testing.B) { benchOne(b, IDs{}) }
+
+// BenchmarkFilterOneImages is BenchmarkFilterOne with a store for images.
+func BenchmarkFilterOneImages(b *testing.B) { benchOne(b, uuids) }
+
+func benchOne(b *testing.B, ids IDs) {
+	s, _ := filled(b, 1_000_000, 1, ids)
 	var calls atomic.Int64
 	one := func(b *testing.B, verdicts []capping.Verdict) {
-		user := []capping.UserID{rand.Uint32N(1_000_000)}
+		user := []capping.UserID{person(s, capping.UserID(rand.Uint32N(1_000_000)))}
 		benchFilter(b, s, benchBatch(fmt.Sprintf("one-%d", calls.Add(1)), user), verdicts)
 	}
 	b.Run("alone", func(b *testing.B) {

@@ -15,7 +15,7 @@ func TestCacheTooSmallForACall(t *testing.T) {
 	s := reopen(t, Config{Path: t.TempDir(), CacheBytes: 1})
 	var stripe []capping.UserID // all in one stripe
 	for user := capping.UserID(0); len(stripe) < 4000; user++ {
-		if stripeOf(user) == 3 {
+		if s.runs.stripe(user) == 3 {
 			stripe = append(stripe, user)
 		}
 	}

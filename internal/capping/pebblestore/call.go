@@ -46,8 +46,8 @@ type call struct {
 	err      error // the first reason why users are unavailable
 }
 
-func (c *call) begin(users []capping.UserID, step step) {
-	c.plan.arrange(users)
+func (c *call) begin(users []capping.UserID, r runs, step step) {
+	c.plan.arrange(users, r)
 	c.portions = c.plan.portions(c.portions[:0])
 	c.next.Store(0)
 	c.step = step
@@ -154,7 +154,7 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 // decideUser decides one user, packed as in plan.
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
-	user, index := capping.UserID(packed>>32), int(uint32(packed))
+	user, index := c.plan.user(packed)
 	cache := s.cacheOf(user)
 	log, cached, err := w.log(cache, user)
 	if err != nil {

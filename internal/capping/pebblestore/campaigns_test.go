@@ -63,9 +63,9 @@ func campaignsChild(dir string, stdout io.Writer) error {
 // callOnce makes a random call.
 func callOnce(s *Store) error {
 	users := make([]capping.UserID, 1+rand.IntN(1<<rand.IntN(14)))
-	first := rand.Uint32N(200_000)
+	first := capping.UserID(rand.Uint32N(200_000))
 	for i := range users {
-		users[i] = first + uint32(i)*uint32(1+len(users)%3)
+		users[i] = first + capping.UserID(i)*capping.UserID(1+len(users)%3)
 	}
 	b := benchBatch(fmt.Sprintf("campaign-%d", rand.IntN(3)), users)
 	b.Channel = capping.Channel(rand.IntN(3))

@@ -36,6 +36,9 @@ func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
 
 func newChanges(db *database.DB, logger *slog.Logger) *changeLog {
 	c := &changeLog{db: db, lists: live.New(0), logger: logger, next: 1, sets: map[string]bool{}}
+	if db.IDs() != (IDs{}) {
+		c.lists = live.NewOfImages(0)
+	}
 	c.packing.clean = -1
 	return c
 }

@@ -73,12 +73,15 @@ type interval struct{ first, end uint64 }
 // bulkUsers is the number of users from which on a call writes full records.
 const bulkUsers = 500
 
-// recordUsers is the number of users in a full record. A user takes at most five bytes.
-const recordUsers = live.RecordBytes / 5
+// The number of users in a full record. A dense id takes at most five bytes, and an image at most ten.
+const (
+	recordUsers  = live.RecordBytes / 5
+	recordImages = live.RecordBytes / 10
+)
 
 // Change stores the changes of the batch durably and then applies them to the lists.
 func (c *changeLog) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
-	if err := checkBatch(b); err != nil {
+	if err := errors.Join(checkBatch(b), c.db.CheckUsers(usersOf(b)...)); err != nil {
 		return live.Stored{}, err
 	}
 	kept := *b // the caller may stop waiting and reuse the slices
@@ -129,7 +132,7 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	if record.Len() < bulkUsers {
 		c.put(batch, freshPrefix, record)
 	} else {
-		for _, part := range parts(record) {
+		for _, part := range c.parts(record) {
 			c.put(batch, packedPrefix, part)
 		}
 	}
@@ -164,10 +167,14 @@ func forgetsOf(r *live.Record) (n int) {
 	return n
 }
 
-// parts returns the record in parts of at most recordUsers users.
-func parts(r *live.Record) (parts []*live.Record) {
+// parts returns the record in parts that are full records.
+func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
+	most := recordUsers
+	if c.db.IDs() != (IDs{}) {
+		most = recordImages
+	}
 	for kind, users := range r.Runs[0].Users {
-		for some := range slices.Chunk(users, recordUsers) {
+		for some := range slices.Chunk(users, most) {
 			run := live.Run{At: r.Runs[0].At}
 			run.Users[kind] = some
 			parts = append(parts, &live.Record{Set: r.Set, By: r.By, Runs: []live.Run{run}})

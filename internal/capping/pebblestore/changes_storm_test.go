@@ -33,9 +33,9 @@ func TestLongHistoriesOfChanges(t *testing.T) {
 func TestListsKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	lists := &livetest.Storm{Users: listUsers(0), Patience: patience, Rest: time.Millisecond}
+	lists := &livetest.Storm{Users: listUsers(0, false), Patience: patience, Rest: time.Millisecond}
 	for round := range uint64(4) {
-		served := serveStore(t, dir)
+		served := serveStore(t, dir, IDs{})
 		lists.Begin(4, round, served)
 		acknowledged := lists.Tally().Acknowledged + 2000
 		testkit.Eventually(t, func() bool { return lists.Tally().Acknowledged >= acknowledged })
@@ -64,7 +64,7 @@ func requireHeeded(t *testing.T, s *Store, lists *livetest.Storm) {
 func TestListsThroughPowerCuts(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewCrashableMem()
-	lists := &livetest.Storm{Users: listUsers(0), Patience: patience, Rest: time.Millisecond}
+	lists := &livetest.Storm{Users: listUsers(0, false), Patience: patience, Rest: time.Millisecond}
 	for round := range uint64(9) {
 		s := reopen(t, Config{Path: "/db", fs: disk, SweepInterval: 5 * time.Millisecond})
 		lists.Begin(4, round, newLocal(s))

@@ -28,10 +28,16 @@ type Config struct {
 	// SweepInterval is the time between two small steps of the background sweep, which removes dead logs, and of
 	// an upgrade. Zero means one second.
 	SweepInterval time.Duration
+	// IDs says which ids the users have. A store keeps the ids of its creation, and Open rejects others. The zero value
+	// means dense ids, which are below 1<<32. Users of all other kinds are 64-bit images.
+	IDs IDs
 
 	fs          vfs.FS // for tests; nil: the disk
 	upgradeKeys int    // for tests: the number of keys in a step of an upgrade; 0: as many as in a step of the sweep
 }
+
+// IDs names the kind of the users' ids and a check of the key that makes images; see database.IDs.
+type IDs = database.IDs
 
 // DefaultCacheBytes is the default of Config.CacheBytes.
 const DefaultCacheBytes = 512 << 20
@@ -60,5 +66,6 @@ func (c Config) database(m *metrics) database.Config {
 	return database.Config{
 		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,
 		CacheBytes: c.CacheBytes / 4, CountError: func(kind string) { m.errors.WithLabelValues(kind).Inc() }, FS: c.fs,
+		IDs: c.IDs,
 	}
 }

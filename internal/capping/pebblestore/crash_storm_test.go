@@ -22,17 +22,27 @@ import (
 // answered as allowed.
 func TestKill(t *testing.T) {
 	t.Parallel()
+	testKill(t, IDs{})
+}
+
+// TestKillOfImages is TestKill with a store for images.
+func TestKillOfImages(t *testing.T) {
+	t.Parallel()
+	testKill(t, uuids)
+}
+
+func testKill(t *testing.T, ids IDs) {
 	dir := t.TempDir()
 	for round := range 2 {
 		child := exec.Command(os.Args[0], "-test.run=^$")
-		child.Env = append(os.Environ(), crashDir+"="+dir)
+		child.Env = append(os.Environ(), crashDir+"="+dir, childKind+"="+ids.Kind)
 		child.Stderr = os.Stderr
 		stdout, err := child.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, child.Start())
 		all := readTold(t, stdout, 8_000*(round+1), child.Process.Kill)
 		_ = child.Wait() // the process was killed
-		s, err := Open(context.Background(), Config{Path: dir})
+		s, err := Open(context.Background(), Config{Path: dir, IDs: ids})
 		require.NoError(t, err)
 		answered := make(map[told]bool, len(all))
 		for _, told := range all {
@@ -68,8 +78,18 @@ func requireAnswers(t *testing.T, s *Store, answered map[told]bool) {
 // and no denied send.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
+	testPowerLoss(t, IDs{})
+}
+
+// TestPowerLossOfImages is TestPowerLoss with a store for images.
+func TestPowerLossOfImages(t *testing.T) {
+	t.Parallel()
+	testPowerLoss(t, uuids)
+}
+
+func testPowerLoss(t *testing.T, ids IDs) {
 	disk := vfs.NewCrashableMem()
-	s, err := Open(context.Background(), Config{Path: "/db", fs: disk})
+	s, err := Open(context.Background(), Config{Path: "/db", IDs: ids, fs: disk})
 	require.NoError(t, err)
 	for round := range uint64(9) {
 		var mu sync.Mutex
@@ -94,7 +114,7 @@ func TestPowerLoss(t *testing.T) {
 			UnsyncedDataPercent: []int{0, 50, 100}[round%3], RNG: rand.New(rand.NewPCG(1, round)),
 		})
 		calls.Wait()
-		requireKept(t, cut, before)
+		requireKept(t, cut, ids, before)
 	}
 	require.NoError(t, s.Close())
 }
@@ -103,7 +123,7 @@ func TestPowerLoss(t *testing.T) {
 func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 	users := make([]capping.UserID, 1+rand.IntN(100))
 	for i := range users {
-		users[i] = capping.UserID(n*1000) + capping.UserID(i)
+		users[i] = person(s, capping.UserID(n*1000)+capping.UserID(i))
 	}
 	verdicts := make([]capping.Verdict, len(users))
 	if err := s.Filter(context.Background(), benchBatch(crashMessage(n), users), verdicts); err != nil {
@@ -125,8 +145,8 @@ func sendAndRelease(t *testing.T, s *Store, n uint64, answer func(told, bool)) {
 	}
 }
 
-func requireKept(t *testing.T, disk vfs.FS, answered map[told]bool) {
-	s, err := Open(context.Background(), Config{Path: "/db", fs: disk})
+func requireKept(t *testing.T, disk vfs.FS, ids IDs, answered map[told]bool) {
+	s, err := Open(context.Background(), Config{Path: "/db", IDs: ids, fs: disk})
 	require.NoError(t, err)
 	requireAnswers(t, s, answered)
 	requireCounted(t, s)

@@ -22,9 +22,9 @@ import (
 const crashDir = "CAPPER_TEST_CRASH_DIR"
 
 // crashChild records sends without end from several goroutines. crashChild writes each answered allowed send
-// to stdout: message (8), user (4).
+// to stdout: message (8), user (8).
 func crashChild(dir string, stdout io.Writer) error {
-	s, err := Open(context.Background(), Config{Path: dir})
+	s, err := Open(context.Background(), Config{Path: dir, IDs: childIDs()})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func crashChild(dir string, stdout io.Writer) error {
 func recordSome(s *Store, n uint64) (all []byte, err error) {
 	users := make([]capping.UserID, 1+rand.IntN(1<<rand.IntN(12)))
 	for i := range users {
-		users[i] = rand.Uint32N(100_000)
+		users[i] = person(s, capping.UserID(rand.Uint32N(100_000)))
 	}
 	users, _ = capping.Distinct(users)
 	verdicts := make([]capping.Verdict, len(users))
@@ -69,7 +69,7 @@ func recordSome(s *Store, n uint64) (all []byte, err error) {
 }
 
 func encodeTold(t told) []byte {
-	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, t.message), t.user)
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, t.message), uint64(t.user))
 }
 
 func crashMessage(n uint64) string { return fmt.Sprintf("crash-%d", n) }
@@ -83,13 +83,14 @@ type told struct {
 // the pipe, which the child wrote before its end.
 func readTold(t *testing.T, stdout io.Reader, killAfter int, kill func() error) (all []told) {
 	r := bufio.NewReader(stdout)
-	var record [12]byte
+	var record [16]byte
 	for {
 		if _, err := io.ReadFull(r, record[:]); err != nil {
 			require.GreaterOrEqual(t, len(all), killAfter, "the child ended by itself")
 			return all
 		}
-		all = append(all, told{binary.LittleEndian.Uint64(record[:]), binary.LittleEndian.Uint32(record[8:])})
+		user := capping.UserID(binary.LittleEndian.Uint64(record[8:]))
+		all = append(all, told{binary.LittleEndian.Uint64(record[:]), user})
 		if len(all) == killAfter {
 			require.NoError(t, kill())
 		}

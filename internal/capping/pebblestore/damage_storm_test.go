@@ -20,10 +20,10 @@ import (
 
 // damagedStore returns a closed store with a send to each of n users. In its tables one byte in about every
 // bytes is flipped.
-func damagedStore(t *testing.T, n, every int) (dir string, flips int) {
+func damagedStore(t *testing.T, n, every int, ids IDs) (dir string, flips int) {
 	dir = t.TempDir()
-	s := reopen(t, Config{Path: dir})
-	users := manyUsers(n)
+	s := reopen(t, Config{Path: dir, IDs: ids})
+	users := persons(s, manyUsers(n))
 	for first := 0; first < n; first += 100_000 {
 		_, err := filterAll(s, "m", users[first:min(n, first+100_000)]...)
 		require.NoError(t, err)
@@ -53,11 +53,21 @@ const usersOfBlock = 400
 // permanently.
 func TestDamagedBlocks(t *testing.T) {
 	t.Parallel()
+	testDamagedBlocks(t, IDs{})
+}
+
+// TestDamagedBlocksOfImages is TestDamagedBlocks with a store for images.
+func TestDamagedBlocksOfImages(t *testing.T) {
+	t.Parallel()
+	testDamagedBlocks(t, uuids)
+}
+
+func testDamagedBlocks(t *testing.T, ids IDs) {
 	const all = 150_000
-	dir, flips := damagedStore(t, all, 150_000)
+	dir, flips := damagedStore(t, all, 150_000, ids)
 	require.Greater(t, flips, 15)
-	s := reopen(t, Config{Path: dir, SweepInterval: time.Hour})
-	users := manyUsers(all)
+	s := reopen(t, Config{Path: dir, IDs: ids, SweepInterval: time.Hour})
+	users := persons(s, manyUsers(all))
 	lost := filterParts(t, s, "m", users, capping.Replayed)
 	require.GreaterOrEqual(t, len(lost), flips)
 	require.LessOrEqual(t, len(lost), flips*usersOfBlock)
@@ -80,7 +90,7 @@ func TestDamagedBlocks(t *testing.T) {
 	require.Empty(t, filterParts(t, s, "n", users[:100_000], capping.Allowed, capping.Replayed))
 	require.NoError(t, s.Close())
 
-	s = reopen(t, Config{Path: dir, SweepInterval: time.Hour})
+	s = reopen(t, Config{Path: dir, IDs: ids, SweepInterval: time.Hour})
 	verdicts, err = filterAll(s, "n", lost...)
 	require.NoError(t, err)
 	requireAll(t, capping.Replayed, verdicts)

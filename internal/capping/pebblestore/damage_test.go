@@ -21,7 +21,7 @@ func TestDamagedFilter(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.db.Flush())
 	for i := range s.stripes { // only the table knows the logs now
-		s.stripes[i].cache = newLogCache(1)
+		s.stripes[i].cache = newLogCache(1, false)
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
 	require.NoError(t, err)

@@ -63,6 +63,11 @@
 //	06 life (4) name message             head of a pacer's log: version (1), end (8), total (8), number of runs (4)
 //	06 life (4) name message number (6)  a run in the format of package pacing
 //
+// A user takes 8 bytes of a key in a store for images, that is for all kinds of ids but dense, and nothing else
+// differs.
+// The format marker and the file beside the directory name the kind of the ids and the check of their key, and Open
+// rejects others.
+//
 // # Removal
 //
 // A write drops the entries of its log that no window can see. The sweep removes expired logs, message ids, counts

@@ -133,7 +133,7 @@ func TestDamagedLogs(t *testing.T) {
 	for user, value := range map[capping.UserID][]byte{
 		10: {}, 11: entry[:11], 12: append(append([]byte{}, late...), early...), 13: make([]byte, maxLogSize+12),
 	} {
-		require.NoError(t, s.db.Set(database.LogKey(user), value, pebble.Sync))
+		require.NoError(t, s.db.Set(s.db.LogKey(user), value, pebble.Sync))
 	}
 	users := []capping.UserID{9, 10, 11, 12, 13, 14}
 	verdicts, err := filterAll(s, "m", users...)

@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,13 +19,16 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	if len(b.Users) == 0 {
 		return nil
 	}
+	if err := s.db.CheckUsers(b.Users...); err != nil {
+		return fmt.Errorf("filter: %w", err)
+	}
 	c := s.calls.Get().(*call)
 	c.verdicts = zeroed(c.verdicts, len(b.Users))
 	c.groups = append(c.groups[:0], b.Groups...)
 	kept := *b // Rules is never written to; Users and Groups are not used any more
 	kept.Users, kept.Groups = nil, nil
 	keep, due := s.shouldRemember(b)
-	c.begin(b.Users, judging(c, &kept))
+	c.begin(b.Users, s.runs, judging(c, &kept))
 	if err := s.db.Write(ctx, func() error { return s.filter(ctx, c, &kept, keep, due) }); err != nil {
 		return fmt.Errorf("filter: %w", err)
 	}
@@ -102,9 +106,12 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	if len(users) == 0 {
 		return nil
 	}
+	if err := s.db.CheckUsers(users...); err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
 	c := s.calls.Get().(*call)
 	c.released = zeroed(c.released, len(users))
-	c.begin(users, releasing(c, channel, token))
+	c.begin(users, s.runs, releasing(c, channel, token))
 	err := s.db.Write(ctx, func() error {
 		c.counting = s.countingReleases(channel, token)
 		if err := s.run(ctx, c); err != nil {
@@ -147,7 +154,7 @@ func (s *Store) countingReleases(channel capping.Channel, token capping.Token) c
 // Erase removes the user's log, even an unreadable log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	err := s.db.Write(ctx, func() error {
-		if err := s.db.Broken(); err != nil {
+		if err := errors.Join(s.db.Broken(), s.db.CheckUsers(user)); err != nil {
 			return err
 		}
 		s.erase(user)
@@ -161,7 +168,7 @@ func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 }
 
 func (s *Store) erase(user capping.UserID) {
-	stripe := &s.stripes[stripeOf(user)]
+	stripe := &s.stripes[s.runs.stripe(user)]
 	stripe.Lock()
 	defer stripe.Unlock()
 	stripe.cache.Drop(user)
@@ -185,6 +192,9 @@ func (s *Store) stored(user capping.UserID) ([]byte, error) {
 func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	var found capping.Log
 	err := s.db.Read(ctx, func() error {
+		if err := s.db.CheckUsers(user); err != nil {
+			return err
+		}
 		value, err := s.stored(user)
 		if err == nil && value != nil {
 			found, _, err = decodeLog(value)

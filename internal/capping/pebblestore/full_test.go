@@ -232,7 +232,7 @@ func TestPanic(t *testing.T) {
 	require.NoError(t, err)
 	err = s.db.Write(context.Background(), func() error {
 		c := new(call)
-		c.begin([]capping.UserID{1, 2}, func(capping.Instant, int, capping.Log, []byte) ([]byte, bool) {
+		c.begin([]capping.UserID{1, 2}, s.runs, func(capping.Instant, int, capping.Log, []byte) ([]byte, bool) {
 			panic("boom")
 		})
 		return s.run(context.Background(), c)

@@ -45,9 +45,9 @@ func probed(t *testing.T, s *Store) func(path string) (status int, body api.Erro
 // noSegments is a generation of segments without users.
 type noSegments struct{ segmentstest.WithoutSets }
 
-func (noSegments) Generation() string               { return "1" }
-func (noSegments) Names() []string                  { return nil }
-func (noSegments) Lookup([]capping.UserID, []uint8) {}
+func (noSegments) Generation() string       { return "1" }
+func (noSegments) Names() []string          { return nil }
+func (noSegments) Lookup([]uint32, []uint8) {}
 
 const restartNeeded = "restart required: the embedded store is out of service until it is opened again; /v1/status " +
 	"and the log show the reason"

@@ -23,11 +23,13 @@ type logCache struct {
 	most    int // largest number of slabs
 	current int // index of the slab that is being filled
 	used    int // used bytes of the current slab
+	wide    bool
 }
 
 const (
 	slabSize   = 32 << 10
-	itemHeader = 6                      // user (4), number of entries (1), capacity in entries (1)
+	itemHeader = 6                      // number of entries (1), capacity in entries (1), dense user (4)
+	wideHeader = 10                     // the same with an image (8)
 	cachedLog  = 60 * capping.EntrySize // longer logs are not cached
 	roomStep   = 2                      // step of the capacity in entries, so that most sends need no move
 )
@@ -38,10 +40,19 @@ func slabsFor(bytes int64) int {
 }
 
 // newLogCache returns an empty cache of the given size in bytes.
-func newLogCache(bytes int64) logCache { return newLogCacheOf(slabsFor(bytes)) }
+func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-func newLogCacheOf(slabs int) logCache {
-	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32()}
+// newLogCacheOf returns an empty cache with the given number of slabs. wide says that users are images.
+func newLogCacheOf(slabs int, wide bool) logCache {
+	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
+}
+
+// header returns the number of bytes before the entries of an item.
+func (c *logCache) header() int {
+	if c.wide {
+		return wideHeader
+	}
+	return itemHeader
 }
 
 // Log returns the user's log and whether it is cached. The log is valid until the next Put.
@@ -50,8 +61,8 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	if !ok {
 		return nil, false
 	}
-	item := c.item(c.slots[slot])
-	return capping.Log(item[itemHeader : itemHeader+int(item[4])*capping.EntrySize]), true
+	item, header := c.item(c.slots[slot]), c.header()
+	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
 // item returns the item of a slot's value.
@@ -60,7 +71,12 @@ func (c *logCache) item(slot uint32) []byte {
 	return c.slabs[at/slabSize][at%slabSize:]
 }
 
-func userOf(item []byte) capping.UserID { return binary.LittleEndian.Uint32(item) }
+func (c *logCache) userOf(item []byte) capping.UserID {
+	if c.wide {
+		return capping.UserID(binary.LittleEndian.Uint64(item[2:]))
+	}
+	return capping.UserID(binary.LittleEndian.Uint32(item[2:]))
+}
 
 // Put stores a copy of log as the user's cached log. Empty and long logs are removed from the cache instead.
 func (c *logCache) Put(user capping.UserID, log capping.Log) {
@@ -68,20 +84,24 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 		c.Drop(user)
 		return
 	}
-	n := log.Len()
+	n, header := log.Len(), c.header()
 	if slot, ok := c.find(user); ok {
-		if item := c.item(c.slots[slot]); int(item[5]) >= n {
-			item[4] = byte(n)
-			copy(item[itemHeader:], log)
+		if item := c.item(c.slots[slot]); int(item[1]) >= n {
+			item[0] = byte(n)
+			copy(item[header:], log)
 			return
 		}
 	}
 	room := (n + roomStep - 1) / roomStep * roomStep
-	at := c.reserve(itemHeader + room*capping.EntrySize) // may drop items, including the user's old one
+	at := c.reserve(header + room*capping.EntrySize) // may drop items, including the user's old one
 	item := c.item(at)
-	binary.LittleEndian.PutUint32(item, user)
-	item[4], item[5] = byte(n), byte(room)
-	copy(item[itemHeader:], log)
+	item[0], item[1] = byte(n), byte(room)
+	if c.wide {
+		binary.LittleEndian.PutUint64(item[2:], uint64(user))
+	} else {
+		binary.LittleEndian.PutUint32(item[2:], capping.Dense(user))
+	}
+	copy(item[header:], log)
 	c.setSlot(user, at)
 }
 
@@ -104,11 +124,12 @@ func (c *logCache) beginSlab() {
 	}
 	c.current, c.used = (c.current+1)%len(c.slabs), 0
 	slab := c.slabs[c.current]
-	for at := 0; at+itemHeader <= slabSize && slab[at+5] > 0; {
-		if slot, ok := c.find(userOf(slab[at:])); ok && c.slots[slot] == uint32(c.current*slabSize+at+1) {
+	header := c.header()
+	for at := 0; at+header <= slabSize && slab[at+1] > 0; {
+		if slot, ok := c.find(c.userOf(slab[at:])); ok && c.slots[slot] == uint32(c.current*slabSize+at+1) {
 			c.freeSlot(slot)
 		}
-		at += itemHeader + int(slab[at+5])*capping.EntrySize
+		at += header + int(slab[at+1])*capping.EntrySize
 	}
 	clear(slab)
 }
@@ -117,7 +138,7 @@ func (c *logCache) beginSlab() {
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
-		if userOf(c.item(c.slots[slot])) == user {
+		if c.userOf(c.item(c.slots[slot])) == user {
 			return slot, true
 		}
 	}
@@ -125,7 +146,7 @@ func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 }
 
 func (c *logCache) home(user capping.UserID) int {
-	mixed := user ^ c.seed
+	mixed := uint32(user^user>>32) ^ c.seed
 	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
 	mixed = (mixed ^ mixed>>16) * 0x45d9f3b
 	return int(mixed >> (33 - bits.Len(uint(len(c.slots)))))
@@ -148,7 +169,7 @@ func (c *logCache) grow() {
 	c.slots = make([]uint32, 2*len(old))
 	for _, at := range old {
 		if at != 0 {
-			slot, _ := c.find(userOf(c.item(at)))
+			slot, _ := c.find(c.userOf(c.item(at)))
 			c.slots[slot] = at
 		}
 	}
@@ -166,7 +187,7 @@ func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1
 	for next := (slot + 1) & mask; c.slots[next] != 0; next = (next + 1) & mask {
-		home := c.home(userOf(c.item(c.slots[next])))
+		home := c.home(c.userOf(c.item(c.slots[next])))
 		if (next-home)&mask >= (next-slot)&mask { // home is at or before the free slot
 			c.slots[slot], slot = c.slots[next], next
 		}

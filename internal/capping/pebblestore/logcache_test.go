@@ -14,10 +14,14 @@ import (
 func TestCacheNeverAnswersAnOldLog(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		cache := newLogCacheOf(rapid.IntRange(1, 3).Draw(t, "slabs"))
+		cache := newLogCacheOf(rapid.IntRange(1, 3).Draw(t, "slabs"), rapid.Bool().Draw(t, "images"))
+		factor := rapid.SampledFrom([]capping.UserID{1, factor}).Draw(t, "factor")
+		if !cache.wide {
+			factor = 1
+		}
 		last := make(map[capping.UserID]capping.Log)
 		for range rapid.IntRange(1, 3000).Draw(t, "puts") {
-			user := rapid.Uint32Range(0, 400).Draw(t, "user")
+			user := capping.UserID(rapid.Uint32Range(0, 400).Draw(t, "user")) * factor
 			n := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 8, 59, 60, 61}).Draw(t, "entries")
 			log := make(capping.Log, n*capping.EntrySize)
 			for i := range log {
@@ -37,7 +41,8 @@ func TestCacheNeverAnswersAnOldLog(t *testing.T) {
 			}
 		}
 		cached := 0
-		for user := range capping.UserID(401) {
+		for n := range capping.UserID(401) {
+			user := n * factor
 			if got, ok := cache.Log(user); ok {
 				require.Equal(t, last[user], got)
 				cached++
@@ -49,7 +54,7 @@ func TestCacheNeverAnswersAnOldLog(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	cache := newLogCacheOf(2)
+	cache := newLogCacheOf(2, false)
 	log := make(capping.Log, 2*capping.EntrySize)
 	for user := range capping.UserID(100_000) {
 		cache.Put(user, log)
@@ -64,7 +69,7 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 func TestCacheReadsDoNotAllocate(t *testing.T) {
-	cache := newLogCacheOf(4)
+	cache := newLogCacheOf(4, false)
 	log := make(capping.Log, 3*capping.EntrySize)
 	cache.Put(7, log)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
@@ -82,7 +87,7 @@ func BenchmarkCache(b *testing.B) {
 		b.Run(map[bool]string{false: "reads", true: "sends"}[sends], func(b *testing.B) {
 			var caches [stripes]logCache
 			for i := range caches {
-				caches[i] = newLogCache(192 << 20 / stripes)
+				caches[i] = newLogCache(192<<20/stripes, false)
 			}
 			log, next := make(capping.Log, 3*capping.EntrySize), make(capping.Log, 0, 6*capping.EntrySize)
 			for user := range capping.UserID(users) {
@@ -90,7 +95,7 @@ func BenchmarkCache(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				user := rand.Uint32N(users)
+				user := capping.UserID(rand.Uint32N(users))
 				cache := &caches[user%stripes]
 				found, ok := cache.Log(user)
 				if !ok {

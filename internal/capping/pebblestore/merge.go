@@ -19,11 +19,14 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	if len(m.Users)+len(m.Messages) == 0 {
 		return nil
 	}
+	if err := s.db.CheckUsers(m.Users...); err != nil {
+		return fmt.Errorf("merge: %w", err)
+	}
 	c := s.calls.Get().(*call)
 	c.merged = zeroed(c.merged, len(m.Users))
 	kept := *m
 	kept.Users, kept.Logs, kept.Messages = nil, cloned(m.Logs), slices.Clone(m.Messages)
-	c.begin(m.Users, nil)
+	c.begin(m.Users, s.runs, nil)
 	if err := s.db.Write(ctx, func() error { return s.merge(ctx, c, &kept) }); err != nil {
 		return fmt.Errorf("merge: %w", err)
 	}

@@ -1,33 +1,55 @@
 package pebblestore
 
 import (
+	"math"
 	"slices"
 
 	"capper/internal/capping"
 )
 
-// plan holds the users of a call sorted by stripe. Each element is user<<32 | the user's index in the call.
+// plan holds the users of a call sorted by stripe. Each element is 32 bits of a user before the user's index in the
+// call: a whole dense id, or the upper half of an image. So one sort of integers serves both.
 type plan struct {
 	users  []uint64
+	images []capping.UserID       // the users of the call, in a store for images
 	starts [stripeCount + 1]int32 // the users of stripe s are users[starts[s]:starts[s+1]]
 }
 
-// arrange makes p the plan of the given users.
-func (p *plan) arrange(users []capping.UserID) {
+const upperHalf = math.MaxUint32 << 32
+
+// arrange makes p the plan of the given users, whose stripes are those of the runs.
+func (p *plan) arrange(users []capping.UserID, r runs) {
+	p.images = p.images[:0]
+	if r.ofImages() {
+		p.images = append(p.images, users...)
+	}
 	p.users = slices.Grow(p.users[:0], len(users))[:len(users)]
 	clear(p.starts[:])
 	for _, user := range users {
-		p.starts[stripeOf(user)+1]++
+		p.starts[r.stripe(user)+1]++
 	}
 	for s := range stripeCount {
 		p.starts[s+1] += p.starts[s]
 	}
 	next := p.starts
 	for i, user := range users {
-		s := stripeOf(user)
-		p.users[next[s]] = uint64(user)<<32 | uint64(i)
+		s := r.stripe(user)
+		upper := uint64(user) << 32
+		if r.ofImages() {
+			upper = uint64(user) & upperHalf
+		}
+		p.users[next[s]] = upper | uint64(i)
 		next[s]++
 	}
+}
+
+// user returns the user of an element and the user's index in the call.
+func (p *plan) user(packed uint64) (user capping.UserID, index int) {
+	index = int(uint32(packed))
+	if len(p.images) > 0 {
+		return p.images[index], index
+	}
+	return capping.UserID(packed >> 32), index
 }
 
 // portion is the users of the stripes from first up to, but not including, last.
@@ -37,7 +59,8 @@ type portion struct{ first, last int }
 // bounds how long a call for one user waits for a large call.
 const portionUsers = 1024
 
-// sortPortion sorts the users of a portion by id and returns them. The database has the same order.
+// sortPortion sorts the users of a portion and returns them. The database has the same order. Images with the same
+// upper half may be in another order, which costs time only; a call hardly ever has such images.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)

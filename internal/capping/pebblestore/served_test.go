@@ -27,7 +27,7 @@ type pipes struct {
 }
 
 func servedChild(dir string) error {
-	s, err := Open(context.Background(), Config{Path: dir})
+	s, err := Open(context.Background(), Config{Path: dir, IDs: childIDs()})
 	if err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ type servedStore struct {
 	client  *rpc.Client
 }
 
-func serveStore(t testing.TB, dir string) *servedStore {
+func serveStore(t testing.TB, dir string, ids IDs) *servedStore {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^$")
-	child.Env = append(os.Environ(), servedDir+"="+dir)
+	child.Env = append(os.Environ(), servedDir+"="+dir, childKind+"="+ids.Kind)
 	child.Stderr = os.Stderr
 	in, err := child.StdinPipe()
 	require.NoError(t, err)

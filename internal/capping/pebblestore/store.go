@@ -24,6 +24,7 @@ type Store struct {
 	memory  *capping.MessageMemory
 
 	stripes  [stripeCount]stripe
+	runs     runs
 	pacers   *pacerLogs
 	counts   *messageCounts
 	changes  *changeLog
@@ -60,6 +61,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if s.db, err = database.Open(ctx, config.database(s.metrics)); err != nil {
 		return nil, err
 	}
+	s.makeStripes(config.CacheBytes / 4 * 3 / stripeCount)
 	err = s.db.Rescue(ctx, s.load)
 	if err == nil {
 		err = s.metrics.register(config.Registerer)
@@ -105,9 +107,6 @@ func newStore(config Config) *Store {
 		metrics: newMetrics()}
 	s.calls.New = func() any { return new(call) }
 	s.workers.New = func() any { return &worker{reader: s.db.NewReader()} }
-	for i := range s.stripes {
-		s.stripes[i].cache = newLogCache(config.CacheBytes / 4 * 3 / stripeCount)
-	}
 	return s
 }
 
@@ -162,6 +161,9 @@ func (s *Store) missing(now capping.Instant) string {
 // missingChanges is how long a restored store warns of unknown changes to sets. Builds should contain them by then.
 const missingChanges = 7 * 24 * time.Hour
 
+// IDs returns the ids of the store's users. The zero value means dense ids.
+func (s *Store) IDs() IDs { return s.db.IDs() }
+
 // Identity returns the store's id and its newest mark. An older copy of the store has a lower mark.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
@@ -178,7 +180,8 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	manifest := &database.Manifest{Store: made.ID, Mark: made.Mark, At: made.At, Channels: map[string]uint8{}}
+	manifest := &database.Manifest{Store: made.ID, Mark: made.Mark, At: made.At, Channels: map[string]uint8{},
+		IDs: made.IDs.Pointer()}
 	for name, number := range channels {
 		manifest.Channels[name] = uint8(number)
 	}

@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -56,6 +55,7 @@ type storm struct {
 	limit  capping.Rule
 	pacers []pacing.Target // the last one is a ledger
 	lists  *livetest.Storm
+	wide   bool // the store is one for images, which stand for the users
 
 	running sync.WaitGroup
 	stop    chan struct{}
@@ -118,26 +118,32 @@ func (y tally) String() string {
 		y.imports)
 }
 
-func newStorm(base capping.UserID, seed uint64) *storm {
+// newStorm returns load on users from base on. wide says that the store is one for images.
+func newStorm(base capping.UserID, seed uint64, wide bool) *storm {
 	ledger := pacingtest.Ledger()
 	ledger.Pacer = pacingtest.Name()
 	return &storm{
+		wide: wide,
 		base: base, seed: seed, limit: capping.Rule{Max: 3, Hold: (24 * time.Hour).Milliseconds()},
 		pacers: []pacing.Target{
 			{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Second}}},
 			{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
 			ledger,
 		},
-		lists: &livetest.Storm{Users: listUsers(base), Patience: patience, Rest: 5 * time.Millisecond},
+		lists: &livetest.Storm{Users: listUsers(base, wide), Patience: patience, Rest: 5 * time.Millisecond},
 		fresh: base + freshBase, oracle: pacingtest.NewOracle(),
 	}
 }
 
 // listUsers returns the users of a storm's lists, whose logs the storm does not check.
-func listUsers(base capping.UserID) []capping.UserID {
+func listUsers(base capping.UserID, wide bool) []capping.UserID {
 	users := make([]capping.UserID, 2000)
 	for i := range users {
 		users[i] = 3_000_000_000 + base/10 + capping.UserID(i*37)
+	}
+	if wide {
+		users = imagesOf(users)
+		slices.Sort(users)
 	}
 	return users
 }
@@ -147,6 +153,9 @@ const patience = 1200 * time.Millisecond
 
 // begin starts the load on the store. The method end stops the load and waits.
 func (s *storm) begin(store target) {
+	if s.wide {
+		store = imageTarget{store}
+	}
 	s.stop, s.silent = make(chan struct{}), false
 	for i := range uint64(4) {
 		rng := rand.New(rand.NewPCG(s.seed, i))
@@ -394,7 +403,10 @@ func (s *storm) await(t testing.TB, more int, figure func(*tally) int) {
 func (s *storm) settle(t testing.TB, store *Store) {
 	t.Helper()
 	s.silent = false
-	here := newLocal(store)
+	here := target(newLocal(store))
+	if s.wide {
+		here = imageTarget{here}
+	}
 	for _, c := range s.calls {
 		store.memory.Keep(c.batch) // small calls have more messages than a store remembers
 		testkit.Eventually(t, func() bool {
@@ -408,6 +420,14 @@ func (s *storm) settle(t testing.TB, store *Store) {
 		s.importSends(here, m) // a repetition adds nothing
 	}
 	testkit.Eventually(t, func() bool { return s.lists.Settle(here) == 0 }, "changes to sets are not stored")
+}
+
+// numberOf returns the number of a user in the store.
+func (s *storm) numberOf(user capping.UserID) capping.UserID {
+	if s.wide {
+		return numberOf(user)
+	}
+	return user
 }
 
 // violations holds the numbers of broken promises.
@@ -440,14 +460,18 @@ type logs map[capping.UserID]map[idText][]capping.Instant
 func (s *storm) logsOf(t testing.TB, store *Store) logs {
 	t.Helper()
 	it, err := store.db.NewIter(&pebble.IterOptions{
-		LowerBound: database.LogKey(s.base), UpperBound: database.LogKey(s.base + 100_000_000),
+		LowerBound: []byte{database.KeyLog}, UpperBound: []byte{database.KeyLog + 1},
 	})
 	require.NoError(t, err)
 	found := logs{}
 	for ok := it.First(); ok; ok = it.Next() {
+		user, ok := store.db.UserOf(it.Key())
+		require.True(t, ok)
+		if user = s.numberOf(user); user < s.base || user >= s.base+100_000_000 {
+			continue
+		}
 		log, _, err := decodeLog(it.Value())
 		require.NoError(t, err)
-		user := capping.UserID(binary.BigEndian.Uint32(it.Key()[1:]))
 		found[user] = map[idText][]capping.Instant{}
 		for _, e := range log.Entries() {
 			at := idText{e.Token, e.Channel}

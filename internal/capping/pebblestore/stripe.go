@@ -6,26 +6,45 @@ import (
 	"capper/internal/capping"
 )
 
-// stripe is a lock for the logs of some users, with their cache and their counts. Runs of 256 neighbouring
-// users share a stripe, so that an ascending batch reads neighbouring keys together. A caller that locks
-// several stripes locks them in ascending order.
+// stripe is a lock for the logs of some users, with their cache and their counts. Runs of neighbouring users share a
+// stripe, so that an ascending batch reads neighbouring keys together. A caller that locks several stripes locks them
+// in ascending order.
 type stripe struct {
 	sync.Mutex
 	cache   logCache
 	counted Stripe
 }
 
+const stripeCount = 256
+
+// runs is the number of lower bits in which the users of a run differ.
+type runs uint8
+
 const (
-	stripeCount = 256
-	stripeRun   = 256
+	denseRuns runs = 8  // 256 dense ids
+	imageRuns runs = 48 // one user in 65,536: 76 of 5 million, 4,100 of 270 million
 )
 
-// stripeOf returns the index of the user's stripe. Multiplying by the golden ratio spreads the runs, so that
+// ofImages reports whether the runs are those of a store for images.
+func (r runs) ofImages() bool { return r > denseRuns }
+
+// stripe returns the index of the user's stripe. Multiplying by the golden ratio spreads the runs, so that
 // ids with a large common step do not share one stripe.
-func stripeOf(user capping.UserID) int { return int(user / stripeRun * 2654435769 >> 24) }
+func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
+
+// makeStripes prepares the stripes of an open database, with caches of the given size.
+func (s *Store) makeStripes(cacheBytes int64) {
+	s.runs = denseRuns
+	if s.db.IDs() != (IDs{}) {
+		s.runs = imageRuns
+	}
+	for i := range s.stripes {
+		s.stripes[i].cache = newLogCache(cacheBytes, s.runs.ofImages())
+	}
+}
 
 // cacheOf returns the cache that may hold the user's log. The caller holds the stripe's lock.
-func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[stripeOf(user)].cache }
+func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[s.runs.stripe(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {
 	for i := p.first; i < p.last; i++ {

@@ -15,10 +15,18 @@ import (
 func TestPortionsHoldEveryUserOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		users := rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 5000)), 1, 3000,
-			rapid.ID).Draw(t, "users")
+		r := rapid.SampledFrom([]runs{denseRuns, imageRuns}).Draw(t, "runs")
+		users := capping.AppendUsers(nil, rapid.SliceOfNDistinct(rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0,
+			5000)),
+			1, 3000, rapid.ID).Draw(t, "users"))
+		if r.ofImages() {
+			factor := rapid.SampledFrom([]capping.UserID{1, 1 << 20, 1 << 31, 1<<32 + 1, factor}).Draw(t, "factor")
+			for i := range users {
+				users[i] *= factor
+			}
+		}
 		var p plan
-		p.arrange(users)
+		p.arrange(users, r)
 		portions := p.portions(nil)
 		var seen []capping.UserID
 		next := 0
@@ -26,12 +34,15 @@ func TestPortionsHoldEveryUserOnce(t *testing.T) {
 			require.LessOrEqual(t, next, k.first)
 			require.Less(t, k.first, k.last)
 			next = k.last
-			part := p.users[p.starts[k.first]:p.starts[k.last]]
+			part := p.sortPortion(k)
 			require.NotEmpty(t, part)
+			before := capping.UserID(0)
 			for _, packed := range part {
-				user := capping.UserID(packed >> 32)
-				require.Equal(t, users[uint32(packed)], user)
-				require.True(t, k.first <= stripeOf(user) && stripeOf(user) < k.last)
+				user, index := p.user(packed)
+				require.Equal(t, users[index], user)
+				require.True(t, k.first <= r.stripe(user) && r.stripe(user) < k.last)
+				require.True(t, before <= user || r.ofImages() && before>>32 == user>>32)
+				before = user
 				seen = append(seen, user)
 			}
 		}
@@ -46,10 +57,23 @@ func TestStripesSpread(t *testing.T) {
 		var count [stripeCount]int
 		n := capping.UserID(1 << 14)
 		for i := range n {
-			count[stripeOf(i*step)]++
+			count[denseRuns.stripe(i*step)]++
 		}
 		require.Less(t, slices.Max(count[:]), int(n)/16, "step %d", step)
 	}
+}
+
+// TestStripesOfImagesSpread checks that images spread over the stripes, and so do the runs of an ascending audience.
+func TestStripesOfImagesSpread(t *testing.T) {
+	t.Parallel()
+	var random, ascending [stripeCount]int
+	const n = 1 << 14
+	for i := range capping.UserID(n) {
+		random[imageRuns.stripe(imageOf(i))]++
+		ascending[imageRuns.stripe(i<<imageRuns)]++
+	}
+	require.Less(t, slices.Max(random[:]), n/128)
+	require.Less(t, slices.Max(ascending[:]), n/128)
 }
 
 // TestLargeCall decides hundreds of thousands of users in one call.

@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"context"
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -122,9 +121,9 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 			}
 			continue
 		}
-		if log, _, err := decodeLog(it.Value()); err == nil && len(key) == database.LogKeySize &&
-			log.At(log.Len()-1) <= horizon {
-			found.users = append(found.users, binary.BigEndian.Uint32(key[1:]))
+		user, ok := s.db.UserOf(key)
+		if log, _, err := decodeLog(it.Value()); err == nil && ok && log.At(log.Len()-1) <= horizon {
+			found.users = append(found.users, user)
 		}
 	}
 	if err := it.Error(); err != nil {
@@ -140,7 +139,7 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 		return nil
 	}
 	c := new(call)
-	c.begin(users, func(now capping.Instant, _ int, log capping.Log, _ []byte) ([]byte, bool) {
+	c.begin(users, s.runs, func(now capping.Instant, _ int, log capping.Log, _ []byte) ([]byte, bool) {
 		return nil, len(log) > 0 && len(log.Live(now-retention)) == 0
 	})
 	if err := s.run(ctx, c); err != nil {

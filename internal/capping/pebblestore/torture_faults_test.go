@@ -46,7 +46,7 @@ func killProcess(r *torture) {
 	place := filepath.Join(dir, "db")
 	copyStore(r.T, r.disk, "/db", vfs.Default, place)
 	for range 1 + r.rng.IntN(2) {
-		served := serveStore(r.T, place)
+		served := serveStore(r.T, place, r.ids)
 		r.load(served, func() { served.kill(r.T) })
 		served.end()
 	}
@@ -197,7 +197,7 @@ func loseLogs(r *torture) {
 // refused checks that Open rejects the disk with the given reason.
 func (r *torture) refused(disk vfs.FS, why string) {
 	r.Helper()
-	_, err := Open(context.Background(), Config{Path: "/db", fs: disk})
+	_, err := Open(context.Background(), Config{Path: "/db", IDs: r.ids, fs: disk})
 	require.ErrorContains(r, err, why, r.latest)
 }
 

@@ -4,6 +4,7 @@ package pebblestore
 
 import (
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,11 +14,12 @@ import (
 )
 
 // TestTorture injects random faults under load, round by round, and checks all logs with the oracle after
-// each round. CAPPER_TORTURE_MINUTES (default 0.1) sets its length and CAPPER_TORTURE_SEED its random seed.
+// each round. CAPPER_TORTURE_MINUTES (default 0.1) sets its length, CAPPER_TORTURE_SEED its random seed, and
+// CAPPER_TORTURE_IDS (default dense) the kind of its users' ids.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	rng, rounds := testkit.Torture(t, 0.1)
-	r := &torture{T: t, rng: rng, faults: testkit.Faults{}}
+	r := &torture{T: t, rng: rng, faults: testkit.Faults{}, ids: idsOfKind(os.Getenv("CAPPER_TORTURE_IDS"))}
 	t.Cleanup(func() { t.Log(r.report()) }) // a failing round ends the test
 	for round := range rounds {
 		r.round(round)
@@ -28,7 +30,8 @@ func TestTorture(t *testing.T) {
 // power cut then loses answered sends.
 func TestTortureBitesALyingDisk(t *testing.T) {
 	t.Parallel()
-	r := &torture{T: t, rng: rand.New(rand.NewPCG(1, 0)), disk: vfs.NewCrashableMem(), storm: newStorm(100_000_000, 1)}
+	r := &torture{T: t, rng: rand.New(rand.NewPCG(1, 0)), disk: vfs.NewCrashableMem(),
+		storm: newStorm(100_000_000, 1, false)}
 	lying := &lyingDisk{FS: r.disk}
 	var cut *vfs.MemFS
 	r.serve(lying, func(*Store) {

@@ -29,6 +29,7 @@ type torture struct {
 	found  violations
 	paced  pacingtest.Tally
 	lists  livetest.Tally
+	ids    IDs // of the store
 }
 
 // roundsOfAStore is the number of rounds with one store. A new store bounds the memory of the in-memory
@@ -45,9 +46,9 @@ func (r *torture) round(n int) {
 	if (n-1)%roundsOfAStore == 0 {
 		r.disk, before = vfs.NewCrashableMem(), nil
 	}
-	r.storm = newStorm(capping.UserID(n%roundsOfAStore+1)*100_000_000, r.rng.Uint64())
+	r.storm = newStorm(capping.UserID(n%roundsOfAStore+1)*100_000_000, r.rng.Uint64(), r.ids != IDs{})
 	drawn.inflict(r)
-	store := reopen(r.T, Config{Path: "/db", fs: r.disk})
+	store := reopen(r.T, Config{Path: "/db", IDs: r.ids, fs: r.disk})
 	r.storm.settle(r.T, store)
 	found := r.storm.verify(r.T, store)
 	if before != nil {
@@ -63,7 +64,7 @@ func (r *torture) round(n int) {
 
 // serve opens the store on the file system, puts load on it until the fault has happened, and closes it.
 func (r *torture) serve(fs vfs.FS, fault func(*Store)) {
-	store := reopen(r.T, Config{Path: "/db", fs: fs})
+	store := reopen(r.T, Config{Path: "/db", IDs: r.ids, fs: fs})
 	r.load(newLocal(store), func() { fault(store) })
 	_ = store.Close() // the database may be broken; the oracle checks what matters
 }

@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"context"
-	"encoding/binary"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -53,9 +52,9 @@ func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []b
 			return users, append([]byte(nil), key...), nil
 		}
 		last = append(last[:0], key...)
-		if _, version, err := decodeLog(it.Value()); err == nil && version != logVersion &&
-			len(key) == database.LogKeySize {
-			users = append(users, binary.BigEndian.Uint32(key[1:]))
+		user, ok := s.db.UserOf(key)
+		if _, version, err := decodeLog(it.Value()); err == nil && version != logVersion && ok {
+			users = append(users, user)
 		}
 	}
 	if err := it.Error(); err != nil {
@@ -71,7 +70,7 @@ func (s *Store) rewrite(ctx context.Context, users []capping.UserID) error {
 		return nil
 	}
 	c := new(call)
-	c.begin(users, func(_ capping.Instant, _ int, log capping.Log, dst []byte) ([]byte, bool) {
+	c.begin(users, s.runs, func(_ capping.Instant, _ int, log capping.Log, dst []byte) ([]byte, bool) {
 		return append(dst, log...), len(log) > 0
 	})
 	c.passing = true

@@ -40,7 +40,7 @@ const upgradeDir = "CAPPER_TEST_UPGRADE_DIR"
 
 // userAt returns the first user at or after the key of a log.
 func userAt(key []byte) capping.UserID {
-	return binary.BigEndian.Uint32(append(bytes.Clone(key[1:]), 0, 0, 0, 0))
+	return capping.UserID(binary.BigEndian.Uint32(append(bytes.Clone(key[1:]), 0, 0, 0, 0)))
 }
 
 // upgradeChild records sends during an upgrade, writes every answered allowed send to stdout, and kills
@@ -60,7 +60,7 @@ func upgradeChild(arguments string) error {
 	answered := make(chan struct{})
 	go killUpgrade(s, until, config.upgradeKeys, answered)
 	for n := uint64(until); ; n++ {
-		users := []capping.UserID{rand.Uint32N(oldUsers) * oldStep, oldUsers * oldStep}
+		users := []capping.UserID{capping.UserID(rand.Uint32N(oldUsers) * oldStep), oldUsers * oldStep}
 		verdicts := make([]capping.Verdict, len(users))
 		if err := s.Filter(context.Background(), benchBatch(crashMessage(n), users), verdicts); err != nil {
 			return err

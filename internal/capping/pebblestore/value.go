@@ -3,7 +3,6 @@ package pebblestore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -64,17 +63,17 @@ func entriesOf(value []byte) capping.Log {
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {
-		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: database.LogKey(from),
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: s.db.LogKey(from),
 			UpperBound: []byte{database.KeyLog + 1}})
 		if err != nil {
 			return err
 		}
 		defer it.Close()
 		for ok := it.First(); ok && len(users) < most; ok = it.Next() {
-			if len(it.Key()) != database.LogKeySize {
+			user, ok := s.db.UserOf(it.Key())
+			if !ok {
 				continue
 			}
-			user := capping.UserID(binary.BigEndian.Uint32(it.Key()[1:]))
 			log, _, err := decodeLog(it.Value())
 			if err != nil {
 				return fmt.Errorf("log of user %d: %w", user, err)

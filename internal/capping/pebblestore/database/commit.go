@@ -45,19 +45,19 @@ func (d *DB) Sync(ctx context.Context) error {
 
 // Put writes value as the user's value in the batch. An empty value removes the user's value.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
-	putValue(batch, user, value)
+	d.putValue(batch, user, value)
 	d.mend(batch, user, value)
 }
 
-func putValue(batch *pebble.Batch, user capping.UserID, value []byte) {
+func (d *DB) putValue(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) == 0 {
-		op := batch.DeleteDeferred(LogKeySize)
-		putLogKey(op.Key, user)
+		op := batch.DeleteDeferred(d.logKeySize())
+		d.userKey(op.Key[:0], KeyLog, user)
 		_ = op.Finish() // fails only for indexed batches
 		return
 	}
-	op := batch.SetDeferred(LogKeySize, len(value))
-	putLogKey(op.Key, user)
+	op := batch.SetDeferred(d.logKeySize(), len(value))
+	d.userKey(op.Key[:0], KeyLog, user)
 	copy(op.Value, value)
 	_ = op.Finish()
 }
@@ -68,6 +68,7 @@ type Copy struct {
 	ID   string    // the store's id
 	Mark uint64    // the newest mark in the copy
 	At   time.Time // the time of the mark: everything answered until then is in the copy
+	IDs  IDs       // the ids of the store's users
 }
 
 // errCopied is the error of a second copy at the same time.
@@ -97,7 +98,7 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 		return Copy{}, nil, fmt.Errorf("copy the database: %w", errors.Join(err, end()))
 	}
 	d.copied.Store(true)
-	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At}, end, nil
+	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
 // copyRoom is the free disk space for a copy, besides the size of the write-ahead logs. The store itself

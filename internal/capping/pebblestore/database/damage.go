@@ -1,8 +1,8 @@
 package database
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,7 +90,7 @@ func (d *damage) put(b block) {
 		}
 	}
 	blocks = append(blocks, b)
-	slices.SortFunc(blocks, func(a, b block) int { return int(int64(a.first) - int64(b.first)) })
+	slices.SortFunc(blocks, func(a, b block) int { return cmp.Compare(a.first, b.first) })
 	d.blocks.Store(&blocks)
 }
 
@@ -145,10 +145,6 @@ func (d *damage) isMended(user capping.UserID) bool {
 	return mended
 }
 
-func mendedKey(user capping.UserID) []byte {
-	return binary.BigEndian.AppendUint32([]byte{keyMended}, user)
-}
-
 // mend notes in the batch that the user's log must be read from above its damaged block. A removed log is
 // written as an empty value, because Pebble reads on below a deletion.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
@@ -156,10 +152,10 @@ func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 		return
 	}
 	if len(value) == 0 {
-		_ = batch.Set(LogKey(user), nil, nil) // fails only for indexed batches
+		_ = batch.Set(d.LogKey(user), nil, nil) // fails only for indexed batches
 	}
 	if !d.damaged.isMended(user) {
-		_ = batch.Set(mendedKey(user), nil, nil)
+		_ = batch.Set(d.userKey(nil, keyMended, user), nil, nil)
 		d.damaged.mended.Store(user, true)
 	}
 }
@@ -172,8 +168,8 @@ func (d *DB) loadMended() error {
 	}
 	defer it.Close()
 	for ok := it.First(); ok; ok = it.Next() {
-		if key := it.Key(); len(key) == LogKeySize {
-			d.damaged.mended.Store(binary.BigEndian.Uint32(key[1:]), true)
+		if user, ok := d.UserOf(it.Key()); ok {
+			d.damaged.mended.Store(user, true)
 		}
 	}
 	return it.Error()

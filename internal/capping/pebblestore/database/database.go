@@ -30,6 +30,8 @@ type Config struct {
 	CacheBytes int64
 	// FS is the file system of the directory; nil: the disk.
 	FS vfs.FS
+	// IDs says which ids the users have. Open rejects a store with other ids.
+	IDs IDs
 }
 
 func (c Config) withDefaults() Config {
@@ -64,6 +66,7 @@ type DB struct {
 	written atomic.Int64  // number of commits
 	synced  atomic.Int64  // number of commits that are known to be durable
 	damaged damage
+	wide    bool                    // users are images, which take more bytes in keys
 	upgrade atomic.Pointer[upgrade] // nil: no upgrade is in progress
 	changes atomic.Bool             // the store has the format changesFormat
 	outage

@@ -23,8 +23,9 @@ import (
 // the file's.
 type identity struct {
 	ID   string    `json:"id"`
-	Mark uint64    `json:"mark"` // increases while the store is used
-	At   time.Time `json:"at"`   // the time of the mark
+	Mark uint64    `json:"mark"`          // increases while the store is used
+	At   time.Time `json:"at"`            // the time of the mark
+	IDs  *IDs      `json:"ids,omitempty"` // nil: dense ids
 }
 
 var (
@@ -151,7 +152,7 @@ func (d *DB) storedIdentity() (own identity, err error) {
 		return own, fmt.Errorf("identity mark %x of store %q: must be the 16 bytes of an id", mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))
-	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time()}, nil
+	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time(), d.config.IDs.Pointer()}, nil
 }
 
 // Identity returns the database's id and its newest mark.
@@ -171,7 +172,7 @@ func (d *DB) Mark() error {
 
 // mark sets the next mark. The caller holds d.marking.
 func (d *DB) mark() error {
-	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock()}
+	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock(), d.config.IDs.Pointer()}
 	if _, err := d.Now(); err != nil {
 		next.At = d.identity.At
 	}
@@ -272,7 +273,7 @@ func adopt(store Copy, since time.Time) error {
 		append(note, '\n')); err != nil {
 		return err
 	}
-	content, err := json.Marshal(identity{store.ID, store.Mark, store.At})
+	content, err := json.Marshal(identity{store.ID, store.Mark, store.At, store.IDs.Pointer()})
 	if err != nil {
 		return err
 	}

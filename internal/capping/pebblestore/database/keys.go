@@ -2,6 +2,8 @@ package database
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math"
 	"slices"
 
 	"capper/internal/capping"
@@ -11,29 +13,84 @@ import (
 // user ids.
 const (
 	KeyMeta    = 0 // + name; + 0xFF …, see messagekeys.go of the store
-	KeyLog     = 1 // + user id (4, big endian)
+	KeyLog     = 1 // + user (4 or 8, big endian)
 	KeyMessage = 2 // + token (6): a message without a namespace
 	KeyNamed   = 3 // + token (6): a message with a namespace
 	KeyEnd     = 4 // the end of the keys that the sweep checks
-	keyMended  = 4 // + user id (4): the log was written since its block was damaged
+	keyMended  = 4 // + user (4 or 8): the log was written since its block was damaged
 	KeyRequest = 5 // + request (16), see request.go of the store
 	KeyPacer   = 6 // + log of a pacer, see pacerkeys.go of the store; no keys may follow these
 	PacerEnd   = 7
 )
 
-// LogKeySize is the length of a log's key in bytes.
-const LogKeySize = 5
+// Users take 4 bytes of a key in a database of dense ids, and 8 bytes in one of images. The functions of this file are
+// the only ones that know the width.
+const (
+	denseWidth = 4
+	imageWidth = 8
+)
 
-func putLogKey(key []byte, user capping.UserID) {
-	key[0] = KeyLog
-	binary.BigEndian.PutUint32(key[1:], user)
+// mostLogKey is the length of the longest key of a log in bytes.
+const mostLogKey = 1 + imageWidth
+
+// width returns the number of bytes of a user in a key.
+func (d *DB) width() int {
+	if d.wide {
+		return imageWidth
+	}
+	return denseWidth
+}
+
+// logKeySize returns the length of a log's key in bytes.
+func (d *DB) logKeySize() int { return 1 + d.width() }
+
+// userKey appends the key of the user's value to dst. The first byte of the key is kind.
+func (d *DB) userKey(dst []byte, kind byte, user capping.UserID) []byte {
+	dst = append(dst, kind)
+	if d.wide {
+		return binary.BigEndian.AppendUint64(dst, uint64(user))
+	}
+	return binary.BigEndian.AppendUint32(dst, capping.Dense(user))
 }
 
 // LogKey returns the key of the user's log.
-func LogKey(user capping.UserID) []byte {
-	key := make([]byte, LogKeySize)
-	putLogKey(key, user)
-	return key
+func (d *DB) LogKey(user capping.UserID) []byte {
+	return d.userKey(make([]byte, 0, mostLogKey), KeyLog, user)
+}
+
+// UserOf returns the user in the key of a log. ok is false for a key of another length.
+func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
+	return d.firstUser(key), len(key) == d.logKeySize()
+}
+
+// firstUser returns the first user whose key is not before the given key of a log, which may be shorter.
+func (d *DB) firstUser(key []byte) capping.UserID {
+	var bytes [imageWidth]byte
+	copy(bytes[:], key[1:])
+	user := binary.BigEndian.Uint64(bytes[:])
+	if !d.wide {
+		user >>= 8 * (imageWidth - denseWidth)
+	}
+	return capping.UserID(user)
+}
+
+// lastUser returns the largest user that a key can hold.
+func (d *DB) lastUser() capping.UserID {
+	if d.wide {
+		return math.MaxUint64
+	}
+	return capping.MaxDense
+}
+
+// CheckUsers returns an error unless keys can hold all users. A key would otherwise be the one of somebody else.
+func (d *DB) CheckUsers(users ...capping.UserID) error {
+	most := d.lastUser()
+	for _, user := range users {
+		if user > most {
+			return fmt.Errorf("user is %d, but the largest user of this store for dense ids is %d", user, most)
+		}
+	}
+	return nil
 }
 
 // MarkerKey is the key of the format marker.

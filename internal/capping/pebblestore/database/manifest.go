@@ -12,7 +12,7 @@ import (
 // Manifest is the table of contents of an archive.
 type Manifest struct {
 	Kind    string    `json:"kind"`    // always the constant kind
-	Version int       `json:"version"` // of the archive's layout
+	Version int       `json:"version"` // of the archive's layout; 1 for dense ids, which older programs read
 	Store   string    `json:"store"`   // the store's id
 	Mark    uint64    `json:"mark"`    // the newest mark in the database
 	At      time.Time `json:"at"`      // everything answered until then is in the archive
@@ -20,6 +20,7 @@ type Manifest struct {
 	// Channels maps the configured channels to their numbers in the logs. The map is nil in archives of versions
 	// that did not write it.
 	Channels map[string]uint8 `json:"channels,omitempty"`
+	IDs      *IDs             `json:"ids,omitempty"` // of the store's users; nil: dense ids
 	Files    []File           `json:"files"`
 }
 
@@ -40,7 +41,9 @@ func (m *Manifest) Size() (size int64) {
 
 const (
 	kind    = "capper embedded store"
-	version = 1 // the newest version that this program reads
+	version = 2 // the newest version that this program reads
+
+	denseVersion = 1 // the version of archives of stores for dense ids
 )
 
 // The names of the archive's other files.
@@ -51,6 +54,9 @@ const (
 
 func (m *Manifest) encode() ([]byte, error) {
 	m.Kind, m.Version = kind, version
+	if m.IDs == nil {
+		m.Version = denseVersion
+	}
 	return json.MarshalIndent(m, "", "  ")
 }
 
@@ -65,6 +71,8 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	case m.Version < 1 || m.Version > version:
 		return nil, fmt.Errorf("%s: version %d is too new: this program reads versions up to %d: use the version of "+
 			"capper that wrote the backup (%s), or a later one", manifestName, m.Version, version, m.Program)
+	case (m.IDs == nil) != (m.Version == denseVersion):
+		return nil, fmt.Errorf("%s: ids are %s, which version %d does not have", manifestName, m.IDs.value(), m.Version)
 	case m.Store == "" || len(m.Files) == 0:
 		return nil, errors.New(manifestName + ": the store or its files are not named")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,11 @@ const (
 	newestFormat  = changesFormat
 )
 
+// imageFormat is the version of a store for images. It is larger than the formats of stores for dense ids, so that
+// programs that know dense ids alone refuse the store. A store for images has this format from its creation on, also
+// with changes to sets.
+const imageFormat = 4
+
 // bucketSize is the number of users whose logs share a key. The number is part of the format marker;
 // docs/design/embedded.md says why it is 1.
 const bucketSize = 1
@@ -34,6 +40,35 @@ func Marker(version int) string {
 }
 
 const markerStart = "capper embedded store, format "
+
+// imageMarker returns the text at MarkerKey of a store for images.
+func imageMarker(ids IDs) string {
+	return fmt.Sprintf("%s%d, ids %s, check %s, users of %d bytes, entries of %d bytes, epoch %d", markerStart,
+		imageFormat, ids.Kind, ids.Check, imageWidth, capping.EntrySize, int64(capping.EpochUnixMillis))
+}
+
+var imageMarkerText = regexp.MustCompile(`, ids (\S+), check (\S+), `)
+
+// idsOf returns the ids that a marker names. ok is false for a marker that this program does not know.
+func idsOf(marker string) (ids IDs, ok bool) {
+	switch version := versionOf(marker); {
+	case version == imageFormat:
+		if match := imageMarkerText.FindStringSubmatch(marker); match != nil {
+			ids = IDs{Kind: match[1], Check: match[2]}
+		}
+		return ids, marker == imageMarker(ids)
+	default:
+		return IDs{}, oldestFormat <= version && version <= newestFormat && marker == Marker(version)
+	}
+}
+
+// newMarker returns the marker of a new store, and its version.
+func (d *DB) newMarker() (marker string, version int) {
+	if d.wide {
+		return imageMarker(d.config.IDs), imageFormat
+	}
+	return Marker(logFormat), logFormat
+}
 
 // versionOf returns the version in a marker. versionOf returns 0 for a text that is not a marker of capper.
 func versionOf(marker string) (version int) {
@@ -54,13 +89,24 @@ func (d *DB) checkFormat() (version int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	marker, newest := d.newMarker()
 	if found == nil {
-		return logFormat, d.markEmpty()
+		return newest, d.markEmpty(marker)
+	}
+	if ids, known := idsOf(string(found)); known && ids != d.config.IDs {
+		return 0, &capping.FormatError{Marker: string(found), IDs: ids.String(), WantIDs: d.config.IDs.String()}
 	}
 	if err := d.loadUpgrade(); err != nil {
 		return 0, err
 	}
 	version = versionOf(string(found))
+	if d.wide {
+		if string(found) != marker {
+			err = &capping.FormatError{Marker: string(found), Found: version, Oldest: newest, Newest: newest,
+				Want: marker}
+		}
+		return version, err
+	}
 	d.changes.Store(version == changesFormat)
 	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
@@ -80,7 +126,7 @@ func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 }
 
 // markEmpty writes the marker into an empty database.
-func (d *DB) markEmpty() error {
+func (d *DB) markEmpty(marker string) error {
 	it, err := d.NewIter(nil)
 	if err != nil {
 		return err
@@ -90,12 +136,13 @@ func (d *DB) markEmpty() error {
 		return err
 	}
 	if !empty {
-		return &capping.FormatError{Oldest: oldestFormat, Newest: newestFormat, Want: Marker(logFormat)}
+		return &capping.FormatError{Oldest: oldestFormat, Newest: newestFormat, Want: marker}
 	}
-	return d.Set(MarkerKey, []byte(Marker(logFormat)), pebble.Sync)
+	return d.Set(MarkerKey, []byte(marker), pebble.Sync)
 }
 
-// HasChanges reports whether a change to a set was ever written to the store.
+// HasChanges reports whether a change to a set was ever written to the store. It is always true for a store for images,
+// whose marker does not say so.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
 // MarkChanges adds the marker of a store with changes to sets to the batch, unless the store has it. The caller

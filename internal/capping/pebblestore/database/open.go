@@ -18,9 +18,18 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 }
 
 func open(ctx context.Context, config Config) (*DB, error) {
+	ids, err := config.IDs.checked()
+	if err != nil {
+		return nil, err
+	}
+	config.IDs = ids
 	d := newDB(config)
 	there, err := config.hasDatabase()
-	if err == nil && !there {
+	switch {
+	case err != nil:
+	case there:
+		err = config.checkKnownIDs()
+	default:
 		err = config.checkCreation()
 	}
 	if err != nil {
@@ -41,6 +50,8 @@ func newDB(config Config) *DB {
 		config: config,
 		writes: make(chan struct{}, maxCalls), reads: make(chan struct{}, maxCalls), outage: newOutage(),
 	}
+	d.wide = config.IDs != (IDs{})
+	d.changes.Store(d.wide)
 	d.disk = New(config.FS, config.Path, func(err error) { _ = d.takeDown(err) })
 	return d
 }

@@ -15,7 +15,7 @@ import (
 type Reader struct {
 	db  *DB
 	it  *pebble.Iterator // sees the state of the database at the first read
-	key [LogKeySize]byte
+	key [mostLogKey]byte
 }
 
 // NewReader returns a reader for one goroutine.
@@ -27,7 +27,7 @@ func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 		if !r.db.damaged.isMended(user) {
 			return nil, b.err
 		}
-		value, err := r.db.Lookup(LogKey(user)) // stops at the newest value
+		value, err := r.db.Lookup(r.db.LogKey(user)) // stops at the newest value
 		return r.unlessEmpty(user, value), err
 	}
 	filtered := !r.db.damaged.unfiltered.Load()
@@ -58,15 +58,15 @@ func (r *Reader) seek(user capping.UserID) ([]byte, error) {
 		}
 		r.it = it
 	}
-	putLogKey(r.key[:], user)
+	key := r.db.userKey(r.key[:0], KeyLog, user)
 	if r.db.damaged.unfiltered.Load() {
-		if r.it.SeekGE(r.key[:]) && bytes.Equal(r.it.Key(), r.key[:]) {
+		if r.it.SeekGE(key) && bytes.Equal(r.it.Key(), key) {
 			return r.it.ValueAndErr()
 		}
 		return nil, r.it.Error()
 	}
 	// The prefix is the whole key, so that the bloom filters are used.
-	if r.it.SeekPrefixGE(r.key[:]) {
+	if r.it.SeekPrefixGE(key) {
 		return r.it.ValueAndErr()
 	}
 	return nil, r.it.Error()

@@ -54,7 +54,7 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 	}
 	err = Extract(archive, m, dir)
 	if err == nil {
-		err = adopt(Copy{Dir: dir, ID: m.Store, Mark: m.Mark, At: m.At}, now)
+		err = adopt(Copy{Dir: dir, ID: m.Store, Mark: m.Mark, At: m.At, IDs: m.IDs.value()}, now)
 	}
 	if err != nil {
 		err = errors.Join(err, empty(dir))

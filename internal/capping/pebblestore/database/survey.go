@@ -1,10 +1,7 @@
 package database
 
 import (
-	"encoding/binary"
 	"errors"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -32,7 +29,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 		d.stopFiltering(err)
 		return filtered
 	}
-	low, high := usersOf(info.Bounds.Start, info.Bounds.End.Key)
+	low, high := d.usersOf(info.Bounds.Start, info.Bounds.End.Key)
 	if user < low || user > high {
 		return false
 	}
@@ -53,13 +50,13 @@ func (d *DB) stopFiltering(err error) {
 }
 
 // usersOf returns the users between two keys of a table, without keys of other kinds.
-func usersOf(start, end []byte) (low, high capping.UserID) {
-	high = math.MaxUint32
-	if len(start) == LogKeySize && start[0] == KeyLog {
-		low = binary.BigEndian.Uint32(start[1:])
+func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
+	high = d.lastUser()
+	if len(start) == d.logKeySize() && start[0] == KeyLog {
+		low = d.firstUser(start)
 	}
-	if len(end) == LogKeySize && end[0] == KeyLog {
-		high = binary.BigEndian.Uint32(end[1:])
+	if len(end) == d.logKeySize() && end[0] == KeyLog {
+		high = d.firstUser(end)
 	}
 	return low, high
 }
@@ -74,29 +71,34 @@ func firstLine(err error) error {
 // SeekPrefixGE does.
 func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
-		seek(it, LogKey(user))
+		seek(it, d.LogKey(user))
 		ok = it.Error() == nil
 	})
 	return ok
 }
 
-// surveyStep is the distance in users between a damaged log and the start of the first walk to it. Each
-// further attempt reads the damaged block once.
-const surveyStep = 256
+// surveyStep returns the distance between a damaged log and the start of the first walk to it. A walk that starts too
+// near reads the damaged block once more. Images of 270 million users are 1<<36 apart.
+func (d *DB) surveyStep() capping.UserID {
+	if d.wide {
+		return 1 << 44
+	}
+	return 256
+}
 
 // firstDamaged returns the first user whose log may be in the damaged block, but none before low. The
 // readable log before that user is the last one on a walk to the block.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
-	for step := capping.UserID(surveyStep); step < user-low; step *= 4 {
+	for step := d.surveyStep(); step < user-low; step *= 4 {
 		d.walk(func(it *pebble.Iterator) {
-			for ok := it.SeekGE(LogKey(user - step)); ok && userOfKey(it) < user; ok = it.Next() {
-				first = userOfKey(it) + 1
+			for ok := it.SeekGE(d.LogKey(user - step)); ok && d.firstUser(it.Key()) < user; ok = it.Next() {
+				first = d.firstUser(it.Key()) + 1
 			}
 		})
 		if first > 0 {
 			return first
 		}
-		if step > math.MaxUint32/4 {
+		if step > d.lastUser()/4 {
 			break
 		}
 	}
@@ -106,21 +108,19 @@ func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 // lastDamaged returns the last user whose log may be in the damaged block, but none after high.
 func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	last = high
-	for step := capping.UserID(surveyStep); step < high-user; step *= 4 {
+	for step := d.surveyStep(); step < high-user; step *= 4 {
 		found := false
 		d.walk(func(it *pebble.Iterator) {
-			for ok := it.SeekGE(LogKey(user + step)); ok && userOfKey(it) > user; ok = it.Prev() {
-				last, found = userOfKey(it)-1, true
+			for ok := it.SeekGE(d.LogKey(user + step)); ok && d.firstUser(it.Key()) > user; ok = it.Prev() {
+				last, found = d.firstUser(it.Key())-1, true
 			}
 		})
-		if found || step > math.MaxUint32/4 {
+		if found || step > d.lastUser()/4 {
 			break
 		}
 	}
 	return last
 }
-
-func userOfKey(it *pebble.Iterator) capping.UserID { return binary.BigEndian.Uint32(it.Key()[1:]) }
 
 // walk calls over with an iterator over all logs.
 func (d *DB) walk(over func(*pebble.Iterator)) {
@@ -134,11 +134,11 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 
 // KeyBehind returns the first key behind the damaged block that a read after the given key met.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
-	if len(key) > LogKeySize || key[0] != KeyLog {
+	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err
 	}
-	user := binary.BigEndian.Uint32(append(slices.Clone(key[1:]), 0, 0, 0, 0))
-	if len(key) == LogKeySize && user < math.MaxUint32 {
+	user, whole := d.UserOf(key)
+	if whole && user < d.lastUser() {
 		user++
 	}
 	if _, known := d.damaged.block(user); !known && !d.survey(user, false, err) {
@@ -148,8 +148,8 @@ func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if !damaged {
 		return nil, err
 	}
-	if b.last == math.MaxUint32 {
+	if b.last == d.lastUser() {
 		return []byte{KeyMessage}, nil
 	}
-	return LogKey(b.last + 1), nil
+	return d.LogKey(b.last + 1), nil
 }

@@ -107,7 +107,8 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		change func([]entry) []entry
 		want   string
 	}{
-		"a later version": {manifest(`"version": 1`, `"version": 2`), "version 2 is too new: this program reads versions up to 1"},
+		"a later version": {manifest(`"version": 1`, `"version": 3`), "version 3 is too new: this program reads versions up to 2"},
+		"ids missing":     {manifest(`"version": 1`, `"version": 2`), "ids are dense, which version 2 does not have"},
 		"another kind":    {manifest(kind, "a diary"), `kind "a diary"`},
 		"no JSON":         {manifest("{", "["), "manifest.json"},
 		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },
