@@ -40,6 +40,7 @@ type sighting struct {
 // package. It is immutable. The audiences of a generation are those of its build, so that parts and pages of an
 // audience stay the same.
 type generation struct {
+	capping.DenseIDs
 	*segments.Snapshot
 	of    *segments.Refresher // knows the ages of the sets; nil: sets have no age
 	lists *lists              // nil: no live changes
@@ -152,10 +153,10 @@ func (g *generation) Set(name string) (capping.Set, bool) {
 		return view, true
 	}
 	if set := g.Snapshot.Set(name); set != nil {
-		return set, true
+		return capping.SetByNumber{Members: set}, true
 	}
 	if g.lists != nil && g.lists.isLive(name) {
-		return nobody, true
+		return capping.SetByNumber{Members: nobody}, true
 	}
 	return nil, false
 }

@@ -53,7 +53,7 @@ func requireSame(t *testing.T, r *rand.Rand, m *model, want []int, a *audience.A
 	for index := range parts {
 		var part []int
 		for _, user := range want[len(want)*index/parts : len(want)*(index+1)/parts] {
-			if q.Sample == nil || sample.Has(m.everyone[user]) {
+			if q.Sample == nil || share.Has(&sample, m.everyone[user]) {
 				part = append(part, user)
 			}
 		}

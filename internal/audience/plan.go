@@ -93,7 +93,7 @@ type desk struct {
 func (d *desk) keep(key int, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
-	sample.Mark(d.ids, d.marks, 1)
+	share.Mark(sample, d.ids, d.marks, 1)
 	d.words[0].SetMarked(d.ids, d.marks)
 }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/audit"
+	"capper/internal/capping"
 )
 
 func TestNoByteOfADocumentCanChangeUnseen(t *testing.T) {
 	t.Parallel()
-	want := audit.Erasure{Users: []uint32{1, 42}, At: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
+	want := audit.Erasure{Users: []capping.UserID{1, 42}, At: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
 	sealed, err := audit.Seal(want)
 	require.NoError(t, err)
 	var got audit.Erasure

@@ -8,8 +8,8 @@ import (
 
 // AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The bytes
 // are the same as those of a Set with these ids. An id costs a few nanoseconds, because AppendSorted
-// builds no intermediate set.
-func AppendSorted(dst []byte, ids []uint32) []byte {
+// builds no intermediate set. Only the lower 32 bits of an id count.
+func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	forms := formsOf(ids)
 	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
 	for i := range forms {
@@ -29,7 +29,7 @@ func AppendSorted(dst []byte, ids []uint32) []byte {
 }
 
 // formsOf assigns the ids to containers and returns the form of each container.
-func formsOf(ids []uint32) (forms []form) {
+func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
 	if n := len(ids); n > 0 { // allocates the maximum number of containers at once
 		forms = make([]form, 0, min(n, int(ids[n-1]>>16-ids[0]>>16)+1))
 	}
@@ -54,7 +54,7 @@ func sizeOf(forms []form) int {
 
 // runsOf counts the runs among the ids of one container. The loop avoids a branch for each id, because
 // the branch could not be predicted.
-func runsOf(ids []uint32) int {
+func runsOf[ID ~uint32 | ~uint64](ids []ID) int {
 	runs := 1
 	for i := 1; i < len(ids); i++ {
 		first := 0
@@ -66,7 +66,7 @@ func runsOf(ids []uint32) int {
 	return runs
 }
 
-func appendRunsOf(dst []byte, ids []uint32, runs int) []byte {
+func appendRunsOf[ID ~uint32 | ~uint64](dst []byte, ids []ID, runs int) []byte {
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(runs))
 	for i := 0; i < len(ids); {
 		first := i
@@ -78,7 +78,7 @@ func appendRunsOf(dst []byte, ids []uint32, runs int) []byte {
 	return dst
 }
 
-func appendArrayOf(dst []byte, ids []uint32) []byte {
+func appendArrayOf[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	start := len(dst)
 	dst = slices.Grow(dst, 2*len(ids))[:start+2*len(ids)]
 	data := dst[start:]
@@ -88,7 +88,7 @@ func appendArrayOf(dst []byte, ids []uint32) []byte {
 	return dst
 }
 
-func appendBitsOf(dst []byte, ids []uint32) []byte {
+func appendBitsOf[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	start := len(dst)
 	var zeros [bitmapBytes]byte
 	dst = append(dst, zeros[:]...)

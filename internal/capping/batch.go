@@ -158,10 +158,21 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // open-addressing hash set of twice the size. The hash mixes all bits with a seed that is new in every call,
 // so that neither consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) {
+	all := UserID(0)
+	for _, user := range users {
+		all |= user
+	}
+	if all <= MaxDense {
+		return distinctIn[uint32](users) // in half of the memory, which the processor's caches hold longer
+	}
+	return distinctIn[UserID](users)
+}
+
+func distinctIn[Slot uint32 | UserID](users []UserID) (distinct []UserID, duplicates int) {
 	size := 1 << max(4, bits.Len(uint(len(users)))+1)
-	mask, shift := uint32(size-1), 33-bits.Len(uint(size))
-	slots := make([]UserID, size)
-	seed := rand.Uint32()
+	mask, shift := uint64(size-1), 65-bits.Len(uint(size))
+	slots := make([]Slot, size)
+	seed := UserID(rand.Uint64())
 	hasZero, n := false, 0
 	for _, user := range users {
 		if user == 0 {
@@ -172,12 +183,12 @@ func Distinct(users []UserID) (distinct []UserID, duplicates int) {
 			}
 			continue
 		}
-		slot := mix(user^seed) >> shift
-		for slots[slot] != 0 && slots[slot] != user {
+		slot := mix(uint64(user^seed)) >> shift
+		for slots[slot] != 0 && slots[slot] != Slot(user) {
 			slot = (slot + 1) & mask
 		}
 		if slots[slot] == 0 {
-			slots[slot] = user
+			slots[slot] = Slot(user)
 			users[n] = user
 			n++
 		}
@@ -186,7 +197,7 @@ func Distinct(users []UserID) (distinct []UserID, duplicates int) {
 }
 
 // mix returns a hash of v in which every bit of v changes the upper bits.
-func mix(v uint32) uint32 {
-	v = (v ^ v>>16) * 0x7feb352d
-	return (v ^ v>>15) * 0x846ca68b
+func mix(v uint64) uint64 {
+	v = (v ^ v>>32) * 0x9fb21c651e98df25
+	return (v ^ v>>29) * 0x9e3779b97f4a7c15
 }

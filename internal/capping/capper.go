@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/internal/quiet"
+	"capper/internal/share"
 )
 
 // Capper decides filter calls with the segments, the policy and the store. A Capper is safe for concurrent
@@ -150,7 +151,8 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	e := &Explanation{Generation: segments.Generation(), Missing: policy.Missing(segments),
 		TooOld: policy.TooOld(segments, c.clock()), Log: log, Policy: policy.Policy}
 	var code [1]uint8
-	segments.Lookup([]UserID{user}, code[:])
+	numbers := numbersOf(segments, []UserID{user})
+	segments.Lookup(numbers, code[:])
 	if code[0] > 0 {
 		e.Segment = segments.Names()[code[0]-1]
 	}
@@ -174,7 +176,7 @@ func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 			e.Suppressed = append(e.Suppressed, &policy.Suppress[i])
 		}
 	}
-	e.HeldOut = policy.Holdout != nil && policy.Holdout.Share.Has(user)
+	e.HeldOut = policy.Holdout != nil && share.Has(&policy.Holdout.Share, user)
 	for i := range policy.Quiet {
 		q := &policy.Quiet[i]
 		if len(q.Sets) > 0 && !slices.ContainsFunc(q.Sets,
@@ -210,13 +212,13 @@ func inSet(segments Segments, name string, user UserID) bool {
 		return false
 	}
 	var marks [1]uint8
-	set.Mark([]UserID{user}, marks[:], 1)
+	set.Mark([]UserID{user}, numbersOf(segments, []UserID{user}), marks[:], 1)
 	return marks[0] != 0
 }
 
 func zoneOf(segments Segments, policy *Policy, user UserID) *time.Location {
 	var zone [1]uint16
-	segments.LookupZones([]UserID{user}, zone[:])
+	segments.LookupZones(numbersOf(segments, []UserID{user}), zone[:])
 	if zone[0] > 0 {
 		return segments.Zones()[zone[0]-1]
 	}

@@ -23,8 +23,8 @@ type halves struct {
 
 func (h halves) Generation() string { return h.generation }
 func (halves) Names() []string      { return []string{"new", "vip"} }
-func (halves) Lookup(users []capping.UserID, codes []uint8) {
-	for i, user := range users {
+func (halves) Lookup(numbers []uint32, codes []uint8) {
+	for i, user := range numbers {
 		switch codes[i] = 0; {
 		case user < 100:
 			codes[i] = 1

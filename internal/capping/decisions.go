@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"capper/internal/parallel"
@@ -24,6 +26,7 @@ type Decisions struct {
 	// Err says why users are Unavailable, for operators. The error is nil when no user is.
 	Err error
 
+	numbers  []uint32         // by user, see Segments.Numbers
 	groups   []uint32         // by user, an index into rulesets; nil: use Codes as the index
 	rulesets []ruleset        // by group
 	zones    []uint16         // by user, an index into places; nil: no decision depends on a user's time zone
@@ -66,7 +69,13 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 		Verdicts: make([]Verdict, len(send.Users)), Codes: make([]uint8, len(send.Users)),
 	}
 	_, part := trace.Start(ctx, "look up segments")
-	segments.Lookup(send.Users, d.Codes)
+	buffer := numberBuffers.Get().(*[]uint32)
+	defer numberBuffers.Put(buffer)
+	*buffer = slices.Grow((*buffer)[:0], len(send.Users))[:len(send.Users)]
+	d.numbers = *buffer
+	defer func() { d.numbers = nil }()
+	segments.Numbers(d.Users, d.numbers)
+	segments.Lookup(d.numbers, d.Codes)
 	trace.SetInt(part, "capper.users", len(send.Users))
 	part.End()
 	hold, err := newWithholding(policy.Policy, segments, send, c.clock())
@@ -91,6 +100,15 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 	d.Err = d.judge(ctx, c.store, b)
 	hold.postpone(d)
 	return d
+}
+
+// numberBuffers holds buffers for the numbers of a call's users, which nobody needs after the decision.
+var numberBuffers = sync.Pool{New: func() any { return new([]uint32) }}
+
+func numbersOf(segments Segments, users []UserID) []uint32 {
+	numbers := make([]uint32, len(users))
+	segments.Numbers(users, numbers)
+	return numbers
 }
 
 // outdated returns the indexes of the users whose sets have changed since the call looked them up, and the instant of
@@ -151,7 +169,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	}
 	d.places = append([]*time.Location{cmp.Or(d.Policy.Zone, time.UTC)}, segments.Zones()...)
 	d.zones = make([]uint16, len(d.Users))
-	segments.LookupZones(d.Users, d.zones)
+	segments.LookupZones(d.numbers, d.zones)
 }
 
 // group assigns each user to the group of users who have the same rules.

@@ -14,7 +14,8 @@ import (
 func TestDistinctKeepsFirstOccurrencesInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		users := rapid.SliceOf(rapid.OneOf(rapid.Uint32Range(0, 50), rapid.Uint32())).Draw(t, "users")
+		users := rapid.SliceOf(rapid.Map(rapid.OneOf(rapid.Uint64Range(0, 50), rapid.Uint64()),
+			func(user uint64) capping.UserID { return capping.UserID(user) })).Draw(t, "users")
 		var want []capping.UserID
 		for _, user := range users {
 			if !slices.Contains(want, user) {
@@ -31,14 +32,14 @@ func TestDistinctKeepsFirstOccurrencesInOrder(t *testing.T) {
 // the golden ratio. With such a hash this test takes minutes.
 func TestDistinctIsLinearForChosenIDs(t *testing.T) {
 	t.Parallel()
-	const ratio = 2654435769
-	inverse := uint32(ratio)
-	for range 5 {
+	const ratio = 0x9e3779b97f4a7c15
+	inverse := capping.UserID(ratio)
+	for range 6 {
 		inverse *= 2 - ratio*inverse
 	}
 	users := make([]capping.UserID, 1_000_000)
 	for i := range users {
-		users[i] = uint32(len(users)-i) * inverse
+		users[i] = capping.UserID(len(users)-i) * inverse
 	}
 	start := time.Now()
 	distinct, _ := capping.Distinct(users)

@@ -6,9 +6,32 @@ import (
 	"time"
 )
 
-// UserID identifies a user: 0 to 4,294,967,295, as in the roaring format. UserID is an alias, so that the
-// arrays of a roaring bitmap can be used as batches without a copy.
-type UserID = uint32
+// UserID identifies a user in stores, logs and audits. In a deployment with dense ids it is the id itself: 0 to
+// MaxDense.
+type UserID uint64
+
+// MaxDense is the largest dense id, as in the roaring format.
+const MaxDense UserID = 1<<32 - 1
+
+// Dense returns the dense id of a user. It is the only conversion of users to 32 bits: bitmaps of ids, stored forms
+// and answers that hold dense ids alone use it.
+func Dense(user UserID) uint32 { return uint32(user) }
+
+// AppendDense appends the dense ids of users to dst.
+func AppendDense(dst []uint32, users []UserID) []uint32 {
+	for _, user := range users {
+		dst = append(dst, Dense(user))
+	}
+	return dst
+}
+
+// AppendUsers appends the users with the dense ids to dst.
+func AppendUsers(dst []UserID, ids []uint32) []UserID {
+	for _, id := range ids {
+		dst = append(dst, UserID(id))
+	}
+	return dst
+}
 
 // Channel is the stable number of a configured channel, 1 to 255. Zero means no channel.
 type Channel uint8

@@ -45,7 +45,7 @@ func BenchmarkFilterBeforeTheStore(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		users := make([]capping.UserID, n)
 		for i := range users {
-			users[i] = rand.Uint32N(1000)
+			users[i] = capping.UserID(rand.Uint32N(1000))
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			began := cpu(b)
@@ -94,7 +94,7 @@ func BenchmarkFilterWithEverythingOn(b *testing.B) {
 		for _, n := range []int{1, 10_000} {
 			users := make([]capping.UserID, n)
 			for i := range users {
-				users[i] = rand.Uint32N(270_000_000)
+				users[i] = capping.UserID(rand.Uint32N(270_000_000))
 			}
 			b.Run(fmt.Sprint(c.name, "/", n), func(b *testing.B) {
 				began := cpu(b)

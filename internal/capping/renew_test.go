@@ -41,7 +41,7 @@ func (h halfRead) Renew(context.Context, []capping.UserID) (capping.Live, error)
 
 type empty struct{}
 
-func (empty) Mark([]capping.UserID, []uint8, uint8) {}
+func (empty) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 
 // TestChangesOfAPartitionThatCannotBeRead checks that only the partition's users are unavailable.
 func TestChangesOfAPartitionThatCannotBeRead(t *testing.T) {

@@ -10,21 +10,49 @@ type Segments interface {
 	Generation() string
 	// Names returns the segments in order of precedence, at most 255.
 	Names() []string
-	// Lookup sets codes[i] to the segment of users[i]: 0 for none, otherwise the index into Names plus 1.
-	Lookup(users []UserID, codes []uint8)
+	// Numbers sets numbers[i] to the number of users[i] in the bitmaps of the generation. The number of a dense id is
+	// the id itself.
+	Numbers(users []UserID, numbers []uint32)
+	// Lookup sets codes[i] to the segment of the user with numbers[i]: 0 for none, otherwise the index into Names plus
+	// 1.
+	Lookup(numbers []uint32, codes []uint8)
 	// Set returns a set by its name. ok is false when the generation has no such set.
 	Set(name string) (set Set, ok bool)
 	// Zones returns the time zones that have a set in the generation, in order of precedence.
 	Zones() []*time.Location
-	// LookupZones sets zones[i] to the time zone of users[i]: 0 for none, otherwise the index into Zones plus 1.
-	LookupZones(users []UserID, zones []uint16)
+	// LookupZones sets zones[i] to the time zone of the user with numbers[i]: 0 for none, otherwise the index into
+	// Zones plus 1.
+	LookupZones(numbers []uint32, zones []uint16)
+}
+
+// DenseIDs implements Segments.Numbers for dense ids.
+type DenseIDs struct{}
+
+// Numbers sets numbers[i] to the dense id of users[i].
+func (DenseIDs) Numbers(users []UserID, numbers []uint32) {
+	numbers = numbers[:len(users)]
+	for i, user := range users {
+		numbers[i] = Dense(user)
+	}
 }
 
 // Set holds the users of one set.
 type Set interface {
-	// Mark sets marks[i] to mark when users[i] is in the set and marks[i] is 0. The users may be in any order;
-	// ascending is fastest.
-	Mark(users []UserID, marks []uint8, mark uint8)
+	// Mark sets marks[i] to mark when users[i], whose number is numbers[i], is in the set and marks[i] is 0. The users
+	// may be in any order; ascending is fastest.
+	Mark(users []UserID, numbers []uint32, marks []uint8, mark uint8)
+}
+
+// SetByNumber is a set whose members are found by their numbers alone, such as a bitmap.
+type SetByNumber struct {
+	Members interface {
+		Mark(numbers []uint32, marks []uint8, mark uint8)
+	}
+}
+
+// Mark implements Set.
+func (s SetByNumber) Mark(_ []UserID, numbers []uint32, marks []uint8, mark uint8) {
+	s.Members.Mark(numbers, marks, mark)
 }
 
 // Live is implemented by generations whose sets calls may change (see package live).

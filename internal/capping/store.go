@@ -156,6 +156,9 @@ type FormatError struct {
 	Oldest int    // the oldest version that this program reads
 	Newest int    // the newest version, which this program writes
 	Want   string // the marker of the newest version
+	// IDs and WantIDs describe the ids of the store and those of the configuration, such as "dense". They are equal
+	// unless the ids are the reason for the error.
+	IDs, WantIDs string
 }
 
 // Error names both versions and the action to take.
@@ -165,6 +168,10 @@ func (e *FormatError) Error() string {
 		reads = fmt.Sprintf("this version of capper reads format %d only", e.Newest)
 	}
 	switch {
+	case e.IDs != e.WantIDs:
+		return fmt.Sprintf("the users' ids in the store are %s, but those of this configuration are %s: use the "+
+			"segments location that belongs to the store, or an empty namespace or directory (format marker %q)",
+			e.IDs, e.WantIDs, e.Marker)
 	case e.Marker == "":
 		return "the Redis namespace or directory has data without the format marker of capper: not a capper store"
 	case e.Found > e.Newest:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"capper/internal/quiet"
+	"capper/internal/share"
 )
 
 // Marks of users from whom a send is withheld before the store reads their log. A mark is the index of the
@@ -81,10 +82,10 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	}
 	marks := make([]uint8, len(d.Users))
 	for _, s := range w.suppressed {
-		s.set.Mark(d.Users, marks, s.mark)
+		s.set.Mark(d.Users, d.numbers, marks, s.mark)
 	}
 	if w.holdout != nil {
-		w.holdout.Share.Mark(d.Users, marks, markHoldout)
+		share.Mark(&w.holdout.Share, d.Users, marks, markHoldout)
 	}
 	if w.quiet != nil {
 		w.quiet.begin(d, now)
@@ -191,7 +192,7 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	for k, sets := range n.sets {
 		clear(member)
 		for _, set := range sets {
-			set.Mark(d.Users, member, 1)
+			set.Mark(d.Users, d.numbers, member, 1)
 		}
 		for i, in := range member {
 			n.masks[i] |= everybody | uint16(in)<<k

@@ -19,6 +19,7 @@ import (
 
 // population is a generation that computes the sets of each user.
 type population struct {
+	capping.DenseIDs
 	names    []string
 	segment  func(capping.UserID) uint8
 	sets     map[string]predicate
@@ -31,7 +32,7 @@ type population struct {
 type predicate func(capping.UserID) bool
 
 // Mark marks the users for whom the predicate is true.
-func (p predicate) Mark(users []capping.UserID, marks []uint8, mark uint8) {
+func (p predicate) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && p(user) {
 			marks[i] = mark
@@ -42,8 +43,9 @@ func (p predicate) Mark(users []capping.UserID, marks []uint8, mark uint8) {
 func (p *population) Generation() string { return "g1" }
 func (p *population) Names() []string    { return p.names }
 
-func (p *population) Lookup(users []capping.UserID, codes []uint8) {
-	for i, user := range users {
+func (p *population) Lookup(numbers []uint32, codes []uint8) {
+	for i, number := range numbers {
+		user := capping.UserID(number)
 		codes[i] = 0
 		if p.segment != nil {
 			codes[i] = p.segment(user)
@@ -58,11 +60,12 @@ func (p *population) Set(name string) (capping.Set, bool) {
 
 func (p *population) Zones() []*time.Location { return p.places }
 
-func (p *population) LookupZones(users []capping.UserID, zones []uint16) {
+func (p *population) LookupZones(numbers []uint32, zones []uint16) {
 	if p.lookedUp != nil {
 		*p.lookedUp++
 	}
-	for i, user := range users {
+	for i, number := range numbers {
+		user := capping.UserID(number)
 		zones[i] = 0
 		if p.zone != nil {
 			zones[i] = p.zone(user)

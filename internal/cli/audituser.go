@@ -8,6 +8,7 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/audit/archive"
+	"capper/internal/capping"
 	"capper/internal/terminal"
 )
 
@@ -39,7 +40,7 @@ func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	user := uint32(c.User)
+	user := capping.UserID(c.User)
 	q.User, q.Kinds = &user, kinds()
 	r := &reading{archive: from}
 	rows := [][]any{{"TIME", "MESSAGE", "NAMESPACE", "CHANNEL", "OUTCOME", "BY", "GENERATION", "CONFIG", "CALLER"}}

@@ -32,15 +32,18 @@ func (p *Place) generations(ctx context.Context, source string) (func(context.Co
 		if err != nil {
 			return nil, err
 		}
-		return generation{g.Snapshot()}, nil
+		return generation{Snapshot: g.Snapshot()}, nil
 	}, nil
 }
 
 // generation adapts a snapshot of segments to the interface of the domain.
-type generation struct{ *segments.Snapshot }
+type generation struct {
+	capping.DenseIDs
+	*segments.Snapshot
+}
 
 // Set returns a set by its name.
 func (g generation) Set(name string) (capping.Set, bool) {
 	set := g.Snapshot.Set(name)
-	return set, set != nil
+	return capping.SetByNumber{Members: set}, set != nil
 }

@@ -199,7 +199,8 @@ func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answe
 			return nil, err
 		}
 		found, err := a.api.CheckSends(ctx, &client.SendsCheckRequest{
-			MessageID: q.Message.ID, Namespace: q.Message.Namespace, Channel: channel, Users: users[:n],
+			MessageID: q.Message.ID, Namespace: q.Message.Namespace, Channel: channel,
+			Users: capping.AppendDense(nil, users[:n]),
 		})
 		if err != nil {
 			return nil, a.hinted(err)
@@ -213,17 +214,19 @@ func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answe
 func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 	to.At = max(to.At, capping.InstantOf(found.Time))
 	to.Forgotten += found.Summary.Forgotten
-	to.Unavailable = append(to.Unavailable, found.Unavailable...)
+	to.Unavailable = capping.AppendUsers(to.Unavailable, found.Unavailable)
 	for _, missing := range found.Missing {
 		if missing.Partition != nil {
 			place := fmt.Sprintf("partition %d at %s", *missing.Partition, shown(missing.Node))
-			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: missing.UserIDs})
+			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: capping.AppendUsers(nil,
+				missing.UserIDs)})
 			continue
 		}
 		for _, user := range missing.UserIDs { // the embedded store groups neighbouring users
 			first := user &^ 0xFFFF
 			place := fmt.Sprintf("users %d to %d", first, first|0xFFFF)
-			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: []capping.UserID{user}})
+			to.Missing = append(to.Missing, verify.MissingUsers{Place: place,
+				Users: []capping.UserID{capping.UserID(user)}})
 		}
 	}
 }

@@ -21,8 +21,8 @@ type halves struct{ segmentstest.WithoutSets }
 
 func (halves) Generation() string { return "g1" }
 func (halves) Names() []string    { return []string{"new", "active"} }
-func (halves) Lookup(users []capping.UserID, codes []uint8) {
-	for i, user := range users {
+func (halves) Lookup(numbers []uint32, codes []uint8) {
+	for i, user := range numbers {
 		switch {
 		case user < 1_000_000:
 			codes[i] = 1

@@ -51,8 +51,8 @@ type oneSegment struct{ segmentstest.WithoutSets }
 
 func (oneSegment) Generation() string { return "20261120T080000.000Z-00000001" }
 func (oneSegment) Names() []string    { return []string{"new"} }
-func (oneSegment) Lookup(users []capping.UserID, codes []uint8) {
-	for i := range users {
+func (oneSegment) Lookup(numbers []uint32, codes []uint8) {
+	for i := range numbers {
 		codes[i] = 1
 	}
 }

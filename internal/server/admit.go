@@ -38,7 +38,7 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 	if a.Query == nil {
 		return nil
 	}
-	if err := b.Reserve(4 * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
+	if err := b.Reserve(wire.UserBytes * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
 		return err
 	}
 	_, part := trace.Start(c.ctx, "find audience")
@@ -46,7 +46,7 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 	ctx, cancel := s.findContext(c)
 	defer cancel()
 	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.audiences(policy), s.bounds.BitmapUsers)
-	a.Users, a.Taken = users, taken
+	a.Users, a.Taken = capping.AppendUsers(make([]capping.UserID, 0, len(users)), users), taken
 	return err
 }
 

@@ -66,7 +66,8 @@ func newTurning(t *testing.T) *turning {
 	clock := newService(t).clock
 	store := openStore(t, clock.Now)
 	g.service = newServiceOver(t, store, clock, func(cfg *server.Config) {
-		cfg.Capper = capping.New(store, func() capping.Segments { return snapshot{g.used.Load()} }, g.policies[0],
+		cfg.Capper = capping.New(store, func() capping.Segments { return snapshot{Snapshot: g.used.Load()} },
+			g.policies[0],
 			clock.Now)
 		cfg.Generations, cfg.Audiences = g.pin, func(p *capping.Policy) *audience.Named { return g.named[p] }
 	})

@@ -146,9 +146,9 @@ func BenchmarkEmbedded(b *testing.B) {
 			sends := make([]*capping.Send, l.different(b.N))
 			for n := range sends {
 				sends[n] = &capping.Send{Message: capping.Message{ID: fmt.Sprint("load-", n)},
-					Users: make([]uint32, l.Users), Enforce: true, Record: true}
+					Users: make([]capping.UserID, l.Users), Enforce: true, Record: true}
 				for i := range sends[n].Users {
-					sends[n].Users[i] = l.user(n, i)
+					sends[n].Users[i] = capping.UserID(l.user(n, i))
 				}
 			}
 			b.ResetTimer()

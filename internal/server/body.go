@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"capper/internal/server/gate"
+	"capper/internal/server/wire"
 )
 
 // Body is a received request body, together with the memory that the call holds of the bodies' budget.
@@ -59,7 +60,7 @@ func (b *Body) Reserve(n int64) error {
 func (b *Body) KeepUsers(users int) {
 	gate.PutBuffer(b.Data)
 	b.Data = nil
-	b.hold.Settle(int64(users) * 4)
+	b.hold.Settle(int64(users) * wire.UserBytes)
 }
 
 // Close returns the remaining memory to the budget. A second Close has no effect.

@@ -44,7 +44,7 @@ func newEmpty(t *testing.T) *service {
 	g := &generations{list: []*segments.Snapshot{
 		(&segments.Generation{Manifest: m, Bitmaps: []*bitmap.Bitmap{nobody}}).Snapshot()}}
 	return newService(t, func(cfg *server.Config) {
-		cfg.Capper = capping.New(cfg.Capper.Store(), func() capping.Segments { return snapshot{g.current()} },
+		cfg.Capper = capping.New(cfg.Capper.Store(), func() capping.Segments { return snapshot{Snapshot: g.current()} },
 			&capping.Policy{Version: "nothing"}, cfg.Clock)
 		cfg.Generations, cfg.Records, cfg.Audit = g.pin, noRecords{}, noRecords{}
 		cfg.Pacers = pacing.New(nil, &pacing.Policy{})

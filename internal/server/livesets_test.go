@@ -86,7 +86,7 @@ func newChangeService(t testing.TB, change ...func(*server.Config)) (*service, *
 		cfg.Capper = capping.New(store, func() capping.Segments {
 			current, err := pin("")
 			require.NoError(t, err)
-			return changedSnapshot{snapshot{current}, store.lists, rules}
+			return changedSnapshot{snapshot{Snapshot: current}, store.lists, rules}
 		}, setPolicy(t), clock.Now)
 		cfg.Sets = func() live.Rules { return rules }
 	}

@@ -184,7 +184,7 @@ func (s *Server) importSends(c *call) error {
 	s.metrics.CountImported(&sum)
 	s.audit(c, "import", outcome(sum.Unavailable), "sends", sum.Requested, "added", sum.Added, "unavailable",
 		sum.Unavailable)
-	return writeJSON(c.w, &api.ImportAnswer{Unavailable: unavailable, Summary: sum})
+	return writeJSON(c.w, &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum})
 }
 
 // enterImport admits an import. The import takes a place for its sends and pays for its users from the client's rate.

@@ -29,7 +29,7 @@ type fates map[capping.UserID]string
 
 func (f fates) add(fate string, users ...uint32) {
 	for _, user := range users {
-		f[user] = fate
+		f[capping.UserID(user)] = fate
 	}
 }
 
@@ -70,8 +70,8 @@ func recordedFates(t testing.TB, r *audit.Record, bits bool) fates {
 			fate += g.Set
 		}
 		for user := range g.Users.All() {
-			require.Empty(t, f[user], "groups are disjoint")
-			f[user] = fate
+			require.Empty(t, f[capping.UserID(user)], "groups are disjoint")
+			f[capping.UserID(user)] = fate
 		}
 	}
 	return f
@@ -188,7 +188,7 @@ func drawCall(rng *rand.Rand, n int) (request map[string]any, bits bool) {
 
 func keysSorted(f fates) (users []uint32) {
 	for user := range f {
-		users = append(users, user)
+		users = append(users, capping.Dense(user))
 	}
 	return users
 }
@@ -242,11 +242,11 @@ func TestABlastTakesABitForEachUser(t *testing.T) {
 		"all allowed": {0, 0, 1_000}, "all allowed, every 16th is another": {15, 0, 140_000},
 		"every third denied": {0, 3, 270_000},
 	} {
-		d := &capping.Decisions{Users: make([]uint32, 1_000_000), Verdicts: make([]capping.Verdict, 1_000_000),
+		d := &capping.Decisions{Users: make([]capping.UserID, 1_000_000), Verdicts: make([]capping.Verdict, 1_000_000),
 			Codes: make([]uint8, 1_000_000), Policy: &capping.Policy{Version: "c1"}}
 		for i := range d.Users {
-			if d.Users[i] = uint32(i); c.skipped > 0 {
-				d.Users[i] += uint32(int64(i) / c.skipped)
+			if d.Users[i] = capping.UserID(uint32(i)); c.skipped > 0 {
+				d.Users[i] += capping.UserID(int64(i) / c.skipped)
 			}
 			if d.Verdicts[i].Outcome = capping.Allowed; c.denied > 0 && int64(i)%c.denied == 0 {
 				d.Verdicts[i] = capping.Verdict{Outcome: capping.Denied, By: capping.ByQuiet}

@@ -91,7 +91,8 @@ func (m *Messages) grants(ctx context.Context, message capping.Message, channel 
 
 // giveBack removes the sends on one channel.
 func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
-	for _, users := range [][]capping.UserID{g.Users.IDs(), g.Unknown.IDs()} {
+	for _, ids := range [][]uint32{g.Users.IDs(), g.Unknown.IDs()} {
+		users := capping.AppendUsers(make([]capping.UserID, 0, len(ids)), ids)
 		r.answer.Found += int64(len(users))
 		for part := range slices.Chunk(users, partUsers) {
 			if ctx.Err() != nil || !r.until.IsZero() && r.Clock().After(r.until) {

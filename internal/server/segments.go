@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"capper/client/api"
+	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/server/wire"
 )
@@ -50,7 +51,7 @@ func (s *Server) lookup(c *call) error {
 	}
 	defer p.Close()
 	body.Close()
-	found, err := wire.MembershipOf(generation, r.Users, r.Sets)
+	found, err := wire.MembershipOf(generation, capping.AppendDense(nil, r.Users), r.Sets)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,9 @@ type testSegments struct {
 
 func (s *testSegments) Generation() string { return "2026-11-20T080000Z-1" }
 func (s *testSegments) Names() []string    { return s.names }
-func (s *testSegments) Lookup(users []capping.UserID, codes []uint8) {
-	for i, user := range users {
+func (s *testSegments) Lookup(numbers []uint32, codes []uint8) {
+	for i, number := range numbers {
+		user := capping.UserID(number)
 		codes[i] = s.lookup(user)
 	}
 }

@@ -195,7 +195,7 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch) (live.Stor
 	f := wire.StoreFailure(ctx, err)
 	f.Message = fmt.Sprintf("%d of %d users are not stored: repeat the call, which changes nothing for the other users",
 		len(unstored), users)
-	f.Unavailable = unstored
+	f.Unavailable = capping.AppendDense(nil, unstored)
 	return stored, f
 }
 

@@ -22,11 +22,14 @@ import (
 )
 
 // snapshot adapts a generation to the interface of the domain.
-type snapshot struct{ *segments.Snapshot }
+type snapshot struct {
+	capping.DenseIDs
+	*segments.Snapshot
+}
 
 func (s snapshot) Set(name string) (capping.Set, bool) {
 	set := s.Snapshot.Set(name)
-	return set, set != nil
+	return capping.SetByNumber{Members: set}, set != nil
 }
 
 // generations holds the generations of a service, the current one last.
@@ -121,7 +124,8 @@ func newSetServiceOver(t testing.TB, store capping.Store, clock *testkit.Clock, 
 	named, err := audience.NewNamed(map[string]string{"engaged": "active - opted-out"})
 	require.NoError(t, err)
 	use := func(cfg *server.Config) {
-		cfg.Capper = capping.New(store, func() capping.Segments { return snapshot{g.current()} }, setPolicy(t),
+		cfg.Capper = capping.New(store, func() capping.Segments { return snapshot{Snapshot: g.current()} },
+			setPolicy(t),
 			clock.Now)
 		cfg.Generations, cfg.Audiences = g.pin, func(*capping.Policy) *audience.Named { return named }
 	}

@@ -53,7 +53,7 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 	if r.Records == nil {
 		return nil, noAudit()
 	}
-	answer := &api.Decisions{UserID: user, Since: now, Decisions: []api.Decision{}}
+	answer := &api.Decisions{UserID: capping.Dense(user), Since: now, Decisions: []api.Decision{}}
 	for until := now.Add(time.Hour); until.After(since) && !answer.More; { // an hour for clocks that are ahead
 		from := until.Add(-step)
 		if from.Before(since) {

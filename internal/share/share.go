@@ -5,7 +5,8 @@
 //
 //	xxHash64(kind ":" salt ":" id) < p/100 × 2^64
 //
-// where kind is "holdout" or "sample", id is the user's four bytes, little endian, and the seed is 0
+// where kind is "holdout" or "sample", id is the user's four bytes, little endian, or eight bytes for a user above
+// 4,294,967,295, and the seed is 0
 // (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). The right side is computed in 64-bit
 // floating point and rounded down to a whole number. A share of 100 percent contains every user.
 //
@@ -105,23 +106,26 @@ func (s *Share) To() float64 { return s.to }
 func (s *Share) Salt() string { return s.salt }
 
 // Has reports whether the user is in the share. Has does not allocate.
-func (s *Share) Has(user uint32) bool {
+func Has[User ~uint32 | ~uint64](s *Share, user User) bool {
 	var marks [1]uint8
-	s.Mark([]uint32{user}, marks[:], 1)
+	Mark(s, []User{user}, marks[:], 1)
 	return marks[0] != 0
 }
 
 // Mark sets marks[i] to mark when users[i] is in the share and marks[i] is 0. Mark does not allocate and is
 // faster than a call to Has for each user.
-func (s *Share) Mark(users []uint32, marks []uint8, mark uint8) {
-	var buffer [MaxSalt + 16]byte
+func Mark[User ~uint32 | ~uint64](s *Share, users []User, marks []uint8, mark uint8) {
+	var buffer [MaxSalt + 24]byte
 	n := copy(buffer[:], s.prefix)
-	key := buffer[:n+4]
 	for i, user := range users {
 		if marks[i] != 0 {
 			continue
 		}
-		binary.LittleEndian.PutUint32(key[n:], user)
+		binary.LittleEndian.PutUint64(buffer[n:], uint64(user))
+		key := buffer[:n+4]
+		if uint64(user) > math.MaxUint32 {
+			key = buffer[:n+8]
+		}
 		if hash := xxhash.Sum64(key); hash >= s.least && (s.all || hash < s.below) {
 			marks[i] = mark
 		}

@@ -21,7 +21,7 @@ func newShare(t require.TestingT, kind share.Kind, percent float64, salt string)
 // of returns the users below n that are in the share.
 func of(s *share.Share, n uint32) (users []uint32) {
 	for user := range n {
-		if s.Has(user) {
+		if share.Has(s, user) {
 			users = append(users, user)
 		}
 	}
@@ -58,7 +58,7 @@ func TestSharesNeverChange(t *testing.T) {
 		half := newShare(t, c.kind, 50, c.salt)
 		var found []uint32
 		for _, user := range large {
-			if half.Has(user) {
+			if share.Has(half, user) {
 				found = append(found, user)
 			}
 		}
@@ -95,12 +95,12 @@ func TestSharesAreNested(t *testing.T) {
 		users := rapid.SliceOfN(rapid.Uint32(), 1, 200).Draw(t, "users")
 		marks := make([]uint8, len(users))
 		marks[0] = 7
-		a.Mark(users, marks, 9)
+		share.Mark(a, users, marks, 9)
 		require.EqualValues(t, 7, marks[0], "a mark that was there stays")
 		for i, user := range users {
-			require.True(t, !a.Has(user) || b.Has(user))
+			require.True(t, !share.Has(a, user) || share.Has(b, user))
 			if i > 0 {
-				require.Equal(t, a.Has(user), marks[i] == 9)
+				require.Equal(t, share.Has(a, user), marks[i] == 9)
 			}
 		}
 	})
@@ -130,10 +130,10 @@ func TestCellsPartitionEverybody(t *testing.T) {
 					lower = newShare(t, kind, at[i], salt)
 				}
 				marks := make([]uint8, len(users))
-				cell.Mark(users, marks, 1)
+				share.Mark(&cell, users, marks, 1)
 				for k, user := range users {
-					require.Equal(t, upper.Has(user) && !lower.Has(user), marks[k] == 1)
-					require.Equal(t, cell.Has(user), marks[k] == 1)
+					require.Equal(t, share.Has(upper, user) && !share.Has(lower, user), marks[k] == 1)
+					require.Equal(t, share.Has(&cell, user), marks[k] == 1)
 					in[k] += int(marks[k])
 				}
 			}
@@ -206,7 +206,7 @@ func TestSharesAreIndependent(t *testing.T) {
 		for _, b := range shares[i+1:] {
 			both := 0
 			for user := range uint32(users) {
-				if a.Has(user) && b.Has(user) {
+				if share.Has(a, user) && share.Has(b, user) {
 					both++
 				}
 			}
@@ -226,7 +226,7 @@ func TestSharesAreEven(t *testing.T) {
 		for i := range users {
 			users[i] = stretch*1000 + uint32(i)
 		}
-		s.Mark(users, marks, 1)
+		share.Mark(s, users, marks, 1)
 		n := 0
 		for _, mark := range marks {
 			n += int(mark)
@@ -239,7 +239,7 @@ func TestSharesAreEven(t *testing.T) {
 func TestMarkDoesNotAllocate(t *testing.T) {
 	s := newShare(t, share.Holdout, 10, "2027-q1")
 	users, marks := make([]uint32, 100), make([]uint8, 100)
-	require.Zero(t, testing.AllocsPerRun(10, func() { s.Mark(users, marks, 1); s.Has(9) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { share.Mark(s, users, marks, 1); share.Has(s, uint32(9)) }))
 }
 
 func BenchmarkMark(b *testing.B) {
@@ -250,7 +250,7 @@ func BenchmarkMark(b *testing.B) {
 	}
 	for b.Loop() {
 		clear(marks)
-		s.Mark(users, marks, 1)
+		share.Mark(s, users, marks, 1)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(users)), "ns/user")
 }

@@ -239,7 +239,7 @@ func TestEmbeddedDiskOfFewUsers(t *testing.T) {
 	}
 	most := 0.0
 	for users := range slices.Chunk(all, 10_000) {
-		blast(t, s, "campaign", users)
+		blast(t, s, "campaign", capping.AppendUsers(nil, users))
 		most = max(most, allottedTo(t, dir))
 	}
 	require.NoError(t, s.Close())

@@ -20,11 +20,14 @@ import (
 const benchUsers = 10_000_000
 
 // snapshot is a real generation as the domain asks it.
-type snapshot struct{ *segments.Snapshot }
+type snapshot struct {
+	capping.DenseIDs
+	*segments.Snapshot
+}
 
 func (s snapshot) Set(name string) (capping.Set, bool) {
 	set := s.Snapshot.Set(name)
-	return set, set != nil
+	return capping.SetByNumber{Members: set}, set != nil
 }
 
 // benchSegments puts four fifths of the users into four segments at random.
@@ -39,7 +42,8 @@ func benchSegments(b *testing.B) snapshot {
 	for _, list := range ids[1:] {
 		bitmaps = append(bitmaps, bitmap.OfSorted(list))
 	}
-	return snapshot{segmentstest.Generation(b, []string{"new", "active", "lapsed", "vip"}, bitmaps...).Snapshot()}
+	return snapshot{Snapshot: segmentstest.Generation(b, []string{"new", "active", "lapsed", "vip"},
+		bitmaps...).Snapshot()}
 }
 
 // benchPolicy has limits of its own for each segment, so many sends a week.
@@ -67,7 +71,8 @@ func benchRecords(b *testing.B, in snapshot, pause time.Duration, calls int,
 	for i := range calls {
 		now += capping.Instant(pause.Milliseconds())
 		h.horizon = now - capping.Instant((7 * day).Milliseconds())
-		send := &capping.Send{Message: capping.Message{ID: fmt.Sprint("m-", i)}, Channel: 1, Users: users(i),
+		send := &capping.Send{Message: capping.Message{ID: fmt.Sprint("m-", i)}, Channel: 1,
+			Users:   capping.AppendUsers(nil, users(i)),
 			Enforce: true, At: now}
 		d := capper.Filter(context.Background(), send)
 		call := h.call(capping.Entry{At: now, Channel: 1, Token: send.Message.Token()})

@@ -37,6 +37,8 @@ type call struct {
 	released     map[capping.Channel]*pair[Counts]
 	users        []capping.UserID // those who are looked at next
 	groups       []uint16         // for each user, an index into the record's groups
+	ids          []uint32         // of one block of a group
+	numbers      []uint32
 	codes        []uint8
 	cursors      []int
 	judgedUsers  []capping.UserID
@@ -222,9 +224,9 @@ func (c *call) number() uint32 {
 
 // take queues the users of a group's block for a check.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
-	from := len(c.users)
-	c.users = users.AppendAt(c.users, at)
-	for range len(c.users) - from {
+	c.ids = users.AppendAt(c.ids[:0], at)
+	c.users = capping.AppendUsers(c.users, c.ids)
+	for range c.ids {
 		c.groups = append(c.groups, uint16(group))
 	}
 	if len(c.users) < atOnce {
@@ -256,8 +258,9 @@ func (c *call) flush() error {
 
 // look selects the queued users who are judged again.
 func (c *call) look(users []capping.UserID, groups []uint16) {
-	c.codes = resized(c.codes, len(users))
-	c.segments.Lookup(users, c.codes)
+	c.codes, c.numbers = resized(c.codes, len(users)), resized(c.numbers, len(users))
+	c.segments.Numbers(users, c.numbers)
+	c.segments.Lookup(c.numbers, c.codes)
 	judged := c.judgedUsers[:0]
 	judgedGroups := c.judgedGroups[:0]
 	kept := 0

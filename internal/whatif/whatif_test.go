@@ -60,8 +60,8 @@ func newHistory(t *testing.T, seed uint64, standIn bool) *history {
 			net: map[capping.UserID]int{}, changed: map[capping.UserID]bool{}, asked: map[capping.UserID]bool{},
 		},
 	}
-	for _, base := range []uint32{0, 65_530, 4_294_967_280} {
-		for i := range uint32(12) {
+	for _, base := range []capping.UserID{0, 65_530, 4_294_967_280} {
+		for i := range capping.UserID(12) {
 			h.users = append(h.users, base+i)
 		}
 	}
@@ -167,7 +167,7 @@ func (h *history) leaveOut(r *audit.Record, users []capping.UserID, d *capping.D
 		at = len(r.Groups)
 		r.Groups = append(r.Groups, audit.Group{Outcome: audit.Unavailable, Users: sorted(nil)})
 	}
-	r.Groups[at].Users = sorted(slices.Concat(r.Groups[at].Users.IDs(), users))
+	r.Groups[at].Users = sorted(capping.AppendUsers(users[:len(users):len(users)], r.Groups[at].Users.IDs()))
 	for _, user := range users {
 		name := h.service.segments.segmentOf(user)
 		if name == defaultName {
@@ -414,7 +414,7 @@ func (h *history) checkEveryDecision(t *testing.T) {
 		of := map[capping.UserID]capping.Outcome{}
 		for _, g := range r.Groups {
 			for _, user := range g.Users.IDs() {
-				of[user] = outcomes[g.Outcome]
+				of[capping.UserID(user)] = outcomes[g.Outcome]
 			}
 		}
 		recorded[r.Sequence] = of

@@ -37,7 +37,7 @@ func zone(t testing.TB, name string) *time.Location {
 type members map[capping.UserID]bool
 
 // Mark marks the users of the set.
-func (m members) Mark(users []capping.UserID, marks []uint8, mark uint8) {
+func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m[user] {
 			marks[i] = mark
@@ -47,6 +47,7 @@ func (m members) Mark(users []capping.UserID, marks []uint8, mark uint8) {
 
 // generation is who is in what, in the plainest way.
 type generation struct {
+	capping.DenseIDs
 	name     string
 	names    []string
 	segments []members
@@ -65,14 +66,16 @@ func (g *generation) Set(name string) (capping.Set, bool) {
 	return set, ok
 }
 
-func (g *generation) Lookup(users []capping.UserID, codes []uint8) {
-	for i, user := range users {
+func (g *generation) Lookup(numbers []uint32, codes []uint8) {
+	for i, number := range numbers {
+		user := capping.UserID(number)
 		codes[i] = uint8(1 + slices.IndexFunc(g.segments, func(m members) bool { return m[user] }))
 	}
 }
 
-func (g *generation) LookupZones(users []capping.UserID, zones []uint16) {
-	for i, user := range users {
+func (g *generation) LookupZones(numbers []uint32, zones []uint16) {
+	for i, number := range numbers {
+		user := capping.UserID(number)
 		zones[i] = uint16(1 +
 			slices.IndexFunc(g.places, func(at *time.Location) bool { return g.sets["tz/"+at.String()][user] }))
 	}
@@ -314,5 +317,5 @@ func recordOfRelease(message capping.Message, channel capping.Channel, at cappin
 func sorted(users []capping.UserID) *bitmap.Bitmap {
 	users = slices.Clone(users)
 	slices.Sort(users)
-	return bitmap.OfSorted(users)
+	return bitmap.OfSorted(capping.AppendDense(nil, users))
 }

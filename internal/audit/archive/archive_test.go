@@ -83,7 +83,7 @@ func TestRecordsOfAllInstancesComeInTheOrderOfTime(t *testing.T) {
 			"+172800000 later allowed [4]",
 		}
 		require.Equal(t, all, told(t, archived.Records(t.Context(), archive.Query{})))
-		user := uint32(2)
+		user := capping.UserID(2)
 		for name, c := range map[string]struct {
 			query archive.Query
 			want  []string

@@ -73,7 +73,7 @@ func newErased(list []audit.Erasure) *Erased {
 	if len(e.at) > 0 {
 		var set bitmap.Set
 		for user := range e.at {
-			set.Add(user)
+			set.Add(capping.Dense(user))
 		}
 		e.all = set.Bitmap()
 	}
@@ -133,12 +133,12 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 		return users
 	}
 	if users.Cardinality() <= few {
-		ids := slices.DeleteFunc(users.IDs(), func(user capping.UserID) bool { return e.Hides(user, at) })
+		ids := slices.DeleteFunc(users.IDs(), func(id uint32) bool { return e.Hides(capping.UserID(id), at) })
 		return bitmap.OfSorted(ids)
 	}
 	var set bitmap.Set
 	set.AddBitmap(users)
-	set.Subtract(bitmap.Of(drop...))
+	set.Subtract(bitmap.Of(capping.AppendDense(nil, drop)...))
 	return set.Bitmap()
 }
 
@@ -148,15 +148,15 @@ const few = 4096
 // among returns the users of the set that a call at this instant must not show.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
-		for user := range users.All() {
-			if e.Hides(user, at) {
+		for id := range users.All() {
+			if user := capping.UserID(id); e.Hides(user, at) {
 				hidden = append(hidden, user)
 			}
 		}
 		return hidden
 	}
 	for user, erased := range e.at {
-		if at < erased && users.Contains(user) {
+		if at < erased && users.Contains(capping.Dense(user)) {
 			hidden = append(hidden, user)
 		}
 	}

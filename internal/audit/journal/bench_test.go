@@ -45,9 +45,9 @@ func BenchmarkJournal(b *testing.B) {
 }
 
 func ids(n int, id func(i int) uint32) []capping.UserID {
-	return slices.Collect(func(yield func(uint32) bool) {
+	return slices.Collect(func(yield func(capping.UserID) bool) {
 		for i := range n {
-			if !yield(id(i)) {
+			if !yield(capping.UserID(id(i))) {
 				return
 			}
 		}

@@ -26,6 +26,7 @@ type sorter struct {
 	table   []uint16 // the bin plus 1, by segment code, reason and rule
 	entries []int    // indexes of table entries that are not 0
 	spare   []uint32 // memory for sorting
+	dense   []uint32 // the users of a call with one outcome
 	encoded []byte   // encoded users
 }
 
@@ -50,7 +51,8 @@ func (p *sorters) take() *sorter {
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
-		s.encode(&g, d.Users, false)
+		s.dense = capping.AppendDense(s.dense[:0], d.Users)
+		s.encode(&g, s.dense)
 		return []audit.Group{g}
 	}
 	s.begin(outcomeBins)
@@ -72,7 +74,7 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 				k = s.denied(d, i, at)
 			}
 		}
-		s.bins[k].users = append(s.bins[k].users, d.Users[i])
+		s.bins[k].users = append(s.bins[k].users, capping.Dense(d.Users[i]))
 	}
 	return s.groups()
 }
@@ -117,7 +119,7 @@ func (s *sorter) groupsOfRelease(users []capping.UserID, results []capping.Relea
 	s.bins[capping.ReleaseDone].Outcome = audit.Released
 	s.bins[capping.ReleaseAbsent].Outcome = audit.Absent
 	for i, result := range results {
-		s.bins[result].users = append(s.bins[result].users, users[i])
+		s.bins[result].users = append(s.bins[result].users, capping.Dense(users[i]))
 	}
 	return s.groups()
 }
@@ -144,18 +146,15 @@ func (s *sorter) groups() (groups []audit.Group) {
 		if len(b.users) == 0 {
 			continue
 		}
-		s.encode(&b.Group, b.users, true)
+		s.encode(&b.Group, b.users)
 		groups = append(groups, b.Group)
 	}
 	return groups
 }
 
-// encode encodes the users into the group. With own set, it may sort the slice users in place.
-func (s *sorter) encode(g *audit.Group, users []uint32, own bool) {
+// encode encodes the users into the group. It may sort the slice users in place.
+func (s *sorter) encode(g *audit.Group, users []uint32) {
 	if !ascending(users) {
-		if !own {
-			users = slices.Clone(users)
-		}
 		s.spare = sortIDs(users, s.spare)
 	}
 	s.encoded = g.SetSorted(users, s.encoded)
@@ -170,7 +169,7 @@ func (p *sorters) keep(s *sorter) {
 	}
 	s.entries = s.entries[:0]
 	s.encoded = s.encoded[:0]
-	kept := cap(s.spare) + cap(s.encoded)/4
+	kept := cap(s.spare) + cap(s.dense) + cap(s.encoded)/4
 	for i := range s.bins[:s.used] {
 		s.bins[i].Group = audit.Group{}
 		s.bins[i].users = s.bins[i].users[:0]

@@ -179,7 +179,8 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 			users   []capping.UserID
 		}{{audit.Added, added}, {audit.Removed, removed}, {audit.ChangeUnavailable, unavailable}} {
 			if len(g.users) > 0 {
-				r.Groups = append(r.Groups, audit.Group{Outcome: g.outcome, Users: bitmap.OfSorted(g.users)})
+				r.Groups = append(r.Groups, audit.Group{Outcome: g.outcome,
+					Users: bitmap.OfSorted(capping.AppendDense(nil, g.users))})
 			}
 		}
 		j.tape.append(r)

@@ -12,6 +12,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/parallel"
+	"capper/internal/share"
 )
 
 // pass collects the events for the users of some blocks and judges them.
@@ -25,7 +26,7 @@ type pass struct {
 	worldOf map[string]uint16
 	recent  []loaded // generations in memory, the most recently used first
 	words   bitmap.Words
-	ids     []capping.UserID
+	ids     []uint32
 	codes   []uint8
 	zones   []uint16
 }
@@ -187,9 +188,9 @@ func (s *work) asksFor(user capping.UserID) bool {
 	case s.expected == nil:
 		return false
 	case s.users != nil:
-		return s.users.Contains(user)
+		return s.users.Contains(capping.Dense(user))
 	}
-	return s.config.Store.Sample == nil || s.config.Store.Sample.Has(user)
+	return s.config.Store.Sample == nil || share.Has(s.config.Store.Sample, user)
 }
 
 // gather adds the record's events for the users of the pass.
@@ -204,7 +205,7 @@ func (p *pass) gather(r *audit.Record) {
 		if uint32(len(p.calls)) == number {
 			p.calls = append(p.calls, p.call(r))
 		}
-		p.users(g.Users, func(key int, ids []capping.UserID) { p.note(number, what, key, ids) })
+		p.users(g.Users, func(key int, ids []uint32) { p.note(number, what, key, ids) })
 	}
 }
 
@@ -276,7 +277,7 @@ func (p *pass) segmentsOf(i uint16) capping.Segments {
 }
 
 // users calls do for each block of the pass with the block's users.
-func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []capping.UserID)) {
+func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	end := p.first + len(p.blocks)
 	if users.Cardinality() <= few {
 		for user := range users.All() {
@@ -299,7 +300,7 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []capping.UserID
 }
 
 // note appends an event for users of one block.
-func (p *pass) note(number uint32, what happening, key int, ids []capping.UserID) {
+func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	if cap(p.codes) < len(ids) {
 		p.codes, p.zones = make([]uint8, bitmap.BlockIDs), make([]uint16, bitmap.BlockIDs)
 	}
@@ -319,7 +320,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []capping.UserID
 	}
 	events := p.blocks[key-p.first]
 	for i, user := range ids {
-		if p.config.OnlyFiles && !p.asksFor(user) {
+		if p.config.OnlyFiles && !p.asksFor(capping.UserID(user)) {
 			continue
 		}
 		events = append(events, event{number, uint16(user), zones[i], codes[i], what})

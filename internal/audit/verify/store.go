@@ -366,7 +366,7 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	}
 	var users bitmap.Set
 	for i := range c.missing {
-		users.Add(c.missing[i].User)
+		users.Add(capping.Dense(c.missing[i].User))
 	}
 	still := map[sendKey]bool{}
 	again := &work{

@@ -21,15 +21,15 @@ import (
 type answers struct {
 	mu       sync.Mutex
 	at       capping.Instant
-	lacks    map[string]bool // message and user
-	silent   map[uint32]bool // users whom it does not answer for
+	lacks    map[string]bool         // message and user
+	silent   map[capping.UserID]bool // users whom it does not answer for
 	released map[string]int64
 	bounds   map[string]bool // messages whose released is a lower bound
 	asked    int
 	settled  func() // what happens while the comparison waits
 }
 
-func sendName(message string, user uint32) string { return fmt.Sprint(message, " ", user) }
+func sendName(message string, user capping.UserID) string { return fmt.Sprint(message, " ", user) }
 
 func (a *answers) ask(_ context.Context, q *verify.Question) (*verify.Answer, error) {
 	a.mu.Lock()
@@ -41,7 +41,7 @@ func (a *answers) ask(_ context.Context, q *verify.Question) (*verify.Answer, er
 		case a.silent[user]:
 			answer.Unavailable = append(answer.Unavailable, user)
 		case a.lacks[sendName(q.Message.ID, user)]:
-			answer.Missing = append(answer.Missing, verify.MissingUsers{Place: "here", Users: []uint32{user}})
+			answer.Missing = append(answer.Missing, verify.MissingUsers{Place: "here", Users: []capping.UserID{user}})
 		}
 	}
 	return answer, nil
@@ -96,7 +96,7 @@ func TestTheStoreLacksASend(t *testing.T) {
 	require.Equal(t, "here", report.Store.Places[0].Place)
 	require.Equal(t, noon.Time(), report.Store.Places[0].First)
 
-	store.silent = map[uint32]bool{42: true}
+	store.silent = map[capping.UserID]bool{42: true}
 	report, missing = store.compare(t, at)
 	require.Empty(t, missing)
 	require.True(t, report.Healthy())
@@ -176,7 +176,7 @@ func TestALostReleaseIsNoLostSend(t *testing.T) {
 			at, w, store := compared(t)
 			store.lacks, store.released = map[string]bool{}, map[string]int64{}
 			for _, user := range c.sent[:c.lacks] {
-				store.lacks[sendName("m", user)] = true
+				store.lacks[sendName("m", capping.UserID(user))] = true
 			}
 			if c.counted {
 				store.released["m"], store.bounds = c.released, map[string]bool{"m": c.bound}
@@ -194,7 +194,7 @@ func TestALostReleaseIsNoLostSend(t *testing.T) {
 	for i, user := range users {
 		message := fmt.Sprint("single-", i%30) // few: the whole audit is read for each
 		records = append(records, sent(noon+capping.Instant(i), message, 1, user))
-		store.lacks[sendName(message, user)] = true
+		store.lacks[sendName(message, capping.UserID(user))] = true
 	}
 	w.Die(t, noon+hour, audittest.Frames(records...)...)
 	report, _ := store.compare(t, at)

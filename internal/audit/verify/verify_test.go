@@ -33,13 +33,13 @@ const (
 var noon = capping.InstantOf(time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC))
 
 // world is a generation: users below 100 are new, those from 1000 on live in Singapore.
-type world struct{}
+type world struct{ capping.DenseIDs }
 
 func (world) Generation() string             { return "g1" }
 func (world) Names() []string                { return []string{"new"} }
 func (world) Set(string) (capping.Set, bool) { return nil, false }
-func (world) Lookup(users []uint32, codes []uint8) {
-	for i, user := range users {
+func (world) Lookup(numbers []uint32, codes []uint8) {
+	for i, user := range numbers {
 		if codes[i] = 0; user < 100 {
 			codes[i] = 1
 		}
@@ -54,8 +54,8 @@ func (world) Zones() []*time.Location {
 	return []*time.Location{place}
 }
 
-func (world) LookupZones(users []uint32, zones []uint16) {
-	for i, user := range users {
+func (world) LookupZones(numbers []uint32, zones []uint16) {
+	for i, user := range numbers {
 		if zones[i] = 0; user >= 1000 {
 			zones[i] = 1
 		}

@@ -53,7 +53,7 @@ func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
 	for i := range users {
-		users[i] = first + uint32(i)
+		users[i] = capping.UserID(first) + capping.UserID(i)
 	}
 	return users
 }

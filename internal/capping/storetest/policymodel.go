@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/share"
 )
 
 // policyModel is the naive reference for whole policies. policyModel holds all sends of all users.
@@ -66,7 +67,7 @@ func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
 		}
 	}
 	if c.enforce {
-		if h := m.rules.held; h != nil && h.channels.has(c.channel) && h.share.Has(user) {
+		if h := m.rules.held; h != nil && h.channels.has(c.channel) && share.Has(&h.share, user) {
 			return policyAnswer{outcome: capping.Denied, by: "holdout"}
 		}
 		if night := m.night(user, c.channel, c.at); night != nil {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"capper/internal/capping"
+	"capper/internal/share"
 	"capper/internal/testkit"
 )
 
@@ -26,7 +27,7 @@ func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) c
 		store := open(t, clock.Now)
 		next := rand.Uint32N(1 << 31)
 		rapid.Check(t, func(rt *rapid.T) {
-			newHistory(rt, store, clock, next).run()
+			newHistory(rt, store, clock, capping.UserID(next)).run()
 			next += users
 		})
 	})
@@ -47,7 +48,7 @@ type policyHistory struct {
 
 func newHistory(t *rapid.T, store capping.Store, clock *testkit.Clock, first capping.UserID) *policyHistory {
 	h := &policyHistory{T: t, clock: clock}
-	for i := range uint32(users) {
+	for i := range capping.UserID(users) {
 		h.users = append(h.users, first+i)
 	}
 	for i := range rapid.IntRange(1, 6).Draw(t, "messages") {
@@ -56,7 +57,7 @@ func newHistory(t *rapid.T, store capping.Store, clock *testkit.Clock, first cap
 	h.messages = append(h.messages, capping.Message{Namespace: "growth", ID: h.messages[0].ID})
 	h.model = newModel(drawRules(t), drawWorld(t, "g0", h.users))
 	policy := h.model.rules.policy()
-	h.capper = capping.New(store, func() capping.Segments { return segments{h.model.world} }, policy, clock.Now)
+	h.capper = capping.New(store, func() capping.Segments { return segments{world: h.model.world} }, policy, clock.Now)
 	h.model.widen = h.capper.Widening()
 	h.model.retention = policy.Retention(h.model.widen)
 	return h
@@ -218,7 +219,7 @@ func (h *policyHistory) explainWithheld(e *capping.Explanation, user capping.Use
 		told = append(told, s.Set)
 	}
 	require.Equal(h, suppressed, told)
-	require.Equal(h, h.model.rules.held != nil && h.model.rules.held.share.Has(user), e.HeldOut)
+	require.Equal(h, h.model.rules.held != nil && share.Has(&h.model.rules.held.share, user), e.HeldOut)
 	standings := e.Quiet
 	for i := range h.model.rules.quiet {
 		q := &h.model.rules.quiet[i]

@@ -201,7 +201,7 @@ func largeBatch(f *fixture) {
 	first, second := f.message(), f.message()
 	users := f.users(3 * n)
 	for i := range n {
-		users[i] = users[0] + uint32(i*48271%n*3) // every third user, in mixed order
+		users[i] = users[0] + capping.UserID(i*48271%n*3) // every third user, in mixed order
 	}
 	users = users[:n]
 	half := f.batch(first, users[:n/2], daily(1))

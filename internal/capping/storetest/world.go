@@ -66,7 +66,10 @@ func load(name string) *time.Location {
 }
 
 // segments provides the world's memberships through the interface of the domain.
-type segments struct{ *world }
+type segments struct {
+	capping.DenseIDs
+	*world
+}
 
 func (s segments) Generation() string { return s.generation }
 
@@ -77,9 +80,9 @@ func (s segments) Names() (names []string) {
 	return names
 }
 
-func (s segments) Lookup(users []capping.UserID, codes []uint8) {
-	for i, user := range users {
-		codes[i] = uint8(1 + slices.Index(s.Names(), s.segmentOf(user)))
+func (s segments) Lookup(numbers []uint32, codes []uint8) {
+	for i, number := range numbers {
+		codes[i] = uint8(1 + slices.Index(s.Names(), s.segmentOf(capping.UserID(number))))
 	}
 }
 
@@ -103,14 +106,14 @@ func (s segments) zoneNames() (names []string) {
 
 func (s segments) Zones() []*time.Location { return s.zones }
 
-func (s segments) LookupZones(users []capping.UserID, zones []uint16) {
-	for i, user := range users {
-		zones[i] = uint16(1 + slices.Index(s.zoneNames(), s.zoneOf(user)))
+func (s segments) LookupZones(numbers []uint32, zones []uint16) {
+	for i, number := range numbers {
+		zones[i] = uint16(1 + slices.Index(s.zoneNames(), s.zoneOf(capping.UserID(number))))
 	}
 }
 
 // Mark sets the mark for each user in the set.
-func (m members) Mark(users []capping.UserID, marks []uint8, mark uint8) {
+func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m.has(user) {
 			marks[i] = mark

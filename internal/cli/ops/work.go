@@ -135,6 +135,11 @@ func (w *work) fetch(ctx context.Context, api *client.Client) error {
 	if err := errors.Join(err, file.Close(), remove(w.path(archive))); err != nil {
 		return err
 	}
+	if ids := manifest.IDs; ids != nil {
+		return errors.Join(fmt.Errorf("this deployment's ids are %s: capper migrate takes dense ids alone so far",
+			ids.Kind),
+			w.dropNext())
+	}
 	if w.state.Store != "" && w.state.Store != manifest.Store {
 		return errors.Join(w.state.errAnother("that of the service"), w.dropNext())
 	}

@@ -64,7 +64,7 @@ func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, er
 
 // WithoutSets implements the methods of capping.Segments about sets and zones for a generation without
 // sets.
-type WithoutSets struct{}
+type WithoutSets struct{ capping.DenseIDs }
 
 // Set returns no set.
 func (WithoutSets) Set(string) (capping.Set, bool) { return nil, false }
@@ -73,4 +73,4 @@ func (WithoutSets) Set(string) (capping.Set, bool) { return nil, false }
 func (WithoutSets) Zones() []*time.Location { return nil }
 
 // LookupZones sets every zone to 0, which means no zone.
-func (WithoutSets) LookupZones(users []capping.UserID, zones []uint16) { clear(zones[:len(users)]) }
+func (WithoutSets) LookupZones(numbers []uint32, zones []uint16) { clear(zones[:len(numbers)]) }

@@ -39,9 +39,9 @@ func (d *dealt) Filter(_ context.Context, batch *capping.Batch, verdicts []cappi
 
 func (d *dealt) ClockTolerance() time.Duration { return 0 }
 
-func (d *dealt) Generation() string                       { return "g<1>\u2028" }
-func (d *dealt) Names() []string                          { return d.names }
-func (d *dealt) Lookup(_ []capping.UserID, codes []uint8) { copy(codes, d.codes) }
+func (d *dealt) Generation() string               { return "g<1>\u2028" }
+func (d *dealt) Names() []string                  { return d.names }
+func (d *dealt) Lookup(_ []uint32, codes []uint8) { copy(codes, d.codes) }
 
 var dealtPolicy = &capping.Policy{
 	Version: `v"1"`,
@@ -58,7 +58,7 @@ func decisions(t *rapid.T, r *FilterRequest) *capping.Decisions {
 	if r.Bitmap {
 		slices.Sort(ids)
 	}
-	r.Users = ids
+	r.Users = capping.AppendUsers(nil, ids)
 	d := &dealt{names: []string{"new", "default", "free"}, codes: make([]uint8, len(ids)),
 		verdicts: make([]capping.Verdict, len(ids))}
 	for i := range ids {
@@ -73,7 +73,8 @@ func decisions(t *rapid.T, r *FilterRequest) *capping.Decisions {
 		}
 	}
 	capper := capping.New(d, func() capping.Segments { return d }, dealtPolicy, time.Now)
-	return capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"}, Users: ids,
+	return capper.Filter(context.Background(), &capping.Send{Message: capping.Message{ID: "m"},
+		Users:   capping.AppendUsers(nil, ids),
 		Enforce: true, Record: true})
 }
 
@@ -101,7 +102,7 @@ func TestReleaseAnswersAreTheWireTypes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &MessageRequest{}
 		r.Bitmap = rapid.Bool().Draw(t, "bitmap")
-		r.Users = rapid.SliceOfNDistinct(rapid.Uint32(), 1, 60, rapid.ID).Draw(t, "users")
+		r.Users = capping.AppendUsers(nil, rapid.SliceOfNDistinct(rapid.Uint32(), 1, 60, rapid.ID).Draw(t, "users"))
 		slices.Sort(r.Users)
 		results := make([]capping.Released, len(r.Users))
 		for i := range results {

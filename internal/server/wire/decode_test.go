@@ -217,11 +217,11 @@ func (r *FilterRequest) setIDs(value any) bool {
 		if !ok || err != nil || id > math.MaxUint32 || number.String() != strconv.FormatUint(id, 10) {
 			return false
 		}
-		if slices.Contains(r.Users, uint32(id)) {
+		if slices.Contains(r.Users, capping.UserID(id)) {
 			r.Duplicates++
 			continue
 		}
-		r.Users = append(r.Users, uint32(id))
+		r.Users = append(r.Users, capping.UserID(id))
 	}
 	return true
 }
@@ -274,7 +274,7 @@ func FuzzBitmapUsers(f *testing.F) {
 			return
 		}
 		require.True(t, ascending(users))
-		raw, err := roaring.BitmapOf(users...).ToBytes()
+		raw, err := roaring.BitmapOf(capping.AppendDense(nil, users)...).ToBytes()
 		require.NoError(t, err)
 		again, err := bitmapUsers("users_bitmap", base64.StdEncoding.AppendEncode(nil, raw), 100_000, boundless)
 		require.NoError(t, err)

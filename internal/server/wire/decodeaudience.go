@@ -90,6 +90,9 @@ func ascending(users []capping.UserID) bool {
 	return true
 }
 
+// UserBytes is the memory of a user in a request, in bytes.
+const UserBytes = 8
+
 // bitmapUsers decodes the ids of a base64 roaring bitmap, at most limit. The function checks every byte before it
 // expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
@@ -112,8 +115,8 @@ func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error
 	if users.Cardinality() == 0 {
 		return nil, nil
 	}
-	if err := reserve(4 * int64(users.Cardinality())); err != nil {
+	if err := reserve(UserBytes * int64(users.Cardinality())); err != nil {
 		return nil, err
 	}
-	return users.IDs(), nil
+	return capping.AppendUsers(make([]capping.UserID, 0, users.Cardinality()), users.IDs()), nil
 }

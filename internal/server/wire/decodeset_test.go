@@ -46,7 +46,8 @@ func TestChangesOfSetsAreDecoded(t *testing.T) {
 			at := setNow.Add(-time.Duration(rapid.Int64Range(-900, 1e9).Draw(t, "ago")) * time.Millisecond)
 			change.At, want.At = &at, min(capping.InstantOf(at), capping.InstantOf(setNow))
 		}
-		want.Add, want.Remove = sortedOrNil(users[:n]), sortedOrNil(users[n:])
+		want.Add, want.Remove = capping.AppendUsers(nil, sortedOrNil(users[:n])), capping.AppendUsers(nil,
+			sortedOrNil(users[n:]))
 		body, err := json.Marshal(change)
 		require.NoError(t, err)
 		got, err := decodeSet(body)

@@ -27,7 +27,7 @@ func CheckAnswer(
 		case capping.PresenceMissing:
 			missing = append(missing, r.Users[i])
 		default:
-			a.Unavailable = append(a.Unavailable, r.Users[i])
+			a.Unavailable = append(a.Unavailable, capping.Dense(r.Users[i]))
 		}
 	}
 	a.Summary.Missing, a.Summary.Unavailable = len(missing), len(a.Unavailable)
@@ -39,7 +39,7 @@ func CheckAnswer(
 
 func byPlace(users []capping.UserID, locate func(capping.UserID) capping.Location) []api.MissingSends {
 	if locate == nil {
-		return []api.MissingSends{{UserIDs: users}}
+		return []api.MissingSends{{UserIDs: capping.AppendDense(nil, users)}}
 	}
 	places := map[int]*api.MissingSends{}
 	for _, user := range users {
@@ -47,7 +47,7 @@ func byPlace(users []capping.UserID, locate func(capping.UserID) capping.Locatio
 		if places[at.Partition] == nil {
 			places[at.Partition] = &api.MissingSends{Partition: &at.Partition, Node: at.Node}
 		}
-		places[at.Partition].UserIDs = append(places[at.Partition].UserIDs, user)
+		places[at.Partition].UserIDs = append(places[at.Partition].UserIDs, capping.Dense(user))
 	}
 	list := make([]api.MissingSends, 0, len(places))
 	for _, place := range places {

@@ -107,14 +107,16 @@ func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID 
 	return a.users
 }
 
-func (a *answer) list(users []capping.UserID) *answer {
+func (a *answer) list(users []capping.UserID) *answer { return list(a, users) }
+
+func list[ID ~uint32 | ~uint64](a *answer, ids []ID) *answer {
 	a.out = append(a.out, '[')
-	a.out = appendIDs(a.out, users)
+	a.out = appendIDs(a.out, ids)
 	a.out = append(a.out, ']')
 	return a
 }
 
-func appendIDs(dst []byte, users []capping.UserID) []byte {
+func appendIDs[ID ~uint32 | ~uint64](dst []byte, users []ID) []byte {
 	for i, user := range users {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -124,22 +126,24 @@ func appendIDs(dst []byte, users []capping.UserID) []byte {
 	return dst
 }
 
-func (a *answer) bitmap(users []capping.UserID) *answer {
+func (a *answer) bitmap(users []capping.UserID) *answer { return base64Bitmap(a, users) }
+
+func base64Bitmap[ID ~uint32 | ~uint64](a *answer, users []ID) *answer {
 	a.out, a.scratch = appendBase64Bitmap(a.out, a.scratch, users)
 	return a
 }
 
 // deniedBitmaps writes a bitmap of denied users for each rule that denied them.
 func (a *answer) deniedBitmaps() {
-	lists := map[string]*[]capping.UserID{}
+	lists := map[string]*[]uint32{}
 	for _, limit := range a.s.byLimit() {
-		users := make([]capping.UserID, 0, limit.users)
+		users := make([]uint32, 0, limit.users)
 		lists[limit.name] = &users
 	}
-	var byRule [reasons][][]*[]capping.UserID // the list of each reason, segment code and rule
+	var byRule [reasons][][]*[]uint32 // the list of each reason, segment code and rule
 	for code := range a.s.denials {
 		for by, rows := range a.s.denials[code] {
-			found := make([]*[]capping.UserID, len(rows))
+			found := make([]*[]uint32, len(rows))
 			for rule := range rows {
 				found[rule] = lists[rows[rule].limit]
 			}
@@ -149,14 +153,14 @@ func (a *answer) deniedBitmaps() {
 	for i := range a.d.Verdicts {
 		if v := &a.d.Verdicts[i]; v.Outcome == capping.Denied {
 			users := byRule[v.By][a.d.Codes[i]][v.Rule]
-			*users = append(*users, a.d.Users[i])
+			*users = append(*users, capping.Dense(a.d.Users[i]))
 		}
 	}
 	for i, limit := range a.s.byLimit() {
 		if i > 0 {
 			a.raw(`,`)
 		}
-		a.text(limit.name).raw(`:`).bitmap(*lists[limit.name])
+		base64Bitmap(a.text(limit.name).raw(`:`), *lists[limit.name])
 	}
 }
 
@@ -232,7 +236,7 @@ func appendTwo(dst []byte, n int) []byte {
 
 // appendBase64Bitmap appends the users, which must ascend, as a base64 bitmap in a JSON string. The function uses
 // scratch as a buffer and returns it for the next call.
-func appendBase64Bitmap(dst, scratch []byte, users []capping.UserID) (extended, scratchOut []byte) {
+func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')
 	dst = base64.StdEncoding.AppendEncode(dst, scratch)

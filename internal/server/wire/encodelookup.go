@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"capper/client/api"
+	"capper/internal/capping"
 )
 
 // EncodeLookup appends the answer of a lookup to dst.
@@ -94,7 +95,7 @@ func (a *answer) segmentBitmaps(m *membership) {
 			a.raw(`,`)
 		}
 		first = false
-		a.text(segmentOf(m, code)).raw(`:`).bitmap(users)
+		base64Bitmap(a.text(segmentOf(m, code)).raw(`:`), users)
 	}
 }
 
@@ -104,7 +105,7 @@ func (a *answer) setBitmaps(m *membership) {
 		a.users = a.users[:0]
 		for i, user := range m.Users {
 			if m.In[i]>>k&1 == 1 {
-				a.users = append(a.users, user)
+				a.users = append(a.users, capping.UserID(user))
 			}
 		}
 		if k > 0 {
@@ -132,7 +133,7 @@ func EncodeMembers(dst []byte, page *api.Members) []byte {
 	a := &answer{out: dst}
 	a.raw(`{"generation":`).text(page.Generation)
 	a.raw(`,"name":`).text(page.Name)
-	a.raw(`,"user_ids":`).list(page.UserIDs)
+	list(a.raw(`,"user_ids":`), page.UserIDs)
 	if page.Next == nil {
 		return a.raw(`,"next":null}` + "\n").out
 	}

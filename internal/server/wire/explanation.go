@@ -8,8 +8,9 @@ import (
 // Explanation converts the reasons why a user is allowed or denied to the API's form.
 func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	answer := &api.Explanation{
-		UserID: user, Segment: SegmentName(e.Segment), Generation: e.Generation, ConfigVersion: e.Policy.Version,
-		Limits: []api.Standing{}, Sends: []api.Send{}, Missing: e.Missing, TooOld: e.TooOld,
+		UserID: capping.Dense(user), Segment: SegmentName(e.Segment), Generation: e.Generation,
+		ConfigVersion: e.Policy.Version,
+		Limits:        []api.Standing{}, Sends: []api.Send{}, Missing: e.Missing, TooOld: e.TooOld,
 	}
 	for _, standing := range e.Standings {
 		row := api.Standing{Limit: limitOf(standing.Limit, e.Policy), Used: standing.Used}

@@ -10,6 +10,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/bitmap"
+	"capper/internal/capping"
 	"capper/internal/segments"
 	"capper/internal/segments/segmentstest"
 )
@@ -73,7 +74,7 @@ func BenchmarkLookup(b *testing.B) {
 		for b.Loop() {
 			r, err := DecodeLookup(body, bounds)
 			require.NoError(b, err)
-			m, err := MembershipOf(snapshot, r.Users, r.Sets)
+			m, err := MembershipOf(snapshot, capping.AppendDense(nil, r.Users), r.Sets)
 			require.NoError(b, err)
 			out = EncodeLookup(out[:0], r, m)
 		}

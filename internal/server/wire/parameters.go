@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"capper/client/api"
+	"capper/internal/capping"
 )
 
 // DecodeParameters decodes a query string. Each parameter must be known, may occur once and must not be empty.
@@ -53,7 +54,7 @@ func Flag(parameters map[string]string, name string) (bool, error) {
 
 // CursorOf decodes the query parameters cursor and limit of a page. CursorOf returns the first user of the page and the
 // number of entries.
-func CursorOf(parameters map[string]string, usual, most int) (first uint32, n int, err error) {
+func CursorOf(parameters map[string]string, usual, most int) (first capping.UserID, n int, err error) {
 	n = usual
 	if text, given := parameters["cursor"]; given {
 		var ok bool

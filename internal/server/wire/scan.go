@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"capper/client/api"
+	"capper/internal/capping"
 )
 
 // scanner parses one JSON document (RFC 8259) strictly, in one pass. Its errors are failures that name the field.
@@ -249,7 +250,7 @@ func (s *scanner) value() string {
 }
 
 // ids parses an array of user ids and appends at most limit ids to dst. The error for more ids ends with the remedy.
-func (s *scanner) ids(field string, dst []uint32, limit int, remedy string) ([]uint32, error) {
+func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy string) ([]capping.UserID, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
 	}
@@ -281,14 +282,14 @@ func (s *scanner) ids(field string, dst []uint32, limit int, remedy string) ([]u
 }
 
 // UserID parses a user id: digits without leading zeros.
-func UserID(text string) (uint32, bool) {
+func UserID(text string) (capping.UserID, bool) {
 	id, end := number([]byte(text), 0)
 	return id, end == len(text) && text != ""
 }
 
 // number parses the user id at pos and returns its end position, or -1 when there is no valid id. A valid id has
 // digits without a leading zero and is at most 4294967295.
-func number(data []byte, pos int) (id uint32, end int) {
+func number(data []byte, pos int) (id capping.UserID, end int) {
 	v, i := uint64(0), pos
 	for ; i < len(data); i++ {
 		digit := data[i] - '0'
@@ -305,7 +306,7 @@ func number(data []byte, pos int) (id uint32, end int) {
 	if i < len(data) && (data[i] == '.' || data[i]|0x20 == 'e') {
 		return 0, -1
 	}
-	return uint32(v), i
+	return capping.UserID(v), i
 }
 
 func (s *scanner) notID(field string, i int) error {

@@ -112,7 +112,7 @@ func slowOne(one json.RawMessage, message, channel string, now, latest time.Time
 			ok = slowName(value, math.MaxInt, &send.channel)
 		case "user_id":
 			id, err := strconv.ParseUint(string(value), 10, 32)
-			send.user, ok = uint32(id), err == nil && string(value) == strconv.FormatUint(id, 10)
+			send.user, ok = capping.UserID(uint32(id)), err == nil && string(value) == strconv.FormatUint(id, 10)
 		case "at":
 			text := ""
 			if ok = slowName(value, math.MaxInt, &text) && rfc3339.MatchString(text); ok {

@@ -110,7 +110,7 @@ func MembersPage(set string, changes []live.Change, n int, anonymous string) *ap
 	}
 	for _, c := range changes {
 		if c.Kind != live.Forgotten {
-			told.Changes = append(told.Changes, api.MemberChange{UserID: c.User, Change: c.Kind.String(),
+			told.Changes = append(told.Changes, api.MemberChange{UserID: capping.Dense(c.User), Change: c.Kind.String(),
 				At: c.At.Time(), By: cmp.Or(c.By, anonymous)})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"capper/client/api"
+	"capper/internal/capping"
 )
 
 // fieldsOf returns the names of a wire type's fields.
@@ -82,7 +83,7 @@ func TestRequestsAreTheWireTypes(t *testing.T) {
 		} else {
 			sent.UserIDs = users
 		}
-		want.Users = users
+		want.Users = capping.AppendUsers(nil, users)
 		body, err := json.Marshal(sent)
 		require.NoError(t, err)
 		got, err := DecodeFilter(body, testBounds)
