@@ -1,0 +1,219 @@
+package dictionary
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math/bits"
+	"sort"
+	"sync"
+)
+
+// Unknown is the number of an image that a dictionary does not contain.
+const Unknown = 1<<32 - 1
+
+const (
+	magic       = "capdict1"
+	headerBytes = 16
+	rowMost     = 24 // images of a row, on average
+)
+
+// Dictionary maps images to numbers. A Dictionary is immutable, shares the bytes from which it was opened, and is safe
+// for concurrent use.
+type Dictionary struct {
+	rests []byte // the images' low bits; the index follows within the capacity
+	index []byte
+	count uint32
+	shift uint // 64 - row bits
+	width int
+	mask  uint64
+}
+
+// shape returns the number of row bits and the bytes of an image within its row, for n images.
+func shape(n uint32) (rowBits uint, width int) {
+	if n > rowMost {
+		rowBits = uint(bits.Len32((n - 1) / rowMost))
+	}
+	return rowBits, int(64-rowBits+7) / 8
+}
+
+// Open checks every byte of a dictionary file and returns the dictionary, which shares the bytes. Open uses two
+// goroutines.
+func Open(raw []byte) (*Dictionary, error) {
+	if len(raw) < headerBytes || string(raw[:8]) != magic {
+		return nil, errors.New("dictionary: the file does not start with " + magic)
+	}
+	n := binary.LittleEndian.Uint32(raw[8:])
+	rowBits, width := shape(n)
+	if n == Unknown {
+		return nil, fmt.Errorf("dictionary: %d images exceed the limit of %d", n, uint32(Unknown)-1)
+	}
+	if got := binary.LittleEndian.Uint32(raw[12:]); got != uint32(rowBits) {
+		return nil, fmt.Errorf("dictionary: the file has %d row bits, and %d images need %d", got, n, rowBits)
+	}
+	at := headerBytes + int64(n)*int64(width)
+	if size := at + 4*(1<<rowBits+1); size != int64(len(raw)) {
+		return nil, fmt.Errorf("dictionary: the file has %d bytes, and %d images need %d", len(raw), n, size)
+	}
+	d := &Dictionary{rests: raw[headerBytes:], index: raw[at:], count: n, shift: 64 - rowBits, width: width}
+	d.mask = ^uint64(0) >> rowBits
+	return d, d.check()
+}
+
+// check returns an error unless the index ascends from 0 to the count and the images ascend within their rows.
+func (d *Dictionary) check() error {
+	rows := d.rows()
+	if d.start(0) != 0 || d.start(rows) != d.count {
+		return errors.New("dictionary: the index does not lead from 0 to the number of images")
+	}
+	var failures [2]error
+	var workers sync.WaitGroup
+	for i := range failures {
+		workers.Go(func() { failures[i] = d.checkRows(rows*i/2, rows*(i+1)/2) })
+	}
+	workers.Wait()
+	return errors.Join(failures[:]...)
+}
+
+func (d *Dictionary) checkRows(row, end int) error {
+	excess := ^d.mask
+	if d.width < 8 {
+		excess &= 1<<(8*d.width) - 1
+	}
+	width, all := d.width, ^uint64(0)>>(64-8*d.width)
+	first := d.start(row)
+	for ; row < end; row++ {
+		last := d.start(row + 1)
+		if last < first || last > d.count {
+			return fmt.Errorf("dictionary: the index descends at row %d", row)
+		}
+		if last > first {
+			at := int(first) * width
+			before := binary.LittleEndian.Uint64(d.rests[at:]) & all
+			bad := before & excess
+			for range last - first - 1 {
+				at += width
+				rest := binary.LittleEndian.Uint64(d.rests[at:]) & all
+				bad |= rest & excess
+				if rest <= before {
+					return fmt.Errorf("dictionary: the images of row %d do not ascend", row)
+				}
+				before = rest
+			}
+			if bad != 0 {
+				return fmt.Errorf("dictionary: an image of row %d belongs to another row", row)
+			}
+		}
+		first = last
+	}
+	return nil
+}
+
+func (d *Dictionary) rows() int             { return 1 << (64 - d.shift) }
+func (d *Dictionary) start(row int) uint32  { return binary.LittleEndian.Uint32(d.index[4*row:]) }
+func (d *Dictionary) rest(at uint32) uint64 { return d.mask & d.load(at) }
+func (d *Dictionary) load(at uint32) uint64 {
+	return binary.LittleEndian.Uint64(d.rests[int(at)*d.width:])
+}
+
+// Len returns the number of images.
+func (d *Dictionary) Len() uint32 { return d.count }
+
+// Number returns the number of an image; ok is false and the number is Unknown if the dictionary lacks the image.
+func (d *Dictionary) Number(image uint64) (n uint32, ok bool) {
+	row := int(image >> d.shift)
+	n = d.search(d.start(row), d.start(row+1), image&d.mask)
+	return n, n != Unknown
+}
+
+// search returns the number of a row's image with these low bits, or Unknown. The row's numbers are first to end-1.
+func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
+	for n := end - first; n > 1; n = end - first {
+		half := first + n/2
+		if d.rest(half) <= rest {
+			first = half
+		} else {
+			end = half
+		}
+	}
+	if first < end && d.rest(first) == rest {
+		return first
+	}
+	return Unknown
+}
+
+// Numbers sets numbers[i] to the number of images[i], or to Unknown. numbers must be as long as images. Numbers reads
+// the index for a block of images before it searches their rows, so that the memory serves many reads at once.
+func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
+	const block = 32
+	var first, end [block]uint32
+	for len(images) > 0 {
+		part := images[:min(block, len(images))]
+		for i, image := range part {
+			at := binary.LittleEndian.Uint64(d.index[4*(image>>d.shift):])
+			first[i], end[i] = uint32(at), uint32(at>>32)
+		}
+		for i, image := range part { // the first step of each search
+			half := first[i] + (end[i]-first[i])/2
+			if d.rest(half) <= image&d.mask { // after the last image the index follows, so the read is safe
+				first[i] = min(half, end[i])
+			} else if half > first[i] {
+				end[i] = half
+			}
+		}
+		for i, image := range part {
+			numbers[i] = d.search(first[i], end[i], image&d.mask)
+		}
+		images, numbers = images[len(part):], numbers[len(part):]
+	}
+}
+
+// Image returns the image with this number, which must be below Len.
+func (d *Dictionary) Image(number uint32) uint64 {
+	row := sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })
+	return d.compose(row, number)
+}
+
+// compose returns the image with this number, which is in this row.
+func (d *Dictionary) compose(row int, number uint32) uint64 {
+	return uint64(row)<<d.shift | d.rest(number) // a shift by 64 leaves 0: the only row is 0
+}
+
+// All yields numbers and images in ascending order.
+func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
+	return func(yield func(uint32, uint64) bool) {
+		for row, number := 0, uint32(0); number < d.count; row++ {
+			for end := d.start(row + 1); number < end; number++ {
+				if !yield(number, d.compose(row, number)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Merge yields each number of old in ascending order with the image's number in new, or with Unknown. The numbers in
+// new ascend too.
+func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
+	return func(yield func(uint32, uint32) bool) {
+		row, at := 0, uint32(0)
+		for number, image := range old.All() {
+			found := uint32(Unknown)
+			for ; at < new.count; at++ {
+				for new.start(row+1) <= at {
+					row++
+				}
+				if is := new.compose(row, at); is >= image {
+					if is == image {
+						found = at
+					}
+					break
+				}
+			}
+			if !yield(number, found) {
+				return
+			}
+		}
+	}
+}

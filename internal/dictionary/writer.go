@@ -1,0 +1,78 @@
+package dictionary
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// Writer writes a dictionary file from ascending images. It keeps the index in memory, 4 bytes a row.
+type Writer struct {
+	to     *bufio.Writer
+	index  []byte
+	shift  uint
+	width  int
+	count  uint32
+	most   uint32
+	last   uint64
+	failed error
+}
+
+// NewWriter returns a writer of a dictionary with exactly n images. n must be below Unknown.
+func NewWriter(to io.Writer, n uint32) (*Writer, error) {
+	if n == Unknown {
+		return nil, fmt.Errorf("write dictionary: %d images exceed the limit of %d", n, uint32(Unknown)-1)
+	}
+	rowBits, width := shape(n)
+	w := &Writer{to: bufio.NewWriterSize(to, 1<<20), shift: 64 - rowBits, width: width, most: n}
+	w.index = make([]byte, 0, 4*(1<<rowBits+1))
+	head := binary.LittleEndian.AppendUint32([]byte(magic), n)
+	_, w.failed = w.to.Write(binary.LittleEndian.AppendUint32(head, uint32(rowBits)))
+	return w, w.failed
+}
+
+// Add appends images, which must ascend strictly over all calls.
+func (w *Writer) Add(images ...uint64) error {
+	for _, image := range images {
+		switch {
+		case w.failed != nil:
+			return w.failed
+		case w.count > 0 && image <= w.last:
+			w.failed = fmt.Errorf("write dictionary: image %016x must be above %016x", image, w.last)
+			return w.failed
+		case w.count == w.most:
+			w.failed = fmt.Errorf("write dictionary: more than %d images", w.most)
+			return w.failed
+		}
+		w.startRows(image >> w.shift)
+		rest := image & (1<<w.shift - 1)
+		buffer := binary.LittleEndian.AppendUint64(w.to.AvailableBuffer(), rest)
+		_, w.failed = w.to.Write(buffer[:w.width])
+		w.count, w.last = w.count+1, image
+	}
+	return w.failed
+}
+
+// startRows lets every row up to this one start at the current count, unless it has started.
+func (w *Writer) startRows(row uint64) {
+	for uint64(len(w.index)) <= 4*row {
+		w.index = binary.LittleEndian.AppendUint32(w.index, w.count)
+	}
+}
+
+// Close writes the index. Close returns an error if fewer images were added than the writer was made for.
+func (w *Writer) Close() error {
+	if w.failed == nil && w.count != w.most {
+		w.failed = fmt.Errorf("write dictionary: %d images, not %d", w.count, w.most)
+	}
+	if w.failed != nil {
+		return w.failed
+	}
+	w.startRows(1 << (64 - w.shift))
+	if _, w.failed = w.to.Write(w.index); w.failed != nil {
+		return w.failed
+	}
+	w.failed = w.to.Flush()
+	return w.failed
+}
