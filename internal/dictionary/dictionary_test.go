@@ -99,9 +99,9 @@ func requireAscending(t testing.TB, d *Dictionary) {
 	t.Helper()
 	count, before := uint32(0), uint64(0)
 	for number, image := range d.All() {
-		require.True(t, number == 0 || image > before)
-		found, _ := d.Number(image)
-		require.Equal(t, number, found)
+		if found, ok := d.Number(image); !ok || found != number || number > 0 && image <= before {
+			require.Fail(t, "order", "number %d has image %x, and that image has number %d", number, image, found)
+		}
 		count, before = count+1, image
 	}
 	require.Equal(t, d.Len(), count)
