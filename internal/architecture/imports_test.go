@@ -18,8 +18,8 @@ var layers = []struct {
 }{
 	{
 		name: "leaves know nothing of ours",
-		from: []string{"internal/bitmap", "internal/dictionary", "internal/ids", "internal/terminal", "internal/version",
-			"internal/yamltree", "internal/zones"},
+		from: []string{"internal/bitmap", "internal/dictionary", "internal/ids", "internal/terminal",
+			"internal/version", "internal/yamltree", "internal/zones"},
 		only: []string{"internal/parallel", "internal/terminal", "internal/version", "internal/zones"},
 	},
 	{
