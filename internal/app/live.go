@@ -64,8 +64,8 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 		if slices.Contains(needed, set.Name) && freed > 0 &&
 			set.AsOf.Before((freed + live.Margin).Time()) {
 			return fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were removed because "+
-				"a newer generation contained them: roll back segments alone (segmentbuild rollback --keep-sets), or "+
-				"state the time of a new build (--as-of)", set.Name,
+				"a newer generation contained them: publish a build whose export of the set began later "+
+				"(a time that is only stated with --as-of would lose changes)", set.Name,
 				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))
 		}
 	}

@@ -48,9 +48,12 @@ func TestFormat1IsUpgradedWhileServing(t *testing.T) {
 			return st.tally.calls >= begun+calls
 		}, time.Minute, 5*time.Millisecond)
 	}
-	served(100)
 	client, key := records(t, a), a.marker.Key
-	require.Equal(t, "capper log 1 "+space, client.Get(t.Context(), key).Val(), "the old instance is still there")
+	marked := client.Get(t.Context(), key).Val()
+	if time.Since(start) < 20*time.Second { // a busy machine takes longer, and the old instance counts for 30 s
+		require.Equal(t, "capper log 1 "+space, marked, "the old instance is still there")
+	}
+	served(100)
 	for id, text := range client.HGetAll(t.Context(), key+":instances").Val() {
 		if !strings.Contains(text, "formats") {
 			require.NoError(t, client.HDel(t.Context(), key+":instances", id).Err()) // it leaves
