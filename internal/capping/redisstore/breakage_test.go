@@ -167,13 +167,13 @@ func (f *field) healed() bool {
 
 func (f *field) heal() {
 	f.Helper()
-	require.Eventually(f, f.healed, 2*time.Minute, 50*time.Millisecond, "the cluster has to heal")
+	require.Eventually(f, f.healed, 5*time.Minute, 50*time.Millisecond, "the cluster has to heal")
 }
 
 // until waits for a condition of the cluster.
 func (f *field) until(what string, condition func() bool) {
 	f.Helper()
-	require.Eventually(f, condition, time.Minute, 20*time.Millisecond, what)
+	require.Eventually(f, condition, 5*time.Minute, 20*time.Millisecond, what)
 }
 
 // manualFailover is longer than the 5 s after which a master gives up a CLUSTER FAILOVER to a slow replica. No node

@@ -46,7 +46,7 @@ func TestFormat1IsUpgradedWhileServing(t *testing.T) {
 			st.mu.Lock()
 			defer st.mu.Unlock()
 			return st.tally.calls >= begun+calls
-		}, time.Minute, 5*time.Millisecond)
+		}, 5*time.Minute, 5*time.Millisecond)
 	}
 	client, key := records(t, a), a.marker.Key
 	marked := client.Get(t.Context(), key).Val()
