@@ -13,8 +13,8 @@ type UserID uint64
 // MaxDense is the largest dense id, as in the roaring format.
 const MaxDense UserID = 1<<32 - 1
 
-// Dense returns the dense id of a user. It is the only conversion of users to 32 bits: bitmaps of ids, stored forms
-// and answers that hold dense ids alone use it.
+// Dense returns the dense id of a user, in a deployment with dense ids. Bitmaps, stored forms and answers that hold
+// dense ids alone convert users with it.
 func Dense(user UserID) uint32 { return uint32(user) }
 
 // AppendDense appends the dense ids of users to dst.

@@ -78,14 +78,14 @@ func (l *listStorm) work(rng *rand.Rand, worker int) {
 	var mine []capping.UserID
 	for n := 0; !l.stop.Load(); n++ {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		user := capping.UserID(capping.UserID(rng.Uint32()))&^3 | capping.UserID(worker)
+		user := capping.UserID(rng.Uint32())&^3 | capping.UserID(worker)
 		from, to := l.stores[rng.IntN(len(l.stores))], l.stores[rng.IntN(len(l.stores))]
 		stored, err := from.Change(ctx, &live.Batch{Set: optedOut, By: "crm", Add: []capping.UserID{user}})
 		acknowledged := err == nil && len(stored.Unstored) == 0
 		if acknowledged {
 			mine = append(mine, user)
 		}
-		stranger := capping.UserID(capping.UserID(rng.Uint32()))&^3 | capping.UserID(worker)
+		stranger := capping.UserID(rng.Uint32())&^3 | capping.UserID(worker)
 		for _, asked := range append(slices.Clone(mine[max(0, len(mine)-2):]), stranger) {
 			must := slices.Contains(mine, asked)
 			allowed, _ := decide(ctx, to, fmt.Sprint("m-", worker, n), asked)
