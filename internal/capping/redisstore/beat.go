@@ -129,6 +129,7 @@ func (f *fleet) silence() error {
 
 // renew runs beat.lua and stores its reply.
 func (f *fleet) renew(ctx context.Context, m script.Mode) error {
+	began := time.Now()
 	heard, err := f.runBeat(ctx, m)
 	if err != nil {
 		return err
@@ -147,18 +148,18 @@ func (f *fleet) renew(ctx context.Context, m script.Mode) error {
 		next.channel = channelError(heard.Channel)
 		f.seen.Store(next)
 	default:
-		f.learn(&heard)
+		f.learn(&heard, began)
 	}
 	return nil
 }
 
-func (f *fleet) learn(heard *script.Heard) {
+func (f *fleet) learn(heard *script.Heard, began time.Time) {
 	f.longest.Store(heard.Longest.Milliseconds())
 	f.top.SetSigned(heard.Signed)
 	f.seen.Store(&sight{
 		fleet: f.own.compare(heard.Others, heard.Born), made: heard.Outcome == "made",
 		adopted: heard.Outcome == "adopted",
-		format:  heard.Format, othersAsOf: oldestAsOf(heard.Others),
+		format:  heard.Format, othersAsOf: oldestAsOf(heard.Others), others: othersOf(heard.Others, began),
 	})
 	logger := f.config.Logger
 	if heard.Outcome != "found" {
@@ -206,7 +207,7 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	defer cancel()
 	description := maps.Clone(f.own.text)
 	// No instance compares these entries with its own. beat.lua reads the formats.
-	description["formats"] = f.marker.Formats()
+	description["formats"], description[restoresEntry] = f.marker.Formats(), "yes"
 	if asOf := f.asOf.Load(); asOf != nil {
 		description[asOfEntry] = asOfText(*asOf)
 	}
@@ -228,6 +229,23 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 		return script.Heard{}, fmt.Errorf("node %s: %w", n.Addr(), err)
 	}
 	return heard, nil
+}
+
+// restoresEntry is the entry of a description of an instance that confirms restorations (see liveLogs).
+const restoresEntry = "restores"
+
+// othersOf returns the other instances of a heartbeat that began at the time.
+func othersOf(descriptions map[string]string, began time.Time) instances {
+	found := instances{at: began}
+	for id, description := range descriptions {
+		var text map[string]string
+		if json.Unmarshal([]byte(description), &text) == nil && text[restoresEntry] != "" {
+			found.other = append(found.other, id)
+		} else {
+			found.older = true
+		}
+	}
+	return found
 }
 
 // asOfEntry is the entry of a description with the as-of instants of the instance's generation, by set.

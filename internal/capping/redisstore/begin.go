@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"capper/internal/capping/redisstore/script"
@@ -23,6 +25,9 @@ func (f *fleet) start(ctx context.Context) error {
 	if f.seen.Load().gone != nil {
 		return fmt.Errorf("no store exists in namespace %s: it was never used, or its records are lost: set "+
 			"store.redis.create: true to create an empty store", f.config.Namespace)
+	}
+	if err := f.restoreForOthers(ctx, had); err != nil {
+		return err
 	}
 	f.lookAtSigns(ctx, nil)
 	f.openLedger(ctx, f.seen.Load().made && had == 0)
@@ -103,8 +108,34 @@ func (f *fleet) mend(ctx context.Context) error {
 		}
 		f.warnOfLoss(warning)
 	}
+	for p, err := range f.beginRestoration(ctx, f.withUsers(slices.Collect(maps.Keys(accepted)))) {
+		delete(accepted, p)
+		f.warnOfLoss(fmt.Sprintf("partition %d stays in quarantine: %v", p, err))
+	}
 	f.lookAtSigns(ctx, accepted)
 	return nil
+}
+
+// restoreForOthers begins to restore the changes of sets in all partitions when a start creates a store without any
+// sentinel key while other instances run: they know changes of the store that was there before.
+func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
+	seen := f.seen.Load()
+	if !seen.made || had > 0 || len(seen.others.other) == 0 {
+		return nil
+	}
+	var all []int
+	for p := range f.keyspace.Partitions {
+		all = append(all, p)
+	}
+	for p, err := range f.beginRestoration(ctx, all) {
+		return fmt.Errorf("restore the changes of sets of partition %d: %w", p, err)
+	}
+	return nil
+}
+
+// withUsers returns the partitions that have users: all but the partition of the records.
+func (f *fleet) withUsers(partitions []int) []int {
+	return slices.DeleteFunc(partitions, func(p int) bool { return p >= f.keyspace.Partitions })
 }
 
 // lookAtSigns checks all sentinel keys through the topology. Missing keys are created until all of them have existed

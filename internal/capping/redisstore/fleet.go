@@ -31,6 +31,8 @@ type fleet struct {
 	told     func()        // runs after each check of the records and sentinel keys
 	// useDepth gives the store's buckets another depth during the start, and returns the store's marker then.
 	useDepth func(depth int) script.Marker
+	// beginRestoration begins to restore the changes of sets in partitions (see liveLogs.begin).
+	beginRestoration func(ctx context.Context, partitions []int) (failed map[int]error)
 
 	mismatch atomic.Pointer[capping.FormatError] // set when another version has taken the keyspace
 	warnings []string                            // losses that a start has accepted
@@ -68,6 +70,14 @@ type sight struct {
 	format        int  // format version of the store; 0: not known
 	// othersAsOf holds the oldest as-of instants of the other instances, by set; nil: one of them has reported none.
 	othersAsOf map[string]capping.Instant
+	others     instances
+}
+
+// instances returns this instance and the others of the latest heartbeat.
+func (f *fleet) instances() instances {
+	all := f.seen.Load().others
+	all.own = f.id
+	return all
 }
 
 // newFleet returns the fleet of the store's instance. The function told runs after every check of the records and

@@ -94,6 +94,9 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	for _, group := range slices.Sorted(maps.Keys(whys)) {
 		lost = append(lost, fmt.Sprintf("%d of %d partitions: %v", counts[group], s.keyspace.Partitions, whys[group]))
 	}
+	if text := s.live.restorations(); text != "" {
+		lost = append(lost, text)
+	}
 	return lost, barred == s.keyspace.Partitions
 }
 

@@ -94,7 +94,13 @@ func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.Accept
 	if _, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow()); err != nil {
 		return nil, fmt.Errorf("read the records of unsafe servers: %w", err)
 	}
-	accepted, err := f.top.Accept(ctx, reason, func() error { return f.mendRecords(ctx) }, func() error {
+	mend := func() error {
+		for p, err := range f.beginRestoration(ctx, f.withUsers(f.top.AllBroken())) {
+			return fmt.Errorf("restore the changes of sets of partition %d: %w", p, err)
+		}
+		return f.mendRecords(ctx)
+	}
+	accepted, err := f.top.Accept(ctx, reason, mend, func() error {
 		kept, err := f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
 		if kept > 0 {
 			return nil

@@ -35,6 +35,7 @@ type liveConfig struct {
 	// Perform performs the work and returns the faults of its run as one error. Quietly is the same, and neither counts
 	// the faults nor reports them in Health.
 	Perform, Quietly func(work func() *dispatch.Run) error
+	Instances        func() instances
 }
 
 // liveLogs keeps the live changes of sets in one log for each partition (script/live.lua), and reads the changes of
@@ -65,6 +66,8 @@ type liveLog struct {
 	packing  atomic.Bool
 	packed   atomic.Int64 // the latest record that is known to be packed
 	doubtful atomic.Bool  // the partition was in quarantine, so that the log may have lost records
+
+	restored restoration // protected by mu
 }
 
 // renewal is one reading of a log, which any number of calls wait for.
@@ -114,7 +117,7 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 // Renew reads the changes of other instances; see live.Store.
 func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	err := s.live.renewUsers(ctx, users)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !isRestoration(err) { // Health shows restorations by themselves
 		s.trouble.note(&dispatch.Faults{}, err)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -224,6 +225,7 @@ func TestChangesOutliveAnEmptiedServer(t *testing.T) {
 	require.Equal(t, len(users), count(firstVerdicts(s, users), capping.Unavailable))
 
 	again := openTest(t, s.config) // its start accepts the loss
+	decidesNobodyOf(t, again, users[:500])
 	testkit.Eventually(t, func() bool {
 		looked(t, s)
 		return len(kindsOf(again, users)) == len(users)
@@ -231,10 +233,95 @@ func TestChangesOutliveAnEmptiedServer(t *testing.T) {
 	require.Equal(t, want, kindsOf(again, users))
 	testkit.Eventually(t, func() bool { return again.Lists().Freed("else") == 5 }, "freed instants too")
 	later := openTest(t, s.config)
+	testkit.Eventually(t, func() bool { return s.live.restorations() == "" && later.live.restorations() == "" })
 	require.Equal(t, want, kindsOf(later, users))
 	changed(t, s, adding(users...))
 	require.NoError(t, later.Renew(t.Context(), nil))
 	require.Equal(t, live.Added, kindsOf(later, users)[users[700]])
+}
+
+// decidesNobodyOf asks the store for users who were suppressed before the loss, until the changes are restored. Nobody
+// may be allowed.
+func decidesNobodyOf(t *testing.T, s *Store, users []capping.UserID) {
+	t.Helper()
+	asked := 0
+	for began := time.Now(); s.live.restorations() != "" || asked == 0; {
+		require.Less(t, time.Since(began), 2*time.Minute, s.live.restorations())
+		for _, user := range []capping.UserID{users[asked%len(users)], users[(7*asked)%len(users)]} {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			allowed, _ := decide(ctx, s, fmt.Sprint("restored-", asked), user)
+			cancel()
+			require.False(t, allowed, "user %d in decision %d", user, asked)
+		}
+		asked++
+	}
+	t.Logf("%d decisions during the restoration", 2*asked)
+}
+
+// A restarted instance decides nobody whom a set could suppress until the other instances have stored their changes
+// again, whether one master or all of them came back empty.
+func TestRestartsOverEmptiedServersWaitForTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, emptied := range []int{1, 3} {
+		t.Run(fmt.Sprint(emptied), func(t *testing.T) {
+			t.Parallel()
+			c := testcluster.Start(t, testcluster.Options{NodeTimeout: steady})
+			s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+			users := spread(1000)
+			changed(t, s, adding(users...))
+			for _, addr := range c.Addrs[:emptied] {
+				require.NoError(t, admin(t, addr).FlushAll(t.Context()).Err())
+			}
+			looked(t, s)
+			again := openTest(t, s.config)
+			require.NotEmpty(t, again.live.restorations())
+			require.Contains(t, again.Health(t.Context()).Error, "the changes of sets are being restored")
+			decidesNobodyOf(t, again, users)
+			require.NoError(t, again.Renew(t.Context(), nil))
+			require.Equal(t, len(users), len(kindsOf(again, users)))
+			decidesNobodyOf(t, again, users)
+			stranger := capping.UserID(4_000_000_000)
+			allowed, err := decide(t.Context(), again, "after", stranger)
+			require.NoError(t, err)
+			require.True(t, allowed)
+		})
+	}
+}
+
+// A restoration ends when every instance of the list has confirmed, and waits for one that has not. A new store has
+// no restoration.
+func TestARestorationWaitsForEveryInstance(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Single(t, testcluster.Options{})
+	s := openTest(t, Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0)})
+	require.Empty(t, s.live.restorations())
+	client, list := admin(t, c.Addrs[0]), s.marker.InstancesKey()
+	require.NoError(t, client.HSet(t.Context(), list, "ghost", "99999999999999 {\"restores\":\"yes\"}").Err())
+	require.Empty(t, s.live.begin(t.Context(), []int{3, 5}))
+	user := inPartition(s, 3, 1)[0]
+	waits := func() bool { return strings.Contains(s.live.restorations(), "waiting for ghost") }
+	testkit.Eventually(t, func() bool {
+		beat(t, s)
+		return waits()
+	})
+	require.Contains(t, s.live.restorations(), "2 of 64 partitions")
+	_, err := decide(t.Context(), s, "m", user)
+	require.ErrorContains(t, err, "being restored after an accepted loss")
+	_, err = s.Change(t.Context(), &live.Batch{Set: optedOut, Add: []capping.UserID{user}})
+	require.ErrorContains(t, err, "being restored after an accepted loss")
+	allowed, err := decide(t.Context(), s, "m", inPartition(s, 4, 1)[0])
+	require.NoError(t, err)
+	require.True(t, allowed)
+	require.True(t, waits())
+	require.NoError(t, client.HDel(t.Context(), list, "ghost").Err())
+	testkit.Eventually(t, func() bool {
+		beat(t, s)
+		return s.live.restorations() == ""
+	})
+	testkit.Eventually(t, func() bool {
+		allowed, err := decide(t.Context(), s, "m2", user)
+		return err == nil && !allowed // the change that was answered with an error is in the log
+	})
 }
 
 func firstVerdicts(s *Store, users []capping.UserID) []capping.Verdict {

@@ -400,6 +400,8 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		{"a", "0", id, nonce, "x", still}, {"a", "soon", id, nonce, "x", still},
 		{"a", "1000", "123", nonce, "x", still}, {"a", "1000", id, "89efcdaX", "x", still},
 		{"r"}, {"r", "", "", ""}, {"r", "17", ""}, {"r", id + nonce + "x", ""}, {"r", "", "q5"}, {"r", "", "p"},
+		{"l"}, {"l", "1000", id, nonce}, {"l", "0", id, nonce, "t"}, {"l", "1000", id, "x", "t"},
+		{"l", "1000", id, nonce, "t t"}, {"c", "t"}, {"c", "t", "a", "b"}, {"c", "", "a"}, {"e", "t"}, {"e", "t", "a b"},
 		{"p"}, {"p", "1000", id + nonce + "1", "", "1 1 0 0 1 " + nonce, "", ""},
 		{"p", "0", id + nonce + "1", "", "1 1 0 0 1 " + nonce, "", "", "0"},
 		{"p", "1000", "1", "", "1 1 0 0 1 " + nonce, "", "", "0"},
@@ -423,7 +425,7 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 
 	reply, err := run([]string{key}, "r", "", "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"", "", "", "n", ""}, reply)
+	require.Equal(t, []string{"", "", "", "", "n", ""}, reply)
 	reply, err = run([]string{key}, "p", "1000", id+nonce+"1", "", "1 1 0 0 1 "+nonce, "", "", "0")
 	require.NoError(t, err)
 	require.Equal(t, []string{"N", "", ""}, reply)
@@ -437,14 +439,14 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 		known, from string
 		want        []string
 	}{
-		{"", "", []string{id + "111111112", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
-		{id + nonce + "1", "", []string{id + "111111112", "", "", "i", "", "2", "11111111two"}},
-		{id + "111111112", "", []string{id + "111111112", "", "", "n", ""}},
-		{id + "222222222", "", []string{id + "111111112", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
-		{id + nonce + "3", "", []string{id + "111111112", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
-		{"ffffffff" + nonce + "1", "2", []string{id + "111111112", "", "", "x", ""}},
-		{id + nonce + "1", "2", []string{id + "111111112", "", "", "w", "", "2", "11111111two"}},
-		{"", "t1", []string{id + "111111112", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
+		{"", "", []string{id + "111111112", "", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
+		{id + nonce + "1", "", []string{id + "111111112", "", "", "", "i", "", "2", "11111111two"}},
+		{id + "111111112", "", []string{id + "111111112", "", "", "", "n", ""}},
+		{id + "222222222", "", []string{id + "111111112", "", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
+		{id + nonce + "3", "", []string{id + "111111112", "", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
+		{"ffffffff" + nonce + "1", "2", []string{id + "111111112", "", "", "", "x", ""}},
+		{id + nonce + "1", "2", []string{id + "111111112", "", "", "", "w", "", "2", "11111111two"}},
+		{"", "t1", []string{id + "111111112", "", "", "", "w", "", "1", nonce + "one", "2", "11111111two"}},
 	} {
 		reply, err := run([]string{key}, "r", read.known, read.from)
 		require.NoError(t, err)
@@ -466,16 +468,43 @@ func TestLogsOfLiveChangesCheckArgumentsBeforeTheyWrite(t *testing.T) {
 	for _, read := range []struct{ known, kind string }{{id + nonce + "1", "i"}, {id + "222222221", "w"}, {"", "w"}} {
 		reply, err := run([]string{key}, "r", read.known, "")
 		require.NoError(t, err)
-		want := []string{id + "333333333", packed, "freed", read.kind, "", "p1", "ONE", "2", "11111111two", "3",
+		want := []string{id + "333333333", packed, "freed", "", read.kind, "", "p1", "ONE", "2", "11111111two", "3",
 			"33333333"}
 		if read.kind == "i" {
-			want = slices.Delete(want, 5, 7)
+			want = slices.Delete(want, 6, 8)
 		}
 		require.Equal(t, want, reply)
 	}
 	reply, err = run([]string{key}, "r", id+"111111112", "1")
 	require.NoError(t, err)
-	require.Equal(t, "x", reply[3], "record 1 is packed")
+	require.Equal(t, "x", reply[4], "record 1 is packed")
+
+	for _, step := range []struct {
+		args []any
+		want []string
+	}{
+		{[]any{"c", "t", "a"}, []string{"N"}},
+		{[]any{"e", "t", "a"}, []string{"N"}},
+		{[]any{"l", "100000", "ffffffff", "44444444", "t"}, []string{id + "333333333", id + "444444444", packed}},
+		{[]any{"r", id + "333333333", ""}, []string{id + "444444444", packed, "freed", "t", "i", "", "4", "44444444"}},
+		{[]any{"r", id + "444444444", ""}, []string{id + "444444444", packed, "freed", "t", "n", ""}},
+		{[]any{"e", "t", "a", "b"}, []string{"M", "a", "b"}},
+		{[]any{"c", "t", "b"}, []string{"D"}},
+		{[]any{"c", "t", "b"}, []string{"D"}},
+		{[]any{"e", "t", "a", "b", "bb"}, []string{"M", "a", "bb"}},
+		{[]any{"l", "100000", "ffffffff", "55555555", "u"}, []string{id + "444444444", id + "555555555", packed}},
+		{[]any{"c", "t", "a"}, []string{"N"}},
+		{[]any{"e", "u", "b"}, []string{"M", "b"}}, // the confirmation was of another restoration
+		{[]any{"c", "u", "a"}, []string{"D"}},
+		{[]any{"c", "u", "b"}, []string{"D"}},
+		{[]any{"e", "u", "b", "a"}, []string{"D"}},
+		{[]any{"e", "u", "b", "a"}, []string{"N"}},
+		{[]any{"r", id + "555555555", ""}, []string{id + "555555555", packed, "freed", "", "n", ""}},
+	} {
+		reply, err := run([]string{key}, step.args...)
+		require.NoError(t, err)
+		require.Equal(t, step.want, reply, "%q", step.args)
+	}
 }
 
 // A value of the log that cannot be decoded makes the users of its partition unavailable, and nobody else.

@@ -55,6 +55,7 @@ func (l *liveLogs) run() {
 			if touch {
 				touched = time.Now()
 			}
+			l.endRestorations()
 			l.look(touch)
 			if time.Since(settled) > settleEvery {
 				settled = time.Now()
@@ -212,6 +213,9 @@ const renewAttempts = 20
 // renew applies the records that the partition's log has after the known version. When the log lacks a known record,
 // as after an accepted loss, renew stores the known changes again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
+	if err := l.logs[p].restoring(p); err != nil {
+		return err
+	}
 	for range renewAttempts {
 		known := l.lists.Version(p)
 		asked := known
@@ -237,14 +241,22 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 	if err != nil || read == nil {
 		return false, err
 	}
+	confirm := l.logs[p].sees(read.restoring)
+	if confirm && asked != "" {
+		l.logs[p].doubtful.Store(true) // the next attempt reads the whole log
+		return false, nil
+	}
 	if read.kind == script.LiveLatest && asked == known {
 		return true, nil
 	}
-	if read.kind != script.LiveAfter && known != "" {
+	if read.kind != script.LiveAfter && (known != "" || confirm) {
 		l.owe(p, l.lists.AllFreed(), read.freed)
 		if lost := l.lostFrom(p, read); len(lost) > 0 {
 			return false, l.heal(ctx, p, lost)
 		}
+	}
+	if confirm {
+		return l.applyUnderRestoration(ctx, p, read)
 	}
 	l.applying.Lock()
 	defer l.applying.Unlock()
@@ -256,6 +268,18 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 	l.lists.Drop(read.freed)
 	l.lists.Apply(read.records()...)
 	return true, nil
+}
+
+// applyUnderRestoration applies a whole log and confirms that it has every change that this instance knows. The known
+// version becomes "", so that every decision asks for a renewal, which returns an error until the restoration has ended.
+func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
+	l.applying.Lock()
+	l.lists.ApplyUpTo(p, "", read.freed, read.records())
+	l.applying.Unlock()
+	if err := l.confirm(ctx, p, read.restoring); err != nil {
+		return false, err
+	}
+	return false, l.logs[p].restoring(p) // nil: the restoration has ended meanwhile
 }
 
 // heal stores changes again that the log has lost.
@@ -313,6 +337,7 @@ func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Insta
 type liveReading struct {
 	kind      byte
 	version   string // of the latest record in fields
+	restoring string // token of the restoration under way; "": none
 	metaText  string
 	meta      script.LiveMeta
 	freedText string
@@ -357,7 +382,8 @@ func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveRe
 			return nil, nil
 		}
 		if whole == nil {
-			whole = &liveReading{kind: page.Kind, metaText: page.MetaText, meta: page.Meta, freedText: page.Freed}
+			whole = &liveReading{kind: page.Kind, restoring: page.Restoring, metaText: page.MetaText, meta: page.Meta,
+				freedText: page.Freed}
 			if whole.freed, err = live.DecodeFreed([]byte(page.Freed)); err != nil {
 				return nil, l.damage(p, "f", err)
 			}

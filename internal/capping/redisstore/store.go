@@ -64,6 +64,9 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	}
 	s.place(l, formats)
 	s.fleet = newFleet(s, func() { s.metrics.showFleet(s) })
+	s.fleet.beginRestoration = func(ctx context.Context, partitions []int) map[int]error {
+		return s.live.begin(ctx, partitions)
+	}
 	s.fleet.useDepth = func(depth int) script.Marker {
 		s.arrange(script.Spread(depth))
 		s.marker = script.NewMarker(s.keyspace, s.config.IDs.marked(), s.config.Namespace, formats)
@@ -107,7 +110,7 @@ func (s *Store) arrange(l script.Keyspace) {
 		Dispatcher: s.dispatch, Topology: s.top, Scripts: s.scripts, Prefixes: s.prefixes, Partition: l.Partition,
 		Images: l.IsSpread(),
 		Clock:  s.config.Clock, ClockSkew: s.config.ClockSkew, Logger: s.config.Logger, Timeout: s.config.Timeout,
-		Perform: s.perform, Quietly: s.quietly,
+		Perform: s.perform, Quietly: s.quietly, Instances: func() instances { return s.fleet.instances() },
 	})
 	p := l.PartitionOf("pacers")
 	s.pacers = newPacers(pacersConfig{

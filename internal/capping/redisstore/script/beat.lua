@@ -27,7 +27,9 @@
 --            found, adopted (only KEYS[1] existed), made, mended: the longest retention in force, born, signed,
 --                     the format of the store before, its format now,
 --                     then id and description of every other instance
--- Errors   BADARG …: nothing was written. The outcomes format, gone and channel write nothing either.
+-- Errors   BADARG …: nothing was written. The outcomes format and channel write nothing either. With gone, a running
+--          instance (0) writes its own entry in KEYS[5]: a start that creates the records again learns which instances
+--          still know the changes of sets.
 -- Cost     linear in the entries of the three hashes, which are few.
 local call = redis.call
 local oldest, newest, own, silent, life = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6]), tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -50,12 +52,16 @@ end
 local text, born = call('GET', KEYS[1]), call('HGET', KEYS[2], 'born')
 local before = text and version(text)
 if text and not before then return {'format', text} end
+local stamp = string.format('%d', now)
 local outcome = 'found'
-if not text then
-  if tonumber(ARGV[5]) < 2 then return {'gone'} end
+if ARGV[5] == '0' and not (text and born) then
+  call('HSET', KEYS[5], ARGV[7], stamp .. ' ' .. ARGV[8])
+  call('PEXPIRE', KEYS[5], ARGV[10])
+  return {'gone'}
+elseif not text then
+  if ARGV[5] == '1' then return {'gone'} end
   outcome = 'made'
 elseif not born then
-  if ARGV[5] == '0' then return {'gone'} end
   outcome = 'adopted'
 end
 if outcome ~= 'found' and ARGV[5] == '3' then outcome = 'mended' end
@@ -109,7 +115,7 @@ each(KEYS[5], function(id, value)
   end
 end)
 
-local stamp, after = string.format('%d', now), before
+local after = before
 if not text or before < newest and all and outcome == 'found' then
   call('SET', KEYS[1], ARGV[1])
   before, after = before or newest, newest

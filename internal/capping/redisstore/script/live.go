@@ -1,9 +1,13 @@
 package script
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // This file has the arguments and replies of live.lua, and the key of a partition's log of live changes.
@@ -101,6 +105,7 @@ const (
 // LivePage is a decoded reply to a read.
 type LivePage struct {
 	Version, MetaText, Freed string
+	Restoring                string // token of the restoration under way (LiveBegin); "": none
 	Meta                     LiveMeta
 	Kind                     byte
 	Next                     string // where to continue; "": the log was read to its end
@@ -168,6 +173,40 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 	return list[0], list[1], meta, err
 }
 
+// LiveBegin runs live.lua on the server of a partition whose records were lost: the instances store the changes that
+// they know again, until LiveEnd finds that all of them have.
+func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
+	token string) error {
+	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
+}
+
+// LiveConfirm records that an instance has stored the changes that it knows. done is false when the restoration with
+// the token has ended.
+func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, token, instance string) (done bool,
+	err error) {
+	reply, err := runLive(ctx, s, client, prefix, 'c', token, instance).StringSlice()
+	return len(reply) > 0 && reply[0] == "D", err
+}
+
+// LiveEnd ends the restoration with the token, unless one of the instances has not confirmed. It returns those
+// instances. done reports whether the restoration has ended.
+func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string, instances []string) (done bool,
+	missing []string, err error) {
+	args := []any{token}
+	for _, instance := range instances {
+		args = append(args, instance)
+	}
+	reply, err := runLive(ctx, s, client, prefix, 'e', args...).StringSlice()
+	if err != nil || len(reply) == 0 {
+		return false, nil, cmp.Or(err, ErrReply)
+	}
+	return reply[0] != "M", reply[1:], nil
+}
+
+func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix string, operation byte, args ...any) *redis.Cmd {
+	return s.Run(ctx, client, []string{string(AppendLiveKey(nil, prefix))}, append([]any{string(operation)}, args...)...)
+}
+
 // DecodeLivePacked decodes the reply to a pack. done is false when the log had changed, so that nothing was written.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {
@@ -178,15 +217,16 @@ func DecodeLivePacked(list []string) (done bool, before, after string, err error
 
 // DecodeLivePage decodes the reply to a read.
 func DecodeLivePage(list []string) (*LivePage, error) {
-	if len(list) < 5 || len(list)%2 != 1 || len(list[3]) != 1 {
+	if len(list) < 6 || len(list)%2 != 0 || len(list[4]) != 1 {
 		return nil, ErrReply
 	}
-	p := &LivePage{Version: list[0], MetaText: list[1], Freed: list[2], Kind: list[3][0], Next: list[4]}
+	p := &LivePage{Version: list[0], MetaText: list[1], Freed: list[2], Restoring: list[3], Kind: list[4][0],
+		Next: list[5]}
 	var err error
 	if p.Meta, err = ParseLiveMeta(p.MetaText); err != nil {
 		return nil, err
 	}
-	for rest := list[5:]; len(rest) > 0; rest = rest[2:] {
+	for rest := list[6:]; len(rest) > 0; rest = rest[2:] {
 		f := LiveField{Name: rest[0], Content: rest[1]}
 		if _, packed := f.Pack(); !packed {
 			if _, ok := f.Number(); !ok || len(f.Content) < LiveHex {

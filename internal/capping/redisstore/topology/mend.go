@@ -29,6 +29,9 @@ func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) err
 // Broken reports whether a breach of the partition is open.
 func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partition] != nil }
 
+// AllBroken returns the partitions with an open breach.
+func (t *Topology) AllBroken() []int { return slices.Sorted(maps.Keys(t.openBreaches())) }
+
 // openBreaches returns the breaches that no operator has accepted, by partition.
 func (t *Topology) openBreaches() map[int]*Breach {
 	t.ledger.mu.Lock()

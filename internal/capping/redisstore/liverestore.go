@@ -1,0 +1,187 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+)
+
+// An instance that accepts lost records of a partition begins a restoration before it creates the sentinel key again.
+// Until the restoration ends, every instance stores the changes that it knows again, confirms that, and decides no user
+// of the partition whom a set could suppress.
+
+// Conditions for the end of a restoration.
+const (
+	// listAfter is the age of a restoration from which the list of instances is complete: every instance that runs has
+	// sent a heartbeat by then, also when the list itself was lost.
+	listAfter = beatEvery + time.Second
+	// olderAfter is the age from which instances of older versions have stored their changes again. They confirm nothing.
+	olderAfter = silentFor
+)
+
+// restorationError is the error of a renewal during a restoration.
+type restorationError struct{ partition int }
+
+func (e *restorationError) Error() string {
+	return fmt.Sprintf("partition %d: the changes of sets are being restored after an accepted loss", e.partition)
+}
+
+// restoration is the state of a partition's restoration in one instance. The zero value is none.
+type restoration struct {
+	token     string
+	seen      time.Time // when this instance first saw the token
+	confirmed bool      // this instance has stored its changes again
+	waitsFor  []string  // the instances that had not confirmed at the latest check
+}
+
+// instances returns the instances that take part in restorations.
+type instances struct {
+	own   string
+	other []string  // ids
+	older bool      // some instances of older versions run too
+	at    time.Time // when the heartbeat began that returned the list
+}
+
+// begin begins the restoration of partitions, and returns those for which that failed.
+func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
+	failed = map[int]error{}
+	ctx, cancel := context.WithTimeout(ctx, l.config.Topology.LongestAttempt())
+	defer cancel()
+	for _, p := range partitions {
+		n := l.config.Topology.Route(p)
+		if n == nil {
+			failed[p] = fault.ErrNoRoute
+			continue
+		}
+		token := newLiveName() + newLiveName()
+		if err := script.LiveBegin(ctx, l.config.Scripts.Live, n.Client(), l.config.Prefixes[p], liveTTL, newLiveName(),
+			newLiveName(), token); err != nil {
+			failed[p] = fmt.Errorf("node %s: %w", n.Addr(), err)
+		}
+	}
+	return failed
+}
+
+// restoring returns an error while the changes of the partition are being restored and this instance has confirmed.
+func (l *liveLog) restoring(p int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.restored.confirmed {
+		return nil
+	}
+	return &restorationError{p}
+}
+
+// sees notes the token of a reading, "" for none. It reports whether this instance still has to confirm.
+func (l *liveLog) sees(token string) (confirm bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.restored.token != token {
+		l.restored = restoration{token: token}
+		if token != "" {
+			l.restored.seen = time.Now()
+		}
+	}
+	return token != "" && !l.restored.confirmed
+}
+
+// confirm confirms that this instance has stored every change again that it knows.
+func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
+	n := l.config.Topology.Route(p)
+	if n == nil {
+		return fault.ErrNoRoute
+	}
+	done, err := script.LiveConfirm(ctx, l.config.Scripts.Live, n.Client(), l.config.Prefixes[p], token,
+		l.config.Instances().own)
+	if err != nil {
+		return err
+	}
+	log := &l.logs[p]
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if log.restored.token == token {
+		log.restored.confirmed = done
+	}
+	return nil
+}
+
+// endRestorations ends the restorations that every instance has confirmed.
+func (l *liveLogs) endRestorations() {
+	for p := range l.logs {
+		log := &l.logs[p]
+		log.mu.Lock()
+		state := log.restored
+		log.mu.Unlock()
+		if !state.confirmed {
+			continue
+		}
+		ended, waitsFor, err := l.endRestoration(p, &state)
+		if err != nil {
+			continue // the topology reports the server's fault
+		}
+		log.mu.Lock()
+		if log.restored.token == state.token {
+			if log.restored.waitsFor = waitsFor; ended {
+				log.restored = restoration{}
+			}
+		}
+		log.mu.Unlock()
+		if ended {
+			l.renewSoon(p)
+		}
+	}
+}
+
+func (l *liveLogs) endRestoration(p int, state *restoration) (ended bool, waitsFor []string, err error) {
+	all := l.config.Instances()
+	age := all.at.Sub(state.seen)
+	n := l.config.Topology.Route(p)
+	switch {
+	case n == nil:
+		return false, nil, fault.ErrNoRoute
+	case age < listAfter:
+		return false, []string{"the next heartbeats"}, nil
+	case all.older && age < olderAfter:
+		return false, []string{"instances of an older version"}, nil
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, n.AttemptTime())
+	defer cancel()
+	return script.LiveEnd(ctx, l.config.Scripts.Live, n.Client(), l.config.Prefixes[p], state.token,
+		append([]string{all.own}, all.other...))
+}
+
+// restorations describes the restorations under way, or returns "".
+func (l *liveLogs) restorations() string {
+	n, waits := 0, []string{}
+	for p := range l.logs {
+		log := &l.logs[p]
+		log.mu.Lock()
+		if log.restored.token != "" {
+			n++
+			waits = append(waits, log.restored.waitsFor...)
+		}
+		log.mu.Unlock()
+	}
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d partitions: the changes of sets are being restored after an accepted loss", n,
+		len(l.logs))
+	slices.Sort(waits)
+	if waits = slices.Compact(waits); len(waits) > 0 {
+		text += ": waiting for " + strings.Join(waits, ", ")
+	}
+	return text
+}
+
+// isRestoration reports whether an error only says that a restoration is under way.
+func isRestoration(err error) bool {
+	var under *restorationError
+	return errors.As(err, &under)
+}
