@@ -17,6 +17,7 @@ type setCommands struct {
 	Add     setAddCommand         `cmd:"" help:"Add users to a set; the next decision counts them."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; the next decision counts them."`
 	Members cli.SetMembersCommand `cmd:"" help:"List the users whom calls added to a set or removed from it."`
+	Replay  cli.SetReplayCommand  `cmd:"" help:"Make the calls in the audit that changed sets again, after the store lost changes."`
 	List    cli.SetListCommand    `cmd:"" help:"List the sets with the sizes and ages of their builds and of their changes by calls."`
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -83,4 +84,47 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	require.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil },
 		time.Minute, 10*time.Millisecond)
 	suppressed(p, "m4")
+}
+
+// The calls of the audit make the sets of a store that lost them, whatever was the order of the calls, and again
+// without another effect.
+func TestChangesOfTheAuditAreReplayed(t *testing.T) {
+	t.Parallel()
+	place := filepath.Join(t.TempDir(), "audit")
+	start := func() (*process, func(args ...string) string) {
+		file := configure(t, "{default: {daily: 1}}")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		write(t, file, string(text)+"sets: {opted-out: {live: true}, sms-stop: {live: true}}\naudit: {to: "+place+"}\n")
+		p := serve(t, file)
+		return p, func(args ...string) string {
+			t.Helper()
+			command := exec.Command("capper", append([]string{"set"}, args...)...)
+			command.Env = append(os.Environ(), "CAPPER_URL="+p.url)
+			out, err := command.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			return string(out)
+		}
+	}
+	p, set := start()
+	set("add", "opted-out", "1", "2", "3")
+	set("add", "opted-out", "4", "--at", "2026-01-02T03:04:05Z")
+	set("remove", "opted-out", "2")
+	set("add", "sms-stop", "5")
+	want := set("members", "opted-out")
+	require.Contains(t, want, "2026-01-02T03:04:05.000Z")
+	p.signal(syscall.SIGTERM)
+
+	p, set = start()
+	require.Contains(t, set("members", "opted-out"), "no call has changed set opted-out")
+	for range 2 {
+		out := set("replay", "--audit", place, "--set", "opted-out")
+		require.Regexp(t, `calls +3\b`, out)
+		require.Regexp(t, `users +5\b`, out)
+		require.Equal(t, want, set("members", "opted-out"))
+	}
+	require.Contains(t, set("members", "sms-stop"), "no call")
+	require.Contains(t, set("replay", "--audit", place, "--since", "1h", "--json"), `"calls":`)
+	require.Contains(t, set("members", "sms-stop"), "added")
+	p.signal(syscall.SIGTERM)
 }

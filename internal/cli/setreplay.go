@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/terminal"
+)
+
+// SetReplayCommand is the command `capper set replay`.
+type SetReplayCommand struct {
+	Service
+	Place
+	Span
+	Set []string `placeholder:"SET" help:"Replay changes of these sets only. Default: replay the changes of all sets."`
+}
+
+// replayCalls is the number of concurrent calls of a replay.
+const replayCalls = 16
+
+// Help returns the text below the flags.
+func (c *SetReplayCommand) Help() string {
+	return "Makes the calls again that changed sets, each with its original time. Use the command after the store lost " +
+		"changes: an accepted loss with all instances restarted, or a restored backup. A replayed change has the " +
+		"effect that it had: a later change or a newer build stands against it. Repeating the command is safe. The " +
+		"audit lacks users who were erased, and the direction of calls that were answered with 503 and never repeated. " +
+		"The API key needs the scope lists."
+}
+
+// Run replays the changes.
+func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	since, until, err := c.instants(time.Now())
+	if err != nil {
+		return terminal.Misuse(err)
+	}
+	from, err := c.archive(ctx)
+	if err != nil {
+		return err
+	}
+	service, err := c.Client()
+	if err != nil {
+		return err
+	}
+	q := archive.Query{Since: since, Until: until, Kinds: []audit.Kind{audit.Change}}
+	p := &replay{service: service, only: c.Set}
+	p.calls.SetLimit(replayCalls)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r := &reading{archive: from}
+	read := r.each(ctx, q, func(record *audit.Record) error { return p.add(ctx, stop, record) })
+	if err := p.calls.Wait(); err != nil {
+		return c.HintedLists(fmt.Errorf("%d changes are replayed, and then a call failed: %w", p.users.Load(), err))
+	}
+	if read != nil {
+		return read
+	}
+	if c.JSON {
+		err = terminal.JSON(on.Out, map[string]int64{"calls": p.made.Load(), "users": p.users.Load(),
+			"superseded": p.superseded.Load(), "unknown_users": p.unknown})
+	} else {
+		err = terminal.Table(on.Out, terminal.Left, []any{"calls", p.made.Load()}, []any{"users", p.users.Load()},
+			[]any{"superseded", p.superseded.Load(), "a later change or build stands"},
+			[]any{"unknown", p.unknown, "users of calls whose result was unknown: their callers have to repeat them"})
+	}
+	if err != nil {
+		return err
+	}
+	return damaged(r.faults)
+}
+
+// replay makes calls that change sets again.
+type replay struct {
+	service                 *client.Client
+	only                    []string
+	calls                   errgroup.Group
+	made, users, superseded atomic.Int64
+	unknown                 int64
+}
+
+// add makes the call of a record. It calls stop when a call fails.
+func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
+	if !p.wants(record.Change.Set) {
+		return nil
+	}
+	change := client.SetChange{At: record.Change.At.Time()}
+	for i := range record.Groups {
+		switch g := &record.Groups[i]; g.Outcome {
+		case audit.Added:
+			change.Add = g.Users.IDs()
+		case audit.Removed:
+			change.Remove = g.Users.IDs()
+		default:
+			p.unknown += int64(g.Users.Cardinality())
+		}
+	}
+	if len(change.Add)+len(change.Remove) == 0 {
+		return nil
+	}
+	set := record.Change.Set
+	p.calls.Go(func() error {
+		if ctx.Err() != nil {
+			return nil
+		}
+		changed, err := p.service.ChangeSet(ctx, set, change)
+		if err != nil {
+			stop()
+			return err
+		}
+		p.count(changed)
+		return nil
+	})
+	return nil
+}
+
+func (p *replay) count(changed *api.SetChanged) {
+	p.made.Add(1)
+	p.users.Add(int64(changed.Added + changed.Removed))
+	p.superseded.Add(int64(changed.Superseded))
+}
+
+func (p *replay) wants(set string) bool {
+	return len(p.only) == 0 || slices.Contains(p.only, set)
+}
