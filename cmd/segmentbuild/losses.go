@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
@@ -25,12 +26,33 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 			losses.live, publish.Suggest(c))
 	}
 	r.Warnings = append(r.Warnings, losses.of(found.Sets)...)
+	r.Warnings = append(r.Warnings, olderSets(p, found)...)
 	r.Warnings = append(r.Warnings, losses.zones(p.Candidate, p.Base.Generation)...)
 	for _, text := range found.Used {
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("the acceptance %q was already used by an earlier build and is valid once: remove it from "+
 				"this build", text))
 	}
+}
+
+// olderSets returns a warning for each changed set whose as_of is earlier than that of the live generation.
+func olderSets(p *publish.Proposal, found *publish.Findings) (warnings []string) {
+	if p.Base.Generation == nil {
+		return nil
+	}
+	for i := range p.Candidate.Sets {
+		set := &p.Candidate.Sets[i]
+		was := p.Base.Generation.Manifest.AsOf(set.Name)
+		same := slices.ContainsFunc(found.Sets,
+			func(c publish.Change) bool { return c.Name() == set.Name && c.State == publish.Same })
+		if was.IsZero() || set.AsOf.IsZero() || !set.AsOf.Before(was) || same {
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("set %s: its as_of %s is earlier than %s of the live generation: services "+
+			"that have removed changes by calls in between reject the build: state with --as-of when the export began",
+			set.Name, set.AsOf.UTC().Format(time.RFC3339), was.UTC().Format(time.RFC3339)))
+	}
+	return warnings
 }
 
 // lossWarnings composes the warnings about users who leave sets.

@@ -366,3 +366,24 @@ func nobodyIsLostByAStartWithoutACache(t *testing.T, from, to uint64) {
 		})
 	}
 }
+
+// A changed set whose as_of goes backwards is published with a warning. Equal users keep the later time.
+func TestAnEarlierAsOfIsAWarning(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	to := filepath.Join(dir, "pub")
+	build := func(asOf string, ids string) string {
+		all, out := filepath.Join(dir, "all.txt"), filepath.Join(dir, "out.txt")
+		require.NoError(t, os.WriteFile(all, []byte("1\n2\n3\n4\n"), 0o600))
+		require.NoError(t, os.WriteFile(out, []byte(ids), 0o600))
+		status, report, text := command(t, "", "build", "--to", to, "--segment", "all="+all, "--set", "opted-out="+out, "--as-of",
+			"opted-out="+asOf, "--force", "--reason", "test")
+		require.Zero(t, status, text)
+		return report + text
+	}
+	build("2026-11-20T02:00Z", "1\n2\n")
+	require.NotContains(t, build("2026-11-21T02:00Z", "1\n2\n3\n"), "is earlier than")
+	require.NotContains(t, build("2026-11-20T02:00Z", "1\n2\n3\n"), "is earlier than")
+	require.Contains(t, build("2026-11-20T03:00Z", "1\n2\n4\n"), "set opted-out: its as_of 2026-11-20T03:00:00Z is "+
+		"earlier than 2026-11-21T02:00:00Z of the live generation")
+}

@@ -63,13 +63,36 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 		set, freed := &m.Sets[i], l.store.Lists().Freed(m.Sets[i].Name)
 		if slices.Contains(needed, set.Name) && freed > 0 &&
 			set.AsOf.Before((freed + live.Margin).Time()) {
-			return fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were removed because "+
-				"a newer generation contained them: publish a build whose export of the set began later "+
+			return &segments.AsOfError{Err: fmt.Errorf("set %s contains changes up to %s, and live changes up to %s were "+
+				"removed because a newer generation contained them: publish a build whose export of the set began later "+
 				"(a time that is only stated with --as-of would lose changes)", set.Name,
-				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))
+				set.AsOf.Format(time.RFC3339), freed.Time().Format(time.RFC3339))}
 		}
 	}
 	return nil
+}
+
+// overruled counts the users whom calls have added to a set, who are members with the generation before, and who are
+// not with the next one, in which the set has these users. Before the store is open nothing is known.
+func (l *lists) overruled(set string, before, next *segments.Manifest, users *bitmap.Bitmap) (n uint64) {
+	if l.store == nil {
+		return 0
+	}
+	left := l.store.Lists().Overruled(set, instantOf(before.AsOf(set)), instantOf(next.AsOf(set)))
+	member := make([]uint8, len(left))
+	users.Mark(capping.AppendDense(nil, left), member, 1)
+	for _, is := range member {
+		n += uint64(1 - is)
+	}
+	return n
+}
+
+// instantOf is capping.InstantOf; the zero time is 0.
+func instantOf(at time.Time) capping.Instant {
+	if at.IsZero() {
+		return 0
+	}
+	return capping.InstantOf(at)
 }
 
 // newLists returns the live changes of a service with the configuration, which has neither store nor segments yet.

@@ -120,9 +120,55 @@ func TestRemovedChangesAreNotForgotten(t *testing.T) {
 		return w.status().Segments.Error != ""
 	})
 	require.Contains(t, w.status().Segments.Error, "live changes up to")
+	require.Equal(t, []string{"as_of"}, w.status().Segments.Refused.Reasons)
+	require.Contains(t, w.metrics(), `capper_segments_refused{reason="as_of"} 1`)
 	require.Equal(t, second, w.status().Generation)
 	require.Equal(t, []uint32{4, 5, 6, 7, 8, 9}, w.allowed("push"))
 	require.NotEqual(t, first, second)
+}
+
+// TestABuildMayNotEndManyAdditions checks that a build which is newer than many additions by calls, and lacks the users,
+// is refused while the service runs and at a start, and that may_lose lets it pass. Few additions end with a line in
+// the log.
+func TestABuildMayNotEndManyAdditions(t *testing.T) {
+	t.Parallel()
+	w := liveLists(t)
+	began := w.now()
+	few := w.build(began.Add(-time.Hour), 1, 2)
+	w.begin(t)
+	many := make([]uint32, 1001)
+	for i := range many {
+		many[i] = uint32(i + 5)
+	}
+	w.change("opted-out", api.SetChange{Add: many[1:]})
+	w.ahead.Store(int64(20 * time.Minute))
+	few = w.build(began.Add(10*time.Minute), 1, 2)
+	w.inUse(few)
+	require.Equal(t, []uint32{3, 4, 5, 6, 7, 8, 9}, w.allowed("push"))
+	require.Contains(t, w.log.String(), "a build overrules additions by calls")
+
+	w.change("opted-out", api.SetChange{Add: many})
+	w.ahead.Store(int64(40 * time.Minute))
+	refused := w.build(began.Add(30*time.Minute), 1, 2, 3)
+	at := w.refusesNow(refused)
+	require.Equal(t, []string{"calls"}, at.Reasons)
+	require.Contains(t, at.Error, "calls added 1001 users to set opted-out whom the build lacks")
+	require.Equal(t, []uint32{3, 4}, w.allowed("push"))
+	require.NoError(t, w.Stop())
+	w.begin(t)
+	require.Equal(t, few, w.status().Generation)
+	require.Equal(t, []uint32{3, 4}, w.allowed("push"))
+	w.refusesNow(refused)
+
+	more := w.build(began.Add(31*time.Minute), append([]uint32{1, 2}, many[:2]...)...)
+	w.inUse(more)
+	require.Equal(t, []uint32{3, 4, 7, 8, 9}, w.allowed("push"), "999 additions end")
+	w.change("opted-out", api.SetChange{Add: many})
+	w.ahead.Store(int64(60 * time.Minute))
+	last := w.build(began.Add(50*time.Minute), 1, 2)
+	w.refusesNow(last)
+	w.configure("suppress: {opted-out: {may_lose: 100%}, stop: [sms]}\nsets: {stop: {live: true}}\n")
+	w.inUse(last)
 }
 
 // TestNoInstanceAllowsAfterTheAnswer changes a set by one instance and asks another instance at once, many times, and

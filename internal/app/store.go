@@ -46,6 +46,9 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 	}
 	if kept, ok := capping.As[live.Store](s.store); ok {
 		s.lists.store = kept
+		if err := s.segments.Reconsider(ctx); err != nil {
+			s.logger.Error("segments: an earlier generation cannot be used", "error", err)
+		}
 	}
 	return nil
 }

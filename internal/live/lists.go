@@ -207,6 +207,27 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
+// Overruled returns the users whose addition to the set decides about a build up to the instant before, and no longer
+// about a build up to the instant next.
+func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	of := l.sets[set]
+	if of == nil {
+		return nil
+	}
+	for _, key := range of.keys() {
+		b := of.blocks[key]
+		for i, one := range b.infos {
+			decided, member := one.in(before)
+			if decides, _ := one.in(next); decided && member && !decides {
+				users = append(users, b.user(key, i))
+			}
+		}
+	}
+	return users
+}
+
 // Size describes the live changes of one set.
 type Size struct {
 	Set            string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 
 	"capper/internal/bitmap"
@@ -155,6 +156,57 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 		faults = []error{errNoEarlier}
 	}
 	return list, faults
+}
+
+// Reconsider compares the generation of a Load with the newest earlier one of the source, and uses the earlier one if
+// the loaded one overrules too many additions by calls (Overruled), which are not known before a store is open. Call
+// Reconsider after Load and before Run. Without an earlier generation that can be read, nothing changes.
+func (r *Refresher) Reconsider(ctx context.Context) error {
+	now, guarded := r.Current(), r.cfg.Guarded()
+	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
+		return nil
+	}
+	g := &Generation{Manifest: &now.manifest}
+	for i := range g.Manifest.Sets {
+		g.Sets = append(g.Sets, now.sets[g.Manifest.Sets[i].Name])
+	}
+	c := &comparison{guarded: guarded, next: g, cores: runtime.GOMAXPROCS(0), object: r.object,
+		overruled: r.cfg.Overruled}
+	earlier, faults := r.earlierFormers(ctx, g)
+	for _, f := range earlier {
+		if !f.measures(&guarded, g.Manifest) && f != earlier[len(earlier)-1] {
+			continue
+		}
+		c.was = f
+		break
+	}
+	if c.was == nil || !c.overrules() {
+		return nil
+	}
+	before, err := c.was.load(ctx)
+	if err != nil {
+		return fmt.Errorf("generation %s overrules additions by calls, and %s cannot be read: %w", now.Generation(),
+			c.against(), errors.Join(append(faults, err)...))
+	}
+	r.held.former = before
+	if r.stay(ctx, r.cfg.Require) {
+		r.tag = "" // Run compares the live generation again
+	}
+	return nil
+}
+
+// overrules reports whether the next generation overrules too many additions by calls to one of the guarded sets.
+func (c *comparison) overrules() bool {
+	for name := range c.guarded.MayLose {
+		var loss Loss
+		if was := c.was.manifest.set(name); was != nil {
+			loss.Allowed = Allowed(was.Cardinality, c.guarded.MayLose[name])
+		}
+		if c.countOverruled(name, &loss); loss.overrules() {
+			return true
+		}
+	}
+	return false
 }
 
 // orRead returns a function that takes a bitmap from the generation in memory if it is there, and

@@ -61,15 +61,32 @@ type Loss struct {
 	Vanished bool
 	// Empty is set if no user is left in the set.
 	Empty bool
+	// Overruled is the number of users whom calls have added to the set, who are members with the earlier generation,
+	// and who are not with the next one: its set is newer than the calls and lacks them.
+	Overruled uint64
+	AsOf      time.Time // of the set in the next generation
 }
+
+// mayOverrule is the number of users whose additions by calls a build may always overrule: some of them have come back
+// by another way meanwhile.
+const mayOverrule = 1000
 
 // Zone reports whether the set is the set of a time zone.
 func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
-func (l *Loss) exceeds() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
+func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
+
+// loses reports whether too many users of the earlier build left.
+func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
+
+// overrules reports whether the build overrules too many additions by calls.
+func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrule) }
 
 func (l *Loss) String() string {
 	switch {
+	case !l.loses() && l.overrules():
+		return fmt.Sprintf("calls added %d users to set %s whom the build lacks although its as_of %s is later, and at "+
+			"most %d may be overruled", l.Overruled, l.Set, l.AsOf.Format(time.RFC3339), max(l.Allowed, mayOverrule))
 	case l.Vanished && !l.Zone():
 		return fmt.Sprintf("set %s with its %d users is missing", l.Set, l.Before)
 	case l.Vanished:
@@ -103,9 +120,19 @@ func (e *LossError) Error() string {
 		texts = append(texts, fmt.Sprintf("%d of %d users with a time zone lose it, but at most %v %% may lose it",
 			e.ZoneLeft, e.ZoneUsers, zonesMayLose))
 	}
+	if e.onlyOverrules() {
+		return strings.Join(texts, "; ") + ". If this is a mistake, publish a build of an export that contains the users, " +
+			"or state with --as-of when the export began. If it is intended, set may_lose of the set to 100 until the " +
+			"build is in use"
+	}
 	return fmt.Sprintf("%s. If this is a mistake, publish a correct build. If it is intended, roll back to %s, "+
 		"then build with --accept and --force",
 		strings.Join(texts, "; "), e.Before)
+}
+
+// onlyOverrules reports whether the generation is rejected for the additions by calls alone.
+func (e *LossError) onlyOverrules() bool {
+	return e.ZoneLeft == 0 && !slices.ContainsFunc(e.Losses, func(l Loss) bool { return l.loses() })
 }
 
 // comparison compares a generation with the preceding one.
@@ -116,6 +143,8 @@ type comparison struct {
 	// object reads a bitmap by its SHA-256, for the generations between the two.
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
+	// overruled is RefresherConfig.Overruled; nil: no calls change sets.
+	overruled func(set string, before, next *Manifest, users *bitmap.Bitmap) uint64
 
 	losses   []Loss
 	unjudged []string // sets that could not be compared, with reasons
@@ -136,7 +165,8 @@ func (c *comparison) run(ctx context.Context) error {
 	refused := &LossError{Before: c.was.manifest.Generation}
 	for _, name := range slices.Sorted(maps.Keys(c.guarded.MayLose)) {
 		loss, ok := c.lossOf(ctx, name)
-		if !ok {
+		overruled := c.countOverruled(name, &loss)
+		if !ok && !overruled {
 			continue
 		}
 		c.losses = append(c.losses, loss)
@@ -154,6 +184,17 @@ func (c *comparison) run(ctx context.Context) error {
 		return refused
 	}
 	return nil
+}
+
+// countOverruled counts the additions by calls that the next generation overrules, and reports whether there are any.
+func (c *comparison) countOverruled(name string, loss *Loss) bool {
+	is := c.next.Manifest.set(name)
+	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
+		return false
+	}
+	loss.Set, loss.AsOf = name, is.AsOf
+	loss.Overruled = c.overruled(name, c.was.manifest, c.next.Manifest, c.next.bitmapOf(name))
+	return loss.Overruled > 0
 }
 
 // lossOf counts the users who left a set; ok is false if the earlier generation lacks the set.

@@ -48,7 +48,8 @@ func (r *Refresher) inUse() string {
 // compare compares a generation with the one in use, or at a start with an earlier one. The error is a
 // *RefusedError or the error of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
-	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object}
+	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object,
+		overruled: r.cfg.Overruled}
 	if c.guarded.isEmpty() {
 		return c, nil
 	}
@@ -202,25 +203,40 @@ const (
 	ReasonMissing = "missing" // a required set is missing
 	ReasonUsers   = "users"   // too many users left a guarded set
 	ReasonZones   = "zones"   // time zones, or users' time zones, are gone
+	ReasonCalls   = "calls"   // the build overrules too many additions by calls
+	ReasonAsOf    = "as_of"   // the build lacks changes by calls that the store has removed
 )
+
+// Reasons lists all reasons.
+func Reasons() []string { return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf} }
+
+// AsOfError is the error of a Require for a generation that lacks changes by calls.
+type AsOfError struct{ Err error }
+
+// Error returns the text of the reason.
+func (e *AsOfError) Error() string { return e.Err.Error() }
 
 // Reasons returns the reasons why the generation is rejected.
 func (f *Refusal) Reasons() (list []string) {
 	var lost *LossError
-	if !errors.As(f.Err, &lost) {
+	switch asOf := (*AsOfError)(nil); {
+	case errors.As(f.Err, &asOf):
+		return []string{ReasonAsOf}
+	case !errors.As(f.Err, &lost):
 		return []string{ReasonMissing}
 	}
-	users, zones := false, lost.ZoneLeft > 0
+	found := map[string]bool{ReasonZones: lost.ZoneLeft > 0}
 	for i := range lost.Losses {
-		users, zones = users || !lost.Losses[i].Zone(), zones || lost.Losses[i].Zone()
+		switch loss := &lost.Losses[i]; {
+		case loss.Zone():
+			found[ReasonZones] = true
+		case loss.loses():
+			found[ReasonUsers] = true
+		default:
+			found[ReasonCalls] = true
+		}
 	}
-	if users {
-		list = append(list, ReasonUsers)
-	}
-	if zones {
-		list = append(list, ReasonZones)
-	}
-	return list
+	return slices.DeleteFunc(Reasons(), func(reason string) bool { return !found[reason] })
 }
 
 // noteRefusal records whether the source's live generation is rejected. The caller holds r.mu.
@@ -286,6 +302,10 @@ func (r *Refresher) countLosses(c *comparison) {
 		if loss.Left > 0 {
 			r.cfg.Logger.Warn("segments: users left a protected set", "set", loss.Set, "users", loss.Left, "of",
 				loss.Before, "allowed", loss.Allowed, "accepted", loss.Accepted)
+		}
+		if loss.Overruled > 0 {
+			r.cfg.Logger.Warn("segments: a build overrules additions by calls, and lacks the users", "set", loss.Set,
+				"users", loss.Overruled, "as_of", loss.AsOf.Format(time.RFC3339))
 		}
 	}
 	if len(c.unjudged) > 0 {

@@ -55,7 +55,8 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 			"Memory used by the current generation of segments, in bytes.", nil, nil),
 		refused: prometheus.NewDesc("capper_segments_refused",
 			"1 while the service rejects the published segments, by reason: missing (a required set is absent), "+
-				"users (users left a protected set) or zones (users lost their time zone).",
+				"users (users left a protected set), zones (users lost their time zone), calls (too many additions by "+
+				"calls would end) or as_of (changes by calls are missing).",
 			[]string{"reason"}, nil),
 		left: prometheus.NewDesc("capper_sets_left_users_total",
 			"Number of users who left a suppressed set or a set of quiet hours when new segments were loaded.",
@@ -118,7 +119,7 @@ func (m *metrics) collectGuards(out chan<- prometheus.Metric, s *Snapshot, refus
 	if refusal != nil {
 		reasons = refusal.Reasons()
 	}
-	for _, reason := range []string{ReasonMissing, ReasonUsers, ReasonZones} {
+	for _, reason := range Reasons() {
 		value := 0.0
 		if slices.Contains(reasons, reason) {
 			value = 1

@@ -42,7 +42,7 @@ func guarded() Row {
 		{
 			Title: "Rejected generations",
 			Description: "1 while instances reject the published generation, by reason: a set is " +
-				"missing, users left a guarded set, or users lost their time zone.",
+				"missing, users left a guarded set or lost their time zone, or changes by calls would end.",
 			Unit: "short", Red: 1,
 			Queries: []Query{{`max by (job, reason) (capper_segments_refused{SELECTED})`, "{{job}} {{reason}}"}},
 		},
