@@ -208,7 +208,9 @@ const (
 )
 
 // Reasons lists all reasons.
-func Reasons() []string { return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf} }
+func Reasons() []string {
+	return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf}
+}
 
 // AsOfError is the error of a Require for a generation that lacks changes by calls.
 type AsOfError struct{ Err error }
