@@ -48,7 +48,8 @@ func olderSets(p *publish.Proposal, found *publish.Findings) (warnings []string)
 		if was.IsZero() || set.AsOf.IsZero() || !set.AsOf.Before(was) || same {
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("set %s: its as_of %s is earlier than %s of the live generation: services "+
+		warnings = append(warnings, fmt.Sprintf("set %s: its as_of %s is earlier than %s of the live generation: "+
+			"services "+
 			"that have removed changes by calls in between reject the build: state with --as-of when the export began",
 			set.Name, set.AsOf.UTC().Format(time.RFC3339), was.UTC().Format(time.RFC3339)))
 	}

@@ -376,7 +376,8 @@ func TestAnEarlierAsOfIsAWarning(t *testing.T) {
 		all, out := filepath.Join(dir, "all.txt"), filepath.Join(dir, "out.txt")
 		require.NoError(t, os.WriteFile(all, []byte("1\n2\n3\n4\n"), 0o600))
 		require.NoError(t, os.WriteFile(out, []byte(ids), 0o600))
-		status, report, text := command(t, "", "build", "--to", to, "--segment", "all="+all, "--set", "opted-out="+out, "--as-of",
+		status, report, text := command(t, "", "build", "--to", to, "--segment", "all="+all, "--set",
+			"opted-out="+out, "--as-of",
 			"opted-out="+asOf, "--force", "--reason", "test")
 		require.Zero(t, status, text)
 		return report + text

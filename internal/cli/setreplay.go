@@ -29,10 +29,12 @@ const replayCalls = 16
 
 // Help returns the text below the flags.
 func (c *SetReplayCommand) Help() string {
-	return "Makes the calls again that changed sets, each with its original time. Use the command after the store lost " +
+	return "Makes the calls again that changed sets, each with its original time. Use the command after the " +
+		"store lost " +
 		"changes: an accepted loss with all instances restarted, or a restored backup. A replayed change has the " +
 		"effect that it had: a later change or a newer build stands against it. Repeating the command is safe. The " +
-		"audit lacks users who were erased, and the direction of calls that were answered with 503 and never repeated. " +
+		"audit lacks users who were erased, and the direction of calls that were answered with 503 and never " +
+		"repeated. " +
 		"The API key needs the scope lists."
 }
 

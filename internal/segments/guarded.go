@@ -85,7 +85,8 @@ func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrul
 func (l *Loss) String() string {
 	switch {
 	case !l.loses() && l.overrules():
-		return fmt.Sprintf("calls added %d users to set %s whom the build lacks although its as_of %s is later, and at "+
+		return fmt.Sprintf("calls added %d users to set %s whom the build lacks although its as_of %s is later, "+
+			"and at "+
 			"most %d may be overruled", l.Overruled, l.Set, l.AsOf.Format(time.RFC3339), max(l.Allowed, mayOverrule))
 	case l.Vanished && !l.Zone():
 		return fmt.Sprintf("set %s with its %d users is missing", l.Set, l.Before)
@@ -121,8 +122,10 @@ func (e *LossError) Error() string {
 			e.ZoneLeft, e.ZoneUsers, zonesMayLose))
 	}
 	if e.onlyOverrules() {
-		return strings.Join(texts, "; ") + ". If this is a mistake, publish a build of an export that contains the users, " +
-			"or state with --as-of when the export began. If it is intended, set may_lose of the set to 100 until the " +
+		return strings.Join(texts, "; ") + ". If this is a mistake, publish a build of an export that contains " +
+			"the users, " +
+			"or state with --as-of when the export began. If it is intended, set may_lose of the set to 100 " +
+			"until the " +
 			"build is in use"
 	}
 	return fmt.Sprintf("%s. If this is a mistake, publish a correct build. If it is intended, roll back to %s, "+

@@ -54,7 +54,8 @@ type RefresherConfig struct {
 	// with the newest earlier one of the source. The goroutine of Load or Run and Status call this
 	// function. Nil disables the comparison.
 	Guarded func() Guarded
-	// Overruled counts the users whom calls have added to a guarded set, who are members with the generation before, and
+	// Overruled counts the users whom calls have added to a guarded set, who are members with the generation before,
+	// and
 	// who are not with the next one, in which the set has these users. Nil: no calls change sets.
 	Overruled func(set string, before, next *Manifest, users *bitmap.Bitmap) uint64
 	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A

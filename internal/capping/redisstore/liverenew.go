@@ -271,7 +271,8 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 }
 
 // applyUnderRestoration applies a whole log and confirms that it has every change that this instance knows. The known
-// version becomes "", so that every decision asks for a renewal, which returns an error until the restoration has ended.
+// version becomes "", so that every decision asks for a renewal, which returns an error until the restoration has
+// ended.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())

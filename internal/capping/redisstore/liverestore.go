@@ -21,7 +21,8 @@ const (
 	// listAfter is the age of a restoration from which the list of instances is complete: every instance that runs has
 	// sent a heartbeat by then, also when the list itself was lost.
 	listAfter = beatEvery + time.Second
-	// olderAfter is the age from which instances of older versions have stored their changes again. They confirm nothing.
+	// olderAfter is the age from which instances of older versions have stored their changes again. They confirm
+	// nothing.
 	olderAfter = silentFor
 )
 

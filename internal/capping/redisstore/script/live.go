@@ -190,7 +190,8 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 
 // LiveEnd ends the restoration with the token, unless one of the instances has not confirmed. It returns those
 // instances. done reports whether the restoration has ended.
-func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string, instances []string) (done bool,
+func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
+	instances []string) (done bool,
 	missing []string, err error) {
 	args := []any{token}
 	for _, instance := range instances {
@@ -203,8 +204,10 @@ func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, toke
 	return reply[0] != "M", reply[1:], nil
 }
 
-func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix string, operation byte, args ...any) *redis.Cmd {
-	return s.Run(ctx, client, []string{string(AppendLiveKey(nil, prefix))}, append([]any{string(operation)}, args...)...)
+func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix string, operation byte,
+	args ...any) *redis.Cmd {
+	return s.Run(ctx, client, []string{string(AppendLiveKey(nil, prefix))}, append([]any{string(operation)},
+		args...)...)
 }
 
 // DecodeLivePacked decodes the reply to a pack. done is false when the log had changed, so that nothing was written.
