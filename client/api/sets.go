@@ -68,11 +68,14 @@ func (s SetInfo) MarshalJSON() ([]byte, error) {
 
 // LiveSet describes the live changes of a set.
 type LiveSet struct {
-	Additions int        `json:"additions"` // users whom the latest change added
-	Removals  int        `json:"removals"`  // users whom the latest change removed
-	Oldest    *time.Time `json:"oldest"`    // time of the oldest change; nil: there is none
-	Newest    *time.Time `json:"newest"`
-	Max       int        `json:"max"` // bound of the number of changes (max_live)
+	Additions int `json:"additions"` // users whom the latest change added, against the build
+	Removals  int `json:"removals"`  // users whom the latest change removed, against the build
+	// Superseded counts the users whose change the build in use overrules; the service forgets these changes soon. 0
+	// from older services.
+	Superseded int        `json:"superseded"`
+	Oldest     *time.Time `json:"oldest"` // time of the oldest addition or removal; nil: there is none
+	Newest     *time.Time `json:"newest"`
+	Max        int        `json:"max"` // bound of the number of all changes, with the superseded ones (max_live)
 }
 
 // MarshalJSON writes the times with milliseconds.
@@ -98,6 +101,8 @@ type MemberChange struct {
 	Change string    `json:"change"` // ChangeAdded or ChangeRemoved
 	At     time.Time `json:"at"`     // the time from which the change counts
 	By     string    `json:"by"`     // client of the call
+	// Superseded: the build in use is newer than the change and decides about the user.
+	Superseded bool `json:"superseded,omitempty"`
 }
 
 // MarshalJSON writes At with milliseconds.

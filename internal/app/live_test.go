@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,65 @@ func TestACallChangesASetAtOnce(t *testing.T) {
 	require.Equal(t, []uint32{3, 4, 6, 7, 8, 9}, w.allowed("push"), "the export contains the changes")
 	require.Equal(t, []uint32{3, 4, 6, 7, 8}, w.allowed("sms"), "no build contains stop")
 	require.NotEqual(t, first, w.status().Generation)
+}
+
+// TestABuildSupersedesChanges checks that lists, pages and metrics show the changes that a newer build overrules as
+// superseded, by the rule of decisions and of explanations.
+func TestABuildSupersedesChanges(t *testing.T) {
+	t.Parallel()
+	w := liveLists(t)
+	began := w.now()
+	w.build(began.Add(-time.Hour), 1, 2)
+	w.begin(t)
+	w.change("opted-out", api.SetChange{Add: []uint32{3, 4}})
+	w.change("opted-out", api.SetChange{Remove: []uint32{1}})
+	w.change("stop", api.SetChange{Add: []uint32{9}})
+	live := func(set string) *api.LiveSet {
+		var list api.Sets
+		require.Equal(t, http.StatusOK, w.call(http.MethodGet, "/v1/sets", nil, &list))
+		at := slices.IndexFunc(list.Sets, func(s api.SetInfo) bool { return s.Name == set })
+		return list.Sets[at].Live
+	}
+	superseded := func(set string) (users []uint32) {
+		var page api.SetMembers
+		require.Equal(t, http.StatusOK, w.call(http.MethodGet, "/v1/sets/"+set+"/members", nil, &page))
+		for _, change := range page.Changes {
+			var e api.Explanation
+			require.Equal(t, http.StatusOK, w.call(http.MethodGet, fmt.Sprint("/v1/users/", change.UserID), nil, &e))
+			require.Equal(t, !change.Superseded, len(e.Live) == 1, "user %d", change.UserID)
+			if change.Superseded {
+				users = append(users, change.UserID)
+			}
+		}
+		return users
+	}
+	in := live("opted-out")
+	require.Equal(t, []int{2, 1, 0}, []int{in.Additions, in.Removals, in.Superseded})
+	require.Empty(t, superseded("opted-out"))
+	first, last := *in.Oldest, *in.Newest
+
+	w.ahead.Store(int64(10 * time.Minute))
+	w.inUse(w.build(last.Add(30*time.Second), 1, 2))
+	in = live("opted-out") // additions last for a minute longer
+	require.Equal(t, []int{2, 0, 1}, []int{in.Additions, in.Removals, in.Superseded})
+	require.Equal(t, first, *in.Newest)
+	require.Equal(t, []uint32{1}, superseded("opted-out"))
+
+	w.inUse(w.build(began.Add(9*time.Minute), 1, 2))
+	in = live("opted-out")
+	require.Equal(t, &api.LiveSet{Superseded: 3, Max: in.Max}, in)
+	require.Equal(t, []uint32{1, 3, 4}, superseded("opted-out"))
+	require.Equal(t, 1, live("stop").Additions)
+	require.Empty(t, superseded("stop"))
+	metrics := w.metrics()
+	for _, line := range []string{`capper_set_live_users{kind="added",set="opted-out"} 0`,
+		`capper_set_live_users{kind="removed",set="opted-out"} 0`,
+		`capper_set_live_users{kind="superseded",set="opted-out"} 3`,
+		`capper_set_live_users{kind="superseded",set="stop"} 0`,
+		`capper_set_live_used_ratio{set="opted-out"} 3e-07`} {
+		require.Contains(t, metrics, line+"\n")
+	}
+	require.NotContains(t, metrics, `capper_set_live_oldest_seconds{set="opted-out"}`)
 }
 
 // TestRemovedChangesAreNotForgotten checks that changes which a build contains are removed, and that an earlier

@@ -233,6 +233,7 @@ type Size struct {
 	Set            string
 	Additions      int             // number of users whose latest change is an addition
 	Removals       int             // number of users whose latest change is a removal
+	Superseded     int             // number of additions and removals that a build overrules; 0 from Sizes
 	Oldest, Newest capping.Instant // 0 without changes
 	Freed          capping.Instant // the changes up to this instant were removed; 0: none
 }

@@ -189,7 +189,14 @@ func TestRefusedChanges(t *testing.T) {
 	require.Equal(t, "limit", r.failure(t).Error.Field)
 	require.Equal(t, "cursor", s.get("/v1/sets/opted-out/members?cursor=-1").failure(t).Error.Field)
 	require.Equal(t, "since", s.get("/v1/sets/opted-out/members?since=soon").failure(t).Error.Field)
-	require.Equal(t, http.StatusNotFound, s.get("/v1/sets/nothing/members").status)
+	f := s.get("/v1/sets/opted-out/members?since=2026-11-21").failure(t)
+	require.Equal(t, "since", f.Error.Field)
+	require.Equal(t, "since: 2026-11-21 is in the future: the time is now 2026-11-20T09:12:44.120Z", f.Error.Message)
+	r = s.get("/v1/sets/nothing/members")
+	require.Equal(t, http.StatusNotFound, r.status)
+	require.Regexp(t, `^there is no set "nothing": generation [^ ]+ has no set of this name, and the configuration does `+
+		`not declare the set \(sets: \{nothing: \{live: true\}\}\); calls may change bounced, country/sg, opted-out, sms-stop$`,
+		r.failure(t).Error.Message)
 	require.Equal(t, http.StatusNotFound, s.get("/v1/sets/opted-out").status)
 }
 
@@ -213,6 +220,7 @@ func TestAFullSetRefusesNewUsers(t *testing.T) {
 		`capper_set_changes_refused_total{set="sms-stop"} 0`,
 		`capper_set_live_users{kind="added",set="bounced"} 0`,
 		`capper_set_live_users{kind="removed",set="bounced"} 4`,
+		`capper_set_live_users{kind="superseded",set="bounced"} 0`,
 		`capper_set_live_used_ratio{set="bounced"} 1`,
 		`capper_set_live_oldest_seconds{set="bounced"} 0`,
 	} {
@@ -229,18 +237,20 @@ func TestChangesThatMayNotBeStored(t *testing.T) {
 	require.NotEmpty(t, r.header.Get("Retry-After"))
 	f := decodeAs[api.Error](t, r.body)
 	require.Equal(t, []uint32{9, 42}, f.Unavailable)
-	require.Equal(t, "2 of 3 users are not stored: repeat the call, which changes nothing for the other users",
-		f.Error.Message)
+	require.Equal(t, "1 of 3 users are stored; it is not known whether the changes of 2 users are stored: repeat the "+
+		"call until it answers 200; repeating is safe", f.Error.Message)
 
 	store.fail(errors.New("no server"))
 	f = decodeAs[api.Error](t, s.post("/v1/sets/opted-out/members", fields{"add": []int{42, 5},
 		"remove": []int{9}}).body)
 	require.Equal(t, []uint32{5, 9, 42}, f.Unavailable, "all are unknown")
+	require.Equal(t, "it is not known whether the changes of 3 users are stored: repeat the call until it answers "+
+		"200; repeating is safe", f.Error.Message)
 
 	store.fail(fmt.Errorf("partition 3: %w", live.ErrOlderInstance))
 	r = s.post("/v1/sets/opted-out/members", fields{"add": []int{42}})
 	require.Equal(t, http.StatusServiceUnavailable, r.status)
-	require.Equal(t, live.ErrOlderInstance.Error(), r.failure(t).Error.Message)
+	require.Equal(t, "nothing is stored: "+live.ErrOlderInstance.Error(), r.failure(t).Error.Message)
 }
 
 func TestSetsAreListed(t *testing.T) {
@@ -274,6 +284,9 @@ func TestSetsAreListed(t *testing.T) {
 	page = s.changesOf("opted-out", "?limit=2&cursor="+*page.Next)
 	require.Len(t, page.Changes, 2)
 	require.Nil(t, page.Next)
+	for _, since := range []string{"2026-11-20", "1d"} {
+		require.Len(t, s.changesOf("opted-out", "?since="+since).Changes, 4)
+	}
 	for _, since := range []string{"30s", last.Format(time.RFC3339)} {
 		page = s.changesOf("opted-out", "?since="+since)
 		require.Equal(t, []api.MemberChange{{UserID: 44, Change: "added", At: last, By: "anonymous"}}, page.Changes)
@@ -338,7 +351,7 @@ func TestKeysAreBoundToSets(t *testing.T) {
 	t.Parallel()
 	s, _ := newChangeService(t, func(cfg *server.Config) {
 		crm := key("crm.secret", "crm", gate.ScopeLists)
-		crm.Sets = []string{"opted-out", "sms-stop"}
+		crm.Sets = []string{"opted-out", "sms-stop", "mail-stop"}
 		cfg.Access.Keys = []gate.Key{crm, key("all.secret", "all", gate.ScopeLists),
 			key("reader.secret", "reader", gate.ScopeRead), key("engine.secret", "engine", gate.ScopeFilter)}
 	})
@@ -365,6 +378,9 @@ func TestKeysAreBoundToSets(t *testing.T) {
 	require.Len(t, own, 2)
 	require.Equal(t, "crm", as("crm").changesOf("opted-out", "").Changes[0].By)
 	require.Equal(t, http.StatusForbidden, as("crm").get("/v1/sets/bounced/members").status)
+	r = as("crm").get("/v1/sets/mail-stop/members")
+	require.Equal(t, http.StatusNotFound, r.status)
+	require.Contains(t, r.failure(t).Error.Message, "calls may change opted-out, sms-stop", "and nothing of others")
 	require.Len(t, as("reader").changesOf("bounced", "").Changes, 1)
 	require.Equal(t, "crm", decodeAs[api.Explanation](t, as("reader").get("/v1/users/42").body).Live[1].By)
 }

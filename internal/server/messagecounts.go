@@ -163,15 +163,30 @@ func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return atLeastZero(now.Add(-usualSince)), nil
 	}
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return atLeastZero(at), nil
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return atLeastZero(at), nil
+		}
 	}
 	ago, err := parseSpan(text)
 	if err != nil || ago < 0 {
-		return 0, wire.Invalid("since", "%q must be a time (RFC 3339) or an age such as 36h or 7d",
+		return 0, wire.Invalid("since", "%q must be a time (RFC 3339), a date or an age such as 36h or 7d",
 			wire.Clip([]byte(text)))
 	}
 	return atLeastZero(now.Add(-ago)), nil
+}
+
+// slack is the time by which the clock of a caller may be ahead.
+const slack = time.Minute
+
+// pastSince is since for calls that reject a time in the future.
+func pastSince(text string, now time.Time) (capping.Instant, error) {
+	at, err := since(text, now)
+	if err == nil && at.Time().After(now.Add(slack)) {
+		return 0, wire.Invalid("since", "%s is in the future: the time is now %s", wire.Clip([]byte(text)),
+			now.UTC().Format(api.Milliseconds))
+	}
+	return at, err
 }
 
 func atLeastZero(at time.Time) capping.Instant { return max(capping.InstantOf(at), 0) }

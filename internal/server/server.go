@@ -89,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	s.smallBodies.Remedy = "this call lists no users, so its body can be smaller"
 	s.smallBodies.Bounds.BodyBytes = min(s.bounds.BodyBytes, smallBody)
 	if s.metrics, err = newMetrics(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers,
-		newSetMetrics(s.liveLists, s.sets, s.clock), s.clock); err != nil {
+		newSetMetrics(s.liveSizes, s.sets, s.clock), s.clock); err != nil {
 		return nil, err
 	}
 	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))

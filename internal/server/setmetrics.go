@@ -13,7 +13,7 @@ import (
 // setMetrics counts changes of sets by calls, and shows the live changes that the store holds. A setMetrics is safe
 // for concurrent use.
 type setMetrics struct {
-	lists func() *live.Lists // nil result: the store keeps no changes
+	sizes func() []live.Size // of the sets with changes
 	rules func() live.Rules
 	clock func() time.Time
 
@@ -23,9 +23,9 @@ type setMetrics struct {
 	users, oldest, used *prometheus.Desc
 }
 
-func newSetMetrics(lists func() *live.Lists, rules func() live.Rules, clock func() time.Time) *setMetrics {
+func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func() time.Time) *setMetrics {
 	return &setMetrics{
-		lists: lists, rules: rules, clock: clock,
+		sizes: sizes, rules: rules, clock: clock,
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_total",
 			Help: "Users whom calls added to a set or removed from it, by set and kind (added, removed).",
@@ -35,10 +35,12 @@ func newSetMetrics(lists func() *live.Lists, rules func() live.Rules, clock func
 			Help: "Calls rejected because the set would have more live changes than max_live, by set.",
 		}, []string{"set"}),
 		users: prometheus.NewDesc("capper_set_live_users",
-			"Users with a live change of a set, by set and kind of the latest change (added, removed).",
+			"Users with a live change of a set, by set and kind of the latest change (added, removed; superseded: the "+
+				"build in use overrules the change).",
 			[]string{"set", "kind"}, nil),
 		oldest: prometheus.NewDesc("capper_set_live_oldest_seconds",
-			"Age of the oldest live change of a set. Absent for a set without live changes.", []string{"set"}, nil),
+			"Age of the oldest live change of a set that the build in use does not overrule. Absent if there is none.",
+			[]string{"set"}, nil),
 		used: prometheus.NewDesc("capper_set_live_used_ratio",
 			"Share of the bound of live changes (max_live) that a set uses.", []string{"set"}, nil),
 	}
@@ -64,10 +66,7 @@ func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the metrics of the sets that calls have changed, and of the configured live sets.
 func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
-	rules, sizes := m.rules(), []live.Size(nil)
-	if lists := m.lists(); lists != nil {
-		sizes = lists.Sizes()
-	}
+	rules := m.rules()
 	for set := range rules {
 		if rules.IsLive(set) { // an alert needs the series before the first change
 			m.count(set, 0, 0)
@@ -77,12 +76,13 @@ func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
 	m.changes.Collect(to)
 	m.refused.Collect(to)
 	now := capping.InstantOf(m.clock())
-	for _, size := range sizes {
-		for kind, n := range map[string]int{api.ChangeAdded: size.Additions, api.ChangeRemoved: size.Removals} {
+	for _, size := range m.sizes() {
+		for kind, n := range map[string]int{api.ChangeAdded: size.Additions, api.ChangeRemoved: size.Removals,
+			"superseded": size.Superseded} {
 			to <- prometheus.MustNewConstMetric(m.users, prometheus.GaugeValue, float64(n), size.Set, kind)
 		}
 		to <- prometheus.MustNewConstMetric(m.used, prometheus.GaugeValue,
-			float64(size.Additions+size.Removals)/float64(rules.Max(size.Set)), size.Set)
+			float64(size.Additions+size.Removals+size.Superseded)/float64(rules.Max(size.Set)), size.Set)
 		if size.Oldest > 0 {
 			to <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue,
 				float64(max(0, now-size.Oldest))/1000, size.Set)

@@ -31,6 +31,14 @@ func (s *Server) liveLists() *live.Lists {
 	return nil
 }
 
+// liveSizes returns the numbers of live changes that this instance knows, of the sets that have some.
+func (s *Server) liveSizes() []live.Size {
+	if lists := s.liveLists(); lists != nil {
+		return wire.LiveSizes(s.inUse(), lists)
+	}
+	return nil
+}
+
 // inUse returns the generation in use, or nil when none is loaded.
 func (s *Server) inUse() *segments.Snapshot {
 	snapshot, err := s.finder.Pin("")
@@ -100,7 +108,7 @@ func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 		return nil, nil, err
 	}
 	snapshot := s.inUse()
-	if err := wire.Changeable(snapshot, s.sets(), c.id); err != nil {
+	if err := wire.Changeable(snapshot, s.sets(), c.id, s.sees(c)); err != nil {
 		return nil, nil, err
 	}
 	store := s.liveStore()
@@ -173,7 +181,7 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch) (live.Stor
 	stored, err := store.Change(ctx, batch)
 	span.To = s.clock()
 	if errors.Is(err, live.ErrOlderInstance) {
-		f := wire.NewFailure(api.CodeUnavailable, "%v", live.ErrOlderInstance)
+		f := wire.NewFailure(api.CodeUnavailable, "nothing is stored: %v", live.ErrOlderInstance)
 		f.Cause = err
 		return stored, f
 	}
@@ -193,10 +201,19 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch) (live.Stor
 		return stored, nil
 	}
 	f := wire.StoreFailure(ctx, err)
-	f.Message = fmt.Sprintf("%d of %d users are not stored: repeat the call, which changes nothing for the other users",
-		len(unstored), users)
+	f.Message = doubtText(len(unstored), users)
 	f.Unavailable = capping.AppendDense(nil, unstored)
 	return stored, f
+}
+
+// doubtText describes a call after which the changes of some users may or may not be stored.
+func doubtText(unknown, all int) string {
+	stored := ""
+	if unknown < all {
+		stored = fmt.Sprintf("%d of %d users are stored; ", all-unknown, all)
+	}
+	return fmt.Sprintf("%sit is not known whether the changes of %d users are stored: repeat the call until it "+
+		"answers 200; repeating is safe", stored, unknown)
 }
 
 // without returns the users of an ascending list who are not in the other ascending list.
@@ -240,7 +257,8 @@ func (s *Server) listSets(c *call) error {
 		return err
 	}
 	list := wire.SetList(s.inUse(), s.sets(), s.liveLists(), s.capper.Policy())
-	list.Sets = slices.DeleteFunc(list.Sets, func(set api.SetInfo) bool { return s.mayRead(c, set.Name) != nil })
+	sees := s.sees(c)
+	list.Sets = slices.DeleteFunc(list.Sets, func(set api.SetInfo) bool { return !sees(set.Name) })
 	return writeJSON(c.w, list)
 }
 
@@ -252,6 +270,11 @@ func (s *Server) mayRead(c *call, set string) error {
 		return nil
 	}
 	return access.MayChange(c.Key, set)
+}
+
+// sees returns a function that reports whether the caller may read the changes of a set.
+func (s *Server) sees(c *call) func(set string) bool {
+	return func(set string) bool { return s.mayRead(c, set) == nil }
 }
 
 // These constants bound the number of changes in a page.
@@ -266,7 +289,8 @@ func (s *Server) setMembers(c *call) error {
 	if err := s.mayRead(c, c.id); err != nil {
 		return err
 	}
-	if err := wire.Changeable(s.inUse(), s.sets(), c.id); err != nil {
+	snapshot := s.inUse()
+	if err := wire.Changeable(snapshot, s.sets(), c.id, s.sees(c)); err != nil {
 		return err
 	}
 	store := s.liveStore()
@@ -279,7 +303,7 @@ func (s *Server) setMembers(c *call) error {
 	}
 	var after capping.Instant
 	if text, given := c.parameters["since"]; given {
-		if after, err = since(text, s.clock()); err != nil {
+		if after, err = pastSince(text, s.clock()); err != nil {
 			return err
 		}
 	}
@@ -291,7 +315,8 @@ func (s *Server) setMembers(c *call) error {
 	if err := s.admit(c, "limit", n); err != nil {
 		return err
 	}
-	return writeJSON(c.w, wire.MembersPage(c.id, store.Lists().Since(c.id, after, from, n+1), n, gate.OpenClient))
+	return writeJSON(c.w, wire.MembersPage(c.id, store.Lists().Since(c.id, after, from, n+1), n,
+		wire.BuiltAsOf(snapshot, c.id), gate.OpenClient))
 }
 
 // liveMemberships lists the live changes that decide about the sets of a user.

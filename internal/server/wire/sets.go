@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,12 +16,13 @@ import (
 )
 
 // Changeable returns nil if calls may change the set: it must be a set of the generation in use, or the rules must
-// name it live. Sets of time zones and segments belong to the builds alone. A nil snapshot has no sets.
-func Changeable(s *segments.Snapshot, rules live.Rules, set string) error {
+// name it live. Sets of time zones and segments belong to the builds alone. A nil snapshot has no sets. The error names
+// only sets that the caller may see.
+func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(set string) bool) error {
 	var names, sets []string
-	generation := "no generation is loaded that"
+	generation := "no generation is loaded"
 	if s != nil {
-		names, sets, generation = s.Names(), setsOf(s), "generation "+s.Generation()
+		names, sets, generation = s.Names(), setsOf(s), "generation "+s.Generation()+" has no set of this name"
 	}
 	switch {
 	case strings.HasPrefix(set, segments.ZonePrefix):
@@ -30,9 +32,37 @@ func Changeable(s *segments.Snapshot, rules live.Rules, set string) error {
 	case slices.Contains(sets, set) || rules.IsLive(set):
 		return nil
 	}
-	known := append(sets, slices.Collect(maps.Keys(rules))...)
-	return NewFailure(api.CodeNotFound, "%s has no set %q, and the configuration does not name it live (sets)%s",
-		generation, Clip([]byte(set)), meant(set, known))
+	var known []string
+	for _, name := range sets {
+		if !strings.HasPrefix(name, segments.ZonePrefix) {
+			known = append(known, name)
+		}
+	}
+	for name := range rules {
+		if rules.IsLive(name) {
+			known = append(known, name)
+		}
+	}
+	known = slices.DeleteFunc(known, func(name string) bool { return !sees(name) })
+	slices.Sort(known)
+	clipped := Clip([]byte(set))
+	return NewFailure(api.CodeNotFound, "there is no set %q%s: %s, and the configuration does not declare the set "+
+		"(sets: {%s: {live: true}}); calls may change %s", clipped, meant(set, known), generation, clipped,
+		namesText(slices.Compact(known)))
+}
+
+// mostNames is the largest number of sets that an error lists.
+const mostNames = 10
+
+// namesText lists the names of sets, or of the first ones when there are many.
+func namesText(names []string) string {
+	switch n := len(names); {
+	case n == 0:
+		return "no set"
+	case n > mostNames:
+		return fmt.Sprintf("%s and %d other sets", strings.Join(names[:mostNames], ", "), n-mostNames)
+	}
+	return strings.Join(names, ", ")
 }
 
 // BuiltAsOf returns the instant up to which the build of a set contains changes; 0 when the build does not say so.
@@ -71,15 +101,15 @@ func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *
 		}
 	}
 	slices.SortFunc(told.Sets, func(a, b api.SetInfo) int { return cmp.Compare(a.Name, b.Name) })
-	addLive(told.Sets, rules, lists)
+	addLive(told.Sets, s, rules, lists)
 	return told
 }
 
 // addLive adds the live changes to the sets that calls may change.
-func addLive(sets []api.SetInfo, rules live.Rules, lists *live.Lists) {
+func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *live.Lists) {
 	sizes := map[string]live.Size{}
 	if lists != nil {
-		for _, size := range lists.Sizes() {
+		for _, size := range LiveSizes(s, lists) {
 			sizes[size.Set] = size
 		}
 	}
@@ -88,9 +118,14 @@ func addLive(sets []api.SetInfo, rules live.Rules, lists *live.Lists) {
 			continue
 		}
 		size := sizes[sets[i].Name]
-		sets[i].Live = &api.LiveSet{Additions: size.Additions, Removals: size.Removals, Oldest: timeOf(size.Oldest),
-			Newest: timeOf(size.Newest), Max: rules.Max(sets[i].Name)}
+		sets[i].Live = &api.LiveSet{Additions: size.Additions, Removals: size.Removals, Superseded: size.Superseded,
+			Oldest: timeOf(size.Oldest), Newest: timeOf(size.Newest), Max: rules.Max(sets[i].Name)}
 	}
+}
+
+// LiveSizes returns the numbers of changes that decide against the builds of a generation, and of those that do not.
+func LiveSizes(s *segments.Snapshot, lists *live.Lists) []live.Size {
+	return lists.SizesIn(func(set string) capping.Instant { return BuiltAsOf(s, set) })
 }
 
 func timeOf(at capping.Instant) *time.Time {
@@ -101,8 +136,8 @@ func timeOf(at capping.Instant) *time.Time {
 }
 
 // MembersPage converts a page of live changes to the API's form. The page has one change more than it shows when a
-// further page follows.
-func MembersPage(set string, changes []live.Change, n int, anonymous string) *api.SetMembers {
+// further page follows. The build of the set contains the changes up to asOf.
+func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant, anonymous string) *api.SetMembers {
 	told := &api.SetMembers{Set: set, Changes: []api.MemberChange{}}
 	if len(changes) > n {
 		next := strconv.FormatUint(uint64(changes[n].User), 10)
@@ -111,7 +146,7 @@ func MembersPage(set string, changes []live.Change, n int, anonymous string) *ap
 	for _, c := range changes {
 		if c.Kind != live.Forgotten {
 			told.Changes = append(told.Changes, api.MemberChange{UserID: capping.Dense(c.User), Change: c.Kind.String(),
-				At: c.At.Time(), By: cmp.Or(c.By, anonymous)})
+				At: c.At.Time(), By: cmp.Or(c.By, anonymous), Superseded: !c.Counts(asOf)})
 		}
 	}
 	return told

@@ -1,0 +1,38 @@
+package live
+
+import (
+	"maps"
+	"slices"
+
+	"capper/internal/capping"
+)
+
+// SizesIn is Sizes for builds that contain the changes of a set up to asOf(set). Additions, Removals, Oldest and Newest
+// describe the changes that decide against these builds, and Superseded counts the others.
+func (l *Lists) SizesIn(asOf func(set string) capping.Instant) (sizes []Size) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(l.sets)) {
+		of, upTo := l.sets[name], asOf(name)
+		size := Size{Set: name, Freed: of.freed}
+		for _, b := range of.blocks {
+			for _, i := range b.infos {
+				if decides, _ := i.in(upTo); !decides {
+					continue
+				}
+				if i.kind() == Added {
+					size.Additions++
+				} else {
+					size.Removals++
+				}
+				size.Newest = max(size.Newest, i.at())
+				if size.Oldest == 0 || i.at() < size.Oldest {
+					size.Oldest = i.at()
+				}
+			}
+		}
+		size.Superseded = of.counts[Added] + of.counts[Removed] - size.Additions - size.Removals
+		sizes = append(sizes, size)
+	}
+	return sizes
+}
