@@ -25,6 +25,10 @@ type Config struct {
 	// of its callers, with its own context. Header must be safe for concurrent use. Nil: no headers are added.
 	Header func(context.Context, http.Header)
 
+	// Waiting is called before each pause between two attempts of a call, with the reason of the pause. Waiting must
+	// be safe for concurrent use. Nil: a call waits in silence.
+	Waiting func(reason error, pause time.Duration)
+
 	// LeaveUnavailable: Filter calls once and does not retry unavailable users.
 	LeaveUnavailable bool
 
@@ -85,6 +89,11 @@ func New(cfg Config) (*Client, error) {
 
 // call sends a request with retries and decodes the answer into out. A nil out means that the answer has no body.
 func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
+	return c.callWhile(ctx, Passing, method, path, body, out)
+}
+
+// callWhile is call, but retries only after errors that passing accepts.
+func (c *Client) callWhile(ctx context.Context, passing func(error) bool, method, path string, body, out any) error {
 	var encoded []byte
 	if body != nil {
 		var err error
@@ -94,7 +103,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	}
 	for attempt := 1; ; {
 		err := c.once(ctx, method, path, encoded, out)
-		if err == nil || ctx.Err() != nil || !Passing(err) {
+		if err == nil || ctx.Err() != nil || !passing(err) {
 			return err
 		}
 		limited := HasCode(err, CodeRateLimited)
@@ -165,6 +174,9 @@ func (c *Client) wait(ctx context.Context, attempt int, cause error) error {
 	var e *Error
 	if errors.As(cause, &e) {
 		pause = max(pause, e.RetryAfter)
+	}
+	if c.cfg.Waiting != nil {
+		c.cfg.Waiting(cause, pause)
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

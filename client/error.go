@@ -26,7 +26,7 @@ const (
 	CodeMisdirected      = api.CodeMisdirected
 	CodeHeaderTooLarge   = api.CodeHeaderTooLarge
 	CodeRateLimited      = api.CodeRateLimited
-	CodeTooManyRecords   = api.CodeTooManyRecords // permits: too many stored requests or message logs
+	CodeTooManyRecords   = api.CodeTooManyRecords // too many stored requests or message logs; changes of a set
 	CodeOverloaded       = api.CodeOverloaded
 	CodeUnavailable      = api.CodeUnavailable
 	CodeInternal         = api.CodeInternal
@@ -40,7 +40,8 @@ type Error struct {
 	Field      string        // name of the wrong request field; "" for none
 	Column     int           // position of the error in the text of Field, in characters from 1; 0: unknown
 	RetryAfter time.Duration // 0: the answer has no Retry-After
-	// Unavailable lists the users of a change to a set that may not be stored; nil: the answer names none
+	// Unavailable lists the users of a change to a set of whom it is not known whether it is stored; nil: the answer
+	// names none
 	Unavailable []uint32
 	RequestID   string // identifies the request in the service's log; "": the answer has none
 }

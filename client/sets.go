@@ -28,8 +28,11 @@ const setCalls = 1000
 
 // ChangeSet changes a set. When ChangeSet returns without an error, every later call of every instance decides with
 // the change, and no crash loses it. The call needs a key with the scope lists. More than api.MaxSetUsers users take
-// several calls. After an error some users may have been changed; repeating ChangeSet is safe. The result counts the
-// users of all calls, and has the time of the last one.
+// several calls. The result counts the users of all calls, and has the time of the last one.
+//
+// After an error some users may have been changed; the result, unless it is nil, counts the users of the calls that
+// were answered 200. Repeating ChangeSet is safe. A set at its bound (CodeTooManyRecords) is an error at once: a build
+// that contains the changes makes space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
 	add, remove := roaring.BitmapOf(change.Add...), roaring.BitmapOf(change.Remove...)
 	if both := roaring.And(add, remove); !both.IsEmpty() {
@@ -54,7 +57,7 @@ func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*
 			return failed == nil
 		})
 		if failed != nil {
-			return nil, failed
+			return sum, failed
 		}
 	}
 	return sum, nil
@@ -77,7 +80,8 @@ func removal(users *roaring.Bitmap) *api.SetChange {
 // changeSet makes one call and adds its result to sum.
 func (c *Client) changeSet(ctx context.Context, set string, body *api.SetChange, sum *api.SetChanged) error {
 	var answer api.SetChanged
-	if err := c.call(ctx, "POST", setPath(set), body, &answer); err != nil {
+	passing := func(err error) bool { return Passing(err) && !HasCode(err, CodeTooManyRecords) }
+	if err := c.callWhile(ctx, passing, "POST", setPath(set), body, &answer); err != nil {
 		return fmt.Errorf("change set %q: %w", set, err)
 	}
 	sum.At = answer.At

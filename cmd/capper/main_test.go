@@ -110,7 +110,8 @@ func serveSets(t *testing.T) *process {
 	require.NoError(t, err, "%s", out)
 	file := filepath.Join(dir, "capper.yaml")
 	content := embedded(dir, "{default: [{name: daily, max: 1, window: 24h}, {name: strict, max: 0, window: 24h, "+
-		"channels: [email], shadow: true}]}\nsuppress: {opted-out: all}\naudit: {to: "+filepath.Join(dir, "audit")+
+		"channels: [email], shadow: true}]}\nsuppress: {opted-out: all}\nsets: {small: {live: true, max_live: 2}}\n"+
+		"audit: {to: "+filepath.Join(dir, "audit")+
 		"}\n")
 	write(t, file, strings.Replace(content, "{push: 1}", "{push: 1, email: 2}", 1))
 	return serve(t, file)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"capper/client"
 	"capper/internal/cli"
+	"capper/internal/objects"
 	"capper/internal/terminal"
 )
 
@@ -35,14 +37,17 @@ type setChange struct {
 
 // Validate rejects a mixture of ids and files, and a time that is none.
 func (c *setChange) Validate() error {
+	other := ""
 	for _, text := range c.Users {
 		if id, err := strconv.ParseUint(text, 10, 32); err == nil {
 			c.ids = append(c.ids, uint32(id))
+		} else if other == "" {
+			other = text
 		}
 	}
 	switch {
 	case len(c.ids) != len(c.Users) && len(c.Users) > 1:
-		return errors.New("users: give either user ids from 0 to 4294967295, or one file")
+		return fmt.Errorf("users: %q is no user id: give either user ids from 0 to 4294967295, or one file", other)
 	case len(c.ids) > 0 && c.idFile != idFile{}:
 		return errors.New(ofFile)
 	case c.At == "":
@@ -69,6 +74,10 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams) ([]uint32, 
 		return c.ids, nil
 	}
 	set, err := c.read(ctx, on, c.Users[0])
+	if errors.Is(err, objects.ErrNotFound) {
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("users: %q is neither a user id from 0 to "+
+			"4294967295 nor an existing file", c.Users[0]))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,18 +89,19 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams) ([]uint32, 
 
 // change changes the set and prints the result.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, change client.SetChange) error {
-	service, err := c.Client()
+	service, err := c.ClientThatSays(on)
 	if err != nil {
 		return err
 	}
 	change.At = c.when
 	changed, err := service.ChangeSet(ctx, c.Set, change)
-	if unstored := client.NotStored(err); len(unstored) > 0 {
-		return terminal.Hinted(terminal.WithStatus(terminal.Undecided, err), cli.StatusSays+
-			"; then run the same command again; repeating a change is safe")
-	}
 	if err != nil {
-		return c.HintedLists(err)
+		if changed != nil && (changed.Added+changed.Removed > 0 || client.HasCode(err, client.CodeTooManyRecords)) {
+			all := slices.Sorted(slices.Values(slices.Concat(change.Add, change.Remove)))
+			on.Say("users stored by the calls before the error: %d of %d", changed.Added+changed.Removed,
+				len(slices.Compact(all)))
+		}
+		return c.failed(err)
 	}
 	if c.JSON {
 		return terminal.JSON(on.Out, changed)
@@ -99,6 +109,19 @@ func (c *setChange) change(ctx context.Context, on *terminal.Streams, change cli
 	return terminal.Table(on.Out, terminal.Left, []any{"added", changed.Added}, []any{"removed", changed.Removed},
 		[]any{"superseded", changed.Superseded, "a later change or build stands"},
 		[]any{"at", changed.At.UTC().Format(milliseconds)})
+}
+
+// failed adds advice to the error of a change.
+func (c *setChange) failed(err error) error {
+	const again = "; then run the same command again; repeating a change is safe"
+	switch {
+	case len(client.NotStored(err)) > 0:
+		return terminal.Hinted(terminal.WithStatus(terminal.Undecided, err), cli.StatusSays+again)
+	case client.HasCode(err, client.CodeTooManyRecords):
+		return terminal.Hinted(err, "the set is full: publish a build that contains its changes (segmentbuild), or "+
+			"raise sets."+c.Set+".max_live in the configuration"+again)
+	}
+	return c.HintedLists(err)
 }
 
 // setAddCommand is the command `capper set add SET USER…`.

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"time"
 
 	"capper/client"
 	"capper/internal/terminal"
@@ -28,6 +29,17 @@ func Key() string { return os.Getenv(KeyVariable) }
 // Client returns a client for the service. Client makes no call yet.
 func (r *Service) Client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
+	if err != nil {
+		return nil, terminal.Misuse(err)
+	}
+	return api, nil
+}
+
+// ClientThatSays returns a client like Client does, which reports each pause before a repeated call.
+func (r *Service) ClientThatSays(on *terminal.Streams) (*client.Client, error) {
+	api, err := client.New(client.Config{URL: r.URL, Key: Key(), Waiting: func(reason error, pause time.Duration) {
+		on.Say("the call is repeated in %s: %v", pause.Round(100*time.Millisecond), reason)
+	}})
 	if err != nil {
 		return nil, terminal.Misuse(err)
 	}

@@ -14,15 +14,14 @@ import (
 type SetMembersCommand struct {
 	Service
 	Set   string `arg:"" help:"Name of the set."`
-	Since moment `placeholder:"TIME" help:"Earliest time of a change: an age (1h, 30d) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: list all changes."`
+	Since moment `placeholder:"TIME" help:"Earliest time of a change, not in the future: an age (1h, 30d) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: list all changes."`
 }
 
 // Help returns the text below the flags.
 func (c *SetMembersCommand) Help() string {
-	return "Lists the latest change of each user whom calls added to the set or removed from it. Changes that a " +
-		"build " +
-		"contains are left out after a while. Users of the build are not listed. The API key needs the scope read or " +
-		"lists."
+	return "Lists the latest change of each user whom calls added to the set or removed from it. A superseded change " +
+		"has no effect, because the build in use is newer; it is left out after a while. Users of the build are not " +
+		"listed. The API key needs the scope read or lists."
 }
 
 // Run prints the changes.
@@ -35,7 +34,7 @@ func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error
 	if c.Since.Given() {
 		since = c.Since.Instant(time.Now()).Time()
 	}
-	rows := [][]any{{"USER", "CHANGE", "SINCE", "CALLER"}}
+	rows := [][]any{{"USER", "CHANGE", "SINCE", "CALLER", "STATE"}}
 	for change, err := range service.SetMembers(ctx, c.Set, since) {
 		if err != nil {
 			return c.HintedLists(err)
@@ -46,7 +45,11 @@ func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error
 			}
 			continue
 		}
-		rows = append(rows, []any{change.UserID, change.Change, change.At.UTC().Format(milliseconds), change.By})
+		state := "in force"
+		if change.Superseded {
+			state = "superseded"
+		}
+		rows = append(rows, []any{change.UserID, change.Change, change.At.UTC().Format(milliseconds), change.By, state})
 	}
 	if c.JSON {
 		return nil
@@ -60,9 +63,9 @@ type SetListCommand struct{ Service }
 // Help returns the text below the flags.
 func (c *SetListCommand) Help() string {
 	return "Lists the sets of the generation in use, and the sets that exist by calls alone. USERS and AS OF " +
-		"describe " +
-		"the build; ADDED, REMOVED, OLDEST and NEWEST describe the changes by calls. The API key needs the scope " +
-		"read or lists."
+		"describe the build; ADDED, REMOVED, OLDEST and NEWEST describe the changes by calls that are in force. " +
+		"SUPERSEDED counts the changes without effect, because the build in use is newer. The API key needs the " +
+		"scope read or lists."
 }
 
 // Run prints the sets.
@@ -79,7 +82,8 @@ func (c *SetListCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.JSON(on.Out, list)
 	}
 	fmt.Fprintf(on.Out, "generation %s\n", shown(list.Generation))
-	rows := [][]any{{"SET", "USERS", "AS OF", "ADDED", "REMOVED", "OLDEST", "NEWEST", "SUPPRESSED", "CHANGED BY"}}
+	rows := [][]any{{"SET", "USERS", "AS OF", "ADDED", "REMOVED", "SUPERSEDED", "OLDEST", "NEWEST", "SUPPRESSED",
+		"CHANGED BY"}}
 	for i := range list.Sets {
 		rows = append(rows, setRow(&list.Sets[i]))
 	}
@@ -87,21 +91,21 @@ func (c *SetListCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 func setRow(s *api.SetInfo) []any {
-	row := []any{s.Name, "-", timeOr(s.AsOf), "-", "-", "-", "-", "no", "builds and calls"}
+	row := []any{s.Name, "-", timeOr(s.AsOf), "-", "-", "-", "-", "-", "no", "builds and calls"}
 	if s.Users != nil {
 		row[1] = *s.Users
 	}
 	if l := s.Live; l != nil {
-		row[3], row[4], row[5], row[6] = l.Additions, l.Removals, timeOr(l.Oldest), timeOr(l.Newest)
+		copy(row[3:], []any{l.Additions, l.Removals, l.Superseded, timeOr(l.Oldest), timeOr(l.Newest)})
 	}
 	if s.Suppressed {
-		row[7] = "yes"
+		row[8] = "yes"
 	}
 	switch {
 	case s.OnlyBuilds:
-		row[8] = "builds"
+		row[9] = "builds"
 	case s.Users == nil:
-		row[8] = "calls"
+		row[9] = "calls"
 	}
 	return row
 }
@@ -128,7 +132,7 @@ func (r *Service) HintedLists(err error) error {
 			"has any")
 	}
 	if client.HasCode(err, client.CodeNotFound) {
-		return terminal.Hinted(err, "capper set list shows the sets")
+		return terminal.Hinted(terminal.Misuse(err), "capper set list shows the sets")
 	}
 	return r.Hinted(err)
 }

@@ -31,11 +31,62 @@ func newChangeable(t *testing.T, failures int64) (*client.Client, *atomic.Int64)
 		})
 	}
 	url := newCapper(t, wrap, func(cfg *server.Config) {
-		cfg.Sets = func() live.Rules { return live.Rules{"opted-out": {Live: true}, "a+B/c": {Live: true}} }
+		cfg.Sets = func() live.Rules {
+			return live.Rules{"opted-out": {Live: true}, "a+B/c": {Live: true}, "small": {Live: true, Max: 150_000}}
+		}
 	})
 	c, err := client.New(client.Config{URL: url, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
 	require.NoError(t, err)
 	return c, calls
+}
+
+// TestAFullSetIsAnErrorAtOnce checks that a change of a full set is not repeated, and that the result counts the users
+// of the calls before.
+func TestAFullSetIsAnErrorAtOnce(t *testing.T) {
+	t.Parallel()
+	c, calls := newChangeable(t, 0)
+	changed, err := c.ChangeSet(t.Context(), "small", client.SetChange{Add: span(1, 250_000)})
+	require.True(t, client.HasCode(err, client.CodeTooManyRecords), err)
+	require.ErrorContains(t, err, "exceed its bound of 150000: publish a build that contains the changes")
+	require.LessOrEqual(t, calls.Load(), int64(3), "the refused call is not repeated")
+	require.Less(t, 0, changed.Added)
+	require.LessOrEqual(t, changed.Added, 150_000)
+	n := 0
+	for range c.SetMembers(t.Context(), "small", time.Time{}) {
+		n++
+	}
+	require.Equal(t, changed.Added, n)
+}
+
+// TestWaitingIsReported checks that a client reports each pause with its reason.
+func TestWaitingIsReported(t *testing.T) {
+	t.Parallel()
+	first := true
+	url := newCapper(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if first {
+				first = false
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = w.Write([]byte(`{"error": {"code": "rate_limited", "message": "slower"}}`))
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}, func(cfg *server.Config) {
+		cfg.Sets = func() live.Rules { return live.Rules{"opted-out": {Live: true}} }
+	})
+	var pauses []string
+	c, err := client.New(client.Config{URL: url, MinBackoff: time.Millisecond,
+		Waiting: func(reason error, pause time.Duration) {
+			require.LessOrEqual(t, pause, 2*time.Millisecond)
+			pauses = append(pauses, reason.Error())
+		}})
+	require.NoError(t, err)
+	changed, err := c.ChangeSet(t.Context(), "opted-out", client.SetChange{Add: []uint32{1}})
+	require.NoError(t, err)
+	require.Equal(t, 1, changed.Added)
+	require.Equal(t, []string{"rate_limited: slower"}, pauses)
 }
 
 // discarded is an answer that nobody receives.
@@ -98,7 +149,7 @@ func TestManyUsersAreChangedInSeveralCalls(t *testing.T) {
 
 	list, err := c.Sets(t.Context())
 	require.NoError(t, err)
-	require.Len(t, list.Sets, 2)
+	require.Len(t, list.Sets, 3)
 	require.Equal(t, 250_000, list.Sets[0].Live.Additions)
 	require.NoError(t, c.EraseWithSets(t.Context(), 5))
 	explained, err := c.Explain(t.Context(), 5)
