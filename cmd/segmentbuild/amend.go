@@ -113,6 +113,13 @@ func (a *amendment) propose(base *publish.LiveState, _ *buildReport) (*publish.P
 	case base.Fault != nil && a.add:
 		return nil, fmt.Errorf("the live set cannot be read, so no users can join it: %w", base.Fault)
 	}
+	for _, s := range a.result.Candidate.Sets {
+		if base.IsSegment(s.Name) {
+			return nil, terminal.Hinted(terminal.Misuse(fmt.Errorf("--set %s: the live generation has a segment of "+
+				"this name, but an amend changes sets alone", s.Name)), "segmentbuild build publishes segments; "+
+				"segmentbuild inspect lists the segments and sets of the live generation")
+		}
+	}
 	p := a.result.Proposal(base)
 	var refusals []string
 	p.Candidate, refusals = p.Candidate.Amended(base, a.add, a.began)

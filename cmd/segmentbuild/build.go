@@ -150,7 +150,10 @@ func (c *buildCommand) refine(plan *ingest.Plan) error {
 // setAsOf sets the times of the flag --as-of.
 func setAsOf(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
-		name, text, _ := strings.Cut(arg, "=")
+		name, text, ok := strings.Cut(arg, "=")
+		if !ok || name == "" || text == "" {
+			return fmt.Errorf("--as-of %q: must be SET=TIME, such as opted-out=2026-11-23T02:00Z", arg)
+		}
 		at, err := publish.ParseAsOf(text, time.Now())
 		if err == nil {
 			err = plan.SetAsOf(name, at)

@@ -51,6 +51,13 @@ func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended
 	return amended, refusals
 }
 
+// IsSegment reports whether the live generation has a segment with the name.
+func (s *LiveState) IsSegment(name string) bool {
+	return s.manifest != nil && slices.ContainsFunc(s.manifest.Segments, func(one segments.Segment) bool {
+		return one.Name == name
+	})
+}
+
 // amended marks a set as one of an amend. If the as_of is unknown, the start of the amend protects the
 // users from builds of earlier files.
 func (s *Set) amended(began time.Time) Set {
