@@ -37,13 +37,23 @@ func (r *reader) sets(v yamltree.Value) {
 	}
 }
 
-// checkSets warns of sets that calls alone may make although no rule uses them.
+// checkSets warns of sets that calls alone may make although no rule uses them, and of keys that are bound to sets
+// that the configuration does not name.
 func (r *reader) checkSets() {
 	used := r.Policy.Sets()
 	for _, name := range slices.Sorted(maps.Keys(r.Sets)) {
 		if r.Sets.IsLive(name) && !slices.Contains(used, name) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("sets.%s: neither suppress nor quiet names the set, so calls "+
 				"that change it have no effect on decisions", name))
+		}
+	}
+	for i, key := range r.Server.Access.Keys {
+		for _, name := range key.Sets {
+			if _, declared := r.Sets[name]; !declared && !slices.Contains(used, name) {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("server.api_keys[%d].sets: key %s is bound to the set %s, "+
+					"but sets, suppress and quiet do not name it: calls that change the set are rejected with 404 "+
+					"unless a generation contains it", i, key.ID, name))
+			}
 		}
 	}
 }

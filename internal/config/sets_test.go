@@ -49,6 +49,9 @@ func TestKeysOfSetsAreRead(t *testing.T) {
 		"server: {api_keys: [{"+listsKey+", scopes: [lists], sets: [opted-out, country/sg]}]}\n"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"opted-out", "country/sg"}, c.Server.Access.Keys[0].Sets)
+	require.Equal(t, []string{"server.api_keys[0].sets: key web-1 is bound to the set country/sg, but sets, suppress " +
+		"and quiet do not name it: calls that change the set are rejected with 404 unless a generation contains it"},
+		c.Warnings)
 }
 
 func TestFaultsOfSets(t *testing.T) {
