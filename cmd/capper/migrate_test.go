@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const movedLimits = "{default: {daily: 4}}"
+const movedLimits = "{default: {daily: 4}}\nsets: {stop: {live: true}}\n"
 
 // move is an embedded store on its way to Redis.
 type move struct {
@@ -72,7 +72,14 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 
 	swapped := onServer(t, m.redis, "{push: 2, email: 1}", movedLimits)
 	require.Contains(t, m.migrate(3, "--config", swapped), "channels.push: must stay 1, got 2")
-	require.Contains(t, m.migrate(0), "2 users with 2 sends are in Redis")
+	change := func(kind string, users ...int) {
+		require.NoError(t, post(m.url+"/v1/sets/stop/members", map[string]any{kind: users}, new(any)))
+	}
+	change("add", 5, 6, 7)
+	change("remove", 6)
+	out := m.migrate(0)
+	require.Contains(t, out, "2 users with 2 sends are in Redis")
+	require.Contains(t, out, "3 changes that calls made to sets are in Redis too, and were read back; counts")
 
 	older := filepath.Join(t.TempDir(), "older.db")
 	capperOutput(t, 0, "restore", archive, "--to", older)
@@ -88,6 +95,9 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	require.DirExists(t, other.store())
 
 	m.send("late", 302)
+	change("remove", 7)
+	change("add", 8)
+	changes := m.get("/v1/sets/stop/members")
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "another capper process has the store open")
 	m.signal(syscall.SIGTERM)
 	require.NoError(t, os.MkdirAll(m.store()+".migrated", 0o755))
@@ -100,6 +110,8 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	m.process = serve(t, m.onRedis)
 	require.Equal(t, []any{"real"}, m.sends("300"))
 	require.Equal(t, []any{"late"}, m.sends("302"))
+	require.Len(t, changes["changes"], 4)
+	require.Equal(t, changes, m.get("/v1/sets/stop/members"), "changes of sets move too")
 }
 
 // killedPass moves users by a pass, and kills the last one. False: it was at its end before.

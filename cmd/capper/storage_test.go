@@ -40,14 +40,18 @@ func TestBackupAndRestore(t *testing.T) {
 		"open: stop the service first")
 	p.signal(syscall.SIGTERM)
 
-	require.Contains(t, capperOutput(t, 0, "restore", archive), "is whole")
-	out := capperOutput(t, 1, "restore", archive, "--to", store)
-	require.Contains(t, out, "sends in between would be lost")
+	out := capperOutput(t, 0, "restore", archive)
+	require.Contains(t, out, "is whole")
+	require.NotContains(t, out, "again before a campaign")
+	out = capperOutput(t, 1, "restore", archive, "--to", store)
+	require.Contains(t, out, "sends and changes of sets in between would be lost")
 	require.Contains(t, out, "hint: restore the newest copy of the store if there is one; to continue without those "+
-		"sends, add --accept-lost-sends")
+		"sends and changes of sets, add --accept-lost-sends")
 	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "is not empty")
 	require.NoError(t, os.RemoveAll(store))
-	capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
+	out = capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
+	require.Regexp(t, `sends and changes of sets by calls after [^ ]+Z are not in it`, out)
+	require.Contains(t, out, "make the changes of sets since then again before a campaign starts")
 
 	p = serve(t, file)
 	require.Contains(t, p.log.String(), "restored from a backup")

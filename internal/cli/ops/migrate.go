@@ -33,8 +33,9 @@ type migrated struct {
 
 // Help returns the text below the flags.
 func (c *MigrateCommand) Help() string {
-	return "Copies the records of the embedded store of a running service to Redis, and reads every log back. " +
-		"Another pass copies the changes since the previous one. Then stop the service, run the last pass with " +
+	return "Copies the sends of the embedded store of a running service and the changes that calls made to sets to " +
+		"Redis, and reads all of them back. Counts of messages and logs of pacers are not copied. Another " +
+		"pass copies the changes since the previous one. Then stop the service, run the last pass with " +
 		"--finish, and start the service with --config. The API key needs the scope admin, and the URL is that of " +
 		"the admin listener if there is one."
 }
@@ -143,9 +144,8 @@ func (c *MigrateCommand) print(on *terminal.Streams, done *migrated) error {
 	on.Say("%d users with %d sends are in Redis: %d logs were read back and are equal (%d of them rewritten), %d "+
 		"are unchanged since the last pass; %.1f s",
 		done.Users, done.Sends, done.Verified, done.Replaced, done.Same, done.Seconds)
-	if done.Changes > 0 {
-		on.Say("%d changes that calls made to sets are in Redis too", done.Changes)
-	}
+	on.Say("%d changes that calls made to sets are in Redis too, and were read back; counts of messages and logs of "+
+		"pacers are not copied", done.Changes)
 	if !done.Finished {
 		on.Say("the embedded store is still in use: run passes until few logs change, then stop the service and add " +
 			"--finish DIR")

@@ -15,7 +15,7 @@ import (
 type RestoreCommand struct {
 	File            string `arg:"" help:"Archive file that capper backup wrote."`
 	To              string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), empty or absent. Default: only check the archive."`
-	AcceptLostSends bool   `help:"Restore the archive even though the previous store recorded later sends. These sends are lost, so their users may receive more than their limits."`
+	AcceptLostSends bool   `help:"Restore the archive even though the previous store recorded later sends. These sends are lost, so their users may receive more than their limits. Later changes of sets by calls are lost too, so users who unsubscribed may receive messages."`
 	JSON            bool   `help:"Print the result as JSON."`
 }
 
@@ -33,8 +33,10 @@ type restored struct {
 // Help returns the text below the flags.
 func (c *RestoreCommand) Help() string {
 	return "Restores the embedded store of a stopped service. The whole archive is read and checked before anything " +
-		"is written; a directory that is not empty is rejected. After the restore the service has the records of " +
-		"the time of the backup, and reports since when sends are missing."
+		"is written; a directory that is not empty is rejected. After the restore the service has the sends and the " +
+		"changes of sets by calls from before the backup, and reports since when sends are missing. Changes of sets " +
+		"since the backup are lost: users who unsubscribed receive messages until the changes are made again " +
+		"(docs/moving.md)."
 }
 
 // Run checks the archive and extracts it.
@@ -57,7 +59,7 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	switch {
 	case errors.As(err, &loss):
 		return terminal.Hinted(err, "restore the newest copy of the store if there is one; to continue without "+
-			"those sends, add --accept-lost-sends")
+			"those sends and changes of sets, add --accept-lost-sends")
 	case errors.Is(err, database.ErrDamaged), errors.As(err, &other):
 		return terminal.WithStatus(terminal.BadInput, err)
 	case err != nil:
@@ -75,7 +77,12 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	if c.To != "" {
 		what = "is in " + done.To
 	}
-	on.Say("%s %s: store %s, %d files, %d bytes, by capper %s; sends after %s are not in it",
+	on.Say("%s %s: store %s, %d files, %d bytes, by capper %s; sends and changes of sets by calls after %s are not in "+
+		"it",
 		c.File, what, done.Store, done.Files, done.SizeBytes, done.Program, done.MissingFrom.Format(time.RFC3339))
+	if c.To != "" {
+		on.Say("make the changes of sets since then again before a campaign starts: users who unsubscribed since " +
+			"then would receive messages")
+	}
 	return nil
 }

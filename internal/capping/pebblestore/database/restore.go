@@ -24,10 +24,10 @@ func (e *LossError) Error() string {
 	from, to := e.From.UTC().Format(time.RFC3339), e.To.UTC().Format(time.RFC3339)
 	if e.Other {
 		return fmt.Sprintf("the backup of %s belongs to another store than the store in %s, last used at %s: the "+
-			"sends of that store would be lost", from, e.Dir, to)
+			"sends and changes of sets of that store would be lost", from, e.Dir, to)
 	}
-	return fmt.Sprintf("the backup was made at %s, but the store in %s was used at least until %s: sends in between "+
-		"would be lost", from, e.Dir, to)
+	return fmt.Sprintf("the backup was made at %s, but the store in %s was used at least until %s: sends and "+
+		"changes of sets in between would be lost", from, e.Dir, to)
 }
 
 // Restore restores an archive into a directory, which must be empty or missing. now is the time of the
