@@ -42,7 +42,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	out := capperOutput(t, 0, "restore", archive)
 	require.Contains(t, out, "is whole")
-	require.NotContains(t, out, "again before a campaign")
+	require.NotContains(t, out, "capper set replay")
 	out = capperOutput(t, 1, "restore", archive, "--to", store)
 	require.Contains(t, out, "sends and changes of sets in between would be lost")
 	require.Contains(t, out, "hint: restore the newest copy of the store if there is one; to continue without those "+
@@ -51,7 +51,7 @@ func TestBackupAndRestore(t *testing.T) {
 	require.NoError(t, os.RemoveAll(store))
 	out = capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
 	require.Regexp(t, `sends and changes of sets by calls after [^ ]+Z are not in it`, out)
-	require.Contains(t, out, "make the changes of sets since then again before a campaign starts")
+	require.Contains(t, out, "run capper set replay --since 20")
 
 	p = serve(t, file)
 	require.Contains(t, p.log.String(), "restored from a backup")

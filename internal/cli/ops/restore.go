@@ -35,8 +35,8 @@ func (c *RestoreCommand) Help() string {
 	return "Restores the embedded store of a stopped service. The whole archive is read and checked before anything " +
 		"is written; a directory that is not empty is rejected. After the restore the service has the sends and the " +
 		"changes of sets by calls from before the backup, and reports since when sends are missing. Changes of sets " +
-		"since the backup are lost: users who unsubscribed receive messages until the changes are made again " +
-		"(docs/moving.md)."
+		"since the backup are lost: users who unsubscribed receive messages until capper set replay has made " +
+		"the changes of the audit again."
 }
 
 // Run checks the archive and extracts it.
@@ -81,8 +81,8 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 		"it",
 		c.File, what, done.Store, done.Files, done.SizeBytes, done.Program, done.MissingFrom.Format(time.RFC3339))
 	if c.To != "" {
-		on.Say("make the changes of sets since then again before a campaign starts: users who unsubscribed since " +
-			"then would receive messages")
+		on.Say("users who unsubscribed since then would receive messages: run capper set replay --since %s before a "+
+			"campaign starts", done.MissingFrom.Format(time.RFC3339))
 	}
 	return nil
 }
