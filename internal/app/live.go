@@ -40,7 +40,6 @@ type sighting struct {
 // package. It is immutable. The audiences of a generation are those of its build, so that parts and pages of an
 // audience stay the same.
 type generation struct {
-	capping.DenseIDs
 	*segments.Snapshot
 	of    *segments.Refresher // knows the ages of the sets; nil: sets have no age
 	lists *lists              // nil: no live changes
