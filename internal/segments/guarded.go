@@ -147,7 +147,7 @@ type comparison struct {
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
 	// overruled is RefresherConfig.Overruled; nil: no calls change sets.
-	overruled func(set string, before, next *Manifest, users *bitmap.Bitmap) uint64
+	overruled func(set string, before, next *Manifest, users *bitmap.Bitmap, numbers Numbers) uint64
 
 	numbers *Renumbering // from the numbers of was to those of next; nil: not made yet
 	// renumbered means that read returns bitmaps by the numbers of next.
@@ -200,7 +200,8 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 		return false
 	}
 	loss.Set, loss.AsOf = name, is.AsOf
-	loss.Overruled = c.overruled(name, c.was.manifest, c.next.Manifest, c.next.bitmapOf(name))
+	loss.Overruled = c.overruled(name, c.was.manifest, c.next.Manifest, c.next.bitmapOf(name),
+		c.next.Dictionary.users)
 	return loss.Overruled > 0
 }
 

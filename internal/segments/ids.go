@@ -285,10 +285,16 @@ func (s *Snapshot) IDs() *ids.Scheme {
 	return s.scheme
 }
 
+// Numbers is the type of Snapshot.Numbers.
+type Numbers = func(users []capping.UserID, numbers []uint32)
+
 // Numbers sets numbers[i] to the number of users[i] in the bitmaps of the snapshot, or to 2^32-1 for an image that the
 // dictionary does not contain. The number of a dense id is the id itself. Numbers does not allocate memory.
-func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
-	if s.dictionary == nil {
+func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) { s.dictionary.users(users, numbers) }
+
+// users is Snapshot.Numbers; a nil dictionary is that of dense ids.
+func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
+	if d == nil {
 		capping.DenseIDs{}.Numbers(users, numbers)
 		return
 	}
@@ -299,8 +305,8 @@ func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 		for i, user := range users[:n] {
 			images[i] = uint64(user)
 		}
-		s.dictionary.Numbers(images[:n], numbers[:n])
+		d.Numbers(images[:n], numbers[:n])
 		users, numbers = users[n:], numbers[n:]
 	}
-	runtime.KeepAlive(s) // keeps the dictionary's file mapped
+	runtime.KeepAlive(d) // keeps the file mapped
 }

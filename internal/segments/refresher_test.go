@@ -96,6 +96,7 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2,
 			"capper_segments_users/vip":       2,
 			"capper_segments_refused/missing": 0, "capper_segments_refused/users": 0, "capper_segments_refused/ids": 0,
+			"capper_segments_refused/calls": 0, "capper_segments_refused/as_of": 0,
 			"capper_segments_refused/zones":              0,
 			"capper_segments_pinned_bytes/":              528, // of the second one, in its grace
 			"capper_segments_memory_bytes/":              float64(r.Current().SizeBytes()),
