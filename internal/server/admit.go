@@ -59,8 +59,17 @@ func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
 func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	return wire.Bounds{
 		IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve,
-		NeedsChannel: s.capper.Policy().RequireChannel,
+		NeedsChannel: s.capper.Policy().RequireChannel, Scheme: s.ids,
 	}
+}
+
+// denseAlone returns nil in a deployment with dense ids. In others it returns a failure that names what takes dense ids
+// alone.
+func (s *Server) denseAlone(what string) error {
+	if s.ids == nil {
+		return nil
+	}
+	return wire.DenseAlone(s.ids, "", what)
 }
 
 // writeAnswer writes an answer that was encoded into the place's buffer.

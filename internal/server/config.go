@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"capper/internal/audience"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
+	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/messages"
 	"capper/internal/pacing"
@@ -26,6 +28,9 @@ import (
 type Config struct {
 	// Capper decides about users. Required.
 	Capper *capping.Capper
+	// IDs turns the ids of users into the users of the Capper. Nil: the ids are dense. With other ids than dense ones
+	// Journal, Audit and Records must be nil.
+	IDs *ids.Scheme
 	// Generations pins generations for look-ups and audiences. Nil: the service has no segments.
 	Generations wire.Pin
 	// Audiences returns the named expressions that belong to a current or recent policy. It is safe for concurrent
@@ -103,6 +108,13 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 func (c Config) withDefaults() (Config, error) {
 	if c.Capper == nil {
 		return c, errors.New("server: Config.Capper must be set")
+	}
+	if c.IDs != nil && c.IDs.Kind() == ids.Dense {
+		c.IDs = nil
+	}
+	if c.IDs != nil && (c.Journal != nil || c.Audit != nil || c.Records != nil) {
+		return c, fmt.Errorf("server: this deployment's ids are %s: the audit takes dense ids alone so far",
+			c.IDs.Kind())
 	}
 	if c.Pacers == nil {
 		c.Pacers = pacing.New(nil, &pacing.Policy{Version: c.Capper.Policy().Version}) // which never asks its store

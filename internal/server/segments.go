@@ -24,6 +24,9 @@ func (s *Server) listSegments(c *call) error {
 
 // lookup serves POST /v1/segments/lookup.
 func (s *Server) lookup(c *call) error {
+	if err := s.denseAlone("POST /v1/segments/lookup"); err != nil {
+		return err
+	}
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err
@@ -44,7 +47,7 @@ func (s *Server) lookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	body.KeepUsers(len(r.Users))
+	body.KeepUsers(r.Bytes())
 	p, err := s.enter(c, &r.Audience, lookupBytes(r, generation.Names()))
 	if err != nil {
 		return err
@@ -68,11 +71,11 @@ func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	for _, name := range names {
 		longest = max(longest, len(name))
 	}
-	perUser := len(`{"user_id":4294967295,"segment":"","sets":[]},`) + longest
+	perUser := len(`{"user_id":,"segment":"","sets":[]}`) + r.IDBytes() + longest
 	for _, name := range r.Sets {
 		perUser += (len(name) + 3) / 2 // few users are in all of them
 	}
-	return 1024 + int64(perUser)*int64(len(r.Users))
+	return 1024 + int64(perUser)*int64(len(r.Users)) + r.GivenBytes()
 }
 
 // These constants bound the number of users in a page of members.
@@ -83,6 +86,9 @@ const (
 
 // members serves GET /v1/segments/{name}/members.
 func (s *Server) members(c *call) error {
+	if err := s.denseAlone("GET /v1/segments/{name}/members"); err != nil {
+		return err
+	}
 	first, n, err := wire.PageOf(c.parameters, usualPage, s.bounds.JSONUsers)
 	if err != nil {
 		return err
@@ -117,6 +123,9 @@ const generationHeader = "X-Segments-Generation"
 
 // segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
 func (s *Server) segmentBitmap(c *call) error {
+	if err := s.denseAlone("GET /v1/segments/{name}/bitmap"); err != nil {
+		return err
+	}
 	m, err := s.membersOf(c)
 	if err != nil {
 		return err
@@ -179,6 +188,9 @@ func (s *Server) listGenerations(c *call) error {
 
 // generationChanges serves GET /v1/generations/{generation}/changes.
 func (s *Server) generationChanges(c *call) error {
+	if err := s.denseAlone("GET /v1/generations/{generation}/changes"); err != nil {
+		return err
+	}
 	since, given := c.parameters["since"]
 	if !given {
 		return wire.Invalid("since", "is required: name the generation to compare with")

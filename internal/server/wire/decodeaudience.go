@@ -3,10 +3,12 @@ package wire
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 
 	"capper/client/api"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
 
 // Audience holds the users of a request, given as ids or as an expression.
@@ -15,8 +17,9 @@ type Audience struct {
 	Taken *api.AudienceTaken // the result of Query; the caller fills it in together with Users
 	// distinct users in the order of the request; not pooled, because a store may read the slice after the call
 	Users      []capping.UserID
-	Bitmap     bool // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
-	Duplicates int  // number of repeated ids
+	Given      *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
+	Bitmap     bool   // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
+	Duplicates int    // number of repeated ids
 }
 
 // Field returns the name of the request field that held the users.
@@ -38,9 +41,16 @@ func (d *decoder) users(name string) (err error) {
 		return err
 	}
 	if name == "user_ids" {
-		d.given.Users, err = d.ids(name, make([]capping.UserID, 0, d.capacity()), d.bounds.IDs,
-			"split the batch, or send users_bitmap")
+		remedy := "split the batch, or send users_bitmap"
+		if d.bounds.Scheme != nil {
+			remedy = "split the batch"
+		}
+		d.given.Users, d.given.Given, err = d.listed(name, d.bounds.IDs, remedy)
 		return err
+	}
+	if d.bounds.Scheme != nil {
+		return Invalid(name, "this deployment's ids are %s: use user_ids, users_packed or audience",
+			d.bounds.Scheme.Kind())
 	}
 	text, err := d.str(name)
 	if err != nil {
@@ -51,6 +61,20 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
+// listed decodes an array of at most limit ids. The error for more ids ends with the remedy.
+func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
+	if d.bounds.Scheme != nil {
+		return d.givenIDs(d.bounds.Scheme, field, limit, remedy)
+	}
+	start := d.pos
+	users, err := d.ids(field, make([]capping.UserID, 0, min(d.capacity(), limit)), limit, remedy)
+	if errors.Is(err, errQuoted) {
+		d.pos = start
+		return d.givenIDs(new(ids.Scheme), field, limit, remedy)
+	}
+	return users, nil, err
+}
+
 // capacity estimates the number of ids in the array ahead, because most ids of real audiences have at least 5 digits.
 func (d *decoder) capacity() int {
 	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)
@@ -59,6 +83,9 @@ func (d *decoder) capacity() int {
 // audience decodes the users of a request, each once, or the query that selects them.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
+		if err := d.bounds.DenseAlone("audience", "an audience in this call"); err != nil {
+			return Audience{}, err
+		}
 		return Audience{Query: &d.asked, Bitmap: true}, nil
 	}
 	for _, name := range queryFields[1:] {
@@ -74,7 +101,9 @@ func (d *decoder) audience() (Audience, error) {
 	if len(a.Users) == 0 {
 		return Audience{}, Invalid(a.Field(), "the batch is empty: at least one user is required")
 	}
-	if !ascending(a.Users) {
+	if a.Given != nil {
+		a.Users, a.Duplicates = a.Given.distinct(a.Users)
+	} else if !ascending(a.Users) {
 		a.Users, a.Duplicates = capping.Distinct(a.Users)
 	}
 	return a, nil
@@ -90,8 +119,28 @@ func ascending(users []capping.UserID) bool {
 	return true
 }
 
-// UserBytes is the memory of a user in a request, in bytes.
+// UserBytes is the memory of a user in a request, in bytes, without the ids of Given.
 const UserBytes = 8
+
+// Bytes returns the memory of the decoded users in bytes.
+func (a *Audience) Bytes() int64 { return UserBytes*int64(len(a.Users)) + a.Given.size() }
+
+// IDBytes returns the size of an id in an answer, with a comma, in bytes.
+func (a *Audience) IDBytes() int {
+	if a.Given == nil {
+		return len("4294967295,")
+	}
+	return a.Given.bytesOf(len(a.Users))
+}
+
+// GivenBytes returns the memory of the ids of Given in the request and in the answer in bytes. It is 0 for dense ids as
+// numbers, which the other estimates of an answer contain.
+func (a *Audience) GivenBytes() int64 {
+	if a.Given == nil {
+		return 0
+	}
+	return a.Given.size() + int64(a.IDBytes()*len(a.Users))
+}
 
 // bitmapUsers decodes the ids of a base64 roaring bitmap, at most limit. The function checks every byte before it
 // expands the first id.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"capper/client/api"
+	"capper/internal/ids"
 )
 
 // Bounds limit the contents of a request.
@@ -13,6 +14,26 @@ type Bounds struct {
 	Reserve func(bytes int64) error // reserves memory before it is allocated
 	// NeedsChannel: the configuration requires a channel for each send, so errors do not suggest a send without one.
 	NeedsChannel bool
+	// Scheme parses the ids of users. Nil: the ids are dense.
+	Scheme *ids.Scheme
+}
+
+// DenseAlone returns nil for dense ids, and a failure for other ids that names what takes dense ids alone. An empty
+// field is none.
+func (b *Bounds) DenseAlone(field, what string) error {
+	if b.Scheme == nil {
+		return nil
+	}
+	return DenseAlone(b.Scheme, field, what)
+}
+
+// DenseAlone returns the failure of a request for something that takes dense ids alone. An empty field is none.
+func DenseAlone(scheme *ids.Scheme, field, what string) error {
+	const text = "this deployment's ids are %s: %s takes dense ids alone so far"
+	if field == "" {
+		return NewFailure(api.CodeInvalidRequest, text, scheme.Kind(), what)
+	}
+	return Invalid(field, text, scheme.Kind(), what)
 }
 
 // FilterRequest is a decoded POST /v1/filter.

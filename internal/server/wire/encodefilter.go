@@ -17,11 +17,12 @@ type answer struct {
 	d       *capping.Decisions
 	s       *Summary
 	r       *FilterRequest
+	given   *Given // the ids of the request; nil: dense ids as numbers
 }
 
 // EncodeFilter appends the answer of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
-	a := &answer{out: dst, d: d, s: s, r: r}
+	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given}
 	a.raw(`{`)
 	if r.Bitmap {
 		a.bitmaps()
@@ -69,13 +70,43 @@ func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
 // lists writes the decisions for a request with user_ids.
 func (a *answer) lists() {
-	a.raw(`"allowed":`).list(a.pick(a.s.Allowed, isAllowed))
-	a.raw(`,"replayed":`).list(a.pick(a.s.Replayed, isReplayed))
+	a.raw(`"allowed":`).listed(a.s.Allowed, isAllowed)
+	a.raw(`,"replayed":`).listed(a.s.Replayed, isReplayed)
 	if !a.r.Counts {
 		a.raw(`,"denied":[`).denials()
 		a.raw(`]`)
 	}
-	a.raw(`,"unavailable":`).list(a.pick(a.s.Unavailable, isUnavailable))
+	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
+}
+
+// listed writes the n users whose outcome matches, in the order of the request.
+func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
+	if a.given == nil {
+		return a.list(a.pick(n, match))
+	}
+	if n == 0 {
+		return a.raw(`[]`)
+	}
+	begin := len(a.out)
+	for i := range a.d.Verdicts {
+		if match(a.d.Verdicts[i].Outcome) {
+			a.out = a.given.append(append(a.out, ','), i, a.d.Users[i])
+		}
+	}
+	a.out[begin] = '['
+	return a.raw(`]`)
+}
+
+// names writes the ids of the users at the given places of the request.
+func (a *answer) names(places []int, users []capping.UserID) *answer {
+	a.raw(`[`)
+	for n, i := range places {
+		if n > 0 {
+			a.out = append(a.out, ',')
+		}
+		a.out = a.given.append(a.out, i, users[i])
+	}
+	return a.raw(`]`)
 }
 
 // bitmaps writes the decisions for a request with users_bitmap.

@@ -10,14 +10,14 @@ import (
 
 // EncodeLookup appends the answer of a lookup to dst.
 func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
-	a := &answer{out: dst}
+	a := &answer{out: dst, given: r.Given}
 	a.raw(`{"generation":`).text(m.Generation)
 	if r.Bitmap {
 		a.raw(`,"segments":{`).segmentBitmaps(m)
 		a.raw(`},"sets":{`).setBitmaps(m)
 		a.raw(`}`).taken(&r.Audience)
 	} else {
-		a.raw(`,"users":[`).memberships(m)
+		a.raw(`,"users":[`).memberships(m, r.Users)
 		a.raw(`]`)
 	}
 	a.raw("}\n")
@@ -31,7 +31,7 @@ type combination struct {
 }
 
 // memberships writes the segment and the sets of each user. The text of each combination is encoded only once.
-func (a *answer) memberships(m *membership) {
+func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
 	var last combination
 	text := ""
@@ -51,7 +51,11 @@ func (a *answer) memberships(m *membership) {
 			a.out = append(a.out, ',')
 		}
 		a.out = append(a.out, `{"user_id":`...)
-		a.out = strconv.AppendUint(a.out, uint64(user), 10)
+		if a.given == nil {
+			a.out = strconv.AppendUint(a.out, uint64(user), 10)
+		} else {
+			a.out = a.given.append(a.out, i, users[i])
+		}
 		a.out = append(a.out, text...)
 	}
 }

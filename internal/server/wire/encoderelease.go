@@ -6,13 +6,17 @@ import (
 
 // EncodeRelease appends the answer of a release call to dst.
 func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (out []byte, unavailable int) {
-	a := &answer{out: dst}
+	a := &answer{out: dst, given: r.Given}
 	released := resultsOf(r.Users, results, capping.ReleaseDone)
 	open := resultsOf(r.Users, results, capping.ReleaseUnavailable)
-	if r.Bitmap {
+	switch {
+	case r.Bitmap:
 		a.raw(`{"released_bitmap":`).bitmap(released)
 		a.raw(`,"unavailable_bitmap":`).bitmap(open)
-	} else {
+	case r.Given != nil:
+		a.raw(`{"released":`).names(placesOf(results, capping.ReleaseDone), r.Users)
+		a.raw(`,"unavailable":`).names(placesOf(results, capping.ReleaseUnavailable), r.Users)
+	default:
 		a.raw(`{"released":`).list(released)
 		a.raw(`,"unavailable":`).list(open)
 	}
@@ -24,6 +28,15 @@ func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (o
 	a.raw(`,"duplicates":`).number(r.Duplicates)
 	a.raw("}}\n")
 	return a.out, len(open)
+}
+
+func placesOf(results []capping.Released, want capping.Released) (places []int) {
+	for i, result := range results {
+		if result == want {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 func resultsOf(users []capping.UserID, results []capping.Released, want capping.Released) []capping.UserID {
