@@ -97,6 +97,9 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	if r.Query != nil {
 		return int64(1024 + 3*sum.Requested)
 	}
+	if r.Packed {
+		return int64(1024 + 3*sum.Requested)
+	}
 	if r.Bitmap {
 		return int64(size) + 1024
 	}
@@ -111,7 +114,7 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 // answerBytes estimates the maximum memory of the answer in bytes, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
-	if !r.Bitmap && !r.Counts {
+	if !r.Bitmap && !r.Packed && !r.Counts {
 		perUser = 128
 	}
 	return 1024 + perUser*int64(len(r.Users)) + r.GivenBytes()

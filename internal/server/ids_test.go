@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -400,4 +402,123 @@ func TestAMillionUUIDs(t *testing.T) {
 			require.Equal(t, given[2*i], id)
 		}
 	}
+}
+
+// packedText returns the base64 of packed ids.
+func packedText(t testing.TB, s *ids.Scheme, given ...string) string {
+	t.Helper()
+	var packed []byte
+	for _, id := range given {
+		var err error
+		packed, err = s.AppendPacked(packed, []byte(id))
+		require.NoError(t, err)
+	}
+	return base64.StdEncoding.EncodeToString(packed)
+}
+
+// TestPackedIDsAreAnsweredByPositions checks that the positions of an answer name the users whom the strings of the same
+// call name.
+func TestPackedIDsAreAnsweredByPositions(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []ids.Kind{ids.UUID, ids.Uint64} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			known := []string{ann, ben, cat}
+			other := dan
+			if kind == ids.Uint64 {
+				known, other = []string{"7", "18446744073709551615", "0"}, "42"
+			}
+			s, sch := newIDService(t, kind, known), scheme(t, kind)
+			given := []string{other, known[2], known[1], other, known[0], known[1]}
+			body := fields{"message_id": "m1", "channel": "push", "users_packed": packedText(t, sch, given...)}
+			answer := filterAs[api.FilterPositions](s, body)
+			require.Equal(t, []uint32{0, 1, 4}, answer.AllowedPositions.ToArray())
+			require.Empty(t, answer.ReplayedPositions.ToArray())
+			require.Equal(t, []uint32{2}, answer.DeniedPositions["never"].ToArray())
+			require.Empty(t, answer.UnavailablePositions.ToArray())
+			require.Equal(t, 6, answer.Summary.Requested)
+			require.Equal(t, 2, answer.Summary.Duplicates)
+			strings := filterAs[api.FilterStrings](s, fields{"message_id": "m1", "channel": "push", "user_ids": given})
+			require.Equal(t, []string{other, known[2], known[0]}, strings.Replayed)
+			require.Equal(t, []uint32{0, 1, 4}, filterAs[api.FilterPositions](s, body).ReplayedPositions.ToArray())
+
+			body["message_id"], body["waves"], body["detail"] = "m2", true, "counts"
+			waves := filterAs[api.FilterPositions](s, body)
+			require.Nil(t, waves.DeniedPositions)
+			require.Equal(t, []uint32{4}, waves.Waves[0].Positions.ToArray())
+			require.Equal(t, []uint32{0, 1}, waves.Waves[1].Positions.ToArray())
+
+			r := s.post("/v1/release", fields{"message_id": "m1",
+				"users_packed": packedText(t, sch, known[1], known[1], known[0])})
+			require.Equal(t, http.StatusOK, r.status, string(r.body))
+			released := decodeAs[api.ReleasePositions](t, r.body)
+			require.Equal(t, []uint32{2}, released.ReleasedPositions.ToArray())
+			require.Equal(t, 1, released.Summary.Absent)
+			forecast := s.post("/v1/forecast", fields{"users_packed": packedText(t, sch, given...)})
+			require.Equal(t, http.StatusOK, forecast.status, string(forecast.body))
+			require.Equal(t, 4, decodeAs[api.Forecast](t, forecast.body).Users)
+		})
+	}
+}
+
+func TestOtherPackedIDsAreRefused(t *testing.T) {
+	t.Parallel()
+	sch := scheme(t, ids.UUID)
+	s := newIDService(t, ids.UUID, nil, func(cfg *server.Config) { cfg.Bounds.BitmapUsers = 3 })
+	one := packedText(t, sch, ann)
+	for given, want := range map[string]badBody{
+		`"AAAA"`: {field: "users_packed",
+			message: "users_packed: must hold 16 bytes for each id of the kind uuid, got 3 bytes"},
+		`""`:                         {field: "users_packed", message: "the batch is empty"},
+		`"*"`:                        {field: "users_packed", message: "must be padded standard base64"},
+		`"` + one[:len(one)-2] + `"`: {field: "users_packed", message: "must be padded standard base64"},
+		`"AAAA\n"`:                   {field: "users_packed", message: "line breaks"},
+		`["` + ann + `"]`:            {field: "users_packed", message: "an array is not a string"},
+		`"` + one + `","user_ids":["` + ann + `"]`: {field: "user_ids", message: "users_packed and user_ids are both " +
+			"given, but exactly one of user_ids, users_packed and audience is allowed"},
+	} {
+		requireRefused(t, s.post("/v1/filter", `{"message_id":"m","users_packed":`+given+`}`), http.StatusBadRequest,
+			"invalid_request", want)
+	}
+	r := s.post("/v1/filter", fields{"message_id": "m", "users_packed": packedText(t, sch, ann, ann, ann, ann)})
+	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large", badBody{field: "users_packed",
+		message: "4 users: at most 3 are allowed: split the batch"})
+	requireRefused(t, s.post("/v1/filter", `{"message_id":"m"}`), http.StatusBadRequest, "invalid_request",
+		badBody{field: "user_ids", message: "exactly one of user_ids, users_packed and audience is required"})
+
+	text := newIDService(t, ids.Text, nil)
+	requireRefused(t, text.post("/v1/filter", `{"message_id":"m","users_packed":"AAAA"}`), http.StatusBadRequest,
+		"invalid_request", badBody{field: "users_packed",
+			message: "users_packed: this deployment's ids are text: use user_ids or audience"})
+	dense := newService(t)
+	requireRefused(t, dense.post("/v1/filter", `{"message_id":"m","users_packed":"AAAA"}`), http.StatusBadRequest,
+		"invalid_request", badBody{field: "users_packed",
+			message: "users_packed: this deployment's ids are dense: use user_ids, users_bitmap or audience"})
+}
+
+// TestAMillionPackedUUIDs checks that a call with a million packed ids is answered, with every second one repeated.
+func TestAMillionPackedUUIDs(t *testing.T) {
+	t.Parallel()
+	const users = 1_000_000
+	s := newIDService(t, ids.UUID, nil, func(cfg *server.Config) { cfg.Bounds.BodyBytes = 32 << 20 })
+	packed := make([]byte, 0, 16*users)
+	for i := range uint64(users) {
+		packed = binary.BigEndian.AppendUint64(packed, i/2*0x9e3779b97f4a7c15)
+		packed = binary.BigEndian.AppendUint64(packed, i/2)
+	}
+	answer := filterAs[api.FilterPositions](s, fields{"record": false, "users_packed": packed})
+	require.Equal(t, users/2, answer.Summary.Duplicates)
+	require.EqualValues(t, users/2, answer.AllowedPositions.GetCardinality())
+	for i, position := range answer.AllowedPositions.ToArray() {
+		if position != uint32(2*i) {
+			require.EqualValues(t, 2*i, position)
+		}
+	}
+}
+
+func TestIDsAreDescribed(t *testing.T) {
+	t.Parallel()
+	require.JSONEq(t, `{"kind":"dense"}`, string(newService(t).get("/v1/ids").body))
+	require.JSONEq(t, `{"kind":"uuid","key":"2b7e151628aed2a6abf7158809cf4f3c","check":"51b11a30"}`,
+		string(newIDService(t, ids.UUID, nil).get("/v1/ids").body))
 }

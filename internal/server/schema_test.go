@@ -20,6 +20,8 @@ import (
 // bodies maps the name of each schema to the Go type of the request or answer.
 var bodies = map[string]any{
 	"FilterRequest": api.FilterRequest{}, "FilterIDs": api.FilterIDs{}, "FilterBitmaps": api.FilterBitmaps{},
+	"FilterPositions": api.FilterPositions{}, "WavePositions": api.WavePositions{},
+	"ReleasePositions": api.ReleasePositions{}, "LookupPositions": api.LookupPositions{}, "IDs": api.IDs{},
 	"WaveIDs": api.WaveIDs{}, "WaveBitmap": api.WaveBitmap{}, "Denial": api.Denial{}, "Summary": api.Summary{},
 	"SendsCheckRequest": api.SendsCheckRequest{}, "SendsCheck": api.SendsCheck{}, "MissingSends": api.MissingSends{},
 	"SendsCheckSummary": api.SendsCheckSummary{},
@@ -125,6 +127,9 @@ func (c *comparison) value(path string, of reflect.Type, schema *openapi3.Schema
 	switch of {
 	case reflect.TypeFor[time.Time]():
 		require.Equal(c.t, "string date-time", s.kind+" "+s.format, path)
+		return
+	case reflect.TypeFor[[]byte]():
+		require.Equal(c.t, "string byte", s.kind+" "+s.format, path)
 		return
 	case reflect.TypeFor[api.Wait]():
 		require.Equal(c.t, "string", s.kind, path)

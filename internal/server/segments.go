@@ -64,8 +64,8 @@ func (s *Server) lookup(c *call) error {
 
 // lookupBytes returns the approximate size of the answer in bytes.
 func lookupBytes(r *wire.LookupRequest, names []string) int64 {
-	if r.Bitmap {
-		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users))
+	if r.Bitmap || r.Packed {
+		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users)) + r.GivenBytes()
 	}
 	longest := len(api.NoSegment)
 	for _, name := range names {

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/base64"
 	"errors"
 
 	"capper/client/api"
@@ -16,10 +14,13 @@ type Audience struct {
 	Query *api.AudienceQuery // the expression that selects the users; nil: the request lists them
 	Taken *api.AudienceTaken // the result of Query; the caller fills it in together with Users
 	// distinct users in the order of the request; not pooled, because a store may read the slice after the call
-	Users      []capping.UserID
-	Given      *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
-	Bitmap     bool   // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
-	Duplicates int    // number of repeated ids
+	Users  []capping.UserID
+	Given  *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
+	Bitmap bool   // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
+	Packed bool   // users came as packed ids, and the answer has bitmaps of their positions
+	// Positions are those of Users in the packed ids of the request; nil: the ids were distinct.
+	Positions  []uint32
+	Duplicates int // number of repeated ids
 }
 
 // Field returns the name of the request field that held the users.
@@ -29,13 +30,15 @@ func (a *Audience) Field() string {
 		return "audience"
 	case a.Bitmap:
 		return "users_bitmap"
+	case a.Packed:
+		return "users_packed"
 	}
 	return "user_ids"
 }
 
 func (d *decoder) users(name string) (err error) {
 	if other := d.otherUsers(name); other != "" {
-		return bothGiven(name, other)
+		return d.bounds.bothGiven(name, other)
 	}
 	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
 		return err
@@ -48,12 +51,16 @@ func (d *decoder) users(name string) (err error) {
 		d.given.Users, d.given.Given, err = d.listed(name, d.bounds.IDs, remedy)
 		return err
 	}
-	if d.bounds.Scheme != nil {
-		return Invalid(name, "this deployment's ids are %s: use user_ids, users_packed or audience",
-			d.bounds.Scheme.Kind())
+	if err := d.bounds.hasForm(name); err != nil {
+		return err
 	}
 	text, err := d.str(name)
 	if err != nil {
+		return err
+	}
+	if name == "users_packed" {
+		d.given.Packed = true
+		d.given.Users, err = d.packed(name, text)
 		return err
 	}
 	d.given.Bitmap = true
@@ -93,17 +100,20 @@ func (d *decoder) audience() (Audience, error) {
 			return Audience{}, Invalid(name, "requires the field audience")
 		}
 	}
-	if !d.seen["user_ids"] && !d.seen["users_bitmap"] {
-		return Audience{}, Invalid("user_ids", "exactly one of user_ids, users_bitmap and audience is "+
-			"required, but none is given")
+	if !d.seen["user_ids"] && !d.seen["users_bitmap"] && !d.seen["users_packed"] {
+		return Audience{}, Invalid("user_ids", "exactly one of %s is required, but none is given", d.bounds.forms())
 	}
 	a := d.given
 	if len(a.Users) == 0 {
 		return Audience{}, Invalid(a.Field(), "the batch is empty: at least one user is required")
 	}
-	if a.Given != nil {
+	switch {
+	case ascending(a.Users):
+	case a.Packed:
+		a.distinctPositions()
+	case a.Given != nil:
 		a.Users, a.Duplicates = a.Given.distinct(a.Users)
-	} else if !ascending(a.Users) {
+	default:
 		a.Users, a.Duplicates = capping.Distinct(a.Users)
 	}
 	return a, nil
@@ -123,7 +133,9 @@ func ascending(users []capping.UserID) bool {
 const UserBytes = 8
 
 // Bytes returns the memory of the decoded users in bytes.
-func (a *Audience) Bytes() int64 { return UserBytes*int64(len(a.Users)) + a.Given.size() }
+func (a *Audience) Bytes() int64 {
+	return UserBytes*int64(len(a.Users)) + a.Given.size() + 4*int64(len(a.Positions))
+}
 
 // IDBytes returns the size of an id in an answer, with a comma, in bytes.
 func (a *Audience) IDBytes() int {
@@ -133,10 +145,13 @@ func (a *Audience) IDBytes() int {
 	return a.Given.bytesOf(len(a.Users))
 }
 
-// GivenBytes returns the memory of the ids of Given in the request and in the answer in bytes. It is 0 for dense ids as
-// numbers, which the other estimates of an answer contain.
+// GivenBytes returns the memory of the ids of Given in the request and in the answer, or of the positions of packed ids,
+// in bytes. It is 0 for dense ids as numbers, which the other estimates of an answer contain.
 func (a *Audience) GivenBytes() int64 {
-	if a.Given == nil {
+	switch {
+	case a.Packed:
+		return UserBytes * int64(len(a.Users)) // positions
+	case a.Given == nil:
 		return 0
 	}
 	return a.Given.size() + int64(a.IDBytes()*len(a.Users))
@@ -145,15 +160,11 @@ func (a *Audience) GivenBytes() int64 {
 // bitmapUsers decodes the ids of a base64 roaring bitmap, at most limit. The function checks every byte before it
 // expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
-	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the package skips line ends
-		return nil, Invalid(field, "base64 must not contain line breaks")
-	}
-	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
-	n, err := base64.StdEncoding.Strict().Decode(raw, text)
+	raw, err := rawBase64(field, text)
 	if err != nil {
-		return nil, Invalid(field, "must be padded standard base64 (RFC 4648): %s", err)
+		return nil, err
 	}
-	users, err := bitmap.Read(raw[:n])
+	users, err := bitmap.Read(raw)
 	if err != nil {
 		return nil, Invalid(field, "must be a portable roaring bitmap of 32-bit ids: %s", err)
 	}

@@ -82,7 +82,7 @@ func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 			r.MessageID, err = d.messageID()
 		case "channel":
 			r.Channel, err = d.sendChannel(name)
-		case "user_ids", "users_bitmap":
+		case "user_ids", "users_bitmap", "users_packed":
 			err = d.users(name)
 		case "enforce":
 			r.Enforce, err = d.boolean(name)
@@ -149,7 +149,7 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 			r.MessageID, err = d.messageID()
 		case "channel":
 			r.Channel, err = d.channel(of.noChannel)
-		case "user_ids", "users_bitmap":
+		case "user_ids", "users_bitmap", "users_packed":
 			err = d.users(name)
 		default:
 			err = of.other(name)
@@ -202,7 +202,7 @@ func (d *decoder) queryOrUnknown(name string) error {
 
 func (d *decoder) unknown(name string) error {
 	for _, known := range []string{
-		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
+		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves", "at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
 		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
 	} {

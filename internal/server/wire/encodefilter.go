@@ -17,14 +17,15 @@ type answer struct {
 	d       *capping.Decisions
 	s       *Summary
 	r       *FilterRequest
-	given   *Given // the ids of the request; nil: dense ids as numbers
+	given   *Given           // the ids of the request; nil: dense ids as numbers
+	of      []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
 }
 
 // EncodeFilter appends the answer of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
-	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given}
+	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users)}
 	a.raw(`{`)
-	if r.Bitmap {
+	if r.inBitmaps() {
 		a.bitmaps()
 	} else {
 		a.lists()
@@ -109,22 +110,23 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 	return a.raw(`]`)
 }
 
-// bitmaps writes the decisions for a request with users_bitmap.
+// bitmaps writes the decisions for a request with users_bitmap, users_packed or audience.
 func (a *answer) bitmaps() {
-	a.raw(`"allowed_bitmap":`).bitmap(a.pick(a.s.Allowed, isAllowed))
-	a.raw(`,"replayed_bitmap":`).bitmap(a.pick(a.s.Replayed, isReplayed))
+	one, many := a.r.form()
+	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
+	a.raw(`,"replayed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Replayed, isReplayed))
 	if !a.r.Counts {
-		a.raw(`,"denied_bitmaps":{`).deniedBitmaps()
+		a.raw(`,"denied_`).raw(many).raw(`":{`).deniedBitmaps()
 		a.raw(`}`)
 	}
-	a.raw(`,"unavailable_bitmap":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
+	a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
 }
 
 // pick returns the n users whose outcome matches, in the order of the request. The next call of pick overwrites the
 // result.
 func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
-	if n == len(a.d.Users) {
-		return a.d.Users
+	if n == len(a.of) {
+		return a.of
 	}
 	a.users = a.users[:0]
 	if n == 0 {
@@ -132,7 +134,7 @@ func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID 
 	}
 	for i, v := range a.d.Verdicts {
 		if match(v.Outcome) {
-			a.users = append(a.users, a.d.Users[i])
+			a.users = append(a.users, a.of[i])
 		}
 	}
 	return a.users
@@ -184,7 +186,7 @@ func (a *answer) deniedBitmaps() {
 	for i := range a.d.Verdicts {
 		if v := &a.d.Verdicts[i]; v.Outcome == capping.Denied {
 			users := byRule[v.By][a.d.Codes[i]][v.Rule]
-			*users = append(*users, capping.Dense(a.d.Users[i]))
+			*users = append(*users, capping.Dense(a.of[i]))
 		}
 	}
 	for i, limit := range a.s.byLimit() {

@@ -12,11 +12,17 @@ import (
 func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	a := &answer{out: dst, given: r.Given}
 	a.raw(`{"generation":`).text(m.Generation)
-	if r.Bitmap {
-		a.raw(`,"segments":{`).segmentBitmaps(m)
-		a.raw(`},"sets":{`).setBitmaps(m)
+	switch {
+	case r.Packed:
+		positions := capping.AppendDense(nil, r.named(r.Users))
+		a.raw(`,"segment_positions":{`).segmentBitmaps(m, positions)
+		a.raw(`},"set_positions":{`).setBitmaps(m, positions)
+		a.raw(`}`)
+	case r.Bitmap:
+		a.raw(`,"segments":{`).segmentBitmaps(m, m.Users)
+		a.raw(`},"sets":{`).setBitmaps(m, m.Users)
 		a.raw(`}`).taken(&r.Audience)
-	} else {
+	default:
 		a.raw(`,"users":[`).memberships(m, r.Users)
 		a.raw(`]`)
 	}
@@ -84,10 +90,11 @@ func segmentOf(m *membership, code int) string {
 	return SegmentName(m.Names[code-1])
 }
 
-// segmentBitmaps writes a bitmap of the users for each segment that has any.
-func (a *answer) segmentBitmaps(m *membership) {
+// segmentBitmaps writes a bitmap of the users for each segment that has any. The argument of holds what a bitmap
+// contains for each user.
+func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	lists := make([][]uint32, len(m.Names)+1)
-	for i, user := range m.Users {
+	for i, user := range of {
 		lists[m.Codes[i]] = append(lists[m.Codes[i]], user)
 	}
 	first := true
@@ -103,11 +110,12 @@ func (a *answer) segmentBitmaps(m *membership) {
 	}
 }
 
-// setBitmaps writes a bitmap of the users for each requested set.
-func (a *answer) setBitmaps(m *membership) {
+// setBitmaps writes a bitmap of the users for each requested set. The argument of holds what a bitmap contains for each
+// user.
+func (a *answer) setBitmaps(m *membership, of []uint32) {
 	for k, name := range m.Sets {
 		a.users = a.users[:0]
-		for i, user := range m.Users {
+		for i, user := range of {
 			if m.In[i]>>k&1 == 1 {
 				a.users = append(a.users, capping.UserID(user))
 			}

@@ -7,12 +7,14 @@ import (
 // EncodeRelease appends the answer of a release call to dst.
 func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (out []byte, unavailable int) {
 	a := &answer{out: dst, given: r.Given}
-	released := resultsOf(r.Users, results, capping.ReleaseDone)
-	open := resultsOf(r.Users, results, capping.ReleaseUnavailable)
+	named := r.named(r.Users)
+	released := resultsOf(named, results, capping.ReleaseDone)
+	open := resultsOf(named, results, capping.ReleaseUnavailable)
 	switch {
-	case r.Bitmap:
-		a.raw(`{"released_bitmap":`).bitmap(released)
-		a.raw(`,"unavailable_bitmap":`).bitmap(open)
+	case r.inBitmaps():
+		one, _ := r.form()
+		a.raw(`{"released_`).raw(one).raw(`":`).bitmap(released)
+		a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(open)
 	case r.Given != nil:
 		a.raw(`{"released":`).names(placesOf(results, capping.ReleaseDone), r.Users)
 		a.raw(`,"unavailable":`).names(placesOf(results, capping.ReleaseUnavailable), r.Users)

@@ -27,7 +27,7 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 		switch name {
 		case "channel":
 			r.Channel, err = d.sendChannel(name)
-		case "user_ids", "users_bitmap":
+		case "user_ids", "users_bitmap", "users_packed":
 			err = d.users(name)
 		case "at":
 			r.At, err = d.times()

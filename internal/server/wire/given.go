@@ -114,9 +114,13 @@ func (g *Given) cut(n int) {
 // distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share an
 // image are one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
-	if ascending(users) {
-		return users, 0
-	}
+	distinct, duplicates = firsts(users, g.move)
+	g.cut(len(distinct))
+	return distinct, duplicates
+}
+
+// firsts keeps the first of repeated users in their order, and calls move for each user that moves to an earlier place.
+func firsts(users []capping.UserID, move func(to, from int)) (distinct []capping.UserID, duplicates int) {
 	size := 1 << max(4, bits.Len(uint(len(users)))+1)
 	mask, shift := uint64(size-1), 65-bits.Len(uint(size))
 	places := make([]uint32, size) // by hash: 1 + the index of a user that was kept
@@ -131,12 +135,11 @@ func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, dup
 		}
 		if n < i {
 			users[n] = user
-			g.move(n, i)
+			move(n, i)
 		}
 		n++
 		places[place] = uint32(n)
 	}
-	g.cut(n)
 	return users[:n], len(users) - n
 }
 
