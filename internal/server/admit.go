@@ -46,7 +46,7 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 	ctx, cancel := s.findContext(c)
 	defer cancel()
 	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.audiences(policy), s.bounds.BitmapUsers)
-	a.Users, a.Taken = capping.AppendUsers(make([]capping.UserID, 0, len(users)), users), taken
+	a.Users, a.Taken = users, taken
 	return err
 }
 

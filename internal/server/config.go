@@ -105,6 +105,23 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
+// ofKind returns pin with a check that a generation has the ids of the server, so that no number is taken for that of
+// another user.
+func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
+	kind, check := ids.Dense, ""
+	if scheme != nil {
+		kind, check = scheme.Kind(), scheme.Check()
+	}
+	return func(name string) (*segments.Snapshot, error) {
+		s, err := pin(name)
+		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
+			return nil, fmt.Errorf("generation %s has ids of the kind %s with the check %q, but this deployment's are %s "+
+				"with the check %q", s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
+		}
+		return s, err
+	}
+}
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Capper == nil {
 		return c, errors.New("server: Config.Capper must be set")
@@ -122,6 +139,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Generations == nil {
 		c.Generations = func(string) (*segments.Snapshot, error) { return nil, &segments.GoneError{} }
 	}
+	c.Generations = ofKind(c.IDs, c.Generations)
 	if c.History == nil {
 		c.History = noHistory{}
 	}

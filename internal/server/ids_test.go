@@ -20,6 +20,8 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/ids"
 	"capper/internal/live"
+	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
 	"capper/internal/testkit"
 )
@@ -293,16 +295,16 @@ func TestCallsThatTakeDenseIDsAloneSayIt(t *testing.T) {
 			uses + "user_ids, users_packed or audience"},
 		{"POST", "/v1/filter", `{"message_id":"m","audience":"vip"}`, "audience", denseAlone("an audience in this call")},
 		{"POST", "/v1/release", `{"message_id":"m","audience":"vip"}`, "audience", denseAlone("an audience in this call")},
-		{"POST", "/v1/forecast", `{"audience":"vip"}`, "audience", denseAlone("an audience in this call")},
+		{"POST", "/v1/segments/lookup", `{"audience":"vip"}`, "audience", denseAlone("an audience in this call")},
+		{"POST", "/v1/segments/lookup", `{"users_bitmap":"` + bits + `"}`, "users_bitmap",
+			uses + "user_ids, users_packed or audience"},
 		{"POST", "/v1/audience/count", `{"audience":"vip","sample":{"percent":10,"salt":"s"}}`, "sample",
 			denseAlone("a sample")},
-		{"POST", "/v1/audience/count", `{"audience":"vip","channel":"push"}`, "channel",
-			denseAlone("the preview of a count")},
-		{"POST", "/v1/segments/lookup", `{"user_ids":["` + ann + `"]}`, "", denseAlone("POST /v1/segments/lookup")},
+		{"POST", "/v1/forecast", `{"audience":"vip","sample":{"percent":10,"salt":"s"}}`, "sample",
+			denseAlone("a sample")},
 		{"GET", "/v1/segments/vip/bitmap", "", "", denseAlone("GET /v1/segments/{name}/bitmap")},
 		{"GET", "/v1/segments/vip/members", "", "", denseAlone("GET /v1/segments/{name}/members")},
 		{"GET", "/v1/sets/opted-out/members", "", "", denseAlone("GET /v1/sets/{set}/members")},
-		{"GET", "/v1/generations/b/changes?since=a", "", "", denseAlone("GET /v1/generations/{generation}/changes")},
 		{"GET", "/v1/users/" + ann + "/decisions?since=24h", "", "", denseAlone("GET /v1/users/{id}/decisions")},
 		{"GET", "/v1/decisions?message_id=m", "", "", denseAlone("GET /v1/decisions")},
 		{"POST", "/v1/messages/m/release", `{}`, "", denseAlone("POST /v1/messages/{id}/release")},
@@ -521,4 +523,94 @@ func TestIDsAreDescribed(t *testing.T) {
 	require.JSONEq(t, `{"kind":"dense"}`, string(newService(t).get("/v1/ids").body))
 	require.JSONEq(t, `{"kind":"uuid","key":"2b7e151628aed2a6abf7158809cf4f3c","check":"51b11a30"}`,
 		string(newIDService(t, ids.UUID, nil).get("/v1/ids").body))
+}
+
+// newNumberedService returns a service with a generation of the segment vip and the sets opted-out and bounced, with ids
+// of a kind.
+func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string) *service {
+	t.Helper()
+	clock := testkit.NewClockAt(startOfTest)
+	d, bitmaps := segmentstest.Numbered(t, sch, vip, optedOut)
+	entries := []segments.Set{{Segment: segments.Describe("opted-out", bitmaps[1])}}
+	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("vip",
+		bitmaps[0])}, entries...)
+	require.NoError(t, err)
+	m, err = m.WithIDs(sch, d)
+	require.NoError(t, err)
+	g := &generations{list: []*segments.Snapshot{(&segments.Generation{Manifest: m, Bitmaps: bitmaps[:1],
+		Sets: bitmaps[1:], Scheme: sch, Dictionary: d}).Snapshot()}}
+	policy := setPolicy(t)
+	policy.Suppress, policy.Quiet = policy.Suppress[:1], nil
+	store := openStoreOf(t, sch, clock.Now)
+	capper := capping.New(store, func() capping.Segments { return snapshot{g.current()} }, policy, clock.Now)
+	return newServiceOver(t, store, clock, func(cfg *server.Config) {
+		cfg.IDs, cfg.Capper, cfg.Generations = sch, capper, g.pin
+	})
+}
+
+// TestGenerationsOfOtherIDsAreLookedUp checks look-ups, counts, previews and forecasts of a generation with a dictionary.
+func TestGenerationsOfOtherIDsAreLookedUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind              ids.Kind
+		known             []string
+		stranger, another string
+	}{
+		{ids.UUID, []string{ann, ben, cat}, dan, "{" + strings.ToUpper(ann) + "}"},
+		{ids.Uint64, []string{"18446744073709551615", "7", "0"}, "42", "18446744073709551615"},
+		{ids.Text, []string{"a@x.com", "7", "\""}, "A@x.com", "a@x.com"},
+	} {
+		t.Run(c.kind.String(), func(t *testing.T) {
+			t.Parallel()
+			sch := scheme(t, c.kind)
+			s := newNumberedService(t, sch, c.known[:2], c.known[1:])
+			looked := lookedUp[api.LookupStrings](s, fields{"user_ids": []string{c.stranger, c.known[1], c.another,
+				c.known[2], c.known[0]}, "sets": []string{"opted-out"}})
+			require.Equal(t, []api.UserLookupOfID{
+				{UserID: c.stranger, Segment: "default", Sets: []string{}},
+				{UserID: c.known[1], Segment: "vip", Sets: []string{"opted-out"}},
+				{UserID: c.known[0], Segment: "vip", Sets: []string{}},
+				{UserID: c.known[2], Segment: "default", Sets: []string{"opted-out"}},
+			}, looked.Users)
+			if sch.Width() > 0 {
+				positions := lookedUp[api.LookupPositions](s, fields{"users_packed": packedText(t, sch, c.stranger,
+					c.known[1], c.known[1], c.known[0], c.known[2]), "sets": []string{"opted-out"}})
+				require.Equal(t, []uint32{1, 3}, positions.SegmentPositions["vip"].ToArray())
+				require.Equal(t, []uint32{0, 4}, positions.SegmentPositions["default"].ToArray())
+				require.Equal(t, []uint32{1, 4}, positions.SetPositions["opted-out"].ToArray())
+			}
+			decided := filterAs[api.FilterStrings](s, fields{"message_id": "m", "user_ids": []string{c.stranger,
+				c.known[1], c.known[0]}})
+			require.Equal(t, []string{c.stranger, c.known[0]}, decided.Allowed)
+			require.Equal(t, "opted-out", decided.Denied[0].Set)
+			e := decodeAs[api.ExplanationOfID](t, s.get("/v1/users/"+url.PathEscape(c.known[1])).body)
+			require.Equal(t, "vip", e.Segment)
+			require.Len(t, e.Suppressed, 1)
+
+			r := s.post("/v1/audience/count", fields{"audience": "vip", "channel": "push"})
+			require.Equal(t, http.StatusOK, r.status, string(r.body))
+			counts := decodeAs[api.AudienceCount](t, r.body)
+			require.EqualValues(t, 2, counts.Users)
+			require.EqualValues(t, 1, counts.Sets["opted-out"])
+			require.Equal(t, map[string]int{"suppressed": 1}, counts.Preview.Denied)
+			r = s.post("/v1/forecast", fields{"audience": "vip | opted-out"})
+			require.Equal(t, http.StatusOK, r.status, string(r.body))
+			forecast := decodeAs[api.Forecast](t, r.body)
+			require.Equal(t, 3, forecast.Users)
+			require.Equal(t, 2, forecast.Forecasts[0].Summary.Denied["suppressed"])
+			require.Equal(t, http.StatusOK, s.get("/v1/segments").status)
+		})
+	}
+}
+
+// TestAGenerationOfOtherIDsIsNotUsed checks that numbers of one kind are never taken for those of another.
+func TestAGenerationOfOtherIDsIsNotUsed(t *testing.T) {
+	t.Parallel()
+	s := newIDService(t, ids.UUID, nil, func(cfg *server.Config) {
+		g := &generations{}
+		g.add(t, testSets())
+		cfg.Generations = g.pin
+	})
+	r := s.post("/v1/segments/lookup", fields{"user_ids": []string{ann}})
+	require.Equal(t, http.StatusServiceUnavailable, r.status, string(r.body))
 }

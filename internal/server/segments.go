@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"capper/client/api"
-	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/server/wire"
 )
@@ -24,9 +23,6 @@ func (s *Server) listSegments(c *call) error {
 
 // lookup serves POST /v1/segments/lookup.
 func (s *Server) lookup(c *call) error {
-	if err := s.denseAlone("POST /v1/segments/lookup"); err != nil {
-		return err
-	}
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err
@@ -54,7 +50,9 @@ func (s *Server) lookup(c *call) error {
 	}
 	defer p.Close()
 	body.Close()
-	found, err := wire.MembershipOf(generation, capping.AppendDense(nil, r.Users), r.Sets)
+	numbers := make([]uint32, len(r.Users))
+	generation.Numbers(r.Users, numbers)
+	found, err := wire.MembershipOf(generation, numbers, r.Sets)
 	if err != nil {
 		return err
 	}
@@ -188,9 +186,6 @@ func (s *Server) listGenerations(c *call) error {
 
 // generationChanges serves GET /v1/generations/{generation}/changes.
 func (s *Server) generationChanges(c *call) error {
-	if err := s.denseAlone("GET /v1/generations/{generation}/changes"); err != nil {
-		return err
-	}
 	since, given := c.parameters["since"]
 	if !given {
 		return wire.Invalid("since", "is required: name the generation to compare with")

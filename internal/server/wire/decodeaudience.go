@@ -90,7 +90,7 @@ func (d *decoder) capacity() int {
 // audience decodes the users of a request, each once, or the query that selects them.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
-		if err := d.bounds.DenseAlone("audience", "an audience in this call"); err != nil {
+		if err := d.bounds.DenseAlone("audience", "an audience in this call"); err != nil && !d.unnamed {
 			return Audience{}, err
 		}
 		return Audience{Query: &d.asked, Bitmap: true}, nil

@@ -103,11 +103,6 @@ func DecodeCount(body []byte, bounds Bounds) (*CountRequest, error) {
 		}
 		return d.queryOrUnknown(name)
 	})
-	for name, what := range map[string]string{"sample": "a sample", "channel": "the preview of a count"} {
-		if err == nil && d.seen[name] {
-			err = bounds.DenseAlone(name, what)
-		}
-	}
 	if err == nil && !d.seen["audience"] {
 		err = Invalid("audience", "is required: the expression says whom to count; all means every user")
 	}
