@@ -151,12 +151,14 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 	return answer, nil
 }
 
-// ForecastRequest asks how many users could receive a message at several times. Exactly one of Users, Bitmap and
-// Audience must be set.
+// ForecastRequest asks how many users could receive a message at several times. Exactly one of Users, IDs, Bitmap, Packed
+// and Audience must be set.
 type ForecastRequest struct {
 	Channel  string // "": none
 	Users    []uint32
+	IDs      []string        // ids of every kind, such as UUIDs
 	Bitmap   *roaring.Bitmap // not modified
+	Packed   *Packed         // UUIDs or uint64 ids
 	Audience *Audience       // for a single call
 	At       []time.Time     // at most api.MaxForecasts times; empty: now
 }
@@ -164,12 +166,16 @@ type ForecastRequest struct {
 // Forecast returns the answers that filter calls would give at several times, if no message were sent before. The
 // call records no sends.
 func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecast, error) {
-	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
-		return nil, errors.New("forecast: exactly one of Users, Bitmap and Audience must be set")
+	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("forecast"); err != nil {
+		return nil, err
 	}
-	request := &api.ForecastRequest{Channel: r.Channel, UserIDs: r.Users, AudienceQuery: r.Audience.query(), At: r.At}
-	if r.Bitmap != nil {
-		request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
+	var request any = &api.ForecastRequest{Channel: r.Channel, UserIDs: r.Users, UsersBitmap: wireBitmap(r.Bitmap),
+		UsersPacked: r.Packed.bytes(), AudienceQuery: r.Audience.query(), At: r.At}
+	if len(r.IDs) > 0 {
+		request = struct {
+			*api.ForecastRequest
+			UserIDs []string `json:"user_ids"`
+		}{request.(*api.ForecastRequest), r.IDs}
 	}
 	answer := new(api.Forecast)
 	if err := c.call(ctx, "POST", "/v1/forecast", request, answer); err != nil {

@@ -26,7 +26,7 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 		return err
 	}
 	if r.Audience == nil {
-		return c.filterBatches(ctx, r, c.batches(r.Users, r.Bitmap), each)
+		return c.filterBatches(ctx, r, c.batches(&given{r.Users, r.IDs, r.Bitmap, r.Packed, nil}), each)
 	}
 	parts, err := c.Parts(ctx, r.Audience)
 	if err != nil {
@@ -52,7 +52,8 @@ func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches it
 	var mu sync.Mutex
 	return c.parallel(ctx, batches, func(ctx context.Context, b batch) error {
 		request := *r
-		request.Users, request.Bitmap, request.Audience = b.users, b.bitmap, b.audience
+		request.Users, request.IDs, request.Bitmap = b.users, b.ids, b.bitmap
+		request.Packed, request.Audience = b.packed, b.audience
 		result, err := c.Filter(ctx, &request)
 		if err != nil {
 			return err
@@ -66,24 +67,33 @@ func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches it
 	})
 }
 
-// batch holds the users of one call: ids, a bitmap, or a part of an audience.
-type batch struct {
-	users    []uint32
-	bitmap   *roaring.Bitmap
-	audience *Audience
-}
+// batch holds the users of one call: ids, a bitmap, packed ids, or a part of an audience.
+type batch = given
 
-// batches splits a list of users, or a bitmap, into batches.
-func (c *Client) batches(users []uint32, audience *roaring.Bitmap) iter.Seq[batch] {
+// batches splits a list of users or ids, a bitmap, or packed ids into batches.
+func (c *Client) batches(all *given) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
-		if audience != nil {
-			SplitBitmap(audience, c.cfg.BatchBitmap,
+		switch {
+		case all.bitmap != nil:
+			SplitBitmap(all.bitmap, c.cfg.BatchBitmap,
 				func(part *roaring.Bitmap) bool { return yield(batch{bitmap: part}) })
-			return
-		}
-		for part := range slices.Chunk(users, c.cfg.BatchIDs) {
-			if !yield(batch{users: part}) {
-				return
+		case all.packed != nil:
+			for first, n := 0, all.packed.Len(); first < n; first += c.cfg.BatchBitmap {
+				if !yield(batch{packed: all.packed.slice(first, min(first+c.cfg.BatchBitmap, n))}) {
+					return
+				}
+			}
+		case all.ids != nil:
+			for part := range slices.Chunk(all.ids, c.cfg.BatchIDs) {
+				if !yield(batch{ids: part}) {
+					return
+				}
+			}
+		default:
+			for part := range slices.Chunk(all.users, c.cfg.BatchIDs) {
+				if !yield(batch{users: part}) {
+					return
+				}
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type SendsCheckRequest struct {
 // CheckSends returns which users have a recorded send of a message on a channel. CheckSends changes nothing and needs
 // a key with the scope read.
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
-	if !exactlyOne(r.Users, r.Bitmap, nil) {
+	if (len(r.Users) > 0) == (r.Bitmap != nil) {
 		return nil, fmt.Errorf("check sends of %q: exactly one of Users and Bitmap must be set", r.MessageID)
 	}
 	request := &api.SendsCheckRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users}

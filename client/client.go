@@ -37,7 +37,7 @@ type Config struct {
 	MaxBackoff time.Duration // maximum pause; 5 s
 
 	BatchIDs    int // users of a batch of ids, in FilterAll and ReleaseAll; 10,000
-	BatchBitmap int // users of a batch as a bitmap; 250,000
+	BatchBitmap int // users of a batch as a bitmap or in packed form; 250,000
 	Parallel    int // batches at one time; 4
 }
 

@@ -6,6 +6,12 @@
 // times by itself; the result holds the users who are still unavailable then. An error means that the call had no
 // answer, so nobody may receive the message.
 //
+// # Ids
+//
+// Users holds dense ids, which are numbers below 2^32. A deployment with UUIDs, 64-bit numbers or texts takes IDs, and
+// UUIDs and 64-bit numbers also Packed, whose answers are bitmaps of positions. ExplainID, EraseID and SetChange.AddIDs
+// take such ids too. IDs returns the kind of a deployment.
+//
 // # Retries
 //
 // Every call of the API may be repeated. The service recognises a send by its message id, its channel and the namespace

@@ -43,7 +43,9 @@ type Error struct {
 	// Unavailable lists the users of a change to a set of whom it is not known whether it is stored; nil: the answer
 	// names none
 	Unavailable []uint32
-	RequestID   string // identifies the request in the service's log; "": the answer has none
+	// UnavailableIDs lists these users in place of Unavailable, of a change with ids as strings
+	UnavailableIDs []string
+	RequestID      string // identifies the request in the service's log; "": the answer has none
 }
 
 func (e *Error) Error() string {
@@ -77,7 +79,7 @@ func errorOf(response *http.Response, body []byte) *Error {
 	if json.Unmarshal(body, &answer) == nil && answer.Error.Code != "" {
 		e.Code, e.Message = string(answer.Error.Code), answer.Error.Message
 		e.Field, e.Column = answer.Error.Field, answer.Error.Column
-		e.Unavailable = answer.Unavailable
+		e.Unavailable, e.UnavailableIDs = answer.Unavailable, answer.UnavailableIDs
 		return e
 	}
 	e.Message = http.StatusText(response.StatusCode)

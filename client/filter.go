@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,11 +11,13 @@ import (
 	"capper/client/api"
 )
 
-// FilterRequest asks which users may receive a send. Exactly one of Users, Bitmap and Audience must be set.
+// FilterRequest asks which users may receive a send. Exactly one of Users, IDs, Bitmap, Packed and Audience must be set.
 type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
 	Channel   string          // "": none. The same id on two channels stands for two sends
 	Users     []uint32        // sent as ids; repeated ids are decided once
+	IDs       []string        // ids of every kind, such as UUIDs; answered with ids
+	Packed    *Packed         // UUIDs or uint64 ids, answered with bitmaps of positions in Packed
 	Bitmap    *roaring.Bitmap // sent as a bitmap, and answered with bitmaps. It is not modified
 	Audience  *Audience       // selected by the service, and answered with bitmaps. For one call, except in FilterAll
 
@@ -27,13 +28,19 @@ type FilterRequest struct {
 	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
-// FilterResult is the answer to a filter call. A request with Users fills the slices; one with Bitmap or Audience
-// fills the bitmaps.
+// FilterResult is the answer to a filter call. A request with Users fills the slices, one with IDs the slices of ids;
+// one with Bitmap or Audience fills the bitmaps. With Packed the bitmaps hold positions in Packed, counted from 0, and a
+// repeated id has the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
 	Denied      []api.Denial
 	Unavailable []uint32 // undecided users: retry with the same message id
+
+	AllowedIDs     []string // canonical ids
+	ReplayedIDs    []string
+	DeniedIDs      []api.DenialOfID
+	UnavailableIDs []string
 
 	AllowedBitmap  *roaring.Bitmap
 	ReplayedBitmap *roaring.Bitmap
@@ -54,6 +61,7 @@ type Wave struct {
 	From    time.Time // start of the hour
 	ReadyAt time.Time // time from which all of them are eligible
 	Users   []uint32
+	IDs     []string
 	Bitmap  *roaring.Bitmap
 }
 
@@ -69,61 +77,88 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 		if c.wait(ctx, attempt, nil) != nil {
 			return result, nil // the remaining users stay unavailable
 		}
-		rest := *r
-		rest.Users, rest.Bitmap, rest.Audience = result.Unavailable, result.UnavailableBitmap, nil
-		again, err := c.filterOnce(ctx, &rest)
+		rest, open := r.rest(result)
+		again, err := c.filterOnce(ctx, rest)
 		if err != nil {
 			return result, nil
+		}
+		if open != nil {
+			again.move(open)
 		}
 		result.settle(again)
 	}
 	return result, nil
 }
 
+// rest returns the request for the unavailable users of a result. With Packed, rest also returns their positions in r.
+func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
+	again := *r
+	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil
+	if r.Packed == nil {
+		again.Bitmap = result.UnavailableBitmap
+		return &again, nil
+	}
+	open = result.UnavailableBitmap.ToArray()
+	again.Packed = r.Packed.pick(open)
+	return &again, open
+}
+
+// move replaces positions in a repeated call by those in the first one.
+func (r *FilterResult) move(open []uint32) {
+	r.AllowedBitmap, r.ReplayedBitmap = among(open, r.AllowedBitmap), among(open, r.ReplayedBitmap)
+	r.UnavailableBitmap = among(open, r.UnavailableBitmap)
+	for limit, users := range r.DeniedBitmaps {
+		r.DeniedBitmaps[limit] = among(open, users)
+	}
+	for i := range r.Waves {
+		r.Waves[i].Bitmap = among(open, r.Waves[i].Bitmap)
+	}
+}
+
 func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	request := r.wire()
-	if len(r.Users) == 0 {
-		var answer api.FilterBitmaps
-		if err := c.call(ctx, "POST", "/v1/filter", request, &answer); err != nil {
-			return nil, fmt.Errorf("filter %q: %w", r.MessageID, err)
-		}
-		return resultOfBitmaps(&answer), nil
+	var result *FilterResult
+	var err error
+	switch request := r.wire(); {
+	case len(r.Users) > 0:
+		result, err = filtered(ctx, c, request, resultOfIDs)
+	case len(r.IDs) > 0:
+		result, err = filtered(ctx, c, struct {
+			*api.FilterRequest
+			UserIDs []string `json:"user_ids"`
+		}{request, r.IDs}, resultOfStrings)
+	case r.Packed != nil:
+		result, err = filtered(ctx, c, request, resultOfPositions)
+	default:
+		result, err = filtered(ctx, c, request, resultOfBitmaps)
 	}
-	var answer api.FilterIDs
-	if err := c.call(ctx, "POST", "/v1/filter", request, &answer); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("filter %q: %w", r.MessageID, err)
 	}
-	return resultOfIDs(&answer), nil
+	return result, nil
+}
+
+// filtered makes a filter call, whose answer the function of converts.
+func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *FilterResult) (*FilterResult,
+	error) {
+	var answer Answer
+	if err := c.call(ctx, "POST", "/v1/filter", request, &answer); err != nil {
+		return nil, err
+	}
+	return of(&answer), nil
 }
 
 func (r *FilterRequest) check() error {
-	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
-		return errors.New("filter: exactly one of Users, Bitmap and Audience must be set")
-	}
-	return nil
-}
-
-// exactlyOne reports whether a request gives its users in exactly one way.
-func exactlyOne(users []uint32, bitmap *roaring.Bitmap, audience *Audience) bool {
-	ways := 0
-	for _, given := range []bool{len(users) > 0, bitmap != nil, audience != nil} {
-		if given {
-			ways++
-		}
-	}
-	return ways == 1
+	return (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("filter")
 }
 
 func (r *FilterRequest) wire() *api.FilterRequest {
 	no := false
 	w := &api.FilterRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users,
-		AudienceQuery: r.Audience.query(), Waves: r.Waves}
-	if r.Bitmap != nil {
-		w.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
-	}
+		UsersBitmap: wireBitmap(r.Bitmap), UsersPacked: r.Packed.bytes(), AudienceQuery: r.Audience.query(),
+		Waves: r.Waves}
 	if r.Exempt {
 		w.Enforce = &no
 	}
@@ -146,6 +181,29 @@ func resultOfIDs(a *api.FilterIDs) *FilterResult {
 	}
 	for _, wave := range a.Waves {
 		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Users: wave.UserIDs})
+	}
+	return r
+}
+
+func resultOfStrings(a *api.FilterStrings) *FilterResult {
+	r := &FilterResult{
+		AllowedIDs: a.Allowed, ReplayedIDs: a.Replayed, DeniedIDs: a.Denied, UnavailableIDs: a.Unavailable,
+		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
+	}
+	for _, wave := range a.Waves {
+		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, IDs: wave.UserIDs})
+	}
+	return r
+}
+
+func resultOfPositions(a *api.FilterPositions) *FilterResult {
+	r := &FilterResult{
+		AllowedBitmap: a.AllowedPositions.OrEmpty(), ReplayedBitmap: a.ReplayedPositions.OrEmpty(),
+		UnavailableBitmap: a.UnavailablePositions.OrEmpty(), DeniedBitmaps: roaringOf(a.DeniedPositions),
+		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
+	}
+	for _, wave := range a.Waves {
+		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Bitmap: wave.Positions.OrEmpty()})
 	}
 	return r
 }
@@ -176,6 +234,10 @@ func (r *FilterResult) settle(again *FilterResult) {
 	r.Replayed = append(r.Replayed, again.Replayed...)
 	r.Denied = append(r.Denied, again.Denied...)
 	r.Unavailable = again.Unavailable
+	r.AllowedIDs = append(r.AllowedIDs, again.AllowedIDs...)
+	r.ReplayedIDs = append(r.ReplayedIDs, again.ReplayedIDs...)
+	r.DeniedIDs = append(r.DeniedIDs, again.DeniedIDs...)
+	r.UnavailableIDs = again.UnavailableIDs
 	if r.AllowedBitmap != nil {
 		r.AllowedBitmap.Or(again.AllowedBitmap)
 		r.ReplayedBitmap.Or(again.ReplayedBitmap)
@@ -207,6 +269,7 @@ func (r *FilterResult) addWave(wave Wave) {
 	}
 	same := &r.Waves[i]
 	same.Users = append(same.Users, wave.Users...)
+	same.IDs = append(same.IDs, wave.IDs...)
 	if wave.Bitmap != nil {
 		same.Bitmap = union(same.Bitmap, wave.Bitmap)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"capper/client/api"
@@ -31,6 +32,39 @@ func (c *Client) EraseWithSets(ctx context.Context, user uint32) error {
 	}
 	return nil
 }
+
+// ExplainID returns the reasons why a user is allowed or denied, in a deployment whose ids are uint64, uuid or text.
+func (c *Client) ExplainID(ctx context.Context, id string) (*api.ExplanationOfID, error) {
+	return read[api.ExplanationOfID](ctx, c, idPath(id))
+}
+
+// EraseID is Erase in a deployment whose ids are uint64, uuid or text.
+func (c *Client) EraseID(ctx context.Context, id string) error {
+	if err := c.call(ctx, "DELETE", idPath(id), nil, nil); err != nil {
+		return fmt.Errorf("erase user %q: %w", id, err)
+	}
+	return nil
+}
+
+// EraseIDWithSets is EraseWithSets in a deployment whose ids are uint64, uuid or text.
+func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
+	if err := c.call(ctx, "DELETE", idPath(id)+"?sets=true", nil, nil); err != nil {
+		return fmt.Errorf("erase user %q with sets: %w", id, err)
+	}
+	return nil
+}
+
+// idPath returns the path of a user. The text ids "." and ".." must not be taken for folders.
+func idPath(id string) string {
+	if id == "." || id == ".." {
+		return "/v1/users/" + strings.ReplaceAll(id, ".", "%2E")
+	}
+	return "/v1/users/" + url.PathEscape(id)
+}
+
+// IDs returns the kind of the deployment's ids, and the key that gives each id its image. The call needs a key with the
+// scope filter.
+func (c *Client) IDs(ctx context.Context) (*api.IDs, error) { return read[api.IDs](ctx, c, "/v1/ids") }
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }
 

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -12,13 +11,15 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest releases sends that did not happen, so that their slots become free. Exactly one of Users, Bitmap
-// and Audience must be set.
+// ReleaseRequest releases sends that did not happen, so that their slots become free. Exactly one of Users, IDs, Bitmap,
+// Packed and Audience must be set.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
 	Users     []uint32
+	IDs       []string        // ids of every kind, such as UUIDs
 	Bitmap    *roaring.Bitmap // not modified
+	Packed    *Packed         // UUIDs or uint64 ids
 	Audience  *Audience       // for a single call, unless ReleaseAll divides it
 }
 
@@ -26,7 +27,9 @@ type ReleaseRequest struct {
 type ReleaseResult struct {
 	Released          []uint32
 	Unavailable       []uint32 // unknown result: release again
-	ReleasedBitmap    *roaring.Bitmap
+	ReleasedIDs       []string // with IDs: canonical ids
+	UnavailableIDs    []string
+	ReleasedBitmap    *roaring.Bitmap // with Packed: positions in Packed
 	UnavailableBitmap *roaring.Bitmap
 	// Audience describes, for a request with an Audience, its users, its generation and the cursor of the next call.
 	Audience *api.AudienceTaken
@@ -34,10 +37,7 @@ type ReleaseResult struct {
 }
 
 func (r *ReleaseRequest) check() error {
-	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
-		return errors.New("release: exactly one of Users, Bitmap and Audience must be set")
-	}
-	return nil
+	return (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("release")
 }
 
 // Release releases the sends of a request in one call.
@@ -46,25 +46,46 @@ func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult
 		return nil, err
 	}
 	request := &api.ReleaseRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users,
-		AudienceQuery: r.Audience.query()}
-	if len(r.Users) > 0 {
-		var answer api.ReleaseIDs
-		if err := c.call(ctx, "POST", "/v1/release", request, &answer); err != nil {
-			return nil, fmt.Errorf("release %q: %w", r.MessageID, err)
-		}
-		return &ReleaseResult{Released: answer.Released, Unavailable: answer.Unavailable, Summary: answer.Summary}, nil
+		UsersBitmap: wireBitmap(r.Bitmap), UsersPacked: r.Packed.bytes(), AudienceQuery: r.Audience.query()}
+	var result *ReleaseResult
+	var err error
+	switch {
+	case len(r.Users) > 0:
+		result, err = released(ctx, c, request, func(a *api.ReleaseIDs) *ReleaseResult {
+			return &ReleaseResult{Released: a.Released, Unavailable: a.Unavailable, Summary: a.Summary}
+		})
+	case len(r.IDs) > 0:
+		result, err = released(ctx, c, struct {
+			*api.ReleaseRequest
+			UserIDs []string `json:"user_ids"`
+		}{request, r.IDs}, func(a *api.ReleaseStrings) *ReleaseResult {
+			return &ReleaseResult{ReleasedIDs: a.Released, UnavailableIDs: a.Unavailable, Summary: a.Summary}
+		})
+	case r.Packed != nil:
+		result, err = released(ctx, c, request, func(a *api.ReleasePositions) *ReleaseResult {
+			return &ReleaseResult{ReleasedBitmap: a.ReleasedPositions.OrEmpty(),
+				UnavailableBitmap: a.UnavailablePositions.OrEmpty(), Summary: a.Summary}
+		})
+	default:
+		result, err = released(ctx, c, request, func(a *api.ReleaseBitmaps) *ReleaseResult {
+			return &ReleaseResult{ReleasedBitmap: a.ReleasedBitmap.OrEmpty(),
+				UnavailableBitmap: a.UnavailableBitmap.OrEmpty(), Audience: a.Audience, Summary: a.Summary}
+		})
 	}
-	if r.Bitmap != nil {
-		request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
-	}
-	var answer api.ReleaseBitmaps
-	if err := c.call(ctx, "POST", "/v1/release", request, &answer); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("release %q: %w", r.MessageID, err)
 	}
-	return &ReleaseResult{
-		ReleasedBitmap: answer.ReleasedBitmap.OrEmpty(), UnavailableBitmap: answer.UnavailableBitmap.OrEmpty(),
-		Audience: answer.Audience, Summary: answer.Summary,
-	}, nil
+	return result, nil
+}
+
+// released makes a release call, whose answer the function of converts.
+func released[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *ReleaseResult) (
+	*ReleaseResult, error) {
+	var answer Answer
+	if err := c.call(ctx, "POST", "/v1/release", request, &answer); err != nil {
+		return nil, err
+	}
+	return of(&answer), nil
 }
 
 // ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. An Audience is divided
@@ -75,7 +96,7 @@ func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*R
 		return err
 	}
 	if r.Audience == nil {
-		return c.releaseBatches(ctx, r, c.batches(r.Users, r.Bitmap), each)
+		return c.releaseBatches(ctx, r, c.batches(&given{r.Users, r.IDs, r.Bitmap, r.Packed, nil}), each)
 	}
 	parts, err := c.Parts(ctx, r.Audience)
 	if err != nil {
@@ -94,7 +115,8 @@ func (c *Client) releaseBatches(ctx context.Context, r *ReleaseRequest, batches 
 	var mu sync.Mutex
 	return c.parallel(ctx, batches, func(ctx context.Context, b batch) error {
 		request := *r
-		request.Users, request.Bitmap, request.Audience = b.users, b.bitmap, b.audience
+		request.Users, request.IDs, request.Bitmap = b.users, b.ids, b.bitmap
+		request.Packed, request.Audience = b.packed, b.audience
 		result, err := c.Release(ctx, &request)
 		if err != nil {
 			return err

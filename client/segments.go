@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -29,9 +28,12 @@ func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.G
 		url.Values{"since": {from}}.Encode())
 }
 
-// LookupRequest asks for the segment and sets of users. Exactly one of Users, Bitmap and Audience must be set.
+// LookupRequest asks for the segment and sets of users. Exactly one of Users, IDs, Bitmap, Packed and Audience must be
+// set.
 type LookupRequest struct {
 	Users    []uint32        // the answer lists users
+	IDs      []string        // ids of every kind, such as UUIDs; the answer lists them
+	Packed   *Packed         // UUIDs or uint64 ids; the answer has bitmaps of positions in Packed
 	Bitmap   *roaring.Bitmap // the answer has bitmaps. It is not modified
 	Audience *Audience       // the answer has bitmaps. For a single call
 	Sets     []string        // also report membership in these sets; at most api.MaxLookupSets
@@ -44,7 +46,8 @@ type LookupRequest struct {
 // LookupResult is the answer to a lookup: Users, or the bitmaps.
 type LookupResult struct {
 	Generation string
-	Users      []api.UserLookup // in the order of the request, each once
+	Users      []api.UserLookup     // in the order of the request, each once
+	IDs        []api.UserLookupOfID // the same, with IDs
 
 	Segments map[string]*roaring.Bitmap // by segment, without empty ones; api.NoSegment for users without a segment
 	Sets     map[string]*roaring.Bitmap // members of each set of LookupRequest.Sets
@@ -53,31 +56,46 @@ type LookupResult struct {
 
 // Lookup returns the segment and the sets of users in one call. The call records no sends.
 func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, error) {
-	if !exactlyOne(r.Users, r.Bitmap, r.Audience) {
-		return nil, errors.New("lookup: exactly one of Users, Bitmap and Audience must be set")
+	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("lookup"); err != nil {
+		return nil, err
 	}
-	request := &api.LookupRequest{UserIDs: r.Users, AudienceQuery: r.Audience.query(), Sets: r.Sets}
+	request := &api.LookupRequest{UserIDs: r.Users, UsersBitmap: wireBitmap(r.Bitmap), UsersPacked: r.Packed.bytes(),
+		AudienceQuery: r.Audience.query(), Sets: r.Sets}
 	if r.Audience == nil {
 		request.Generation = r.Generation
 	}
-	if len(r.Users) > 0 {
-		var answer api.LookupIDs
-		if err := c.call(ctx, "POST", "/v1/segments/lookup", request, &answer); err != nil {
-			return nil, fmt.Errorf("look up users: %w", err)
-		}
-		return &LookupResult{Generation: answer.Generation, Users: answer.Users}, nil
+	switch {
+	case len(r.Users) > 0:
+		return lookedUp(ctx, c, request, func(a *api.LookupIDs) *LookupResult {
+			return &LookupResult{Generation: a.Generation, Users: a.Users}
+		})
+	case len(r.IDs) > 0:
+		return lookedUp(ctx, c, struct {
+			*api.LookupRequest
+			UserIDs []string `json:"user_ids"`
+		}{request, r.IDs}, func(a *api.LookupStrings) *LookupResult {
+			return &LookupResult{Generation: a.Generation, IDs: a.Users}
+		})
+	case r.Packed != nil:
+		return lookedUp(ctx, c, request, func(a *api.LookupPositions) *LookupResult {
+			return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.SegmentPositions),
+				Sets: roaringOf(a.SetPositions)}
+		})
 	}
-	if r.Bitmap != nil {
-		request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
-	}
-	var answer api.LookupBitmaps
+	return lookedUp(ctx, c, request, func(a *api.LookupBitmaps) *LookupResult {
+		return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.Segments), Sets: roaringOf(a.Sets),
+			Audience: a.Audience}
+	})
+}
+
+// lookedUp makes a lookup call, whose answer the function of converts.
+func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *LookupResult) (*LookupResult,
+	error) {
+	var answer Answer
 	if err := c.call(ctx, "POST", "/v1/segments/lookup", request, &answer); err != nil {
 		return nil, fmt.Errorf("look up users: %w", err)
 	}
-	return &LookupResult{
-		Generation: answer.Generation, Segments: roaringOf(answer.Segments), Sets: roaringOf(answer.Sets),
-		Audience: answer.Audience,
-	}, nil
+	return of(&answer), nil
 }
 
 // SegmentBitmap returns the users of a segment or set, and the name of their generation. The argument generation

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -18,6 +19,9 @@ import (
 type SetChange struct {
 	Add    []uint32
 	Remove []uint32
+	// AddIDs and RemoveIDs name the users by ids of every kind, such as UUIDs, in place of Add and Remove.
+	AddIDs    []string
+	RemoveIDs []string
 	// At is the time when the persons said so; zero: the time of the call. The latest change of a user stands, so a
 	// caller that repeats calls after a long outage sets At.
 	At time.Time
@@ -34,6 +38,9 @@ const setCalls = 1000
 // were answered 200. Repeating ChangeSet is safe. A set at its bound (CodeTooManyRecords) is an error at once: a build
 // that contains the changes makes space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
+	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
+		return c.changeSetOfIDs(ctx, set, &change)
+	}
 	add, remove := roaring.BitmapOf(change.Add...), roaring.BitmapOf(change.Remove...)
 	if both := roaring.And(add, remove); !both.IsEmpty() {
 		return nil, fmt.Errorf("change set %q: user %d is in Add and in Remove, but a user must be in one list only",
@@ -77,8 +84,54 @@ func removal(users *roaring.Bitmap) *api.SetChange {
 	return &api.SetChange{RemoveBitmap: &api.Bitmap{Bitmap: users}}
 }
 
+// changeOfIDs is an api.SetChange with ids as strings.
+type changeOfIDs struct {
+	Add    []string   `json:"add,omitempty"`
+	Remove []string   `json:"remove,omitempty"`
+	At     *time.Time `json:"at,omitempty"`
+}
+
+// changeSetOfIDs changes a set by ids. The service finds a user in both lists if the change fits into one call, and the
+// client finds equal texts in a larger one.
+func (c *Client) changeSetOfIDs(ctx context.Context, set string, change *SetChange) (*api.SetChanged, error) {
+	if len(change.Add)+len(change.Remove) > 0 {
+		return nil, fmt.Errorf("change set %q: Add and Remove must be empty with AddIDs or RemoveIDs", set)
+	}
+	added := make(map[string]bool, len(change.AddIDs))
+	for _, id := range change.AddIDs {
+		added[id] = true
+	}
+	for _, id := range change.RemoveIDs {
+		if added[id] {
+			return nil, fmt.Errorf("change set %q: user %q is in AddIDs and in RemoveIDs, but a user must be in one list "+
+				"only", set, id)
+		}
+	}
+	var bodies []changeOfIDs
+	if len(change.AddIDs)+len(change.RemoveIDs) <= api.MaxSetUsers {
+		bodies = append(bodies, changeOfIDs{Add: change.AddIDs, Remove: change.RemoveIDs})
+	} else {
+		for part := range slices.Chunk(change.AddIDs, api.MaxSetUsers) {
+			bodies = append(bodies, changeOfIDs{Add: part})
+		}
+		for part := range slices.Chunk(change.RemoveIDs, api.MaxSetUsers) {
+			bodies = append(bodies, changeOfIDs{Remove: part})
+		}
+	}
+	sum := &api.SetChanged{Set: set}
+	for i := range bodies {
+		if !change.At.IsZero() {
+			bodies[i].At = &change.At
+		}
+		if err := c.changeSet(ctx, set, &bodies[i], sum); err != nil {
+			return nil, err
+		}
+	}
+	return sum, nil
+}
+
 // changeSet makes one call and adds its result to sum.
-func (c *Client) changeSet(ctx context.Context, set string, body *api.SetChange, sum *api.SetChanged) error {
+func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.SetChanged) error {
 	var answer api.SetChanged
 	passing := func(err error) bool { return Passing(err) && !HasCode(err, CodeTooManyRecords) }
 	if err := c.callWhile(ctx, passing, "POST", setPath(set), body, &answer); err != nil {
@@ -132,6 +185,15 @@ func NotStored(err error) []uint32 {
 	var refused *Error
 	if errors.As(err, &refused) {
 		return refused.Unavailable
+	}
+	return nil
+}
+
+// NotStoredIDs is NotStored for a change with AddIDs or RemoveIDs.
+func NotStoredIDs(err error) []string {
+	var refused *Error
+	if errors.As(err, &refused) {
+		return refused.UnavailableIDs
 	}
 	return nil
 }

@@ -91,6 +91,7 @@ type ForecastRequest struct {
 	Channel     string   `json:"channel,omitempty"` // "": by a send without a channel
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
+	UsersPacked []byte   `json:"users_packed,omitempty"`
 	AudienceQuery
 	At []time.Time `json:"at,omitempty"` // at most MaxForecasts; empty: now
 }

@@ -11,6 +11,7 @@ type FilterRequest struct {
 	Channel     string   `json:"channel,omitempty"`    // a configured one; "": none
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
+	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a FilterPositions
 	AudienceQuery
 	// nil: true. false: nobody is denied, but the send is recorded
 	Enforce *bool      `json:"enforce,omitempty"`
@@ -52,6 +53,20 @@ type FilterBitmaps struct {
 	Summary       Summary        `json:"summary"`
 	Generation    string         `json:"generation"`
 	ConfigVersion string         `json:"config_version"`
+}
+
+// FilterPositions is the answer to a filter call with users_packed. Its bitmaps hold positions in the request, counted
+// from 0. A repeated id has the position of its first occurrence.
+type FilterPositions struct {
+	AllowedPositions  Bitmap `json:"allowed_positions"`
+	ReplayedPositions Bitmap `json:"replayed_positions"`
+	// by the name of the limit; nil with DetailCounts
+	DeniedPositions      map[string]Bitmap `json:"denied_positions,omitzero"`
+	UnavailablePositions Bitmap            `json:"unavailable_positions"`
+	Waves                []WavePositions   `json:"waves,omitzero"` // nil unless requested
+	Summary              Summary           `json:"summary"`
+	Generation           string            `json:"generation"`
+	ConfigVersion        string            `json:"config_version"`
 }
 
 // Denial describes a denied user, who must not receive the send.
@@ -115,6 +130,22 @@ type WaveBitmap struct {
 // MarshalJSON writes ReadyAt with milliseconds.
 func (w WaveBitmap) MarshalJSON() ([]byte, error) {
 	type plain WaveBitmap
+	return json.Marshal(struct {
+		plain
+		ReadyAt instant `json:"ready_at"`
+	}{plain(w), instant(w.ReadyAt)})
+}
+
+// WavePositions is a group of denied users whose RetryAt is within the same hour, as positions in the request.
+type WavePositions struct {
+	From      time.Time `json:"from"`
+	ReadyAt   time.Time `json:"ready_at"`
+	Positions Bitmap    `json:"positions"`
+}
+
+// MarshalJSON writes ReadyAt with milliseconds.
+func (w WavePositions) MarshalJSON() ([]byte, error) {
+	type plain WavePositions
 	return json.Marshal(struct {
 		plain
 		ReadyAt instant `json:"ready_at"`

@@ -6,6 +6,7 @@ type ReleaseRequest struct {
 	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
+	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a ReleasePositions
 	AudienceQuery
 }
 
@@ -23,6 +24,13 @@ type ReleaseBitmaps struct {
 	// for a call with audience: its users, and the cursor of the next call
 	Audience *AudienceTaken `json:"audience,omitempty"`
 	Summary  ReleaseSummary `json:"summary"`
+}
+
+// ReleasePositions is the answer to a release call with users_packed. Its bitmaps hold positions in the request.
+type ReleasePositions struct {
+	ReleasedPositions    Bitmap         `json:"released_positions"`
+	UnavailablePositions Bitmap         `json:"unavailable_positions"`
+	Summary              ReleaseSummary `json:"summary"`
 }
 
 // ReleaseSummary counts the users of a release call.

@@ -28,6 +28,7 @@ const (
 type LookupRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // the answer has bitmaps too
+	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a LookupPositions
 	AudienceQuery
 	Sets []string `json:"sets,omitempty"` // also report membership in these sets, at most MaxLookupSets
 }
@@ -55,6 +56,13 @@ type LookupBitmaps struct {
 	Segments   map[string]Bitmap `json:"segments"`
 	Sets       map[string]Bitmap `json:"sets"`
 	Audience   *AudienceTaken    `json:"audience,omitempty"`
+}
+
+// LookupPositions is the answer to a lookup of users_packed. Its bitmaps hold positions in the request.
+type LookupPositions struct {
+	Generation       string            `json:"generation"`
+	SegmentPositions map[string]Bitmap `json:"segment_positions"` // segments without any of the users are left out
+	SetPositions     map[string]Bitmap `json:"set_positions"`
 }
 
 // HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The body

@@ -75,6 +75,10 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
+	if err := denseAlone(ctx, location, "amend"); err != nil {
+		report.noteFailure(err)
+		return err
+	}
 	began := time.Now()
 	show := terminal.NewProgress(on, terminal.Bytes)
 	defer show.Stop()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
@@ -24,6 +25,7 @@ type buildCommand struct {
 	Table      []string `sep:"none" placeholder:"FILE" help:"File with a user id and a segment name in each row."`
 	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first one. Required with --table, where a row with another name is a bad row. Without this flag, overlapping segments are an error."`
 
+	IDs        string     `name:"ids" enum:",dense,uint64,uuid,text" default:"" placeholder:"KIND" help:"Kind of the user ids: dense (0 to 4294967295), uint64, uuid or text. The first build to a location fixes the kind and stores it with a random key in ids.json; later builds may leave the flag out. Default: the kind of the location, and dense for a new one."`
 	Input      inputFlags `embed:""`
 	Bounds     boundFlags `embed:""`
 	Approval   approval   `embed:""`
@@ -70,15 +72,39 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
+	scheme, err := c.scheme(ctx, location)
+	if err != nil {
+		report.noteFailure(err)
+		return err
+	}
 	show := terminal.NewProgress(on, terminal.Bytes)
 	defer show.Stop()
-	result, err := c.read(ctx, plan, ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add}, show)
+	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add, Scheme: scheme}
+	result, err := c.read(ctx, plan, cfg, show)
 	report.noteResult(result)
 	if err != nil {
 		report.noteFailure(err)
 		return err
 	}
+	p.session.Numbering = result.Candidate.Dictionary
 	return p.publish(ctx, show, &overLive{result: result})
+}
+
+// scheme returns the scheme of the location's ids, or nil for dense ids.
+func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*ids.Scheme, error) {
+	var wanted *ids.Kind
+	if c.IDs != "" {
+		kind, err := ids.ParseKind(c.IDs)
+		if err != nil {
+			return nil, terminal.Misuse(fmt.Errorf("--ids %w", err))
+		}
+		wanted = &kind
+	}
+	is, err := publish.ReadIDs(ctx, location, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return is.Scheme, nil
 }
 
 // overLive publishes a whole build.
@@ -219,6 +245,7 @@ const buildHelp = `Simple cases:
   segmentbuild build --to var/segments --segment new=new.csv --set opted-out=out.csv \
     --only-grows opted-out --set-table tz/=zones.csv
   segmentbuild build --to var/segments --table users.csv.gz --precedence vip,active,new
+  segmentbuild build --to var/segments --ids uuid --segment vip=vip.parquet
 
 With a build file, segments.yaml:
 

@@ -119,6 +119,8 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.BadInput, badRowsHint(bad)
 	case errors.As(err, &overlap):
 		return terminal.Undecided, "choose which segment keeps users in several: --precedence FIRST,SECOND,…"
+	case isIDsError(err):
+		return terminal.Refused, ""
 	case errors.As(err, &back): // it was rolled back from after the guard had looked
 		return terminal.Refused, "if this is intended: --force --reason \"…\""
 	case errors.As(err, &accept):

@@ -56,6 +56,9 @@ func diff(ctx context.Context, location objects.Location, from, to string) (*dif
 	if err != nil {
 		return nil, err
 	}
+	if a, err = publish.ForComparison(a, b); err != nil {
+		return nil, err
+	}
 	later := publish.CandidateOf(b)
 	return &difference{From: a.Manifest.Generation, To: b.Manifest.Generation,
 		Changes: later.Compare(a), NoSegment: later.NoSegment(a), Sets: later.CompareSets(a),

@@ -13,6 +13,7 @@ import (
 	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 	"capper/internal/terminal"
 )
 
@@ -21,6 +22,8 @@ type segmentOf struct {
 	Segment    string `arg:"" help:"Name of the segment or set."`
 	Generation string `placeholder:"GENERATION" help:"Name of the generation. Default: the live generation."`
 	at         `embed:""`
+
+	what string // the command, for errors
 }
 
 // read reads the bitmap of the segment or set.
@@ -37,6 +40,9 @@ func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*bitmap.Bit
 func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*bitmap.Bitmap, error) {
 	m, err := readManifest(ctx, location, c.Generation)
 	if err != nil {
+		return nil, err
+	}
+	if err := publish.NotYet(m.IDs, c.what); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -81,6 +87,7 @@ func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
 		return terminal.Misuse(errors.New("give either --user ID or --sample N"))
 	}
+	c.what = "members"
 	b, err := c.read(ctx, on)
 	if err != nil {
 		return err
@@ -133,6 +140,7 @@ func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 			return terminal.Misuse(fmt.Errorf("--output %w", err))
 		}
 	}
+	c.what = "export"
 	b, err := c.read(ctx, on)
 	if err != nil {
 		return err

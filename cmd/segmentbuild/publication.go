@@ -181,7 +181,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	report := p.report
 	report.noteFailure(why)
 	report.Accepted = nil
-	if base.Generation == nil {
+	if base.Generation == nil || base.Generation.Manifest.IDs != nil {
 		return why
 	}
 	only, grew := built.SetsThatGrew(base.Generation, func(set string) bool { return found.RefusedSets[set] })

@@ -25,10 +25,12 @@ type buildReport struct {
 	Generation string `json:"generation,omitempty"`
 	Before     string `json:"before,omitempty"` // the generation that was live
 	// ComparedWith is the newest generation, if none is live.
-	ComparedWith string            `json:"compared_with,omitempty"`
-	Segments     []builtSegment    `json:"segments,omitempty"`
-	Sets         []builtSet        `json:"sets,omitempty"`
-	Overlaps     []publish.Overlap `json:"overlaps,omitempty"` // of segments
+	ComparedWith string `json:"compared_with,omitempty"`
+	// IDs describes the user ids if they are not dense.
+	IDs      *idsReport        `json:"ids,omitempty"`
+	Segments []builtSegment    `json:"segments,omitempty"`
+	Sets     []builtSet        `json:"sets,omitempty"`
+	Overlaps []publish.Overlap `json:"overlaps,omitempty"` // of segments
 	// FurtherZones is the number of users who are in more than one set of a time zone.
 	FurtherZones uint64           `json:"further_zones,omitempty"`
 	Changes      []publish.Change `json:"changes,omitempty"`
@@ -90,6 +92,7 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	}
 	r.Overlaps, r.Files, r.LeftOut = result.Overlaps, result.Files, result.LeftOut
 	r.BadRows, r.BadRowSamples = result.BadRows, result.Samples
+	r.IDs = newIDsReport(result.Candidate)
 	for _, s := range result.Candidate.Describe() {
 		r.Segments = append(r.Segments, newBuiltSegment(&s))
 	}
@@ -153,6 +156,10 @@ func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 // print writes the report for people.
 func (r *buildReport) print(w io.Writer) error {
 	err := errors.Join(r.printSegments(w), r.printSets(w))
+	if r.IDs != nil {
+		fmt.Fprintf(w, "ids: %d of the kind %s (check %s), dictionary of %d bytes\n", r.IDs.IDs, r.IDs.Kind,
+			r.IDs.Check, r.IDs.DictionaryBytes)
+	}
 	for _, s := range r.Segments {
 		if s.Users == 0 {
 			fmt.Fprintf(w, "warning: segment %q has no users\n", s.Name)
@@ -164,7 +171,7 @@ func (r *buildReport) print(w io.Writer) error {
 		}
 	}
 	for _, o := range r.Overlaps {
-		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, ids(o.Samples))
+		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, idList(o.Samples))
 	}
 	r.printZones(w)
 	r.printBadRows(w)
@@ -321,7 +328,7 @@ func bound(id *uint32) string {
 	return fmt.Sprint(*id)
 }
 
-func ids(list []uint32) string {
+func idList(list []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
 }
 

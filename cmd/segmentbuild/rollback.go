@@ -103,7 +103,7 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	}
 	for _, c := range r.Shrinks {
 		fmt.Fprintf(to, "warning: %s only grows, but %d of its %d users leave, such as %s\n", c.What(), c.Removed,
-			c.Before, ids(c.Left))
+			c.Before, idList(c.Left))
 	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(to, "warning: %s\n", text)
@@ -147,6 +147,9 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	}
 	earlier, err := m.ReadBitmaps(ctx, location)
 	if err != nil {
+		return nil, fmt.Errorf("roll back: %w", err)
+	}
+	if base, err = base.RenumberedBy(earlier); err != nil {
 		return nil, fmt.Errorf("roll back: %w", err)
 	}
 	plan, err := publish.PlanRollback(earlier, base, c.AlsoBack, c.KeepSet)

@@ -40,7 +40,6 @@ type sighting struct {
 // package. It is immutable. The audiences of a generation are those of its build, so that parts and pages of an
 // audience stay the same.
 type generation struct {
-	capping.DenseIDs
 	*segments.Snapshot
 	of    *segments.Refresher // knows the ages of the sets; nil: sets have no age
 	lists *lists              // nil: no live changes
@@ -76,13 +75,15 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 
 // overruled counts the users whom calls have added to a set, who are members with the generation before, and who are
 // not with the next one, in which the set has these users. Before the store is open nothing is known.
-func (l *lists) overruled(set string, before, next *segments.Manifest, users *bitmap.Bitmap) (n uint64) {
+func (l *lists) overruled(set string, before, next *segments.Manifest, users *bitmap.Bitmap,
+	numbers segments.Numbers) (n uint64) {
 	if l.store == nil {
 		return 0
 	}
 	left := l.store.Lists().Overruled(set, instantOf(before.AsOf(set)), instantOf(next.AsOf(set)))
-	member := make([]uint8, len(left))
-	users.Mark(capping.AppendDense(nil, left), member, 1)
+	member, by := make([]uint8, len(left)), make([]uint32, len(left))
+	numbers(left, by)
+	users.Mark(by, member, 1)
 	for _, is := range member {
 		n += uint64(1 - is)
 	}

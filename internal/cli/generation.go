@@ -38,7 +38,6 @@ func (p *Place) generations(ctx context.Context, source string) (func(context.Co
 
 // generation adapts a snapshot of segments to the interface of the domain.
 type generation struct {
-	capping.DenseIDs
 	*segments.Snapshot
 }
 

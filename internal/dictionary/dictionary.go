@@ -38,6 +38,12 @@ func shape(n uint32) (rowBits uint, width int) {
 	return rowBits, int(64-rowBits+7) / 8
 }
 
+// Size returns the length of a dictionary file with n images.
+func Size(n uint32) int64 {
+	rowBits, width := shape(n)
+	return headerBytes + int64(n)*int64(width) + 4*(1<<rowBits+1)
+}
+
 // Open checks every byte of a dictionary file and returns the dictionary, which shares the bytes. Open uses two
 // goroutines.
 func Open(raw []byte) (*Dictionary, error) {
@@ -53,7 +59,7 @@ func Open(raw []byte) (*Dictionary, error) {
 		return nil, fmt.Errorf("dictionary: the file has %d row bits, and %d images need %d", got, n, rowBits)
 	}
 	at := headerBytes + int64(n)*int64(width)
-	if size := at + 4*(1<<rowBits+1); size != int64(len(raw)) {
+	if size := Size(n); size != int64(len(raw)) {
 		return nil, fmt.Errorf("dictionary: the file has %d bytes, and %d images need %d", len(raw), n, size)
 	}
 	d := &Dictionary{rests: raw[headerBytes:], index: raw[at:], count: n, shift: 64 - rowBits, width: width}

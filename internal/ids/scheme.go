@@ -69,6 +69,9 @@ func checkOf(kind Kind, key Key) string {
 // Kind returns the scheme's kind.
 func (s *Scheme) Kind() Kind { return s.kind }
 
+// Key returns the scheme's key, which is the zero key for dense.
+func (s *Scheme) Key() Key { return s.key }
+
 // Check returns 8 hexadecimal digits that depend on the kind and the key, or "" for dense. Stores and manifests keep
 // the check to refuse another kind or key.
 func (s *Scheme) Check() string { return s.check }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -97,14 +98,39 @@ func uuidError(text []byte) error {
 		shown(text))
 }
 
+// hexPairs returns the two hexadecimal digits of a byte, the first one in the low byte.
+var hexPairs = func() (pairs [256]uint16) {
+	const digits = "0123456789abcdef"
+	for i := range pairs {
+		pairs[i] = uint16(digits[i>>4]) | uint16(digits[i&0xf])<<8
+	}
+	return pairs
+}()
+
 // appendUUID appends the canonical text of a UUID.
 func appendUUID(dst []byte, id *[16]byte) []byte {
-	const digits = "0123456789abcdef"
-	text := [36]byte{8: '-', 13: '-', 18: '-', 23: '-'}
-	for i, place := range &dashedPlaces {
-		text[place], text[place+1] = digits[id[i]>>4], digits[id[i]&0xf]
-	}
-	return append(dst, text[:]...)
+	begin := len(dst)
+	dst = slices.Grow(dst, 36)[:begin+36]
+	text := (*[36]byte)(dst[begin:])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	put := binary.LittleEndian.PutUint16
+	put(text[0:], hexPairs[id[0]])
+	put(text[2:], hexPairs[id[1]])
+	put(text[4:], hexPairs[id[2]])
+	put(text[6:], hexPairs[id[3]])
+	put(text[9:], hexPairs[id[4]])
+	put(text[11:], hexPairs[id[5]])
+	put(text[14:], hexPairs[id[6]])
+	put(text[16:], hexPairs[id[7]])
+	put(text[19:], hexPairs[id[8]])
+	put(text[21:], hexPairs[id[9]])
+	put(text[24:], hexPairs[id[10]])
+	put(text[26:], hexPairs[id[11]])
+	put(text[28:], hexPairs[id[12]])
+	put(text[30:], hexPairs[id[13]])
+	put(text[32:], hexPairs[id[14]])
+	put(text[34:], hexPairs[id[15]])
+	return dst
 }
 
 // parseNumber returns the number of a dense or uint64 id.

@@ -10,7 +10,7 @@ import (
 const AsOfFormatVersion = 4
 
 // newestFormatVersion is the highest format version of a manifest that this program reads.
-const newestFormatVersion = AsOfFormatVersion
+const newestFormatVersion = IDsFormatVersion
 
 // timed reports whether the set has a field of AsOfFormatVersion.
 func (s *Set) timed() bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }

@@ -3,11 +3,14 @@ package segments
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/objects"
 )
 
@@ -15,6 +18,11 @@ import (
 // a location. Everything that is read from the cache is checked again.
 type cache struct {
 	at objects.Location
+}
+
+// mapper is implemented by objects.Directory.
+type mapper interface {
+	Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error)
 }
 
 // newCache returns the cache of a source below dir, or nil if dir is empty. Each source has its own
@@ -38,7 +46,42 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 	if err != nil {
 		return nil, err
 	}
-	return m.ReadBitmaps(ctx, c.at)
+	g, err := readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
+		return readBitmap(ctx, c.at, s)
+	})
+	if err != nil || m.IDs == nil {
+		return g, err
+	}
+	if g.Scheme, err = ReadScheme(ctx, c.at, m); err != nil {
+		return nil, err
+	}
+	if g.Dictionary, err = c.dictionary(ctx, m); err != nil {
+		return nil, fmt.Errorf("generation %s: dictionary: %w", m.Generation, err)
+	}
+	return g, nil
+}
+
+// dictionary maps the dictionary of a manifest, after it has checked every byte of the cached file. A damaged file is
+// deleted, so that save writes it again.
+func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error) {
+	layer := &m.IDs.Dictionary[0]
+	files, ok := c.at.(mapper)
+	if !ok {
+		return m.readDictionary(ctx, c.at)
+	}
+	raw, unmap, err := files.Map(ctx, layer.Key, layer.SizeBytes)
+	if err != nil {
+		return nil, err
+	}
+	d, err := layer.open(raw)
+	if err != nil {
+		unmap()
+		_ = c.at.Delete(ctx, layer.Key) // if deleting fails too, save reports why
+		return nil, err
+	}
+	d.mapped = true
+	runtime.AddCleanup(d, func(unmap func()) { unmap() }, unmap)
+	return d, nil
 }
 
 // open returns the bitmap of a segment if the cache has it. A damaged copy is deleted, so that save
@@ -106,6 +149,9 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 			return err
 		}
 	}
+	if err := c.saveIDs(ctx, g, keep); err != nil {
+		return err
+	}
 	if err := c.at.Overwrite(ctx, ManifestKey(g.Manifest.Generation), g.Manifest.Encode()); err != nil {
 		return err
 	}
@@ -115,9 +161,23 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	return c.prune(ctx, keep)
 }
 
+// saveIDs stores ids.json and the dictionary of g, and adds their keys to keep.
+func (c *cache) saveIDs(ctx context.Context, g *Generation, keep map[string]bool) error {
+	if g.Manifest.IDs == nil {
+		return c.at.Delete(ctx, IDsKey)
+	}
+	keep[DictionaryKey(g.Dictionary.sha256)] = true
+	if !g.Dictionary.mapped {
+		if _, err := c.at.Put(ctx, DictionaryKey(g.Dictionary.sha256), g.Dictionary.raw); err != nil {
+			return err
+		}
+	}
+	return c.at.Overwrite(ctx, IDsKey, ids.File{Kind: g.Scheme.Kind(), Key: g.Scheme.Key()}.Encode())
+}
+
 func (c *cache) prune(ctx context.Context, keep map[string]bool) error {
 	var faults []error
-	for _, prefix := range []string{BitmapsPrefix, GenerationsPrefix} {
+	for _, prefix := range []string{BitmapsPrefix, GenerationsPrefix, DictionariesPrefix} {
 		list, err := c.at.List(ctx, prefix)
 		faults = append(faults, err)
 		for _, o := range list {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/parallel"
 )
@@ -27,8 +28,12 @@ type former struct {
 	manifest *Manifest
 	// read returns the bitmap of one of the generation's segments or sets.
 	read readFunc
+	// dictionary returns the dictionary of a generation whose ids are not dense.
+	dictionary func(ctx context.Context) (*Dictionary, error)
 	// cache holds the generation's bitmaps; nil if the generation is not the cached one.
-	cache objects.Source
+	cache *cache
+	// scheme is that of the source, for ids that are not dense.
+	scheme *ids.Scheme
 	// follows is the name of the preceding generation in the source.
 	follows string
 }
@@ -42,19 +47,51 @@ type stayed struct {
 // load reads the whole generation, from the cache if the cache holds all of it.
 func (f *former) load(ctx context.Context) (*stayed, error) {
 	if f.cache != nil {
-		if g, err := f.manifest.ReadBitmaps(ctx, f.cache); err == nil {
+		if g, err := f.cache.load(ctx, nil); err == nil && g.Manifest.Generation == f.manifest.Generation {
 			return &stayed{g, OriginCache}, nil
 		}
 	}
 	read := func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) { return f.read(ctx, s) }
 	g, err := readBitmaps(ctx, f.manifest, parallelReads, read)
+	if err == nil && f.manifest.IDs != nil {
+		g.Scheme = f.scheme
+		g.Dictionary, err = f.dictionary(ctx)
+	}
 	return &stayed{g, OriginSource}, err
 }
 
 // inUseBefore returns the generation in use as the earlier generation of a comparison.
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
-	return &former{manifest: &now.manifest, read: read}
+	return &former{manifest: &now.manifest, read: read, scheme: now.scheme,
+		dictionary: func(context.Context) (*Dictionary, error) { return now.dictionary, nil }}
+}
+
+// errOtherIDs is the reason why a generation is not compared: users cannot be found again under another key.
+var errOtherIDs = errors.New("its ids are of another kind or key")
+
+// SameIDs reports whether both generations know users by the same images: by the same kind and key of ids.
+func (m *Manifest) SameIDs(other *Manifest) bool {
+	if m.IDs == nil || other.IDs == nil {
+		return m.IDs == other.IDs
+	}
+	return m.IDs.Kind == other.IDs.Kind && m.IDs.Check == other.IDs.Check
+}
+
+// dictionaryOf returns a function that takes the dictionary of m from the generation in memory if it is the same, and
+// otherwise reads it from the first place that has it.
+func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
+	return func(ctx context.Context) (d *Dictionary, err error) {
+		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
+			return g.Dictionary, nil
+		}
+		for _, place := range places {
+			if d, err = m.readDictionary(ctx, place); err == nil {
+				return d, nil
+			}
+		}
+		return nil, err
+	}
 }
 
 // formers yields the earlier generations with which a start may compare the live one, in order of
@@ -119,7 +156,11 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 	if err != nil {
 		return nil, fmt.Errorf("read the cached generation of an earlier start: %w", err)
 	}
-	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache.at}, nil
+	if !m.SameIDs(next.Manifest) {
+		return nil, fmt.Errorf("cached generation %s cannot be compared: %w", m.Generation, errOtherIDs)
+	}
+	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache, scheme: next.Scheme,
+		dictionary: next.dictionaryOf(m, r.cache.at, r.cfg.Source)}, nil
 }
 
 // earlierFormers returns earlier generations of the source, newest first, without those from which a
@@ -142,10 +183,15 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 			errs[i] = err
 			return
 		}
-		if withdrawn[Content(m.Segments, m.Sets...)] {
+		if withdrawn[m.Content()] {
 			return
 		}
-		found[i] = &former{manifest: m, read: next.orRead(src)}
+		if !m.SameIDs(next.Manifest) {
+			errs[i] = fmt.Errorf("generation %s cannot be compared: %w", m.Generation, errOtherIDs)
+			return
+		}
+		found[i] = &former{manifest: m, read: next.orRead(src), scheme: next.Scheme,
+			dictionary: next.dictionaryOf(m, src)}
 		if i+1 < len(names) {
 			found[i].follows = names[i+1]
 		}
@@ -166,7 +212,7 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
 		return nil
 	}
-	g := &Generation{Manifest: &now.manifest}
+	g := &Generation{Manifest: &now.manifest, Scheme: now.scheme, Dictionary: now.dictionary}
 	for i := range g.Manifest.Sets {
 		g.Sets = append(g.Sets, now.sets[g.Manifest.Sets[i].Name])
 	}

@@ -147,7 +147,11 @@ type comparison struct {
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
 	// overruled is RefresherConfig.Overruled; nil: no calls change sets.
-	overruled func(set string, before, next *Manifest, users *bitmap.Bitmap) uint64
+	overruled func(set string, before, next *Manifest, users *bitmap.Bitmap, numbers Numbers) uint64
+
+	numbers *Renumbering // from the numbers of was to those of next; nil: not made yet
+	// renumbered means that read returns bitmaps by the numbers of next.
+	renumbered bool
 
 	losses   []Loss
 	unjudged []string // sets that could not be compared, with reasons
@@ -196,7 +200,8 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 		return false
 	}
 	loss.Set, loss.AsOf = name, is.AsOf
-	loss.Overruled = c.overruled(name, c.was.manifest, c.next.Manifest, c.next.bitmapOf(name))
+	loss.Overruled = c.overruled(name, c.was.manifest, c.next.Manifest, c.next.bitmapOf(name),
+		c.next.Dictionary.users)
 	return loss.Overruled > 0
 }
 
@@ -213,10 +218,10 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	}
 	loss = Loss{Set: name, Before: was.Cardinality, Allowed: Allowed(was.Cardinality, c.guarded.MayLose[name]),
 		Empty: is.Cardinality == 0}
-	if was.SHA256 == is.SHA256 {
+	if c.was.manifest.Users(&was.Segment) == c.next.Manifest.Users(&is.Segment) {
 		return loss, true
 	}
-	before, err := c.was.read(ctx, &was.Segment)
+	before, err := c.readBefore(ctx, &was.Segment)
 	if err != nil { // the difference of the counts is a lower bound
 		loss.Left = was.Cardinality - min(was.Cardinality, is.Cardinality)
 		c.unjudged = append(c.unjudged, fmt.Sprintf("set %s: %v", name, err))
@@ -231,11 +236,32 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	return loss, true
 }
 
+// readBefore reads a bitmap of the earlier generation, by the numbers of the next one.
+func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
+	b, err := c.was.read(ctx, s)
+	if err != nil || c.renumbered || c.was.manifest.SameNumbers(c.next.Manifest) {
+		return b, err
+	}
+	if c.numbers == nil {
+		earlier, err := c.was.dictionary(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.numbers, err = NewRenumbering(earlier, c.next.Dictionary); err != nil {
+			return nil, err
+		}
+	}
+	return c.numbers.Bitmap(b), nil
+}
+
 // accepted returns how many of the users who left a set are covered by acceptances. The accepted
 // changes must lead from the old bitmap to the new one, with only changes within the limit between
 // them. Bitmaps between the two are read where the answer depends on them.
 func (c *comparison) accepted(ctx context.Context, loss Loss, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
+	if m.IDs != nil { // bitmaps of other generations have other numbers, so their hashes make no chain
+		return m.accounted(loss.Set, at, c.was.manifest.CreatedAt)
+	}
 	steps, removed := 0, uint64(0)
 	for i := range m.Accepted {
 		a := &m.Accepted[i]
@@ -325,10 +351,11 @@ func (m *Manifest) accounted(set, sha256 string, since time.Time) (removed uint6
 }
 
 // JudgeZones returns why a service that needs the time zones of users rejects the next generation, or
-// nil.
+// nil. The bitmaps of both have the same numbers; see Generation.RenumberedBy.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}
+	c.renumbered = true // by the caller
 	refused := &LossError{Before: before.Manifest.Generation}
 	if c.zones(context.Background(), refused); len(refused.Losses) == 0 && refused.ZoneLeft == 0 {
 		return nil
@@ -339,7 +366,9 @@ func JudgeZones(before, next *Generation) *LossError {
 // zones compares the sets of time zones and adds losses to refused.
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
-	same := func(a, b *Set) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 }
+	same := func(a, b *Set) bool {
+		return a.Name == b.Name && c.was.manifest.Users(&a.Segment) == c.next.Manifest.Users(&b.Segment)
+	}
 	if len(was) == 0 || slices.EqualFunc(was, is, same) {
 		return
 	}
@@ -372,7 +401,7 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	}
 	for i, zone := range was {
 		var err error
-		if before[i], err = c.was.read(ctx, &zone.Segment); err != nil {
+		if before[i], err = c.readBefore(ctx, &zone.Segment); err != nil {
 			c.unjudged = append(c.unjudged, fmt.Sprintf("users of time zones: %v", err))
 			return make([]uint64, len(was))
 		}

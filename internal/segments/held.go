@@ -155,6 +155,9 @@ func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest
 	g, err := readGuarded(ctx, m, &guarded, func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
+	if err == nil {
+		err = g.readIDs(ctx, src, nil)
+	}
 	if err != nil {
 		return "", nil, err
 	}
@@ -205,11 +208,12 @@ const (
 	ReasonZones   = "zones"   // time zones, or users' time zones, are gone
 	ReasonCalls   = "calls"   // the build overrules too many additions by calls
 	ReasonAsOf    = "as_of"   // the build lacks changes by calls that the store has removed
+	ReasonIDs     = "ids"     // the kind or the key of the ids is another one
 )
 
 // Reasons lists all reasons.
 func Reasons() []string {
-	return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf}
+	return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf, ReasonIDs}
 }
 
 // AsOfError is the error of a Require for a generation that lacks changes by calls.
@@ -221,7 +225,10 @@ func (e *AsOfError) Error() string { return e.Err.Error() }
 // Reasons returns the reasons why the generation is rejected.
 func (f *Refusal) Reasons() (list []string) {
 	var lost *LossError
-	switch asOf := (*AsOfError)(nil); {
+	asOf, otherIDs := (*AsOfError)(nil), (*IDsError)(nil)
+	switch {
+	case errors.As(f.Err, &otherIDs):
+		return []string{ReasonIDs}
 	case errors.As(f.Err, &asOf):
 		return []string{ReasonAsOf}
 	case !errors.As(f.Err, &lost):
@@ -321,8 +328,8 @@ func (r *Refresher) countLosses(c *comparison) {
 type confirmed map[string]confirmation
 
 type confirmation struct {
-	sha256 string
-	at     time.Time
+	users string // the result of Manifest.Users
+	at    time.Time
 }
 
 // AsOf returns the time for which the users of a set in the generation in use are known to be right.
@@ -356,30 +363,30 @@ func (r *Refresher) confirm() {
 			known = (*was)[set.Name]
 		}
 		switch {
-		case known.sha256 == set.SHA256:
+		case known.users == now.manifest.Users(&set.Segment):
 			at = later(at, known.at)
-		case known.sha256 != "" && joins: // a build read the joining users from an input
+		case known.users != "" && joins: // a build read the joining users from an input
 			at = now.manifest.CreatedAt
 		}
-		if live[set.Name] == set.SHA256 {
+		if live[set.Name] == now.manifest.Users(&set.Segment) {
 			at = later(at, r.held.confirmedBy(r.held.live))
 		}
 		if at = later(at, set.AsOf); at.After(clock) {
 			at = clock
 		}
-		next[set.Name] = confirmation{set.SHA256, at}
+		next[set.Name] = confirmation{now.manifest.Users(&set.Segment), at}
 	}
 	r.asOf.Store(&next)
 }
 
-// sets returns the SHA-256 of each set of the live generation, if another generation is in use.
+// sets identifies the users of each set of the live generation, if another generation is in use.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
 	}
 	sums := make(map[string]string, len(h.live.Sets))
 	for i := range h.live.Sets {
-		sums[h.live.Sets[i].Name] = h.live.Sets[i].SHA256
+		sums[h.live.Sets[i].Name] = h.live.Users(&h.live.Sets[i].Segment)
 	}
 	return sums
 }

@@ -19,6 +19,9 @@ const (
 	bitmapSuffix      = ".roaring"
 	GenerationsPrefix = "generations/"
 	generationSuffix  = ".json"
+	// DictionariesPrefix begins the keys of dictionaries and of ways back, in locations of kinds other than dense.
+	DictionariesPrefix = "dictionaries/"
+	dictionarySuffix   = ".dictionary"
 )
 
 var (
@@ -33,6 +36,15 @@ func BitmapKey(sha256 string) string { return BitmapsPrefix + sha256 + bitmapSuf
 func IsBitmapKey(key string) bool {
 	sum := strings.TrimSuffix(strings.TrimPrefix(key, BitmapsPrefix), bitmapSuffix)
 	return sha256Rule.MatchString(sum) && BitmapKey(sum) == key
+}
+
+// DictionaryKey returns the object key of the dictionary with this SHA-256.
+func DictionaryKey(sha256 string) string { return DictionariesPrefix + sha256 + dictionarySuffix }
+
+// IsDictionaryKey reports whether a key has the form of a dictionary's key.
+func IsDictionaryKey(key string) bool {
+	sum := strings.TrimSuffix(strings.TrimPrefix(key, DictionariesPrefix), dictionarySuffix)
+	return sha256Rule.MatchString(sum) && DictionaryKey(sum) == key
 }
 
 // ManifestKey returns the object key of a generation's manifest.
@@ -62,6 +74,15 @@ func Sum(raw []byte) string {
 		hash.Write(part)
 	}
 	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// Content returns a hash of the ids, names, order and users of the generation's segments and sets. The generation's
+// time is not included.
+func (m *Manifest) Content() string {
+	if m.IDs == nil {
+		return Content(m.Segments, m.Sets...)
+	}
+	return Sum([]byte("ids " + m.numbering() + "\n" + Content(m.Segments, m.Sets...)))
 }
 
 // Content returns a hash of the names, the order and the users of a generation's segments and sets.

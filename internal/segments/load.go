@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/parallel"
 )
@@ -20,6 +21,9 @@ type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
 	Sets     []*bitmap.Bitmap // one per set of the manifest, in the same order
+	// Scheme and Dictionary lead from ids to the numbers in the bitmaps. Both are nil for dense ids.
+	Scheme     *ids.Scheme
+	Dictionary *Dictionary
 }
 
 // ReadPointer reads the pointer to the live generation. objects.Source.ReadTagged explains tag.
@@ -70,11 +74,16 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadBitmaps reads and checks the bitmaps of the manifest.
+// ReadBitmaps reads and checks the bitmaps of the manifest, and for ids that are not dense also the dictionary and
+// ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
-	return readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
+	g, err := readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
 		return readBitmap(ctx, src, s)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return g, g.readIDs(ctx, src, nil)
 }
 
 // ReadBitmapsOver is ReadBitmaps, but takes the bitmaps that a generation in memory already has from
@@ -84,9 +93,13 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 		return m.ReadBitmaps(ctx, src)
 	}
 	read := known.orRead(src)
-	return readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
+	g, err := readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
 		return read(ctx, s)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return g, g.readIDs(ctx, src, known.Dictionary)
 }
 
 // Only returns a copy of the manifest with only the wanted sets and no segments. The copy serves

@@ -36,6 +36,8 @@ type Manifest struct {
 	// Reason explains why the publisher was allowed to override the guard; empty if there was no
 	// override.
 	Reason string `json:"reason,omitempty"`
+	// IDs describes user ids that are not dense. Nil means dense ids.
+	IDs *IDs `json:"ids,omitempty"`
 	// Segments is in the order of precedence: a user in the bitmaps of two segments belongs to the
 	// earlier one.
 	Segments []Segment `json:"segments"`
@@ -181,6 +183,8 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 // lower versions reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
+	case m.IDs != nil:
+		return IDsFormatVersion
 	case slices.ContainsFunc(m.Sets, func(s Set) bool { return s.timed() }):
 		return AsOfFormatVersion
 	case len(m.Accepted) > 0:
@@ -260,6 +264,9 @@ func (m *Manifest) check() error {
 	if err := m.checkSets(seen); err != nil {
 		return err
 	}
+	if err := m.checkIDs(); err != nil {
+		return err
+	}
 	return m.checkAccepted()
 }
 
@@ -272,8 +279,11 @@ func (m *Manifest) checkSets(seen map[string]bool) error {
 		if n := len(m.Accepted); n > 0 {
 			with += fmt.Sprintf(" and %d acceptances", n)
 		}
-		if m.version() == AsOfFormatVersion {
+		switch m.version() {
+		case AsOfFormatVersion:
 			with += ", some with as_of,"
+		case IDsFormatVersion:
+			with += ", and ids of the kind " + m.IDs.Kind + ","
 		}
 		return fmt.Errorf("format_version %d: manifest with %s must have version %d",
 			m.FormatVersion, with, m.version())

@@ -56,7 +56,7 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 		refused: prometheus.NewDesc("capper_segments_refused",
 			"1 while the service rejects the published segments, by reason: missing (a required set is absent), "+
 				"users (users left a protected set), zones (users lost their time zone), calls (too many additions by "+
-				"calls would end) or as_of (changes by calls are missing).",
+				"calls would end), as_of (changes by calls are missing) or ids (the kind or key of user ids differs).",
 			[]string{"reason"}, nil),
 		left: prometheus.NewDesc("capper_sets_left_users_total",
 			"Number of users who left a suppressed set or a set of quiet hours when new segments were loaded.",

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/objects"
 )
 
@@ -56,8 +57,9 @@ type RefresherConfig struct {
 	Guarded func() Guarded
 	// Overruled counts the users whom calls have added to a guarded set, who are members with the generation before,
 	// and
-	// who are not with the next one, in which the set has these users. Nil: no calls change sets.
-	Overruled func(set string, before, next *Manifest, users *bitmap.Bitmap) uint64
+	// who are not with the next one, in which the set has these users; numbers is Snapshot.Numbers of the next one. Nil:
+	// no calls change sets.
+	Overruled func(set string, before, next *Manifest, users *bitmap.Bitmap, numbers Numbers) uint64
 	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A
 	// generation without a pin is kept for twice the Interval after the swap, but at least a minute
 	// and at most Keep, because other instances may still return its name. A negative value keeps
@@ -269,6 +271,12 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 		r.cfg.Logger.Warn("segments: the generation could not be written to the cache",
 			"generation", g.Manifest.Generation, "error",
 			err)
+		return
+	}
+	if r.cache != nil && g.Dictionary != nil && !g.Dictionary.mapped {
+		if d, err := r.cache.dictionary(ctx, g.Manifest); err == nil {
+			g.Dictionary = d // the cached file is mapped instead of a copy on the heap
+		}
 	}
 }
 
@@ -285,6 +293,10 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 		}
 	}
 	if err != nil || m == nil {
+		return nil, tag, err
+	}
+	scheme, err := r.readScheme(ctx, m)
+	if err != nil {
 		return nil, tag, err
 	}
 	near, cancel := context.WithTimeout(ctx, r.cfg.Timeout/4)
@@ -306,7 +318,45 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 		}
 		return readBitmap(ctx, r.cfg.Source, s)
 	})
+	if err == nil && m.IDs != nil {
+		g.Scheme = scheme
+		g.Dictionary, err = r.readDictionary(ctx, near, known, m)
+	}
 	return g, tag, err
+}
+
+// readScheme reads ids.json of the source. The error is a *RefusedError if the ids of the manifest are not those of
+// ids.json, or not those of the generation in use.
+func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	scheme, err := ReadScheme(ctx, r.cfg.Source, m)
+	if now := r.Current(); err == nil && now != nil {
+		err = m.agreesWithUse(now)
+	}
+	if wrong := (*IDsError)(nil); errors.As(err, &wrong) {
+		return nil, &RefusedError{m.Generation, err}
+	}
+	return scheme, err
+}
+
+// readDictionary returns the dictionary of a manifest from memory, from the cache, or from the source.
+func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *Manifest) (*Dictionary, error) {
+	for _, s := range known.snapshots {
+		if s.manifest.SameNumbers(m) {
+			return s.dictionary, nil
+		}
+	}
+	if r.cache != nil {
+		if d, err := r.cache.dictionary(near, m); err == nil {
+			return d, nil
+		}
+	}
+	d, err := m.readDictionary(ctx, r.cfg.Source)
+	if err != nil {
+		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
+	}
+	return d, nil
 }
 
 // look reads the manifest of the live generation, or returns nil if that generation is in use. The

@@ -95,7 +95,8 @@ func TestRefresherFollowsTheLiveGeneration(t *testing.T) {
 			"capper_segments_refresh_total/failed": 1, "capper_segments_refresh_total/swapped": 3,
 			"capper_segments_refresh_total/unchanged": 1, "capper_segments_users/new": 2,
 			"capper_segments_users/vip":       2,
-			"capper_segments_refused/missing": 0, "capper_segments_refused/users": 0,
+			"capper_segments_refused/missing": 0, "capper_segments_refused/users": 0, "capper_segments_refused/ids": 0,
+			"capper_segments_refused/calls": 0, "capper_segments_refused/as_of": 0,
 			"capper_segments_refused/zones":              0,
 			"capper_segments_pinned_bytes/":              528, // of the second one, in its grace
 			"capper_segments_memory_bytes/":              float64(r.Current().SizeBytes()),
@@ -216,8 +217,8 @@ var faults = []struct {
 	{"bounds that lie", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Max = number(13) },
 		"bitmap has ids from 10 to 12, but the manifest says 10 to 13"},
 	{"no bounds", func(m *segments.Manifest, _ [][]byte) { m.Segments[0].Min = nil }, "min and max"},
-	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 5 },
-		"format_version 5 is too new: this program reads up to 4"},
+	{"unknown format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 6 },
+		"format_version 6 is too new: this program reads up to 5"},
 	{"no format version", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 0 }, "format_version 0"},
 	{"manifest of another generation",
 		func(m *segments.Manifest, _ [][]byte) { m.Generation = "20200101T000000.000Z-00000000" },
@@ -379,9 +380,9 @@ func TestManifestsAreReadStrictly(t *testing.T) {
 		require.Error(t, err, "cut off after %d bytes", n)
 	}
 	later := bytes.Replace(raw, []byte(`"format_version": 1,`),
-		[]byte(`"format_version": 5, "added_by_a_later_tool": 1,`), 1)
+		[]byte(`"format_version": 6, "added_by_a_later_tool": 1,`), 1)
 	_, err = segments.ParseManifest(m.Generation, later)
-	require.ErrorContains(t, err, "format_version 5 is too new: this program reads up to 4",
+	require.ErrorContains(t, err, "format_version 6 is too new: this program reads up to 5",
 		"the version is what a reader of today is told")
 	odd, err := segments.NewManifest(segmentstest.Epoch, "\xff", "<b>\xc3\x28</b> \u2028", list)
 	require.NoError(t, err)

@@ -51,6 +51,11 @@ func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *for
 	if c.next, err = readGuarded(ctx, next.manifest, &c.guarded, next.read); err != nil {
 		return false
 	}
+	if next.manifest.IDs != nil {
+		if c.next.Dictionary, err = next.dictionary(ctx); err != nil {
+			return false
+		}
+	}
 	if c.run(ctx) != nil {
 		return false
 	}
@@ -90,7 +95,8 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
 		before, after := was.manifest.set(name), next.manifest.set(name)
-		return mayLose == 100 || before == nil || after == nil || before.SHA256 == after.SHA256 ||
+		return mayLose == 100 || before == nil || after == nil ||
+			was.manifest.Users(&before.Segment) == next.manifest.Users(&after.Segment) ||
 			vouched(was, next, before, after, mayLose)
 	})
 	step.Zones = guarded.Zones && lessZones(was.manifest, next.manifest)

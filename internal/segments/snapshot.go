@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/parallel"
 )
 
@@ -18,6 +19,9 @@ type Snapshot struct {
 	codes    *bitmap.CodeMap
 	sets     map[string]*bitmap.Bitmap
 	zones    *zoneMap
+	// scheme and dictionary are nil for dense ids.
+	scheme     *ids.Scheme
+	dictionary *Dictionary
 
 	beside sync.Once
 	// unsegmented is computed on first use.
@@ -132,6 +136,9 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	if rest := s.unsegmented.Load(); rest != nil {
 		count(rest, rest.SizeBytes())
 	}
+	if s.dictionary != nil {
+		count(s.dictionary, s.dictionary.SizeBytes())
+	}
 	return size
 }
 
@@ -191,7 +198,7 @@ func (known *memory) zones(m *Manifest) *zoneMap {
 // snapshot builds the snapshot of a generation and shares the parts that are already in memory.
 func (known *memory) snapshot(g *Generation) *Snapshot {
 	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest),
-		sets: map[string]*bitmap.Bitmap{}}
+		sets: map[string]*bitmap.Bitmap{}, scheme: g.Scheme, dictionary: g.Dictionary}
 	for i, set := range g.Sets {
 		s.sets[g.Manifest.Sets[i].Name] = set
 	}

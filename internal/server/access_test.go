@@ -55,6 +55,7 @@ func TestEveryCallNeedsItsScope(t *testing.T) {
 		{http.MethodPost, "/v1/filter", `{"message_id":"m","user_ids":[1]}`, gate.ScopeFilter},
 		{http.MethodPost, "/v1/release", `{"message_id":"m","user_ids":[1]}`, gate.ScopeFilter},
 		{http.MethodGet, "/v1/users/1", "", gate.ScopeRead},
+		{http.MethodGet, "/v1/ids", "", gate.ScopeFilter},
 		{http.MethodGet, "/v1/limits", "", gate.ScopeRead},
 		{http.MethodGet, "/v1/status", "", gate.ScopeRead},
 		{http.MethodGet, "/metrics", "", gate.ScopeRead},

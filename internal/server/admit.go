@@ -46,7 +46,7 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 	ctx, cancel := s.findContext(c)
 	defer cancel()
 	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.audiences(policy), s.bounds.BitmapUsers)
-	a.Users, a.Taken = capping.AppendUsers(make([]capping.UserID, 0, len(users)), users), taken
+	a.Users, a.Taken = users, taken
 	return err
 }
 
@@ -59,8 +59,17 @@ func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
 func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	return wire.Bounds{
 		IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve,
-		NeedsChannel: s.capper.Policy().RequireChannel,
+		NeedsChannel: s.capper.Policy().RequireChannel, Scheme: s.ids,
 	}
+}
+
+// denseAlone returns nil in a deployment with dense ids. In others it returns a failure that names what takes dense ids
+// alone.
+func (s *Server) denseAlone(what string) error {
+	if s.ids == nil {
+		return nil
+	}
+	return wire.DenseAlone(s.ids, "", what)
 }
 
 // writeAnswer writes an answer that was encoded into the place's buffer.

@@ -128,7 +128,7 @@ func (s *Server) forecast(c *call) error {
 	if err := s.findUsers(c, body, &r.Audience, basis.Policy()); err != nil {
 		return err
 	}
-	body.KeepUsers(len(r.Users))
+	body.KeepUsers(r.Bytes())
 	decided := len(r.Users) * len(times)
 	if most := s.bounds.BitmapUsers; decided > most {
 		return wire.FieldFailure(api.CodeTooLarge, r.Field(), "%d users at %d times: one call decides at most %d: "+

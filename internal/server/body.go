@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"capper/internal/server/gate"
-	"capper/internal/server/wire"
 )
 
 // Body is a received request body, together with the memory that the call holds of the bodies' budget.
@@ -56,11 +55,11 @@ func (b *Body) Reserve(n int64) error {
 	return nil
 }
 
-// KeepUsers returns all memory of the body to the budget, except the memory of the given number of decoded users.
-func (b *Body) KeepUsers(users int) {
+// KeepUsers returns all memory of the body to the budget, except the given number of bytes for the decoded users.
+func (b *Body) KeepUsers(bytes int64) {
 	gate.PutBuffer(b.Data)
 	b.Data = nil
-	b.hold.Settle(int64(users) * wire.UserBytes)
+	b.hold.Settle(bytes)
 }
 
 // Close returns the remaining memory to the budget. A second Close has no effect.

@@ -8,6 +8,9 @@ import (
 
 // checkSends serves POST /v1/sends/check.
 func (s *Server) checkSends(c *call) error {
+	if err := s.denseAlone("POST /v1/sends/check"); err != nil {
+		return err
+	}
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err
@@ -40,12 +43,12 @@ func (s *Server) checkSends(c *call) error {
 func (s *Server) enterMessage(
 	c *call, b *Body, r *wire.MessageRequest,
 ) (capping.Channel, *gate.Place, error) {
-	b.KeepUsers(len(r.Users))
+	b.KeepUsers(r.Bytes())
 	channel, err := wire.ChannelOf(r.Channel, s.capper.Policy())
 	if err != nil {
 		return 0, nil, err
 	}
-	p, err := s.enter(c, &r.Audience, 1024+24*int64(len(r.Users)))
+	p, err := s.enter(c, &r.Audience, 1024+24*int64(len(r.Users))+r.GivenBytes())
 	if err != nil {
 		return 0, nil, err
 	}

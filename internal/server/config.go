@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"capper/internal/audience"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
+	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/messages"
 	"capper/internal/pacing"
@@ -26,6 +28,9 @@ import (
 type Config struct {
 	// Capper decides about users. Required.
 	Capper *capping.Capper
+	// IDs turns the ids of users into the users of the Capper. Nil: the ids are dense. With other ids than dense ones
+	// Journal, Audit and Records must be nil.
+	IDs *ids.Scheme
 	// Generations pins generations for look-ups and audiences. Nil: the service has no segments.
 	Generations wire.Pin
 	// Audiences returns the named expressions that belong to a current or recent policy. It is safe for concurrent
@@ -100,9 +105,33 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
+// ofKind returns pin with a check that a generation has the ids of the server, so that no number is taken for that of
+// another user.
+func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
+	kind, check := ids.Dense, ""
+	if scheme != nil {
+		kind, check = scheme.Kind(), scheme.Check()
+	}
+	return func(name string) (*segments.Snapshot, error) {
+		s, err := pin(name)
+		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
+			return nil, fmt.Errorf("generation %s has ids of the kind %s with the check %q, but this deployment's are %s "+
+				"with the check %q", s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
+		}
+		return s, err
+	}
+}
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Capper == nil {
 		return c, errors.New("server: Config.Capper must be set")
+	}
+	if c.IDs != nil && c.IDs.Kind() == ids.Dense {
+		c.IDs = nil
+	}
+	if c.IDs != nil && (c.Journal != nil || c.Audit != nil || c.Records != nil) {
+		return c, fmt.Errorf("server: this deployment's ids are %s: the audit takes dense ids alone so far",
+			c.IDs.Kind())
 	}
 	if c.Pacers == nil {
 		c.Pacers = pacing.New(nil, &pacing.Policy{Version: c.Capper.Policy().Version}) // which never asks its store
@@ -110,6 +139,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Generations == nil {
 		c.Generations = func(string) (*segments.Snapshot, error) { return nil, &segments.GoneError{} }
 	}
+	c.Generations = ofKind(c.IDs, c.Generations)
 	if c.History == nil {
 		c.History = noHistory{}
 	}

@@ -30,7 +30,7 @@ func (s *Server) filter(c *call) error {
 	}
 	send.Users = r.Users
 	size := len(body.Data)
-	body.KeepUsers(len(r.Users))
+	body.KeepUsers(r.Bytes())
 	p, err := s.enter(c, &r.Audience, answerBytes(r))
 	if err != nil {
 		return err
@@ -97,23 +97,27 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	if r.Query != nil {
 		return int64(1024 + 3*sum.Requested)
 	}
+	if r.Packed {
+		return int64(1024 + 3*sum.Requested)
+	}
 	if r.Bitmap {
 		return int64(size) + 1024
 	}
-	perDenied := 128
+	id := r.IDBytes()
+	perDenied := 117 + id
 	if r.Counts {
 		perDenied = 0
 	}
-	return int64(1024 + 11*(sum.Allowed+sum.Replayed+sum.Unavailable) + perDenied*sum.Denied)
+	return int64(1024 + id*(sum.Allowed+sum.Replayed+sum.Unavailable) + perDenied*sum.Denied)
 }
 
 // answerBytes estimates the maximum memory of the answer in bytes, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
-	if !r.Bitmap && !r.Counts {
+	if !r.Bitmap && !r.Packed && !r.Counts {
 		perUser = 128
 	}
-	return 1024 + perUser*int64(len(r.Users))
+	return 1024 + perUser*int64(len(r.Users)) + r.GivenBytes()
 }
 
 // sendOf converts the caller's request to a capping.Send without users.

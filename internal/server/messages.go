@@ -35,6 +35,9 @@ func (s *Server) messageCounts(c *call) error {
 
 // releaseMessage serves POST /v1/messages/{id}/release.
 func (s *Server) releaseMessage(c *call) error {
+	if err := s.denseAlone("POST /v1/messages/{id}/release"); err != nil {
+		return err
+	}
 	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err
@@ -117,7 +120,7 @@ func (s *Server) release(c *call) error {
 	results, err := s.capper.Release(ctx, message, channel, r.Users)
 	span.To = s.clock()
 
-	out, unavailable := wire.EncodeRelease(p.Buffer(11*int64(len(r.Users))), r, results)
+	out, unavailable := wire.EncodeRelease(p.Buffer(int64(r.IDBytes()*len(r.Users))), r, results)
 	if unavailable > 0 {
 		s.log.WarnContext(c.ctx, "sends not released", "message_id", r.MessageID, "users", unavailable, "of",
 			len(r.Users), "error", err)
@@ -144,6 +147,9 @@ func outcome(unavailable int) string {
 
 // importSends serves POST /v1/sends.
 func (s *Server) importSends(c *call) error {
+	if err := s.denseAlone("POST /v1/sends"); err != nil {
+		return err
+	}
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err

@@ -23,7 +23,8 @@ func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	}
 	refusal := f.Refusal
 	refusal.RequestID = requestID
-	body, err := json.Marshal(api.Error{Error: refusal, Unavailable: f.Unavailable})
+	body, err := json.Marshal(api.Error{Error: refusal, Unavailable: f.Unavailable,
+		UnavailableIDs: f.UnavailableIDs})
 	if err != nil { // a struct of strings always encodes
 		body = nil
 	}

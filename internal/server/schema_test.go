@@ -20,6 +20,8 @@ import (
 // bodies maps the name of each schema to the Go type of the request or answer.
 var bodies = map[string]any{
 	"FilterRequest": api.FilterRequest{}, "FilterIDs": api.FilterIDs{}, "FilterBitmaps": api.FilterBitmaps{},
+	"FilterPositions": api.FilterPositions{}, "WavePositions": api.WavePositions{},
+	"ReleasePositions": api.ReleasePositions{}, "LookupPositions": api.LookupPositions{}, "IDs": api.IDs{},
 	"WaveIDs": api.WaveIDs{}, "WaveBitmap": api.WaveBitmap{}, "Denial": api.Denial{}, "Summary": api.Summary{},
 	"SendsCheckRequest": api.SendsCheckRequest{}, "SendsCheck": api.SendsCheck{}, "MissingSends": api.MissingSends{},
 	"SendsCheckSummary": api.SendsCheckSummary{},
@@ -54,6 +56,13 @@ var bodies = map[string]any{
 	"QuietStanding": api.QuietStanding{},
 }
 
+// stringBodies maps the name of each schema whose ids may be strings to the Go type with such ids.
+var stringBodies = map[string]any{
+	"FilterIDs": api.FilterStrings{}, "WaveIDs": api.WaveStrings{}, "Denial": api.DenialOfID{},
+	"ReleaseIDs": api.ReleaseStrings{}, "LookupIDs": api.LookupStrings{}, "UserLookup": api.UserLookupOfID{},
+	"Explanation": api.ExplanationOfID{},
+}
+
 // TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether
 // it may be absent or null, and no other field.
 func TestEveryFieldIsDescribed(t *testing.T) {
@@ -66,6 +75,9 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		body, ok := bodies[name]
 		require.True(t, ok, "schema %s has no type in package api", name)
 		c.value(name, reflect.TypeOf(body), schema.Value)
+		if body, ok := stringBodies[name]; ok {
+			c.value(name, reflect.TypeOf(body), schema.Value)
+		}
 	}
 	for name := range bodies {
 		require.True(t, c.seen[name], "%s has no schema", name)
@@ -105,10 +117,19 @@ func (c *comparison) value(path string, of reflect.Type, schema *openapi3.Schema
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
+	for _, one := range schema.AnyOf {
+		if flatten(one.Value).kind == kinds[of.Kind()] {
+			schema = one.Value
+			break
+		}
+	}
 	s := flatten(schema)
 	switch of {
 	case reflect.TypeFor[time.Time]():
 		require.Equal(c.t, "string date-time", s.kind+" "+s.format, path)
+		return
+	case reflect.TypeFor[[]byte]():
+		require.Equal(c.t, "string byte", s.kind+" "+s.format, path)
 		return
 	case reflect.TypeFor[api.Wait]():
 		require.Equal(c.t, "string", s.kind, path)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"capper/client/api"
-	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/server/wire"
 )
@@ -44,14 +43,16 @@ func (s *Server) lookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	body.KeepUsers(len(r.Users))
+	body.KeepUsers(r.Bytes())
 	p, err := s.enter(c, &r.Audience, lookupBytes(r, generation.Names()))
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	body.Close()
-	found, err := wire.MembershipOf(generation, capping.AppendDense(nil, r.Users), r.Sets)
+	numbers := make([]uint32, len(r.Users))
+	generation.Numbers(r.Users, numbers)
+	found, err := wire.MembershipOf(generation, numbers, r.Sets)
 	if err != nil {
 		return err
 	}
@@ -61,18 +62,18 @@ func (s *Server) lookup(c *call) error {
 
 // lookupBytes returns the approximate size of the answer in bytes.
 func lookupBytes(r *wire.LookupRequest, names []string) int64 {
-	if r.Bitmap {
-		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users))
+	if r.Bitmap || r.Packed {
+		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users)) + r.GivenBytes()
 	}
 	longest := len(api.NoSegment)
 	for _, name := range names {
 		longest = max(longest, len(name))
 	}
-	perUser := len(`{"user_id":4294967295,"segment":"","sets":[]},`) + longest
+	perUser := len(`{"user_id":,"segment":"","sets":[]}`) + r.IDBytes() + longest
 	for _, name := range r.Sets {
 		perUser += (len(name) + 3) / 2 // few users are in all of them
 	}
-	return 1024 + int64(perUser)*int64(len(r.Users))
+	return 1024 + int64(perUser)*int64(len(r.Users)) + r.GivenBytes()
 }
 
 // These constants bound the number of users in a page of members.
@@ -83,6 +84,9 @@ const (
 
 // members serves GET /v1/segments/{name}/members.
 func (s *Server) members(c *call) error {
+	if err := s.denseAlone("GET /v1/segments/{name}/members"); err != nil {
+		return err
+	}
 	first, n, err := wire.PageOf(c.parameters, usualPage, s.bounds.JSONUsers)
 	if err != nil {
 		return err
@@ -117,6 +121,9 @@ const generationHeader = "X-Segments-Generation"
 
 // segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
 func (s *Server) segmentBitmap(c *call) error {
+	if err := s.denseAlone("GET /v1/segments/{name}/bitmap"); err != nil {
+		return err
+	}
 	m, err := s.membersOf(c)
 	if err != nil {
 		return err

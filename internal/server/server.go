@@ -16,6 +16,7 @@ import (
 	"capper/internal/audience"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
+	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/messages"
 	"capper/internal/pacing"
@@ -27,6 +28,7 @@ import (
 // Server answers the HTTP API. A Server is safe for concurrent use.
 type Server struct {
 	capper        *capping.Capper
+	ids           *ids.Scheme // nil: the ids are dense
 	journal       *journal.Journal
 	pacers        *pacing.Pacers
 	counter       *messages.Counter      // nil: nothing is counted
@@ -69,7 +71,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		capper: cfg.Capper, pacers: cfg.Pacers, journal: cfg.Journal, counter: cfg.MessageCounts,
+		capper: cfg.Capper, ids: cfg.IDs, pacers: cfg.Pacers, journal: cfg.Journal, counter: cfg.MessageCounts,
 		finder: wire.NewFinder(cfg.Generations), audiences: cfg.Audiences, sets: cfg.Sets,
 		history: cfg.History, segments: cfg.Segments, configStatus: cfg.ConfigStatus,
 		log: cfg.Logger, gatherer: cfg.Gatherer, bounds: cfg.Bounds,
@@ -181,6 +183,7 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/decisions", gate.ScopeRead, s.decidedUsers, "message_id", "channel", "namespace")
 	r.handle(http.MethodGet, "/v1/messages", gate.ScopeRead, s.listMessages, listParameters...)
 	r.handle(http.MethodGet, "/v1/messages/:id", gate.ScopeRead, s.messageCounts, nameParameters...)
+	r.handle(http.MethodGet, "/v1/ids", gate.ScopeFilter, s.describeIDs)
 	r.handle(http.MethodGet, "/v1/limits", gate.ScopeRead, s.limits)
 	r.handle(http.MethodGet, "/v1/pacers", gate.ScopeRead, s.listPacers)
 	r.handle(http.MethodGet, "/v1/pacers/:name", gate.ScopeRead, s.pacer)

@@ -241,7 +241,8 @@ type failed struct {
 		Column               int
 		RequestID            string `json:"request_id"`
 	}
-	Unavailable []uint32
+	Unavailable    []uint32
+	UnavailableIDs []string `json:"unavailable_ids"`
 }
 
 func (r reply) failure(t testing.TB) *failed {

@@ -65,7 +65,7 @@ func (s *Server) changeSet(c *call) error {
 	if err != nil {
 		return err
 	}
-	body.KeepUsers(r.Users())
+	body.KeepUsers(r.Bytes())
 	p, err := s.enterChange(c, store, r)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *Server) changeSet(c *call) error {
 	body.Close()
 	batch := &live.Batch{Set: c.id, By: clientOf(c), At: r.At, After: wire.BuiltAsOf(snapshot, c.id), Add: r.Add,
 		Remove: r.Remove}
-	stored, err := s.change(c, store, batch)
+	stored, err := s.change(c, store, batch, r)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func clientOf(c *call) string {
 // enterChange admits a change of a set: a place for its users, the set's bound, and the client's rate.
 func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gate.Place, error) {
 	users := r.Users()
-	p, err := s.budgets.Enter(c.holder, users, int64(1024+idBytes*users))
+	p, err := s.budgets.Enter(c.holder, users, int64(1024+idBytes*users)+r.AnswerBytes())
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 }
 
 // change stores a batch, and records it in metrics, log and audit.
-func (s *Server) change(c *call, store live.Store, batch *live.Batch) (live.Stored, error) {
+func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.SetChange) (live.Stored, error) {
 	users := len(batch.Add) + len(batch.Remove)
 	ctx, cancel := s.callContext(c, users)
 	defer cancel()
@@ -202,7 +202,7 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch) (live.Stor
 	}
 	f := wire.StoreFailure(ctx, err)
 	f.Message = doubtText(len(unstored), users)
-	f.Unavailable = capping.AppendDense(nil, unstored)
+	r.Unstored(f, unstored)
 	return stored, f
 }
 
@@ -286,6 +286,9 @@ const (
 
 // setMembers serves GET /v1/sets/{set}/members.
 func (s *Server) setMembers(c *call) error {
+	if err := s.denseAlone("GET /v1/sets/{set}/members"); err != nil {
+		return err
+	}
 	if err := s.mayRead(c, c.id); err != nil {
 		return err
 	}

@@ -23,7 +23,6 @@ import (
 
 // snapshot adapts a generation to the interface of the domain.
 type snapshot struct {
-	capping.DenseIDs
 	*segments.Snapshot
 }
 

@@ -119,6 +119,14 @@ func (s *Server) scrape(c *call) error {
 	return nil
 }
 
+// describeIDs serves GET /v1/ids.
+func (s *Server) describeIDs(c *call) error {
+	if s.ids == nil {
+		return writeJSON(c.w, &api.IDs{Kind: api.KindDense})
+	}
+	return writeJSON(c.w, &api.IDs{Kind: s.ids.Kind().String(), Key: s.ids.Key().String(), Check: s.ids.Check()})
+}
+
 // limits serves GET /v1/limits.
 func (s *Server) limits(c *call) error {
 	return writeJSON(c.w, s.Limits())

@@ -2,14 +2,16 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/server/wire"
 )
 
-// userID parses a user id in a path: digits without leading zeros.
+// userID parses a dense id in a path: digits without leading zeros.
 func userID(text string) (capping.UserID, error) {
 	if id, ok := wire.UserID(text); ok {
 		return id, nil
@@ -17,9 +19,30 @@ func userID(text string) (capping.UserID, error) {
 	return 0, wire.Invalid("user_id", "%s is not a user id (0 to 4294967295)", wire.Clip([]byte(text)))
 }
 
+// user parses the id in the path of a call in the kind of the deployment. The text of the id is canonical, and empty
+// for a dense id.
+func (s *Server) user(c *call) (user capping.UserID, id string, err error) {
+	if s.ids == nil {
+		user, err = userID(c.id)
+		return user, "", err
+	}
+	given := c.id
+	if c.r.URL.RawPath != "" { // the router leaves escapes in the parameters of such a path
+		if given, err = url.PathUnescape(given); err != nil {
+			return 0, "", wire.Invalid("user_id", "%s is not valid in a URL", wire.Clip([]byte(c.id)))
+		}
+	}
+	image, err := s.ids.Parse([]byte(given))
+	if err != nil {
+		return 0, "", wire.Invalid("user_id", "%s", err)
+	}
+	canonical, err := s.ids.Canonical(nil, []byte(given))
+	return capping.UserID(image), string(canonical), err
+}
+
 // explain serves GET /v1/users/{id}.
 func (s *Server) explain(c *call) error {
-	user, err := userID(c.id)
+	user, id, err := s.user(c)
 	if err != nil {
 		return err
 	}
@@ -34,13 +57,16 @@ func (s *Server) explain(c *call) error {
 	}
 	told := wire.Explanation(user, e)
 	told.Live = s.liveMemberships(user)
+	if s.ids != nil {
+		return writeJSON(c.w, &api.ExplanationOfID{UserID: id, Explanation: *told})
+	}
 	return writeJSON(c.w, told)
 }
 
 // erase serves DELETE /v1/users/{id}. The live changes of sets stay, such as the person's opt-outs, unless the caller
 // asks for their removal.
 func (s *Server) erase(c *call) error {
-	user, err := userID(c.id)
+	user, _, err := s.user(c)
 	if err != nil {
 		return err
 	}
@@ -49,6 +75,9 @@ func (s *Server) erase(c *call) error {
 		return err
 	}
 	said := []any{"user_id", user}
+	if s.ids != nil { // an id stays out of logs, and its image is in the store already
+		said = []any{"image", fmt.Sprintf("%016x", uint64(user))}
+	}
 	if sets {
 		said = append(said, "sets", sets)
 	}
@@ -81,6 +110,9 @@ func (s *Server) erase(c *call) error {
 
 // decisions serves GET /v1/users/{id}/decisions.
 func (s *Server) decisions(c *call) error {
+	if err := s.denseAlone("GET /v1/users/{id}/decisions"); err != nil {
+		return err
+	}
 	user, err := userID(c.id)
 	if err != nil {
 		return err
@@ -104,6 +136,9 @@ func (s *Server) decisions(c *call) error {
 
 // decidedUsers serves GET /v1/decisions.
 func (s *Server) decidedUsers(c *call) error {
+	if err := s.denseAlone("GET /v1/decisions"); err != nil {
+		return err
+	}
 	message, err := caller{Namespace: c.Namespace, Parameters: c.parameters}.Message(
 		c.parameters["message_id"])
 	if err != nil {

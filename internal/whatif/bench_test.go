@@ -21,7 +21,6 @@ const benchUsers = 10_000_000
 
 // snapshot is a real generation as the domain asks it.
 type snapshot struct {
-	capping.DenseIDs
 	*segments.Snapshot
 }
 

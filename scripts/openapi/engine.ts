@@ -6,6 +6,7 @@ type FilterRequest = Filter["requestBody"]["content"]["application/json"];
 type FilterAnswer = Filter["responses"][200]["content"]["application/json"];
 type PermitsRequest = components["schemas"]["PermitsRequest"];
 type Permits = paths["/v1/permits"]["post"]["responses"][200]["content"]["application/json"];
+type UserID = components["schemas"]["UserID"];
 type ReleaseRequest = components["schemas"]["ReleaseRequest"];
 
 // Only what the documents call required has to be there.
@@ -23,14 +24,15 @@ export const slotTimes = (answer: Permits, arrived: number): number[] =>
 export const unitless: PermitsRequest = { pacers: ["carrier"], permits: 100, max_wait: 2 };
 // @ts-expect-error: there is no such field
 export const misspelt: FilterRequest = { messageId: "promo", user_ids: [7] };
-// @ts-expect-error: ids are numbers
-export const quoted: FilterRequest = { message_id: "promo", user_ids: ["7"] };
+export const ofUUIDs: FilterRequest = { message_id: "promo", user_ids: ["018f3c4e-7a1b-7c3d-9e5f-0123456789ab"] };
+// @ts-expect-error: ids are numbers or strings
+export const flags: FilterRequest = { message_id: "promo", user_ids: [true] };
 // @ts-expect-error: a release names a message
 export const nameless: ReleaseRequest = { user_ids: [7] };
 // @ts-expect-error: counts or denials
 export const detail: FilterRequest = { message_id: "promo", user_ids: [7], detail: "all" };
 
-export async function sendLoop(url: string, request: FilterRequest, send: (users: number[]) => number[]): Promise<number[]> {
+export async function sendLoop(url: string, request: FilterRequest, send: (users: UserID[]) => UserID[]): Promise<UserID[]> {
   const response = await fetch(url + "/v1/filter", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request),
   });

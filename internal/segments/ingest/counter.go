@@ -20,16 +20,16 @@ const (
 // counter keeps the ids whose hash is below a limit, and halves the limit when the sample grows too large. Most ids
 // therefore cost only a hash. The result does not depend on the order of the rows. A counter is safe for concurrent
 // use, and the zero value is ready to use.
-type counter struct {
+type counter[ID uint32 | uint64] struct {
 	level atomic.Uint32 // the limit is 2^64 >> level
 
 	mu     sync.Mutex
 	rows   int64
-	sample idTable
+	sample idTable[ID]
 }
 
 // Add counts the ids of some rows. Add returns scratch for reuse in the next call, so that Add rarely allocates memory.
-func (c *counter) Add(ids, scratch []uint32) []uint32 {
+func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	picked := ids
 	if level := c.level.Load(); level > 0 {
 		scratch = pick(scratch[:0], ids, level)
@@ -50,7 +50,7 @@ func (c *counter) Add(ids, scratch []uint32) []uint32 {
 
 // keep adds ids until the sample exceeds most ids, and then halves the limit. keep returns the ids that remain to be
 // added.
-func (c *counter) keep(ids []uint32, most int) (left []uint32) {
+func (c *counter[ID]) keep(ids []ID, most int) (left []ID) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {
 		if h := hash(id); h <= limit {
@@ -64,11 +64,11 @@ func (c *counter) keep(ids []uint32, most int) (left []uint32) {
 	return nil
 }
 
-func (c *counter) halve() {
+func (c *counter[ID]) halve() {
 	level := c.level.Add(1)
 	kept := pick(nil, c.sample.slots, level)
-	zero := c.sample.zero && hash(0) <= limitOf(level)
-	c.sample = idTable{zero: zero}
+	zero := c.sample.zero && hash(ID(0)) <= limitOf(level)
+	c.sample = idTable[ID]{zero: zero}
 	if zero {
 		c.sample.count = 1
 	}
@@ -80,7 +80,7 @@ func (c *counter) halve() {
 }
 
 // Count returns the number of distinct ids so far; exact is false if the number is an estimate.
-func (c *counter) Count() (n int64, exact bool) {
+func (c *counter[ID]) Count() (n int64, exact bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	estimate := math.Ldexp(float64(c.sample.count), int(c.level.Load()))

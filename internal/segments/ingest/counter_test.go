@@ -11,7 +11,7 @@ import (
 
 // count feeds ids to a counter in blocks of this many rows.
 func count(ids []uint32, block int) (int64, bool) {
-	var c counter
+	var c counter[uint32]
 	var scratch []uint32
 	for part := range slices.Chunk(ids, block) {
 		scratch = c.Add(part, scratch)
@@ -80,7 +80,7 @@ func TestSeveralCountAtOnce(t *testing.T) {
 		ids[i] = uint32(i) * 3
 	}
 	want, _ := count(ids, len(ids))
-	var c counter
+	var c counter[uint32]
 	var wg sync.WaitGroup
 	for part := range slices.Chunk(ids, 100_000) {
 		wg.Go(func() {
@@ -99,7 +99,7 @@ func TestSeveralCountAtOnce(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	ids := make([]uint32, 1<<17)
 	random := rand.New(rand.NewPCG(1, 2))
-	var c counter
+	var c counter[uint32]
 	var scratch []uint32
 	b.ReportAllocs()
 	for b.Loop() {

@@ -16,8 +16,8 @@ type destination interface {
 
 // sink receives the rows of one worker.
 type sink interface {
-	// add adds rows; codes is as long as ids for a table and empty otherwise.
-	add(ids []uint32, codes []uint16)
+	// add adds the rows of a block.
+	add(*format.Block)
 	flush()
 }
 
@@ -35,5 +35,5 @@ func (o *oneSet) addBitmap(b *bitmap.Bitmap) error {
 
 type setSink struct{ writer *bitmap.Writer }
 
-func (s *setSink) add(ids []uint32, _ []uint16) { s.writer.Add(ids) }
-func (s *setSink) flush()                       { s.writer.Flush() }
+func (s *setSink) add(b *format.Block) { s.writer.Add(b.IDs) }
+func (s *setSink) flush()              { s.writer.Flush() }

@@ -44,9 +44,10 @@ type fileReader struct {
 	pool   *pool
 	to     destination
 
-	good     atomic.Int64 // number of good rows
-	bad      atomic.Int64 // number of bad lines
-	distinct counter
+	good     atomic.Int64    // number of good rows
+	bad      atomic.Int64    // number of bad lines
+	distinct counter[uint32] // of dense ids
+	images   counter[uint64] // of ids of other kinds
 	header   string
 	column   string // column of the ids
 	names    string // column of a table's names
@@ -66,6 +67,9 @@ func (f *fileReader) read(ctx context.Context) (FileReport, error) {
 		Bad: f.bad.Load(), Header: f.header, ChangedAt: f.changedAt,
 	}
 	count, exact := f.distinct.Count()
+	if f.reader.cfg.Scheme != nil {
+		count, exact = f.images.Count()
+	}
 	report.DistinctIDs, report.DistinctEstimated = count, !exact
 	if kind == roaring {
 		report.DistinctIDs = report.Rows
@@ -108,7 +112,7 @@ func (f *fileReader) readDelimited(ctx context.Context, src *format.File, kind F
 	if len(head) == 0 {
 		return nil // an empty part of an export
 	}
-	opened, err := format.OpenDelimited(head, f.file.input.delimited(kind, f.to.isTable()))
+	opened, err := format.OpenDelimited(head, f.file.input.delimited(kind, f.to.isTable(), f.reader.cfg.Scheme))
 	if err != nil {
 		return err
 	}
@@ -130,7 +134,7 @@ func (f *fileReader) readNDJSON(ctx context.Context, src *format.File) error {
 	if f.to.isTable() {
 		f.names = cmp.Or(f.file.input.SegmentColumn, "segment")
 	}
-	return f.readBlocks(ctx, src, 1, format.NDJSON(f.column, f.names))
+	return f.readBlocks(ctx, src, 1, format.NDJSON(f.column, f.names, f.reader.cfg.Scheme))
 }
 
 // readParquet reads several row groups in parallel.
@@ -140,7 +144,8 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 		return err
 	}
 	in := f.file.input
-	opened, err := format.OpenParquet(from, size, in.IDColumn, in.SegmentColumn, f.to.isTable())
+	opened, err := format.OpenParquet(from, size, in.IDColumn, in.SegmentColumn, f.to.isTable(),
+		f.reader.cfg.kind())
 	if err != nil {
 		return err
 	}
@@ -181,9 +186,13 @@ func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 // take passes on the content of a worker's block and empties the block.
 func (f *fileReader) take(w *worker) {
 	b := w.block
-	w.sink.add(b.IDs, b.Codes)
-	w.scratch = f.distinct.Add(b.IDs, w.scratch)
-	f.good.Add(int64(len(b.IDs)))
+	w.sink.add(b)
+	if f.reader.cfg.Scheme == nil {
+		w.scratch = f.distinct.Add(b.IDs, w.scratch)
+	} else {
+		w.images = f.images.Add(b.Images, w.images)
+	}
+	f.good.Add(int64(b.Rows()))
 	f.bad.Add(b.BadLines)
 	for i := range b.Bad {
 		b.Bad[i].File = f.file.name

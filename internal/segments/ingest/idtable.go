@@ -4,7 +4,7 @@ import "math/bits"
 
 // hash spreads ids evenly over 64 bits: it combines both halves of a 128-bit product, like wyhash
 // (https://github.com/wangyi-fudan/wyhash).
-func hash(id uint32) uint64 {
+func hash[ID uint32 | uint64](id ID) uint64 {
 	high, low := bits.Mul64(uint64(id)^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
 	return high ^ low
 }
@@ -12,7 +12,7 @@ func hash(id uint32) uint64 {
 func limitOf(level uint32) uint64 { return ^uint64(0) >> level }
 
 // pick appends the ids that belong to the sample of this level.
-func pick(to, ids []uint32, level uint32) []uint32 {
+func pick[ID uint32 | uint64](to, ids []ID, level uint32) []ID {
 	limit := limitOf(level)
 	for _, id := range ids {
 		if hash(id) <= limit {
@@ -24,16 +24,16 @@ func pick(to, ids []uint32, level uint32) []uint32 {
 
 // idTable is a set of ids, stored in a hash table with open addressing. The zero value is an empty
 // set.
-type idTable struct {
-	slots []uint32 // 0: empty; the length is a power of two, and at most half are used
-	zero  bool     // true if the set holds the id 0
+type idTable[ID uint32 | uint64] struct {
+	slots []ID // 0: empty; the length is a power of two, and at most half are used
+	zero  bool // true if the set holds the id 0
 	count int
 }
 
 // minSlots is the number of slots after the first id is added.
 const minSlots = 1 << 10
 
-func (t *idTable) add(id uint32, h uint64) {
+func (t *idTable[ID]) add(id ID, h uint64) {
 	if id == 0 {
 		if !t.zero {
 			t.zero = true
@@ -50,7 +50,7 @@ func (t *idTable) add(id uint32, h uint64) {
 }
 
 // put adds an id and reports whether it is new.
-func (t *idTable) put(id uint32, h uint64) bool {
+func (t *idTable[ID]) put(id ID, h uint64) bool {
 	mask := uint64(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask { // uses the lower bits, because the upper bits are similar within a sample
 		switch t.slots[i] {
@@ -63,9 +63,9 @@ func (t *idTable) put(id uint32, h uint64) bool {
 	}
 }
 
-func (t *idTable) grow() {
+func (t *idTable[ID]) grow() {
 	before := t.slots
-	t.slots = make([]uint32, max(2*len(before), minSlots))
+	t.slots = make([]ID, max(2*len(before), minSlots))
 	for _, id := range before {
 		if id != 0 {
 			t.put(id, hash(id))

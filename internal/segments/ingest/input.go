@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"capper/internal/ids"
 	"capper/internal/segments/ingest/format"
 )
 
@@ -65,10 +66,10 @@ func (in *Input) SetDelimiter(s string) error {
 const stdin = format.Stdin
 
 // delimited returns the options for reading the input as text, CSV or TSV.
-func (in *Input) delimited(kind Format, table bool) format.DelimitedOptions {
+func (in *Input) delimited(kind Format, table bool, scheme *ids.Scheme) format.DelimitedOptions {
 	kinds := map[Format]format.Kind{Text: format.Text, csv: format.CSV, tsv: format.TSV}
 	return format.DelimitedOptions{
 		Kind: kinds[kind], Header: in.Header, IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn, Table: table,
-		Delimiter: in.Delimiter, Quote: in.Quote, Escape: in.Escape,
+		Delimiter: in.Delimiter, Quote: in.Quote, Escape: in.Escape, Scheme: scheme,
 	}
 }

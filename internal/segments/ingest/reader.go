@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/segments/ingest/format"
 )
@@ -20,6 +21,8 @@ import (
 type Config struct {
 	S3    objects.S3Config // for inputs named s3://…
 	Stdin io.Reader        // for the input "-"; nil: it is empty
+	// Scheme is that of the ids in the inputs; nil means dense ids.
+	Scheme *ids.Scheme
 	// MaxBadRows is the number of bad rows that are left out and counted instead of causing an error.
 	MaxBadRows Tolerance
 	// BadRows is called with all bad rows of a block, in any order, from several goroutines. Nil
@@ -33,6 +36,13 @@ type Config struct {
 	Progress format.Progress
 	// Now is the time from which the age of files is measured. Zero means the time of NewReader.
 	Now time.Time
+}
+
+func (c *Config) kind() ids.Kind {
+	if c.Scheme == nil {
+		return ids.Dense
+	}
+	return c.Scheme.Kind()
 }
 
 // reader reads inputs into sets. The methods of a reader must be called one after the other; each method uses all
@@ -115,7 +125,7 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	if r.cfg.BadRows != nil {
 		keep = math.MaxInt
 	}
-	pool := startPool(r.cfg.Workers, keep, to, &r.buffers)
+	pool := startPool(r.cfg.Workers, keep, r.cfg.Scheme, to, &r.buffers)
 	reports := make([]FileReport, len(files))
 	faults := make([]error, len(files))
 	var next atomic.Int64

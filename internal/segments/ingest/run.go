@@ -70,6 +70,9 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	b := &builder{plan: p, reader: NewReader(cfg), made: map[string]*bitmap.Bitmap{},
 		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step,
 		asOf: map[string]time.Time{}, prefix: map[string][]FileReport{}}
+	if cfg.Scheme != nil {
+		b.images = &images{}
+	}
 	candidate, err := b.build(ctx)
 	if err != nil {
 		return nil, err
@@ -105,13 +108,17 @@ type builder struct {
 	tables []FileReport            // the files of the tables
 	prefix map[string][]FileReport // the files of the tables of sets, by prefix
 	step   step
+
+	images *images // the inputs of ids that are not dense; nil: ids are dense
+	// The rows of tables, and the inputs of definitions, by name, if images is set.
+	tableImages, setImages map[string]*imageList
+	read                   map[string]input
 }
 
 func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 	if len(b.plan.Tables) > 0 {
 		b.step("reading tables")
-		var err error
-		if b.rows, err = b.reader.ReadTable(ctx, b.plan.Tables, b.known()); err != nil {
+		if err := b.readTables(ctx); err != nil {
 			return nil, err
 		}
 		b.tables = b.reader.Reports()
@@ -135,6 +142,12 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 		return nil, &PlanError{err}
 	}
 	c := &publish.Candidate{Names: names}
+	if b.images != nil {
+		if c.Dictionary, err = b.number(ctx, names); err != nil {
+			return nil, err
+		}
+		c.Scheme = b.reader.cfg.Scheme
+	}
 	for _, name := range names {
 		made, err := b.make(ctx, name)
 		if err != nil {
@@ -156,13 +169,47 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 	return c, nil
 }
 
+func (b *builder) readTables(ctx context.Context) (err error) {
+	if b.images != nil {
+		return b.readTableImages(ctx)
+	}
+	b.rows, err = b.reader.ReadTable(ctx, b.plan.Tables, b.known())
+	return err
+}
+
+func (b *builder) readSets(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
+	if b.images != nil {
+		return b.readSetImages(ctx, t)
+	}
+	return b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
+}
+
+// readInputs returns the users of a definition's inputs, and the reports of their files.
+func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, []FileReport, error) {
+	if b.images != nil {
+		of := b.read[r.Name]
+		delete(b.read, r.Name)
+		set := new(bitmap.Set)
+		if of.users != nil {
+			set.AddBitmap(of.users)
+		}
+		return set, of.files, nil
+	}
+	before := len(b.reader.Reports())
+	set, err := b.reader.ReadIDs(ctx, r.Inputs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %q: %w", b.plan.kindOf(r.Name), r.Name, err)
+	}
+	return set, b.reader.Reports()[before:], nil
+}
+
 // readSetTables reads the tables of sets. A set without a definition in the plan gets one, in the
 // order of names, because the order in the files has no meaning.
 func (b *builder) readSetTables(ctx context.Context) error {
 	for _, t := range b.plan.SetTables {
 		b.step("reading tables of " + t.Prefix)
 		before := len(b.reader.Reports())
-		sets, err := b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
+		sets, err := b.readSets(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -238,12 +285,11 @@ func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error)
 		}
 	}
 	b.step("reading " + name)
-	before := len(b.reader.Reports())
-	set, err := b.reader.ReadIDs(ctx, r.Inputs)
+	set, files, err := b.readInputs(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", b.plan.kindOf(name), name, err)
+		return nil, err
 	}
-	b.date(r, b.reader.Reports()[before:])
+	b.date(r, files)
 	if rows := b.rows[name]; rows != nil {
 		set.Union(rows)
 		delete(b.rows, name)

@@ -54,11 +54,11 @@ const flushAt = 4096
 type setTableSink struct {
 	nameCache
 	table *setTable
-	parts splitter
+	parts splitter[uint32]
 }
 
-func (s *setTableSink) add(ids []uint32, codes []uint16) {
-	for code, part := range s.parts.split(ids, codes) {
+func (s *setTableSink) add(b *format.Block) {
+	for code, part := range s.parts.split(b.IDs, b.Codes) {
 		if len(part) >= flushAt {
 			s.hand(code)
 		}

@@ -149,11 +149,11 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 	return code, nil
 }
 
-// splitter groups the ids of a block by their codes.
-type splitter [][]uint32
+// splitter groups the ids or images of a block by their codes.
+type splitter[ID uint32 | uint64] [][]ID
 
 // split appends each id to the list of its code and returns the lists.
-func (s *splitter) split(ids []uint32, codes []uint16) [][]uint32 {
+func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {
 		for int(codes[i]) >= len(*s) {
 			*s = append(*s, nil)
@@ -167,11 +167,11 @@ type tableSink struct {
 	nameCache
 	table   *table
 	writers []*bitmap.Writer
-	parts   splitter
+	parts   splitter[uint32]
 }
 
-func (s *tableSink) add(ids []uint32, codes []uint16) {
-	parts := s.parts.split(ids, codes)
+func (s *tableSink) add(b *format.Block) {
+	parts := s.parts.split(b.IDs, b.Codes)
 	for code, part := range parts {
 		if len(part) > 0 {
 			s.writer(code).Add(part)

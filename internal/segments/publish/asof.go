@@ -64,7 +64,7 @@ func latest(a, b time.Time) time.Time {
 
 // keepLaterAsOf gives each set whose users are live already the later as_of of the two. Equal users
 // contain equal changes, whichever file they came from.
-func keepLaterAsOf(sets []segments.Set, live *segments.Manifest) {
+func keepLaterAsOf(is, live *segments.Manifest) {
 	if live == nil {
 		return
 	}
@@ -72,9 +72,10 @@ func keepLaterAsOf(sets []segments.Set, live *segments.Manifest) {
 	for i := range live.Sets {
 		was[live.Sets[i].Name] = &live.Sets[i]
 	}
-	for i := range sets {
-		if old := was[sets[i].Name]; old != nil && old.SHA256 == sets[i].SHA256 {
-			sets[i].AsOf = latest(sets[i].AsOf, old.AsOf)
+	for i := range is.Sets {
+		set := &is.Sets[i]
+		if old := was[set.Name]; old != nil && live.Users(&old.Segment) == is.Users(&set.Segment) {
+			set.AsOf = latest(set.AsOf, old.AsOf)
 		}
 	}
 }

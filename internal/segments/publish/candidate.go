@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/parallel"
 	"capper/internal/segments"
 )
@@ -21,6 +22,10 @@ type Candidate struct {
 	// Carried is the manifest from which an amend takes all segments, and all sets that are not in Sets,
 	// by reference. Nil means that the candidate holds everything.
 	Carried *segments.Manifest
+	// Scheme and Dictionary lead from ids to the numbers in the bitmaps; see segments.Generation. Both are nil for
+	// dense ids.
+	Scheme     *ids.Scheme
+	Dictionary *segments.Dictionary
 	// Partial is set if the candidate is only a part of the result of a build. Publishing it does not
 	// count as a complete build.
 	Partial bool
@@ -106,6 +111,20 @@ func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	return c.Carried.Segments, sets
 }
 
+// content returns a manifest that describes the content of the candidate, without a name.
+func (c *Candidate) content() *segments.Manifest {
+	return c.contentOf(c.manifestEntries())
+}
+
+// contentOf is content for the results of manifestEntries.
+func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
+	m := &segments.Manifest{Segments: list, Sets: sets}
+	if c.Dictionary != nil {
+		m.IDs = segments.DescribeIDs(c.Scheme, c.Dictionary)
+	}
+	return m
+}
+
 // set returns the candidate's own set with this name, or nil.
 func (c *Candidate) set(name string) *Set {
 	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
@@ -127,7 +146,7 @@ func (c *Candidate) SHA256(name string) string {
 
 // CandidateOf returns a candidate with the content of a generation.
 func CandidateOf(g *segments.Generation) *Candidate {
-	c := &Candidate{Bitmaps: g.Bitmaps}
+	c := &Candidate{Bitmaps: g.Bitmaps, Scheme: g.Scheme, Dictionary: g.Dictionary}
 	for _, s := range g.Manifest.Segments {
 		c.Names = append(c.Names, s.Name)
 	}
@@ -140,7 +159,7 @@ func CandidateOf(g *segments.Generation) *Candidate {
 
 // generation returns the candidate as a generation with this manifest. Carried bitmaps are nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
-	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps}
+	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary}
 	if c.Carried != nil {
 		g.Bitmaps, g.Sets = make([]*bitmap.Bitmap, len(m.Segments)), make([]*bitmap.Bitmap, len(m.Sets))
 		for i, s := range m.Sets {
@@ -164,6 +183,9 @@ func (c *Candidate) SizeBytes() int64 {
 	}
 	for _, s := range c.Sets {
 		sum += int64(len(s.Bitmap.Bytes()))
+	}
+	if c.Dictionary != nil {
+		sum += int64(len(c.Dictionary.Bytes()))
 	}
 	return sum
 }

@@ -43,6 +43,9 @@ func (p *RollbackPlan) Candidate() *Candidate {
 // PlanRollback plans the rollback from base to an earlier generation. back names sets that also return
 // to their earlier content, or whole folders of sets (tz/*). keep names sets that stay unchanged.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
+	if earlier.Manifest.IDs != nil || base.manifest != nil && base.manifest.IDs != nil {
+		return planOtherIDs(earlier, base, back, keep)
+	}
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
 		if len(back)+len(keep) > 0 {

@@ -67,6 +67,11 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 		for _, s := range l.Manifest.Entries() {
 			used[s.Key] = true
 		}
+		if l.Manifest.IDs != nil {
+			for _, layer := range l.Manifest.IDs.Dictionary {
+				used[layer.Key] = true
+			}
+		}
 	}
 	if g.Live == "" && len(list) > 0 {
 		return nil, errors.New("no generation is live: gc removes nothing until one is published")
@@ -78,7 +83,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 // objects. It ignores objects whose names this package does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
-	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, objects.TempPrefix} {
+	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, segments.DictionariesPrefix,
+		objects.TempPrefix} {
 		found, err := at.List(ctx, prefix)
 		if err != nil {
 			return err
@@ -93,6 +99,8 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 				mine = ok && slices.Contains(g.Generations, name)
 			case prefix == segments.BitmapsPrefix:
 				mine = segments.IsBitmapKey(o.Key) && !used[o.Key]
+			case prefix == segments.DictionariesPrefix:
+				mine = segments.IsDictionaryKey(o.Key) && !used[o.Key]
 			}
 			if mine && o.ChangedAt.Before(before) {
 				g.Objects = append(g.Objects, o)

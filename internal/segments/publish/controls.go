@@ -65,32 +65,30 @@ func (e *WithdrawnError) Error() string {
 }
 
 // part identifies a segment or a set with its users.
-type part struct{ kind, name, sha256 string }
+type part struct{ kind, name, users string }
 
 const setKind = "set"
 
-func segmentParts(list []segments.Segment) (parts []part) {
-	for _, s := range list {
-		parts = append(parts, part{"segment", s.Name, s.SHA256})
+func segmentParts(m *segments.Manifest) (parts []part) {
+	for i := range m.Segments {
+		parts = append(parts, part{"segment", m.Segments[i].Name, m.Users(&m.Segments[i])})
 	}
 	return parts
 }
 
-func setParts(list []segments.Set) (parts []part) {
-	for _, s := range list {
-		parts = append(parts, part{setKind, s.Name, s.SHA256})
+func setParts(m *segments.Manifest) (parts []part) {
+	for i := range m.Sets {
+		parts = append(parts, part{setKind, m.Sets[i].Name, m.Users(&m.Sets[i].Segment)})
 	}
 	return parts
 }
 
-func partsOf(m *segments.Manifest) []part {
-	return slices.Concat(segmentParts(m.Segments), setParts(m.Sets))
-}
+func partsOf(m *segments.Manifest) []part { return slices.Concat(segmentParts(m), setParts(m)) }
 
 // content returns a hash of the kind, the name and the users of a part. The hash never equals a
 // segments.Content, because no segment's name contains a blank.
 func (p part) content() string {
-	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.sha256))
+	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.users))
 }
 
 // ReadControls reads the controls of a location. A missing document means that there are none.
@@ -118,14 +116,13 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 
 // Refusals returns why segments and sets must not go live over base without approval: all or some of
 // them were withdrawn. Content that is already live may stay.
-func (c *controls) Refusals(list []segments.Segment, sets []segments.Set,
-	base *LiveState) (refusals []*WithdrawnError) {
+func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
 		live = base.manifest
 	}
-	content := segments.Content(list, sets...)
-	if content == segments.Content(live.Segments, live.Sets...) {
+	content := is.Content()
+	if content == live.Content() {
 		return nil
 	}
 	withdrawn := map[string]withdrawal{}
@@ -135,7 +132,7 @@ func (c *controls) Refusals(list []segments.Segment, sets []segments.Set,
 	if w, ok := withdrawn[content]; ok {
 		return []*WithdrawnError{{Withdrawal: w}}
 	}
-	for _, p := range differing(slices.Concat(segmentParts(list), setParts(sets)), partsOf(live)) {
+	for _, p := range differing(partsOf(is), partsOf(live)) {
 		if w, ok := withdrawn[p.content()]; ok {
 			refusal := &WithdrawnError{Withdrawal: w, Part: fmt.Sprintf("%s %q", p.kind, p.name)}
 			if p.kind == setKind {
@@ -161,7 +158,7 @@ func differing(list, other []part) []part {
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
-		content = segments.Content(m.Segments, m.Sets...)
+		content = m.Content()
 	}
 	for i := len(c.Withdrawn) - 1; i >= 0; i-- {
 		if w := &c.Withdrawn[i]; w.Generation == generation || w.Content == content {
@@ -173,7 +170,7 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 
 // lift removes the withdrawals of a generation's content, as a whole and of each part.
 func (c *controls) lift(m *segments.Manifest) {
-	lifted := map[string]bool{segments.Content(m.Segments, m.Sets...): true}
+	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
 		lifted[p.content()] = true
 	}

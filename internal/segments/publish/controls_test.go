@@ -198,8 +198,8 @@ func TestControlsOfAnOlderTool(t *testing.T) {
 	require.NoError(t, err)
 	c, err := ReadControls(t.Context(), store)
 	require.NoError(t, err)
-	require.Len(t, c.Refusals(bad.Segments, nil, &LiveState{}), 1)
-	require.Empty(t, c.Refusals(bad.Segments[:1], nil, &LiveState{}))
+	require.Len(t, c.Refusals(bad, &LiveState{}), 1)
+	require.Empty(t, c.Refusals(&segments.Manifest{Segments: bad.Segments[:1]}, &LiveState{}))
 }
 
 // TestManyWithdrawalsAreStillRead checks that the document stays small enough to be read after many
@@ -225,6 +225,6 @@ func TestManyWithdrawalsAreStillRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, c.Withdrawn, maxWithdrawn)
 	last := fmt.Sprint("bad", rounds-1)
-	require.Len(t, c.Refusals(list(last)[3:], nil, &LiveState{}), segments.MaxSegments-3)
-	require.Len(t, c.Refusals(list(last), nil, &LiveState{}), 1)
+	require.Len(t, c.Refusals(&segments.Manifest{Segments: list(last)[3:]}, &LiveState{}), segments.MaxSegments-3)
+	require.Len(t, c.Refusals(&segments.Manifest{Segments: list(last)}, &LiveState{}), 1)
 }

@@ -80,6 +80,9 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 	if err != nil {
 		return nil, err
 	}
+	if before, err = ForComparison(before, after); err != nil {
+		return nil, err
+	}
 	later := CandidateOf(after)
 	none := later.NoSegment(before)
 	return &Changes{From: from, To: to, Exact: true, Segments: later.Compare(before), Sets: later.CompareSets(before),

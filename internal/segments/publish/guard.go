@@ -89,8 +89,7 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 	if err := b.compare(ctx, at, controls, p, f, now); err != nil {
 		return nil, err
 	}
-	list, sets := p.Candidate.manifestEntries()
-	for _, refusal := range controls.Refusals(list, sets, p.Base) {
+	for _, refusal := range controls.Refusals(p.Candidate.content(), p.Base) {
 		f.refuse(refusal.Error())
 		f.refusedSet(refusal.Set)
 	}
@@ -121,7 +120,10 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 			return b.nothingToAccept("no generation is live to compare with")
 		}
 		f.ComparedWith, what = newest, "newest"
-		before, fault = segments.ReadGeneration(ctx, at, newest)
+		var m *segments.Manifest
+		if m, fault = segments.ReadManifest(ctx, at, newest); fault == nil {
+			before, fault = p.Base.readWith(ctx, at, m, p.Candidate.Dictionary)
+		}
 	}
 	if fault != nil {
 		f.refuse(fmt.Sprintf("the %s generation cannot be read, so nothing can be compared: %v", what, fault))

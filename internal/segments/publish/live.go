@@ -19,6 +19,9 @@ type LiveState struct {
 	// part selects the sets that Generation has; nil means that it has all segments and sets.
 	part func(set string) bool
 
+	// numbering is the dictionary by whose numbers Generation has its users; nil means that of the generation itself.
+	numbering *segments.Dictionary
+
 	manifest *segments.Manifest // manifest of the live generation; set even if a bitmap is damaged
 	live     segments.Pointer
 	tag      string
@@ -28,15 +31,15 @@ type LiveState struct {
 // ReadLiveState reads the whole live generation. A damaged generation is a Fault of the state; the
 // error reports a location that does not respond.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
-	return readLiveAgain(ctx, src, nil, nil)
+	return readLiveAgain(ctx, src, nil, nil, nil)
 }
 
 // readLiveAgain reads the live generation, or only a part of its sets. Bitmaps that known has are not
 // read again.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
-	known *segments.Generation) (*LiveState, error) {
+	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {
-		state, err := readLiveState(ctx, src, part, known)
+		state, err := readLiveState(ctx, src, part, known, numbering)
 		if err != nil || state.Fault == nil {
 			return state, err
 		}
@@ -50,7 +53,7 @@ func readLiveAgain(ctx context.Context, src objects.Source, part func(set string
 }
 
 func readLiveState(ctx context.Context, src objects.Source, part func(set string) bool,
-	known *segments.Generation) (*LiveState, error) {
+	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	body, tag, err := src.ReadTagged(ctx, segments.CurrentKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
 		return &LiveState{}, nil
@@ -58,7 +61,7 @@ func readLiveState(ctx context.Context, src objects.Source, part func(set string
 	if err != nil {
 		return nil, err
 	}
-	state := &LiveState{tag: tag, part: part}
+	state := &LiveState{tag: tag, part: part, numbering: numbering}
 	if state.live, err = segments.ParsePointer(body); err != nil {
 		state.Fault = err
 		return state, ctx.Err()
@@ -78,5 +81,18 @@ func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Ma
 	if s.part != nil {
 		m = m.Only(s.part)
 	}
+	if s.numbering != nil {
+		return s.readWith(ctx, src, m, s.numbering)
+	}
 	return m.ReadBitmapsOver(ctx, src, known)
+}
+
+// readWith reads a generation by the numbers of another dictionary, or by its own if that is nil.
+func (s *LiveState) readWith(ctx context.Context, src objects.Source, m *segments.Manifest,
+	numbering *segments.Dictionary) (*segments.Generation, error) {
+	g, err := m.ReadBitmaps(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	return g.RenumberedBy(numbering)
 }

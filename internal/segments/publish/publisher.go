@@ -54,9 +54,12 @@ type Published struct {
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
-	keepLaterAsOf(sets, base.manifest)
-	if live := base.manifest; base.Generation != nil && sameSegments(live.Segments, list) &&
-		sameSets(live.Sets, sets) && !c.later(sets, live.Sets) {
+	keepLaterAsOf(c.contentOf(list, sets), base.manifest)
+	if err := c.checkIDs(base); err != nil {
+		return nil, err
+	}
+	if live := base.manifest; base.Generation != nil && c.contentOf(list, sets).SameNumbers(live) &&
+		sameSegments(live.Segments, list) && sameSets(live.Sets, sets) && !c.later(sets, live.Sets) {
 		done := &Published{Manifest: live, Unchanged: true}
 		if c.Partial {
 			return done, nil
@@ -67,13 +70,16 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	if err != nil {
 		return nil, err
 	}
+	if err := p.keepIDs(ctx, c.Scheme, base); err != nil {
+		return nil, err
+	}
 	done := &Published{Manifest: m}
 	grew := sync.OnceValue(func() bool { return c.onlyGrew(base) })
 	err = p.goLive(ctx, p.upload(c.generation(m), base, done), base, func(c *controls) error {
 		if c.Hold != nil && !grew() {
 			return &HoldError{*c.Hold}
 		}
-		if refusals := c.Refusals(m.Segments, m.Sets, base); reason == "" && len(refusals) > 0 {
+		if refusals := c.Refusals(m, base); reason == "" && len(refusals) > 0 {
 			return refusals[0]
 		}
 		return nil
@@ -94,6 +100,9 @@ func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list 
 	at := p.now().UTC().Truncate(time.Millisecond)
 	capAsOf(sets, at)
 	m, err := segments.NewManifest(at, p.ToolVersion, reason, list, sets...)
+	if err == nil && c.Dictionary != nil {
+		m, err = m.WithIDs(c.Scheme, c.Dictionary)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,10 @@ import (
 // caches controls.json and downloads the document again only if its tag has changed, so every answer
 // is current. The zero value has read nothing yet. A Session is safe for concurrent use.
 type Session struct {
+	// Numbering is the dictionary of the candidate, for ids that are not dense. Earlier generations are then read by
+	// its numbers. The field must be set before the first read.
+	Numbering *segments.Dictionary
+
 	known atomic.Pointer[taggedControls]      // nil: not read yet
 	last  atomic.Pointer[segments.Generation] // the live generation as last read; nil: not read yet
 }
@@ -69,7 +73,7 @@ func (s *Session) ReadLiveSets(ctx context.Context, at objects.Source, part func
 }
 
 func (s *Session) readLive(ctx context.Context, at objects.Source, part func(set string) bool) (*LiveState, error) {
-	state, err := readLiveAgain(ctx, at, part, s.last.Load())
+	state, err := readLiveAgain(ctx, at, part, s.last.Load(), s.Numbering)
 	if state != nil {
 		state.session = s
 		if state.Generation != nil {

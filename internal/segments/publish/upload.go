@@ -32,6 +32,9 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 		for _, s := range base.Generation.Manifest.Entries() {
 			u.read[s.Key] = true
 		}
+		if ids := base.Generation.Manifest.IDs; ids != nil {
+			u.read[ids.Dictionary[0].Key] = true
+		}
 	}
 	return u
 }
@@ -78,6 +81,11 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 			written = append(written, entries[k].Key)
 		}
 	}
+	if stored, err := u.putDictionary(ctx, only); err != nil {
+		return nil, err
+	} else if stored != "" {
+		written = append(written, stored)
+	}
 	manifest := segments.ManifestKey(u.g.Manifest.Generation)
 	if only != nil && !slices.Contains(only, manifest) {
 		return written, nil
@@ -105,6 +113,34 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
+// putDictionary stores the dictionary of ids that are not dense. putDictionary returns its key if it did not exist.
+func (u *upload) putDictionary(ctx context.Context, only []string) (written string, err error) {
+	d := u.g.Dictionary
+	if d == nil {
+		return "", nil
+	}
+	key := segments.DictionaryKey(d.SHA256())
+	if only != nil && !slices.Contains(only, key) {
+		return "", nil
+	}
+	new, err := u.putObject(ctx, key, d.Bytes())
+	if err != nil || !new {
+		return "", err
+	}
+	u.note(key, d.SizeBytes())
+	return key, nil
+}
+
+// note adds a stored object to the result.
+func (u *upload) note(key string, sizeBytes int64) {
+	u.publisher.mu.Lock()
+	defer u.publisher.mu.Unlock()
+	if !slices.Contains(u.done.Uploaded, key) {
+		u.done.Uploaded = append(u.done.Uploaded, key)
+		u.done.UploadedBytes += sizeBytes
+	}
+}
+
 func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.Bitmap) (written bool, err error) {
 	written, err = u.putObject(ctx, s.Key, b.Bytes())
 	if err != nil {
@@ -113,11 +149,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	if u.shown != nil {
 		u.shown(s.Key, s.SizeBytes)
 	}
-	u.publisher.mu.Lock()
-	defer u.publisher.mu.Unlock()
-	if written && !slices.Contains(u.done.Uploaded, s.Key) {
-		u.done.Uploaded = append(u.done.Uploaded, s.Key)
-		u.done.UploadedBytes += s.SizeBytes
+	if written {
+		u.note(s.Key, s.SizeBytes)
 	}
 	return written, nil
 }

@@ -53,13 +53,13 @@ func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.
 			return // the content of base is unknown
 		}
 		was := base.manifest
-		content := segments.Content(was.Segments, was.Sets...)
-		if content == segments.Content(to.Segments, to.Sets...) {
+		content := was.Content()
+		if content == to.Content() {
 			return
 		}
 		c.lift(was)
-		for _, part := range slices.Concat(differing(setParts(was.Sets), setParts(to.Sets)),
-			differing(segmentParts(was.Segments), segmentParts(to.Segments))) {
+		for _, part := range slices.Concat(differing(setParts(was), setParts(to)),
+			differing(segmentParts(was), segmentParts(to))) {
 			c.Withdrawn = append(c.Withdrawn, withdrawal{Generation: base.Name, Content: part.content(), At: at})
 		}
 		c.Withdrawn = append(c.Withdrawn, withdrawal{Generation: base.Name, Content: content, At: at})

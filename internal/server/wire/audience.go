@@ -8,6 +8,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/audience"
+	"capper/internal/capping"
 	"capper/internal/segments"
 	"capper/internal/share"
 )
@@ -83,7 +84,7 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audienc
 // no size, Users returns an error with the number of matching users.
 func (f *Finder) Users(
 	ctx context.Context, holder string, q *api.AudienceQuery, named *audience.Named, most int,
-) ([]uint32, *api.AudienceTaken, error) {
+) ([]capping.UserID, *api.AudienceTaken, error) {
 	s, err := f.Snapshot(q)
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +105,7 @@ func (f *Finder) Users(
 	case page.Next != nil && q.MaxUsers == 0:
 		return nil, nil, of.tooMany(ctx, most)
 	}
-	return page.Users, takenOf(s, page), nil
+	return s.AppendUsers(make([]capping.UserID, 0, len(page.Users)), page.Users), takenOf(s, page), nil
 }
 
 func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {

@@ -17,6 +17,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
 
 func boundless(int64) error { return nil }
@@ -29,6 +30,7 @@ var seeds = []string{
 	`{"message_id":"\u00e9\ud83d\ude00","channel":"push","user_ids":[ 4294967295 , 0 ],"enforce":false}`,
 	`{"record":false,"detail":"counts","waves":true,"at":"2030-01-01T00:00:00Z","user_ids":[7]}`,
 	`{"message_id":"m","users_bitmap":"OjAAAAEAAAAAAAIAEAAAAAcAKgBjAA=="}`,
+	`{"message_id":"m","user_ids":["7",42,"\u0037","7",0]}`, `{"message_id":"m","user_ids":[1,"4294967296"]}`,
 	`{"message_id":"m","user_ids":[1,null,-1,1.5,1e3,"x",4294967296,01]}`,
 	`{"message_id":"m","audience":"active - vip","sample":{"percent":10.5,"salt":"a"},"part":{"of":12,"index":3},"generation":"g"}`,
 	`{"record":false,"audience":"all","max_users":500,"cursor":"AVOr48Bg"}`,
@@ -213,6 +215,10 @@ func (r *FilterRequest) setIDs(value any) bool {
 	r.Users = []capping.UserID{}
 	for _, item := range list {
 		number, ok := item.(json.Number)
+		if text, quoted := item.(string); quoted {
+			number, ok = json.Number(text), true
+			r.Given = &Given{scheme: new(ids.Scheme), quoted: true}
+		}
 		id, err := strconv.ParseUint(number.String(), 10, 64)
 		if !ok || err != nil || id > math.MaxUint32 || number.String() != strconv.FormatUint(id, 10) {
 			return false

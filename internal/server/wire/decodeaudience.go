@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/base64"
+	"errors"
 
 	"capper/client/api"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
 
 // Audience holds the users of a request, given as ids or as an expression.
@@ -14,9 +14,13 @@ type Audience struct {
 	Query *api.AudienceQuery // the expression that selects the users; nil: the request lists them
 	Taken *api.AudienceTaken // the result of Query; the caller fills it in together with Users
 	// distinct users in the order of the request; not pooled, because a store may read the slice after the call
-	Users      []capping.UserID
-	Bitmap     bool // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
-	Duplicates int  // number of repeated ids
+	Users  []capping.UserID
+	Given  *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
+	Bitmap bool   // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
+	Packed bool   // users came as packed ids, and the answer has bitmaps of their positions
+	// Positions are those of Users in the packed ids of the request; nil: the ids were distinct.
+	Positions  []uint32
+	Duplicates int // number of repeated ids
 }
 
 // Field returns the name of the request field that held the users.
@@ -26,29 +30,56 @@ func (a *Audience) Field() string {
 		return "audience"
 	case a.Bitmap:
 		return "users_bitmap"
+	case a.Packed:
+		return "users_packed"
 	}
 	return "user_ids"
 }
 
 func (d *decoder) users(name string) (err error) {
 	if other := d.otherUsers(name); other != "" {
-		return bothGiven(name, other)
+		return d.bounds.bothGiven(name, other)
 	}
 	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
 		return err
 	}
 	if name == "user_ids" {
-		d.given.Users, err = d.ids(name, make([]capping.UserID, 0, d.capacity()), d.bounds.IDs,
-			"split the batch, or send users_bitmap")
+		remedy := "split the batch, or send users_bitmap"
+		if d.bounds.Scheme != nil {
+			remedy = "split the batch"
+		}
+		d.given.Users, d.given.Given, err = d.listed(name, d.bounds.IDs, remedy)
+		return err
+	}
+	if err := d.bounds.hasForm(name); err != nil {
 		return err
 	}
 	text, err := d.str(name)
 	if err != nil {
 		return err
 	}
+	if name == "users_packed" {
+		d.given.Packed = true
+		d.given.Users, err = d.packed(name, text)
+		return err
+	}
 	d.given.Bitmap = true
 	d.given.Users, err = bitmapUsers(name, text, d.bounds.Bitmap, d.bounds.Reserve)
 	return err
+}
+
+// listed decodes an array of at most limit ids. The error for more ids ends with the remedy.
+func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
+	if d.bounds.Scheme != nil {
+		return d.givenIDs(d.bounds.Scheme, field, limit, remedy)
+	}
+	start := d.pos
+	users, err := d.ids(field, make([]capping.UserID, 0, min(d.capacity(), limit)), limit, remedy)
+	if errors.Is(err, errQuoted) {
+		d.pos = start
+		return d.givenIDs(new(ids.Scheme), field, limit, remedy)
+	}
+	return users, nil, err
 }
 
 // capacity estimates the number of ids in the array ahead, because most ids of real audiences have at least 5 digits.
@@ -59,6 +90,9 @@ func (d *decoder) capacity() int {
 // audience decodes the users of a request, each once, or the query that selects them.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
+		if err := d.bounds.DenseAlone("audience", "an audience in this call"); err != nil && !d.unnamed {
+			return Audience{}, err
+		}
 		return Audience{Query: &d.asked, Bitmap: true}, nil
 	}
 	for _, name := range queryFields[1:] {
@@ -66,15 +100,20 @@ func (d *decoder) audience() (Audience, error) {
 			return Audience{}, Invalid(name, "requires the field audience")
 		}
 	}
-	if !d.seen["user_ids"] && !d.seen["users_bitmap"] {
-		return Audience{}, Invalid("user_ids", "exactly one of user_ids, users_bitmap and audience is "+
-			"required, but none is given")
+	if !d.seen["user_ids"] && !d.seen["users_bitmap"] && !d.seen["users_packed"] {
+		return Audience{}, Invalid("user_ids", "exactly one of %s is required, but none is given", d.bounds.forms())
 	}
 	a := d.given
 	if len(a.Users) == 0 {
 		return Audience{}, Invalid(a.Field(), "the batch is empty: at least one user is required")
 	}
-	if !ascending(a.Users) {
+	switch {
+	case ascending(a.Users):
+	case a.Packed:
+		a.distinctPositions()
+	case a.Given != nil:
+		a.Users, a.Duplicates = a.Given.distinct(a.Users)
+	default:
 		a.Users, a.Duplicates = capping.Distinct(a.Users)
 	}
 	return a, nil
@@ -90,21 +129,42 @@ func ascending(users []capping.UserID) bool {
 	return true
 }
 
-// UserBytes is the memory of a user in a request, in bytes.
+// UserBytes is the memory of a user in a request, in bytes, without the ids of Given.
 const UserBytes = 8
+
+// Bytes returns the memory of the decoded users in bytes.
+func (a *Audience) Bytes() int64 {
+	return UserBytes*int64(len(a.Users)) + a.Given.size() + 4*int64(len(a.Positions))
+}
+
+// IDBytes returns the size of an id in an answer, with a comma, in bytes.
+func (a *Audience) IDBytes() int {
+	if a.Given == nil {
+		return len("4294967295,")
+	}
+	return a.Given.bytesOf(len(a.Users))
+}
+
+// GivenBytes returns the memory of the ids of Given in the request and in the answer, or of the positions of packed ids,
+// in bytes. It is 0 for dense ids as numbers, which the other estimates of an answer contain.
+func (a *Audience) GivenBytes() int64 {
+	switch {
+	case a.Packed:
+		return UserBytes * int64(len(a.Users)) // positions
+	case a.Given == nil:
+		return 0
+	}
+	return a.Given.size() + int64(a.IDBytes()*len(a.Users))
+}
 
 // bitmapUsers decodes the ids of a base64 roaring bitmap, at most limit. The function checks every byte before it
 // expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
-	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the package skips line ends
-		return nil, Invalid(field, "base64 must not contain line breaks")
-	}
-	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
-	n, err := base64.StdEncoding.Strict().Decode(raw, text)
+	raw, err := rawBase64(field, text)
 	if err != nil {
-		return nil, Invalid(field, "must be padded standard base64 (RFC 4648): %s", err)
+		return nil, err
 	}
-	users, err := bitmap.Read(raw[:n])
+	users, err := bitmap.Read(raw)
 	if err != nil {
 		return nil, Invalid(field, "must be a portable roaring bitmap of 32-bit ids: %s", err)
 	}

@@ -23,7 +23,7 @@ func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
 			return err
 		}
 		switch name {
-		case "user_ids", "users_bitmap":
+		case "user_ids", "users_bitmap", "users_packed":
 			err = d.users(name)
 		case "sets":
 			r.Sets, err = d.sets()

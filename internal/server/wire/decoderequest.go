@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"capper/client/api"
+	"capper/internal/ids"
 )
 
 // Bounds limit the contents of a request.
@@ -13,6 +14,26 @@ type Bounds struct {
 	Reserve func(bytes int64) error // reserves memory before it is allocated
 	// NeedsChannel: the configuration requires a channel for each send, so errors do not suggest a send without one.
 	NeedsChannel bool
+	// Scheme parses the ids of users. Nil: the ids are dense.
+	Scheme *ids.Scheme
+}
+
+// DenseAlone returns nil for dense ids, and a failure for other ids that names what takes dense ids alone. An empty
+// field is none.
+func (b *Bounds) DenseAlone(field, what string) error {
+	if b.Scheme == nil {
+		return nil
+	}
+	return DenseAlone(b.Scheme, field, what)
+}
+
+// DenseAlone returns the failure of a request for something that takes dense ids alone. An empty field is none.
+func DenseAlone(scheme *ids.Scheme, field, what string) error {
+	const text = "this deployment's ids are %s: %s takes dense ids alone so far"
+	if field == "" {
+		return NewFailure(api.CodeInvalidRequest, text, scheme.Kind(), what)
+	}
+	return Invalid(field, text, scheme.Kind(), what)
 }
 
 // FilterRequest is a decoded POST /v1/filter.
@@ -41,6 +62,8 @@ type decoder struct {
 	seen   map[string]bool
 	given  Audience
 	asked  api.AudienceQuery
+	// unnamed: the answer names no users, so it may be about an audience of every kind.
+	unnamed bool
 }
 
 func newDecoder(body []byte, bounds Bounds) *decoder {
@@ -61,7 +84,7 @@ func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 			r.MessageID, err = d.messageID()
 		case "channel":
 			r.Channel, err = d.sendChannel(name)
-		case "user_ids", "users_bitmap":
+		case "user_ids", "users_bitmap", "users_packed":
 			err = d.users(name)
 		case "enforce":
 			r.Enforce, err = d.boolean(name)
@@ -128,7 +151,7 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 			r.MessageID, err = d.messageID()
 		case "channel":
 			r.Channel, err = d.channel(of.noChannel)
-		case "user_ids", "users_bitmap":
+		case "user_ids", "users_bitmap", "users_packed":
 			err = d.users(name)
 		default:
 			err = of.other(name)
@@ -181,7 +204,7 @@ func (d *decoder) queryOrUnknown(name string) error {
 
 func (d *decoder) unknown(name string) error {
 	for _, known := range []string{
-		"message_id", "channel", "user_ids", "users_bitmap", "enforce", "record", "detail", "waves", "at",
+		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves", "at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
 		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
 	} {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"capper/client/api"
@@ -12,10 +13,35 @@ import (
 type SetChange struct {
 	Add, Remove []capping.UserID
 	At          capping.Instant // 0: the request has no time
+
+	added, removed *Given // the ids of Add and Remove; nil: dense ids as numbers
 }
 
 // Users returns the number of changed users.
 func (c *SetChange) Users() int { return len(c.Add) + len(c.Remove) }
+
+// Bytes returns the memory of the decoded users in bytes.
+func (c *SetChange) Bytes() int64 {
+	return UserBytes*int64(c.Users()) + c.added.size() + c.removed.size()
+}
+
+// AnswerBytes returns the memory of ids that are no dense numbers, in the request and in the answer, in bytes.
+func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
+
+// Unstored writes the users of a call whose changes may not be stored, in ascending order, to a failure.
+func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
+	if c.added == nil && c.removed == nil {
+		f.Unavailable = capping.AppendDense(nil, users)
+		return
+	}
+	for _, user := range users {
+		if i, ok := slices.BinarySearch(c.Add, user); ok {
+			f.UnavailableIDs = append(f.UnavailableIDs, c.added.canonical(i, user))
+		} else if i, ok := slices.BinarySearch(c.Remove, user); ok {
+			f.UnavailableIDs = append(f.UnavailableIDs, c.removed.canonical(i, user))
+		}
+	}
+}
 
 // Field returns the request field of the users, for errors about their number.
 func (c *SetChange) Field() string {
@@ -68,6 +94,10 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 		return err
 	}
 	if name == "add_bitmap" || name == "remove_bitmap" {
+		if d.bounds.Scheme != nil {
+			return Invalid(name, "this deployment's ids are %s: use %s", d.bounds.Scheme.Kind(),
+				strings.TrimSuffix(name, "_bitmap"))
+		}
 		text, err := d.str(name)
 		if err != nil {
 			return err
@@ -76,12 +106,23 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 		return err
 	}
 	most := min(d.bounds.IDs, api.MaxSetUsers)
-	*to, err = d.ids(name, make([]capping.UserID, 0, min(d.capacity(), most)), most, "split the call")
-	if err == nil && !ascending(*to) {
+	var given *Given
+	*to, given, err = d.listed(name, most, "split the call")
+	switch {
+	case err != nil:
+		return err
+	case given != nil:
+		*to, given = given.sorted(*to)
+	case !ascending(*to):
 		slices.Sort(*to)
 		*to = slices.Compact(*to)
 	}
-	return err
+	if name == "add" {
+		d.change.added = given
+	} else {
+		d.change.removed = given
+	}
+	return nil
 }
 
 // earliest is the beginning of the time in which changes of sets exist.
@@ -126,8 +167,8 @@ func (d *setDecoder) check() error {
 		case remove < add:
 			k++
 		default:
-			return Invalid(d.field[&c.Remove], "user %d is also in %s: a call adds a user or removes the user", add,
-				d.field[&c.Add])
+			return Invalid(d.field[&c.Remove], "user %s is also in %s: a call adds a user or removes the user",
+				c.added.name(i, add), d.field[&c.Add])
 		}
 	}
 	return nil

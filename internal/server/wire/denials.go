@@ -48,7 +48,11 @@ func (a *answer) denials() {
 			text, last = t.of(i, v), this
 		}
 		a.out = append(a.out, `{"user_id":`...)
-		a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
+		if a.given == nil {
+			a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
+		} else {
+			a.out = a.given.append(a.out, i, a.d.Users[i])
+		}
 		a.out = append(a.out, text.text...)
 		if text.byZone {
 			a.out = append(a.out, t.zone(i)...)

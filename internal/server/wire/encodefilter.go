@@ -17,13 +17,15 @@ type answer struct {
 	d       *capping.Decisions
 	s       *Summary
 	r       *FilterRequest
+	given   *Given           // the ids of the request; nil: dense ids as numbers
+	of      []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
 }
 
 // EncodeFilter appends the answer of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
-	a := &answer{out: dst, d: d, s: s, r: r}
+	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users)}
 	a.raw(`{`)
-	if r.Bitmap {
+	if r.inBitmaps() {
 		a.bitmaps()
 	} else {
 		a.lists()
@@ -69,31 +71,62 @@ func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
 // lists writes the decisions for a request with user_ids.
 func (a *answer) lists() {
-	a.raw(`"allowed":`).list(a.pick(a.s.Allowed, isAllowed))
-	a.raw(`,"replayed":`).list(a.pick(a.s.Replayed, isReplayed))
+	a.raw(`"allowed":`).listed(a.s.Allowed, isAllowed)
+	a.raw(`,"replayed":`).listed(a.s.Replayed, isReplayed)
 	if !a.r.Counts {
 		a.raw(`,"denied":[`).denials()
 		a.raw(`]`)
 	}
-	a.raw(`,"unavailable":`).list(a.pick(a.s.Unavailable, isUnavailable))
+	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
 }
 
-// bitmaps writes the decisions for a request with users_bitmap.
+// listed writes the n users whose outcome matches, in the order of the request.
+func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
+	if a.given == nil {
+		return a.list(a.pick(n, match))
+	}
+	if n == 0 {
+		return a.raw(`[]`)
+	}
+	begin := len(a.out)
+	for i := range a.d.Verdicts {
+		if match(a.d.Verdicts[i].Outcome) {
+			a.out = a.given.append(append(a.out, ','), i, a.d.Users[i])
+		}
+	}
+	a.out[begin] = '['
+	return a.raw(`]`)
+}
+
+// names writes the ids of the users at the given places of the request.
+func (a *answer) names(places []int, users []capping.UserID) *answer {
+	a.raw(`[`)
+	for n, i := range places {
+		if n > 0 {
+			a.out = append(a.out, ',')
+		}
+		a.out = a.given.append(a.out, i, users[i])
+	}
+	return a.raw(`]`)
+}
+
+// bitmaps writes the decisions for a request with users_bitmap, users_packed or audience.
 func (a *answer) bitmaps() {
-	a.raw(`"allowed_bitmap":`).bitmap(a.pick(a.s.Allowed, isAllowed))
-	a.raw(`,"replayed_bitmap":`).bitmap(a.pick(a.s.Replayed, isReplayed))
+	one, many := a.r.form()
+	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
+	a.raw(`,"replayed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Replayed, isReplayed))
 	if !a.r.Counts {
-		a.raw(`,"denied_bitmaps":{`).deniedBitmaps()
+		a.raw(`,"denied_`).raw(many).raw(`":{`).deniedBitmaps()
 		a.raw(`}`)
 	}
-	a.raw(`,"unavailable_bitmap":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
+	a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
 }
 
 // pick returns the n users whose outcome matches, in the order of the request. The next call of pick overwrites the
 // result.
 func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
-	if n == len(a.d.Users) {
-		return a.d.Users
+	if n == len(a.of) {
+		return a.of
 	}
 	a.users = a.users[:0]
 	if n == 0 {
@@ -101,7 +134,7 @@ func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID 
 	}
 	for i, v := range a.d.Verdicts {
 		if match(v.Outcome) {
-			a.users = append(a.users, a.d.Users[i])
+			a.users = append(a.users, a.of[i])
 		}
 	}
 	return a.users
@@ -153,7 +186,7 @@ func (a *answer) deniedBitmaps() {
 	for i := range a.d.Verdicts {
 		if v := &a.d.Verdicts[i]; v.Outcome == capping.Denied {
 			users := byRule[v.By][a.d.Codes[i]][v.Rule]
-			*users = append(*users, capping.Dense(a.d.Users[i]))
+			*users = append(*users, capping.Dense(a.of[i]))
 		}
 	}
 	for i, limit := range a.s.byLimit() {

@@ -10,14 +10,20 @@ import (
 
 // EncodeLookup appends the answer of a lookup to dst.
 func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
-	a := &answer{out: dst}
+	a := &answer{out: dst, given: r.Given}
 	a.raw(`{"generation":`).text(m.Generation)
-	if r.Bitmap {
-		a.raw(`,"segments":{`).segmentBitmaps(m)
-		a.raw(`},"sets":{`).setBitmaps(m)
+	switch {
+	case r.Packed:
+		positions := capping.AppendDense(nil, r.named(r.Users))
+		a.raw(`,"segment_positions":{`).segmentBitmaps(m, positions)
+		a.raw(`},"set_positions":{`).setBitmaps(m, positions)
+		a.raw(`}`)
+	case r.Bitmap:
+		a.raw(`,"segments":{`).segmentBitmaps(m, m.Users)
+		a.raw(`},"sets":{`).setBitmaps(m, m.Users)
 		a.raw(`}`).taken(&r.Audience)
-	} else {
-		a.raw(`,"users":[`).memberships(m)
+	default:
+		a.raw(`,"users":[`).memberships(m, r.Users)
 		a.raw(`]`)
 	}
 	a.raw("}\n")
@@ -31,7 +37,7 @@ type combination struct {
 }
 
 // memberships writes the segment and the sets of each user. The text of each combination is encoded only once.
-func (a *answer) memberships(m *membership) {
+func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
 	var last combination
 	text := ""
@@ -51,7 +57,11 @@ func (a *answer) memberships(m *membership) {
 			a.out = append(a.out, ',')
 		}
 		a.out = append(a.out, `{"user_id":`...)
-		a.out = strconv.AppendUint(a.out, uint64(user), 10)
+		if a.given == nil {
+			a.out = strconv.AppendUint(a.out, uint64(user), 10)
+		} else {
+			a.out = a.given.append(a.out, i, users[i])
+		}
 		a.out = append(a.out, text...)
 	}
 }
@@ -80,10 +90,11 @@ func segmentOf(m *membership, code int) string {
 	return SegmentName(m.Names[code-1])
 }
 
-// segmentBitmaps writes a bitmap of the users for each segment that has any.
-func (a *answer) segmentBitmaps(m *membership) {
+// segmentBitmaps writes a bitmap of the users for each segment that has any. The argument of holds what a bitmap
+// contains for each user.
+func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	lists := make([][]uint32, len(m.Names)+1)
-	for i, user := range m.Users {
+	for i, user := range of {
 		lists[m.Codes[i]] = append(lists[m.Codes[i]], user)
 	}
 	first := true
@@ -99,11 +110,12 @@ func (a *answer) segmentBitmaps(m *membership) {
 	}
 }
 
-// setBitmaps writes a bitmap of the users for each requested set.
-func (a *answer) setBitmaps(m *membership) {
+// setBitmaps writes a bitmap of the users for each requested set. The argument of holds what a bitmap contains for each
+// user.
+func (a *answer) setBitmaps(m *membership, of []uint32) {
 	for k, name := range m.Sets {
 		a.users = a.users[:0]
-		for i, user := range m.Users {
+		for i, user := range of {
 			if m.In[i]>>k&1 == 1 {
 				a.users = append(a.users, capping.UserID(user))
 			}

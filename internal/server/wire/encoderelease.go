@@ -6,13 +6,19 @@ import (
 
 // EncodeRelease appends the answer of a release call to dst.
 func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (out []byte, unavailable int) {
-	a := &answer{out: dst}
-	released := resultsOf(r.Users, results, capping.ReleaseDone)
-	open := resultsOf(r.Users, results, capping.ReleaseUnavailable)
-	if r.Bitmap {
-		a.raw(`{"released_bitmap":`).bitmap(released)
-		a.raw(`,"unavailable_bitmap":`).bitmap(open)
-	} else {
+	a := &answer{out: dst, given: r.Given}
+	named := r.named(r.Users)
+	released := resultsOf(named, results, capping.ReleaseDone)
+	open := resultsOf(named, results, capping.ReleaseUnavailable)
+	switch {
+	case r.inBitmaps():
+		one, _ := r.form()
+		a.raw(`{"released_`).raw(one).raw(`":`).bitmap(released)
+		a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(open)
+	case r.Given != nil:
+		a.raw(`{"released":`).names(placesOf(results, capping.ReleaseDone), r.Users)
+		a.raw(`,"unavailable":`).names(placesOf(results, capping.ReleaseUnavailable), r.Users)
+	default:
 		a.raw(`{"released":`).list(released)
 		a.raw(`,"unavailable":`).list(open)
 	}
@@ -24,6 +30,15 @@ func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (o
 	a.raw(`,"duplicates":`).number(r.Duplicates)
 	a.raw("}}\n")
 	return a.out, len(open)
+}
+
+func placesOf(results []capping.Released, want capping.Released) (places []int) {
+	for i, result := range results {
+		if result == want {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 func resultsOf(users []capping.UserID, results []capping.Released, want capping.Released) []capping.UserID {

@@ -17,6 +17,8 @@ type Failure struct {
 	RetryAfter  time.Duration // 0: the answer has no Retry-After; every 503 has one
 	Cause       error         // for operators; nil when the message is complete
 	Unavailable []uint32      // users whose changes may not be stored; see api.Error
+	// UnavailableIDs are these users by their canonical ids, where an id of the call came as a string.
+	UnavailableIDs []string
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }

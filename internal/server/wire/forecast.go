@@ -19,6 +19,7 @@ type ForecastRequest struct {
 // need the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	d := newDecoder(body, bounds)
+	d.unnamed = true
 	r := &ForecastRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
@@ -27,7 +28,7 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 		switch name {
 		case "channel":
 			r.Channel, err = d.sendChannel(name)
-		case "user_ids", "users_bitmap":
+		case "user_ids", "users_bitmap", "users_packed":
 			err = d.users(name)
 		case "at":
 			r.At, err = d.times()

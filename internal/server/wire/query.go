@@ -23,6 +23,9 @@ func (d *decoder) query(name string) (known bool, err error) {
 	case "audience":
 		q.Audience, err = d.expression()
 	case "sample":
+		if err := d.bounds.DenseAlone(name, "a sample"); err != nil {
+			return true, err
+		}
 		q.Sample, err = d.sample()
 	case "part":
 		q.Part, err = d.part()
@@ -45,7 +48,7 @@ func (d *decoder) query(name string) (known bool, err error) {
 func (d *decoder) expression() (string, error) {
 	const field = "audience"
 	if other := d.otherUsers(field); other != "" {
-		return "", bothGiven(field, other)
+		return "", d.bounds.bothGiven(field, other)
 	}
 	text, err := d.str(field)
 	if err == nil && len(text) == 0 {
@@ -172,7 +175,7 @@ func (d *decoder) percent(field, bounds string) (float64, error) {
 
 // otherUsers returns the name of a second field that gives the users of the call, or "" when there is none.
 func (d *decoder) otherUsers(name string) string {
-	for _, other := range []string{"user_ids", "users_bitmap", "audience"} {
+	for _, other := range []string{"user_ids", "users_bitmap", "users_packed", "audience"} {
 		if other != name && d.seen[other] {
 			return other
 		}
@@ -180,7 +183,6 @@ func (d *decoder) otherUsers(name string) string {
 	return ""
 }
 
-func bothGiven(name, other string) error {
-	return Invalid(name, "%s and %s are both given, but exactly one of user_ids, users_bitmap and audience "+
-		"is allowed", other, name)
+func (b *Bounds) bothGiven(name, other string) error {
+	return Invalid(name, "%s and %s are both given, but exactly one of %s is allowed", other, name, b.forms())
 }

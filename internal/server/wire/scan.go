@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"strconv"
 	"unicode/utf16"
@@ -249,7 +250,8 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids parses an array of user ids and appends at most limit ids to dst. The error for more ids ends with the remedy.
+// ids parses an array of dense ids that came as numbers, and appends at most limit ids to dst. The error for more ids
+// ends with the remedy. The error is errQuoted for an array with a string.
 func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy string) ([]capping.UserID, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
@@ -309,9 +311,16 @@ func number(data []byte, pos int) (id capping.UserID, end int) {
 	return capping.UserID(v), i
 }
 
+// errQuoted says that an array of ids has a string.
+var errQuoted = errors.New("an id is a string")
+
 func (s *scanner) notID(field string, i int) error {
-	if c := s.peek(); s.pos == len(s.data) || c == ']' || c == ',' {
+	c := s.peek()
+	if s.pos == len(s.data) || c == ']' || c == ',' {
 		return s.syntax("a user id")
+	}
+	if c == '"' {
+		return errQuoted
 	}
 	return Invalid(field+"["+strconv.Itoa(i)+"]", "%s is not a user id (0 to 4294967295)", s.value())
 }

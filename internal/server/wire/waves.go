@@ -14,11 +14,12 @@ type wave struct {
 	hour    int64           // since the instant 0
 	readyAt capping.Instant // when the last of the users is eligible
 	users   []capping.UserID
+	places  []int // in the request, of the users; nil: their ids are dense ids as numbers
 }
 
 // wavesOf groups the denied users by the hour of their retry_at. Users whom waiting does not help are in no wave.
 // Each wave keeps the order of the request, and the waves ascend in time.
-func wavesOf(d *capping.Decisions) []*wave {
+func wavesOf(d *capping.Decisions, of []capping.UserID, given *Given) []*wave {
 	byHour := map[int64]*wave{}
 	last := &wave{hour: -1}
 	var waves []*wave
@@ -34,7 +35,11 @@ func wavesOf(d *capping.Decisions) []*wave {
 			last = byHour[hour]
 		}
 		last.readyAt = max(last.readyAt, v.FreesAt)
-		last.users = append(last.users, d.Users[i])
+		if given == nil {
+			last.users = append(last.users, of[i])
+		} else {
+			last.places = append(last.places, i)
+		}
 	}
 	slices.SortFunc(waves, func(a, b *wave) int { return cmp.Compare(a.hour, b.hour) })
 	return waves
@@ -43,16 +48,21 @@ func wavesOf(d *capping.Decisions) []*wave {
 func (a *answer) waves() {
 	a.raw(`,"waves":[`)
 	var instants instantWriter
-	for i, w := range wavesOf(a.d) {
+	for i, w := range wavesOf(a.d, a.of, a.given) {
 		if i > 0 {
 			a.raw(`,`)
 		}
 		from := capping.Instant(w.hour * millisPerHour).Time().Format(`{"from":"2006-01-02T15:04:05Z"`)
 		a.raw(from).raw(`,"ready_at":`)
 		a.out = instants.append(a.out, w.readyAt)
-		if a.r.Bitmap {
+		switch {
+		case a.r.Packed:
+			a.raw(`,"positions":`).bitmap(w.users)
+		case a.r.Bitmap:
 			a.raw(`,"users_bitmap":`).bitmap(w.users)
-		} else {
+		case a.given != nil:
+			a.raw(`,"user_ids":`).names(w.places, a.d.Users)
+		default:
 			a.raw(`,"user_ids":`).list(w.users)
 		}
 		a.raw(`}`)

@@ -1,6 +1,10 @@
 package format
 
-import "bytes"
+import (
+	"bytes"
+
+	"capper/internal/ids"
+)
 
 // Names assigns codes to the names in a table.
 type Names interface {
@@ -12,31 +16,44 @@ type Names interface {
 // Block holds the rows that a parser found in one piece of a file. Reset empties a Block for reuse. A
 // Block is not safe for concurrent use.
 type Block struct {
-	IDs   []uint32
-	Codes []uint16 // codes of the rows' names: as many as IDs for a table, else none
-	Bad   []Bad    // the first bad rows
+	IDs    []uint32 // dense ids
+	Images []uint64 // images of ids of another kind
+	Codes  []uint16 // codes of the rows' names: as many as rows for a table, else none
+	Bad    []Bad    // the first bad rows
 	// BadLines counts all bad rows by their lines, because a stray quote may enclose several rows.
 	BadLines int64
 	// Lines is the number of lines of the current row. It is 1 unless a parser sets it for that row.
 	Lines     int64
 	Multiline Multiline // rows that span several lines
 
-	names Names
-	keep  int
+	names  Names
+	keep   int
+	parser *ids.Parser // nil: ids are dense
+	blanks bool        // blanks around an id are a part of it
 }
 
 // NewBlock returns an empty block that keeps at most keep bad rows. names is nil unless the rows
 // belong to a table.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
+// ReadAs makes the block take ids of a scheme instead of dense ids.
+func (b *Block) ReadAs(s *ids.Scheme) { b.parser, b.blanks = s.NewParser(), s.Kind() == ids.Text }
+
+// Rows returns the number of valid rows.
+func (b *Block) Rows() int { return len(b.IDs) + len(b.Images) }
+
 // Reset empties the block but keeps its memory for reuse. The caller owns the bad rows.
 func (b *Block) Reset() {
-	b.IDs, b.Codes, b.Bad, b.BadLines = b.IDs[:0], b.Codes[:0], nil, 0
+	b.IDs, b.Images, b.Codes, b.Bad, b.BadLines = b.IDs[:0], b.Images[:0], b.Codes[:0], nil, 0
 	b.Lines, b.Multiline = 1, Multiline{}
 }
 
 // Add parses the fields of one row and keeps no reference to them. segment is used only for tables.
 func (b *Block) Add(row int64, id, segment []byte) {
+	if b.parser != nil {
+		b.addImage(row, id, segment)
+		return
+	}
 	v, ok := parseID(id)
 	if !ok {
 		b.Reject(row, id, whyNotID(id))

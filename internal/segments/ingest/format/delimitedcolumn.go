@@ -1,10 +1,13 @@
 package format
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"capper/internal/ids"
 )
 
 // hasHeader reports whether the first row names the columns.
@@ -25,6 +28,11 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	for _, field := range first {
 		if _, err := strconv.ParseFloat(field, 64); err == nil {
 			return false // a row of data: no column has a number as its name
+		}
+		if o.Scheme != nil && o.Scheme.Kind() == ids.UUID {
+			if _, err := o.Scheme.Parse([]byte(field)); err == nil {
+				return false
+			}
 		}
 		named = named || namesID(field)
 	}
@@ -112,6 +120,17 @@ type layout struct {
 	segment int // index of the column of names; -1 if the file is not a table
 	columns int // number of columns in each row
 	header  bool
+	scheme  *ids.Scheme // nil: ids are dense
+}
+
+// isID reports whether a field holds an id.
+func (l *layout) isID(field []byte) bool {
+	if l.scheme == nil {
+		_, ok := parseID(field)
+		return ok
+	}
+	_, err := l.scheme.Parse(bytes.TrimSpace(field))
+	return err == nil
 }
 
 // layout finds the columns from the first row.
@@ -119,7 +138,7 @@ func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
 		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")
 	}
-	shape := &layout{dialect: d, segment: -1, columns: len(first)}
+	shape := &layout{dialect: d, segment: -1, columns: len(first), scheme: o.Scheme}
 	shape.header = o.hasHeader(first)
 	var err error
 	if shape.id, err = findColumn(o.IDColumn, "user_id", first, shape.header, likelyID); err != nil {

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"capper/internal/ids"
 )
 
 // NDJSON returns the syntax of files with one JSON object per line, from which the fields with these
 // names are read. segment is empty if the file is not a table. An id is a JSON integer or a string of
-// digits, because many exporters write 64-bit integers as strings.
-func NDJSON(id, segment string) Syntax {
+// digits, because many exporters write 64-bit integers as strings. An id of another kind than dense is a string, or for
+// uint64 also a number. A nil scheme means dense ids.
+func NDJSON(id, segment string, scheme *ids.Scheme) Syntax {
 	names := []string{id}
 	if segment != "" {
 		names = append(names, segment)
@@ -25,7 +28,7 @@ func NDJSON(id, segment string) Syntax {
 			}
 			row := bytes.TrimSpace(text[:end])
 			text = text[end:]
-			if err := o.addTo(b, row, line); err != nil {
+			if err := o.addTo(b, row, line, scheme); err != nil {
 				b.Reject(line, row, err.Error())
 			}
 		}
@@ -40,7 +43,7 @@ func isObject(line []byte) bool {
 }
 
 // addTo adds the id and the name of a row to a block.
-func (o *object) addTo(b *Block, row []byte, line int64) error {
+func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) error {
 	if len(row) == 0 {
 		return errors.New("line is empty and must be a JSON object")
 	}
@@ -57,7 +60,14 @@ func (o *object) addTo(b *Block, row []byte, line int64) error {
 			return fmt.Errorf("field %q: must be a string", o.wanted[1])
 		}
 	}
-	b.Add(line, plainID(o.values[0]), name)
+	id := plainID(o.values[0])
+	if scheme != nil {
+		var err error
+		if id, err = b.jsonID(o.values[0], scheme.Kind()); err != nil {
+			return err
+		}
+	}
+	b.Add(line, id, name)
 	return nil
 }
 

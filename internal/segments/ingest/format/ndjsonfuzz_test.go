@@ -19,7 +19,7 @@ func FuzzNDJSON(f *testing.F) {
 		if strings.ContainsAny(row, "\n") {
 			return
 		}
-		got := parse(row, NDJSON("user_id", ""))
+		got := parse(row, NDJSON("user_id", "", nil))
 		if strings.TrimRight(row, "\r") == "" {
 			return
 		}

@@ -3,6 +3,8 @@ package format
 import (
 	"fmt"
 	"strings"
+
+	"capper/internal/ids"
 )
 
 // Kind is the kind of a delimited file.
@@ -40,6 +42,8 @@ type DelimitedOptions struct {
 	Delimiter byte
 	// Quote and Escape are special characters. Zero values mean those of the kind.
 	Quote, Escape Mark
+	// Scheme is that of the ids; nil means dense ids.
+	Scheme *ids.Scheme
 }
 
 // dialect returns the requested special characters, or else those of the kind. TSV has no quotes,

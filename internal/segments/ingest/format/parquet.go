@@ -9,12 +9,15 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"capper/internal/ids"
 )
 
 // Parquet is a Parquet file of ids whose footer has been checked. It is safe for concurrent use.
 type Parquet struct {
 	parquetFile // the columns are that of the ids and, in a table, that of the names
 	as          idType
+	kind        ids.Kind
 }
 
 // openParquet reads the footer of a file of size bytes.
@@ -28,13 +31,13 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 
 // OpenParquet reads the footer of a file of size bytes and finds the columns, which are names, or numbers
 // from 1. An empty column is detected. table means that every row also has the name of a segment or set.
-func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool) (f *Parquet, err error) {
+func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
 	if err != nil {
 		return nil, err
 	}
-	f = &Parquet{parquetFile: parquetFile{from: from, opened: opened}}
+	f = &Parquet{parquetFile: parquetFile{from: from, opened: opened}, kind: kind}
 	if err := f.find(id, segment, table); err != nil {
 		return nil, err
 	}
@@ -119,7 +122,7 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 		for i := range int(page.NumValues()) {
 			takeRow(into, row+int64(at), ids, i, codes, at)
 			at++
-			if len(into.IDs) == blockRows {
+			if into.Rows() == blockRows {
 				full()
 			}
 		}
@@ -171,6 +174,10 @@ func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) 
 			return
 		}
 		code = codes[at]
+	}
+	if into.parser != nil {
+		ids.takeOther(into, row, i, code, codes != nil)
+		return
 	}
 	v := ids.values[i]
 	switch {

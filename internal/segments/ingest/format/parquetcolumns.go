@@ -8,6 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+
+	"capper/internal/ids"
 )
 
 // idType is the storage type of the id column.
@@ -18,6 +20,8 @@ const (
 	unsigned               // likewise
 	digits                 // a string
 	decimal                // a decimal in bytes: big-endian two's complement
+	plain                  // a string, of an id that is not dense
+	packed                 // 16 bytes, of a UUID
 )
 
 // find finds the columns that are read.
@@ -27,7 +31,7 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 		return err
 	}
 	f.leaves = []*parquet.Column{id}
-	if f.as, err = idTypeOf(id); err != nil || !table {
+	if f.as, err = idTypeOf(id, f.kind); err != nil || !table {
 		return err
 	}
 	other := func([]string) (int, error) { return -1, nil }
@@ -136,7 +140,10 @@ func nested(at *parquet.Column, names []string, path string) (*parquet.Column, e
 
 // idTypeOf returns the storage type of the id column, and rejects every type whose stored values are
 // not whole numbers.
-func idTypeOf(c *parquet.Column) (idType, error) {
+func idTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
+	if kind != ids.Dense {
+		return otherTypeOf(c, kind)
+	}
 	switch kind := c.Type().Kind(); kind {
 	case parquet.Int32, parquet.Int64:
 		if as, ok := integerType(c.Type()); ok {
@@ -150,6 +157,47 @@ func idTypeOf(c *parquet.Column) (idType, error) {
 	return 0, fmt.Errorf(
 		"column %q has type %s, but user ids must be 32-bit or 64-bit integers, decimals without a fraction, "+
 			"or strings of digits", c.Name(), c.Type())
+}
+
+// otherTypeOf is idTypeOf for ids that are not dense.
+func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
+	var as idType
+	ok := false
+	wanted := "strings"
+	switch stored := c.Type().Kind(); stored {
+	case parquet.Int32, parquet.Int64:
+		as, ok = integerType(c.Type())
+		ok = ok && kind == ids.Uint64
+	case parquet.ByteArray, parquet.FixedLenByteArray:
+		as, ok = bytesType(c.Type())
+		switch {
+		case ok && as == digits:
+			as = plain
+		case ok && as == decimal:
+			ok = kind == ids.Uint64
+		case stored == parquet.FixedLenByteArray && kind == ids.UUID && c.Type().Length() == 16:
+			as, ok = packed, isUUIDType(c.Type())
+		}
+	}
+	if ok {
+		return as, nil
+	}
+	switch kind {
+	case ids.Uint64:
+		wanted = "32-bit or 64-bit integers, decimals without a fraction, or strings of digits"
+	case ids.UUID:
+		wanted = "strings, or UUIDs of 16 bytes (FIXED_LEN_BYTE_ARRAY)"
+	}
+	return 0, fmt.Errorf("column %q has type %s, but ids of the kind %s must be %s", c.Name(), c.Type(), kind, wanted)
+}
+
+// isUUIDType reports whether a column of 16 bytes holds UUIDs: it says so, or it says nothing.
+func isUUIDType(t parquet.Type) bool {
+	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
+		_, ok := logical.Value.(*format.UUIDType)
+		return ok
+	}
+	return t.ConvertedType() == nil
 }
 
 func integerType(t parquet.Type) (idType, bool) {

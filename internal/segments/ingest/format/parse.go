@@ -136,6 +136,16 @@ func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines in
 		into.Reject(line, row, fmt.Sprintf(reasonColumns, columns, l.columns))
 	case lines > 1 && l.quote != 0 && l.swallows(row):
 		into.Reject(line, row, reasonSwallowed)
+	case into.parser != nil:
+		plain, ok := l.unescaped(id)
+		if !ok && !l.isNull(id) {
+			into.Reject(line, id, reasonEscape)
+			break
+		}
+		if !ok {
+			plain = id
+		}
+		l.takeRow(into, line, plain, segment)
 	default:
 		l.takeRow(into, line, id, segment)
 	}
@@ -143,8 +153,8 @@ func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines in
 	return size, lines
 }
 
-// takeRow adds the fields of one row to the block. takeRow does not resolve escapes, because no valid id or name
-// contains one.
+// takeRow adds the fields of one row to the block. takeRow does not resolve escapes in dense ids and names, because no
+// valid one contains one.
 func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	switch {
 	case l.isNull(id):
@@ -160,6 +170,10 @@ func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 
 // parseText parses a text with one id per line.
 func parseText(into *Block, block []byte, line int64) {
+	if into.parser != nil {
+		parseLines(into, block, line)
+		return
+	}
 	ids := into.IDs
 	for i := 0; i < len(block); line++ {
 		start, v := i, uint64(0)

@@ -45,7 +45,7 @@ func (l *layout) likeRows(lines [][]byte, columns int) (count int) {
 		if len(fields) != columns || l.id >= columns {
 			continue
 		}
-		if _, ok := parseID(bytes.Trim(fields[l.id], "\"")); ok { // with or without quotes
+		if l.isID(bytes.Trim(fields[l.id], "\"")) { // with or without quotes
 			count++
 		}
 	}

@@ -24,7 +24,7 @@ func TestRepeatedNames(t *testing.T) {
 		`[{"user_id":3}]`:                                            "line is not a JSON object",
 		`{"USER_ID":3}`:                                              `field "user_id" is missing`,
 	} {
-		got := parse(row, NDJSON("user_id", ""))
+		got := parse(row, NDJSON("user_id", "", nil))
 		if reason == "" {
 			require.Equal(t, []uint32{3}, got.IDs, row)
 			continue

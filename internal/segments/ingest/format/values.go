@@ -69,6 +69,9 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 				p.values[i] = int64(id)
 			}
 		}
+	case plain, packed:
+		p.raw = byteStrings(stored, column)
+		p.values = make([]int64, len(p.raw)) // lookUp and spread take them along
 	case decimal:
 		p.raw = byteStrings(stored, column)
 		p.values = make([]int64, len(p.raw))
@@ -124,7 +127,7 @@ func (p *pageIDs) text(i int) []byte {
 	switch p.as {
 	case unsigned:
 		return strconv.AppendUint(nil, uint64(p.values[i]), 10)
-	case digits:
+	case digits, plain:
 		return p.raw[i]
 	case decimal:
 		v := new(big.Int).SetBytes(p.raw[i])

@@ -1,0 +1,16 @@
+package api
+
+// IDs is the answer of GET /v1/ids: the kind of a deployment's ids, and the key that gives each id its image.
+type IDs struct {
+	Kind  string `json:"kind"`            // one of the kinds
+	Key   string `json:"key,omitempty"`   // 32 hexadecimal digits; "" for KindDense
+	Check string `json:"check,omitempty"` // of kind and key, which stores and manifests keep; "" for KindDense
+}
+
+// A deployment has ids of one of these kinds.
+const (
+	KindDense  = "dense"  // numbers from 0 to 2^32-1
+	KindUint64 = "uint64" // numbers from 0 to 2^64-1
+	KindUUID   = "uuid"
+	KindText   = "text" // 1 to 256 bytes of UTF-8
+)

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Requests may name users by strings: in a deployment whose ids are uint64, uuid or text, and with the digits of dense
+// ids. The types of this file are the answers to such requests. They have the JSON of the types for numbers, but for
+// the ids, which are canonical.
+
+// FilterStrings is FilterIDs with ids as strings.
+type FilterStrings struct {
+	Allowed       []string      `json:"allowed"`
+	Replayed      []string      `json:"replayed"`
+	Denied        []DenialOfID  `json:"denied,omitzero"` // nil with DetailCounts
+	Unavailable   []string      `json:"unavailable"`
+	Waves         []WaveStrings `json:"waves,omitzero"` // nil unless requested
+	Summary       Summary       `json:"summary"`
+	Generation    string        `json:"generation"`
+	ConfigVersion string        `json:"config_version"`
+}
+
+// DenialOfID is Denial with the id as a string.
+type DenialOfID struct {
+	UserID   string     `json:"user_id"`
+	Segment  string     `json:"segment"`
+	Limit    string     `json:"limit"`
+	Set      string     `json:"set,omitempty"`
+	Max      int        `json:"max"`
+	Timezone string     `json:"timezone,omitempty"`
+	RetryAt  *time.Time `json:"retry_at"`
+}
+
+// MarshalJSON writes RetryAt with milliseconds.
+func (d DenialOfID) MarshalJSON() ([]byte, error) {
+	type plain DenialOfID
+	return json.Marshal(struct {
+		plain
+		RetryAt *instant `json:"retry_at"`
+	}{plain(d), (*instant)(d.RetryAt)})
+}
+
+// WaveStrings is WaveIDs with ids as strings.
+type WaveStrings struct {
+	From    time.Time `json:"from"`
+	ReadyAt time.Time `json:"ready_at"`
+	UserIDs []string  `json:"user_ids"`
+}
+
+// MarshalJSON writes ReadyAt with milliseconds.
+func (w WaveStrings) MarshalJSON() ([]byte, error) {
+	type plain WaveStrings
+	return json.Marshal(struct {
+		plain
+		ReadyAt instant `json:"ready_at"`
+	}{plain(w), instant(w.ReadyAt)})
+}
+
+// ReleaseStrings is ReleaseIDs with ids as strings.
+type ReleaseStrings struct {
+	Released    []string       `json:"released"`
+	Unavailable []string       `json:"unavailable"`
+	Summary     ReleaseSummary `json:"summary"`
+}
+
+// LookupStrings is LookupIDs with ids as strings.
+type LookupStrings struct {
+	Generation string           `json:"generation"`
+	Users      []UserLookupOfID `json:"users"`
+}
+
+// UserLookupOfID is UserLookup with the id as a string.
+type UserLookupOfID struct {
+	UserID  string   `json:"user_id"`
+	Segment string   `json:"segment"`
+	Sets    []string `json:"sets"`
+}
+
+// ExplanationOfID is Explanation with the id as a string, in a deployment whose ids are not dense.
+type ExplanationOfID struct {
+	UserID string `json:"user_id"`
+	Explanation
+}

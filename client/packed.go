@@ -1,0 +1,76 @@
+package client
+
+import (
+	"encoding/binary"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Packed holds ids one behind the other, in a third of the bytes that they take as strings. UUIDs have 16 bytes, and
+// uint64 ids have 8 bytes, big endian. Other kinds of ids have no packed form.
+type Packed struct {
+	Bytes []byte
+	Width int // bytes of an id
+}
+
+// PackUUIDs returns UUIDs in packed form.
+func PackUUIDs[UUID ~[16]byte](ids []UUID) *Packed {
+	p := &Packed{Bytes: make([]byte, 0, 16*len(ids)), Width: 16}
+	for _, id := range ids {
+		raw := [16]byte(id)
+		p.Bytes = append(p.Bytes, raw[:]...)
+	}
+	return p
+}
+
+// PackUint64s returns uint64 ids in packed form.
+func PackUint64s(ids []uint64) *Packed {
+	p := &Packed{Bytes: make([]byte, 0, 8*len(ids)), Width: 8}
+	for _, id := range ids {
+		p.Bytes = binary.BigEndian.AppendUint64(p.Bytes, id)
+	}
+	return p
+}
+
+// Len returns the number of ids.
+func (p *Packed) Len() int {
+	if p.Width < 1 {
+		return 0
+	}
+	return len(p.Bytes) / p.Width
+}
+
+// ID returns the bytes of the id at a position, which an answer's bitmaps name.
+func (p *Packed) ID(position int) []byte { return p.Bytes[p.Width*position : p.Width*(position+1)] }
+
+// bytes returns the packed ids, or nil for a nil p.
+func (p *Packed) bytes() []byte {
+	if p == nil {
+		return nil
+	}
+	return p.Bytes
+}
+
+// pick returns the ids at the positions.
+func (p *Packed) pick(positions []uint32) *Packed {
+	picked := &Packed{Bytes: make([]byte, 0, p.Width*len(positions)), Width: p.Width}
+	for _, position := range positions {
+		picked.Bytes = append(picked.Bytes, p.ID(int(position))...)
+	}
+	return picked
+}
+
+// slice returns the ids from the first position to the one before last.
+func (p *Packed) slice(first, last int) *Packed {
+	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
+}
+
+// among returns the positions in a whole request of positions in a part of the request, whose ids have the positions
+// whole.
+func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
+	found := make([]uint32, 0, positions.GetCardinality())
+	for _, position := range positions.ToArray() {
+		found = append(found, whole[position])
+	}
+	return roaring.BitmapOf(found...)
+}

@@ -1,0 +1,44 @@
+package client
+
+import (
+	"errors"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/client/api"
+)
+
+// given holds the fields of a request of which one gives the users.
+type given struct {
+	users    []uint32
+	ids      []string
+	bitmap   *roaring.Bitmap
+	packed   *Packed
+	audience *Audience
+}
+
+// check returns an error unless exactly one field gives the users of a call.
+func (g *given) check(call string) error {
+	ways := 0
+	for _, way := range []bool{len(g.users) > 0, len(g.ids) > 0, g.bitmap != nil, g.packed != nil,
+		g.audience != nil} {
+		if way {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return errors.New(call + ": exactly one of Users, Bitmap and Audience (or IDs or Packed) must be set")
+	}
+	if g.packed != nil && (g.packed.Len() == 0 || g.packed.Len()*g.packed.Width != len(g.packed.Bytes)) {
+		return errors.New(call + ": Packed must hold Width bytes for each of at least one id")
+	}
+	return nil
+}
+
+// wireBitmap returns a bitmap for a request, or nil for none.
+func wireBitmap(users *roaring.Bitmap) *api.Bitmap {
+	if users == nil {
+		return nil
+	}
+	return &api.Bitmap{Bitmap: users}
+}

@@ -1,0 +1,239 @@
+package clienttest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/capping/pebblestore"
+	"capper/internal/ids"
+	"capper/internal/live"
+	"capper/internal/segments/segmentstest"
+	"capper/internal/server"
+)
+
+// nobody is a generation without segments.
+type nobody struct{ segmentstest.WithoutSets }
+
+func (nobody) Generation() string                     { return "g1" }
+func (nobody) Names() []string                        { return nil }
+func (nobody) Lookup(numbers []uint32, codes []uint8) { clear(codes[:len(numbers)]) }
+
+// newOfKind serves the API over an embedded store with ids of a kind, and a limit of one send a day.
+func newOfKind(t testing.TB, kind ids.Kind, wrap func(http.Handler) http.Handler) *client.Client {
+	t.Helper()
+	key, err := ids.ParseKey("2b7e151628aed2a6abf7158809cf4f3c")
+	require.NoError(t, err)
+	scheme := ids.New(kind, key)
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), CacheBytes: 32 << 20,
+		IDs: pebblestore.IDs{Kind: kind.String(), Check: scheme.Check()}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	policy := &capping.Policy{Version: "p1", Default: []capping.Limit{{Name: "daily", Max: 1, Window: 24 * time.Hour}}}
+	url := newCapper(t, wrap, func(cfg *server.Config) {
+		cfg.Capper = capping.New(store, func() capping.Segments { return nobody{} }, policy, time.Now)
+		cfg.IDs = scheme
+		cfg.Sets = func() live.Rules { return live.Rules{"opted-out": {Live: true}} }
+	})
+	return newClient(t, client.Config{URL: url, BatchIDs: 3, BatchBitmap: 3})
+}
+
+const (
+	ann = "018f3c4e-7a1b-7c3d-9e5f-0123456789ab"
+	ben = "00000000-0000-0000-0000-000000000000"
+)
+
+func TestClientCallsWithIDs(t *testing.T) {
+	t.Parallel()
+	for kind, given := range map[ids.Kind][2]string{
+		ids.UUID: {ann, ben}, ids.Uint64: {"18446744073709551615", "7"}, ids.Text: {`"a/b?c#d%41`, ".."},
+		ids.Dense: {"4294967295", "7"},
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			ctx, c, one, two := t.Context(), newOfKind(t, kind, nil), given[0], given[1]
+			first, err := c.Filter(ctx, &client.FilterRequest{MessageID: "m1", IDs: []string{one, two, one}})
+			require.NoError(t, err)
+			require.Equal(t, []string{one, two}, first.AllowedIDs)
+			require.Equal(t, 1, first.Summary.Duplicates)
+			second, err := c.Filter(ctx, &client.FilterRequest{MessageID: "m2", IDs: []string{two}, Waves: true})
+			require.NoError(t, err)
+			require.Equal(t, two, second.DeniedIDs[0].UserID)
+			require.Equal(t, []string{two}, second.Waves[0].IDs)
+			forecast, err := c.Forecast(ctx, &client.ForecastRequest{IDs: []string{one, two}})
+			require.NoError(t, err)
+			require.Equal(t, 2, forecast.Forecasts[0].Summary.Denied["daily"])
+			released, err := c.Release(ctx, &client.ReleaseRequest{MessageID: "m1", IDs: []string{two}})
+			require.NoError(t, err)
+			require.Equal(t, []string{two}, released.ReleasedIDs)
+			_, err = c.ChangeSet(ctx, "opted-out", client.SetChange{AddIDs: []string{one}, RemoveIDs: []string{two}})
+			require.NoError(t, err)
+			_, err = c.ChangeSet(ctx, "opted-out", client.SetChange{AddIDs: []string{one}, RemoveIDs: []string{one}})
+			require.ErrorContains(t, err, "is in AddIDs and in RemoveIDs")
+			described, err := c.IDs(ctx)
+			require.NoError(t, err)
+			require.Equal(t, kind.String(), described.Kind)
+			if kind == ids.Dense {
+				return
+			}
+			e, err := c.ExplainID(ctx, one)
+			require.NoError(t, err)
+			require.Equal(t, one, e.UserID)
+			require.Equal(t, "m1", *e.Sends[0].MessageID)
+			require.Equal(t, "opted-out", e.Live[0].Set)
+			require.NoError(t, c.EraseID(ctx, one))
+			require.NoError(t, c.EraseIDWithSets(ctx, two))
+			e, err = c.ExplainID(ctx, two)
+			require.NoError(t, err)
+			require.Empty(t, e.Live)
+			e, err = c.ExplainID(ctx, one)
+			require.NoError(t, err)
+			require.Empty(t, e.Sends)
+			require.Len(t, e.Live, 1)
+		})
+	}
+}
+
+func TestClientCallsWithPackedIDs(t *testing.T) {
+	t.Parallel()
+	type uuid [16]byte // as of a library
+	ctx, c := t.Context(), newOfKind(t, ids.UUID, nil)
+	packed := client.PackUUIDs([]uuid{{1}, {2}, {1}})
+	require.Equal(t, 3, packed.Len())
+	first, err := c.Filter(ctx, &client.FilterRequest{MessageID: "m1", Packed: packed})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{0, 1}, first.AllowedBitmap.ToArray())
+	require.Equal(t, byte(2), packed.ID(1)[0])
+	second, err := c.Filter(ctx, &client.FilterRequest{MessageID: "m2", Packed: packed, Waves: true})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{0, 1}, second.DeniedBitmaps["daily"].ToArray())
+	require.Equal(t, []uint32{0, 1}, second.Waves[0].Bitmap.ToArray())
+	released, err := c.Release(ctx, &client.ReleaseRequest{MessageID: "m1", Packed: client.PackUUIDs([]uuid{{3}, {2}})})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{1}, released.ReleasedBitmap.ToArray())
+
+	numbers := newOfKind(t, ids.Uint64, nil)
+	result, err := numbers.Filter(ctx, &client.FilterRequest{MessageID: "m", Packed: client.PackUint64s([]uint64{7,
+		1<<64 - 1})})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{0, 1}, result.AllowedBitmap.ToArray())
+	e, err := numbers.ExplainID(ctx, "18446744073709551615")
+	require.NoError(t, err)
+	require.Len(t, e.Sends, 1)
+
+	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Packed: &client.Packed{Bytes: []byte{1}, Width: 16}})
+	require.ErrorContains(t, err, "Packed must hold Width bytes")
+	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Packed: packed, IDs: []string{ann}})
+	require.ErrorContains(t, err, "exactly one of")
+	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Users: []uint32{7}})
+	var refusal *client.Error
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, "user_ids[0]", refusal.Field)
+	_, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Bitmap: roaring.BitmapOf(7)})
+	require.ErrorContains(t, err, "this deployment's ids are uuid: use user_ids, users_packed or audience")
+}
+
+// TestClientSplitsIDs checks that FilterAll and ReleaseAll decide all ids in batches.
+func TestClientSplitsIDs(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), newOfKind(t, ids.UUID, nil)
+	var given []string
+	var packed [][16]byte
+	for i := range 10 {
+		given = append(given, fmt.Sprintf("%08x-0000-0000-0000-000000000000", i))
+		packed = append(packed, [16]byte{3: byte(i)})
+	}
+	var allowed []string
+	require.NoError(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", IDs: given},
+		func(_ *client.FilterRequest, r *client.FilterResult) error {
+			allowed = append(allowed, r.AllowedIDs...)
+			return nil
+		}))
+	require.ElementsMatch(t, given, allowed)
+	replayed := map[byte]bool{}
+	require.NoError(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", Packed: client.PackUUIDs(packed)},
+		func(batch *client.FilterRequest, r *client.FilterResult) error {
+			require.LessOrEqual(t, batch.Packed.Len(), 3)
+			for _, position := range r.ReplayedBitmap.ToArray() {
+				replayed[batch.Packed.ID(int(position))[3]] = true
+			}
+			return nil
+		}))
+	require.Len(t, replayed, 10)
+	released := 0
+	require.NoError(t, c.ReleaseAll(ctx, &client.ReleaseRequest{MessageID: "m", IDs: given},
+		func(r *client.ReleaseResult) error {
+			released += len(r.ReleasedIDs)
+			return nil
+		}))
+	require.Equal(t, 10, released)
+}
+
+// TestUnavailableIDsAreRetried checks that the client asks again for unavailable users alone, and that the positions of
+// the second answer become those of the first request.
+func TestUnavailableIDsAreRetried(t *testing.T) {
+	t.Parallel()
+	bits := func(users ...uint32) string {
+		raw, err := roaring.BitmapOf(users...).ToBytes()
+		require.NoError(t, err)
+		return base64.StdEncoding.EncodeToString(raw)
+	}
+	const summary = `"summary":{"requested":4,"allowed":1,"denied":{},"unavailable":3,"duplicates":0,"replayed":0,
+		"segments":{}},"generation":"g","config_version":"c"}`
+	for name, answer := range map[string]string{
+		"strings": `{"allowed":["` + ann + `"],"replayed":[],"denied":[],"unavailable":["` + ben + `"],` + summary,
+		"packed": `{"allowed_positions":"` + bits(2) + `","replayed_positions":"` + bits() + `","denied_positions":{},
+			"unavailable_positions":"` + bits(0, 1, 3) + `",` + summary,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int64
+			c := newOfKind(t, ids.UUID, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if calls.Add(1) > 1 {
+						next.ServeHTTP(w, r)
+						return
+					}
+					_, _ = w.Write([]byte(answer))
+				})
+			})
+			if name == "strings" {
+				result, err := c.Filter(t.Context(), &client.FilterRequest{MessageID: "m", IDs: []string{ann, ben}})
+				require.NoError(t, err)
+				require.Equal(t, []string{ann, ben}, result.AllowedIDs)
+				require.Empty(t, result.UnavailableIDs)
+				return
+			}
+			result, err := c.Filter(t.Context(), &client.FilterRequest{MessageID: "m",
+				Packed: client.PackUUIDs([][16]byte{{1}, {2}, {3}, {4}})})
+			require.NoError(t, err)
+			require.Equal(t, []uint32{0, 1, 2, 3}, result.AllowedBitmap.ToArray())
+			require.True(t, result.UnavailableBitmap.IsEmpty())
+			require.EqualValues(t, 2, calls.Load())
+		})
+	}
+}
+
+// TestIDsThatAreNotStoredAreNamed checks the users in the error of a change.
+func TestIDsThatAreNotStoredAreNamed(t *testing.T) {
+	t.Parallel()
+	c := newOfKind(t, ids.UUID, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error":{"code":"unavailable","message":"m"},"unavailable_ids":["` + ben + `"]}`))
+		})
+	})
+	_, err := c.ChangeSet(t.Context(), "opted-out", client.SetChange{AddIDs: []string{ann, ben}})
+	require.Equal(t, []string{ben}, client.NotStoredIDs(err))
+	require.Nil(t, client.NotStored(err))
+	require.True(t, client.HasCode(err, api.CodeUnavailable))
+}

@@ -1,0 +1,312 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+
+	"capper/internal/capping"
+	"capper/internal/dictionary"
+	"capper/internal/ids"
+	"capper/internal/objects"
+)
+
+// IDsFormatVersion is the format version of a manifest whose user ids are not dense. Older programs reject such a
+// manifest and keep the generation that they have.
+const IDsFormatVersion = 5
+
+// IDsKey is the key of the object with the kind and the key of a location's ids. A location of dense ids lacks it.
+const IDsKey = ids.FileName
+
+// IDs describes the user ids of a generation whose kind is not dense. The number of a user in the bitmaps is the rank
+// of the id's image in the dictionary.
+type IDs struct {
+	Kind string `json:"kind"`
+	// Check is ids.Scheme.Check of the kind and the key in ids.json.
+	Check string `json:"check"`
+	// Count is the number of ids in all layers.
+	Count uint32 `json:"count"`
+	// Dictionary lists the layers of the dictionary. This version of the program reads and writes one layer.
+	Dictionary []Layer `json:"dictionary"`
+}
+
+// Layer describes one layer of a dictionary.
+type Layer struct {
+	Key       string `json:"key"`
+	SHA256    string `json:"sha256"`
+	SizeBytes int64  `json:"size_bytes"`
+	Count     uint32 `json:"count"`
+}
+
+// MaxDictionaryBytes is more than the size of a dictionary with the largest number of ids.
+const MaxDictionaryBytes = 40 << 30
+
+var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
+
+// numbering identifies the numbers of the generation's users. Two generations with the same numbering give a user the
+// same number. The numbering of dense ids is empty.
+func (m *Manifest) numbering() string {
+	if m.IDs == nil {
+		return ""
+	}
+	return m.IDs.Kind + " " + m.IDs.Check + " " + m.IDs.Dictionary[0].SHA256
+}
+
+// SameNumbers reports whether a user has the same number in both generations.
+func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
+
+// Users identifies the users of one of the manifest's entries. Equal results mean the same users.
+func (m *Manifest) Users(s *Segment) string {
+	if m.IDs == nil {
+		return s.SHA256
+	}
+	return m.numbering() + " " + s.SHA256
+}
+
+// WithIDs returns a copy of m for users whose numbers come from a dictionary. The copy has a new name.
+func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary) (*Manifest, error) {
+	with := *m
+	with.IDs = DescribeIDs(scheme, d)
+	with.FormatVersion = with.version()
+	with.Generation = with.name()
+	return &with, with.check()
+}
+
+// DescribeIDs returns the manifest entry for ids of a scheme in a dictionary.
+func DescribeIDs(scheme *ids.Scheme, d *Dictionary) *IDs {
+	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len()}
+	return &IDs{Kind: scheme.Kind().String(), Check: scheme.Check(), Count: d.Len(), Dictionary: []Layer{layer}}
+}
+
+func (m *Manifest) checkIDs() error {
+	if m.IDs == nil {
+		return nil
+	}
+	if err := m.IDs.check(); err != nil {
+		return fmt.Errorf("ids: %w", err)
+	}
+	for _, s := range m.Entries() {
+		if s.Max != nil && *s.Max >= m.IDs.Count {
+			return fmt.Errorf("%q: max %d: must be below the number of ids, which is %d", s.Name, *s.Max, m.IDs.Count)
+		}
+	}
+	return nil
+}
+
+func (d *IDs) check() error {
+	kind, err := ids.ParseKind(d.Kind)
+	switch {
+	case err != nil:
+		return fmt.Errorf("kind: %w", err)
+	case kind == ids.Dense:
+		return errors.New("kind: must be absent for dense ids")
+	case !checkRule.MatchString(d.Check):
+		return fmt.Errorf("check %q: must be 8 lower-case hex digits", d.Check)
+	case len(d.Dictionary) != 1:
+		return fmt.Errorf("dictionary has %d layers, and this program reads 1", len(d.Dictionary))
+	}
+	layer := &d.Dictionary[0]
+	switch {
+	case !sha256Rule.MatchString(layer.SHA256):
+		return fmt.Errorf("dictionary[0]: sha256 %q: must be 64 lower-case hex digits", layer.SHA256)
+	case layer.Key != DictionaryKey(layer.SHA256):
+		return fmt.Errorf("dictionary[0]: key %q: must be %q for this sha256", layer.Key, DictionaryKey(layer.SHA256))
+	case layer.SizeBytes < 1 || layer.SizeBytes > MaxDictionaryBytes:
+		return fmt.Errorf("dictionary[0]: size_bytes %d: must be from 1 to %d", layer.SizeBytes,
+			int64(MaxDictionaryBytes))
+	case layer.Count != d.Count || d.Count == dictionary.Unknown:
+		return fmt.Errorf("dictionary[0]: count %d: must equal the count of all layers, %d, and be below %d",
+			layer.Count, d.Count, uint32(dictionary.Unknown))
+	}
+	return nil
+}
+
+// Dictionary is a checked dictionary of one generation. A Dictionary may share the memory of a mapped file, which stays
+// mapped while the Dictionary is reachable.
+type Dictionary struct {
+	*dictionary.Dictionary
+	raw    []byte
+	sha256 string
+	mapped bool
+}
+
+// NewDictionary returns the dictionary in a file's bytes, all of which are checked. The caller must not change raw.
+func NewDictionary(raw []byte) (*Dictionary, error) { return openDictionary(raw, Sum(raw)) }
+
+func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
+	d, err := dictionary.Open(raw)
+	if err != nil {
+		return nil, err
+	}
+	return &Dictionary{Dictionary: d, raw: raw, sha256: sha256}, nil
+}
+
+// Bytes returns the file of the dictionary. The caller must not change it.
+func (d *Dictionary) Bytes() []byte { return d.raw }
+
+// SHA256 returns the SHA-256 of the file in hex.
+func (d *Dictionary) SHA256() string { return d.sha256 }
+
+// SizeBytes returns the memory of the dictionary, which for a mapped file is the page cache.
+func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
+
+// open checks the bytes of the layer against the manifest.
+func (l *Layer) open(raw []byte) (*Dictionary, error) {
+	if int64(len(raw)) != l.SizeBytes {
+		return nil, fmt.Errorf("dictionary has %d bytes, but the manifest says %d", len(raw), l.SizeBytes)
+	}
+	if got := Sum(raw); got != l.SHA256 {
+		return nil, fmt.Errorf("checksum mismatch: sha256 is %s, but the manifest says %s", got, l.SHA256)
+	}
+	d, err := openDictionary(raw, l.SHA256)
+	if err == nil && d.Len() != l.Count {
+		err = fmt.Errorf("dictionary has %d ids, but the manifest says %d", d.Len(), l.Count)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// readDictionary reads and checks the dictionary of a manifest.
+func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dictionary, error) {
+	layer := &m.IDs.Dictionary[0]
+	raw, err := src.Read(ctx, layer.Key, layer.SizeBytes)
+	if err != nil {
+		return nil, fmt.Errorf("dictionary: %w", err)
+	}
+	d, err := layer.open(raw)
+	if err != nil {
+		return nil, fmt.Errorf("dictionary: %w", err)
+	}
+	return d, nil
+}
+
+// readIDs reads and checks ids.json and the dictionary of a generation, unless known is that dictionary.
+func (g *Generation) readIDs(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
+	if g.Manifest.IDs == nil {
+		return nil
+	}
+	if g.Scheme, err = ReadScheme(ctx, src, g.Manifest); err != nil {
+		return err
+	}
+	if g.Dictionary = known; known == nil || known.sha256 != g.Manifest.IDs.Dictionary[0].SHA256 {
+		g.Dictionary, err = g.Manifest.readDictionary(ctx, src)
+	}
+	if err != nil {
+		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
+	}
+	return nil
+}
+
+// IDsError reports that the ids of a generation are not those of its location or of a service.
+type IDsError struct{ text string }
+
+func (e *IDsError) Error() string { return e.text }
+
+func idsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
+
+// ReadIDsFile reads ids.json of a location. ok is false if the location has none, which means dense ids.
+func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, err error) {
+	raw, _, err := src.ReadTagged(ctx, IDsKey, "")
+	switch {
+	case errors.Is(err, objects.ErrNotFound):
+		return f, false, nil
+	case err != nil:
+		return f, false, fmt.Errorf("%s: %w", IDsKey, err)
+	}
+	if f, err = ids.ParseFile(raw); err != nil {
+		return f, false, idsErrorf("%s: %v", IDsKey, err)
+	}
+	return f, true, nil
+}
+
+// ReadScheme reads ids.json of a location and compares it with a manifest. The result is nil for dense ids. The error
+// is an *IDsError if ids.json does not belong to the manifest.
+func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
+	f, ok, err := ReadIDsFile(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, m.agreesWith(nil)
+	}
+	s := f.Scheme()
+	return s, m.agreesWith(s)
+}
+
+// agreesWith returns an *IDsError unless the manifest was built with the scheme of ids.json; nil means that there is no
+// ids.json.
+func (m *Manifest) agreesWith(s *ids.Scheme) error {
+	switch {
+	case m.IDs == nil && s == nil:
+	case s == nil:
+		return idsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup or a "+
+			"service's cache, because another key finds no user again", m.Generation, m.IDs.Kind, IDsKey)
+	case m.IDs == nil:
+		return idsErrorf("generation %s has dense ids, but %s says %s", m.Generation, IDsKey, s.Kind())
+	case m.IDs.Kind != s.Kind().String():
+		return idsErrorf("generation %s has ids of the kind %s, but %s says %s", m.Generation, m.IDs.Kind, IDsKey,
+			s.Kind())
+	case m.IDs.Check != s.Check():
+		return idsErrorf("generation %s was built with another key than that in %s: its check is %s instead of %s",
+			m.Generation, IDsKey, m.IDs.Check, s.Check())
+	}
+	return nil
+}
+
+// agreesWithUse returns an *IDsError unless the ids of the manifest are those of the generation in use.
+func (m *Manifest) agreesWithUse(now *Snapshot) error {
+	kind, check := ids.Dense.String(), ""
+	if m.IDs != nil {
+		kind, check = m.IDs.Kind, m.IDs.Check
+	}
+	switch is := now.IDs(); {
+	case kind != is.Kind().String():
+		return idsErrorf("generation %s has ids of the kind %s, but the generation in use, %s, has %s", m.Generation,
+			kind, now.Generation(), is.Kind())
+	case check != is.Check():
+		return idsErrorf("generation %s was built with another key than the generation in use, %s: its check is %s "+
+			"instead of %s", m.Generation, now.Generation(), check, is.Check())
+	}
+	return nil
+}
+
+// denseIDs is the scheme of dense ids.
+var denseIDs = ids.New(ids.Dense, ids.Key{})
+
+// IDs returns the scheme of the generation's ids, which is never nil.
+func (s *Snapshot) IDs() *ids.Scheme {
+	if s.scheme == nil {
+		return denseIDs
+	}
+	return s.scheme
+}
+
+// Numbers is the type of Snapshot.Numbers.
+type Numbers = func(users []capping.UserID, numbers []uint32)
+
+// Numbers sets numbers[i] to the number of users[i] in the bitmaps of the snapshot, or to 2^32-1 for an image that the
+// dictionary does not contain. The number of a dense id is the id itself. Numbers does not allocate memory.
+func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) { s.dictionary.users(users, numbers) }
+
+// users is Snapshot.Numbers; a nil dictionary is that of dense ids.
+func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
+	if d == nil {
+		capping.DenseIDs{}.Numbers(users, numbers)
+		return
+	}
+	numbers = numbers[:len(users)]
+	var images [256]uint64
+	for len(users) > 0 {
+		n := min(len(images), len(users))
+		for i, user := range users[:n] {
+			images[i] = uint64(user)
+		}
+		d.Numbers(images[:n], numbers[:n])
+		users, numbers = users[n:], numbers[n:]
+	}
+	runtime.KeepAlive(d) // keeps the file mapped
+}

@@ -1,0 +1,247 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"capper/internal/bitmap"
+	"capper/internal/dictionary"
+	"capper/internal/ids"
+	"capper/internal/parallel"
+	"capper/internal/segments"
+	"capper/internal/segments/ingest/format"
+)
+
+// imageList holds the images of the users of one segment, set or ingredient.
+type imageList struct {
+	mu     sync.Mutex
+	chunks [][]uint64 // as they were read
+	sorted []uint64   // ascending, each image once; set by sort
+}
+
+// chunkImages is the number of images that a worker collects for a list before it takes the lock of that list.
+const chunkImages = 1 << 16
+
+func (l *imageList) take(chunk []uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.chunks = append(l.chunks, chunk)
+}
+
+// imageLists is the destination for inputs whose ids are not dense: one list, or one for each name of a table.
+type imageLists struct {
+	scheme *ids.Scheme
+	names  *names // nil: no table
+	lists  []*imageList
+}
+
+func (d *imageLists) isTable() bool { return d.names != nil }
+
+func (d *imageLists) newSink() (sink, format.Names) {
+	if d.names == nil {
+		return &imageSink{list: d.lists[0]}, nil
+	}
+	s := &imageTableSink{to: d, nameCache: nameCache{names: d.names, codes: map[string]uint16{}}}
+	return s, s
+}
+
+func (d *imageLists) addBitmap(*bitmap.Bitmap) error {
+	return fmt.Errorf("a bitmap holds dense ids, but the ids of the location are %s", d.scheme.Kind())
+}
+
+type imageSink struct {
+	list  *imageList
+	chunk []uint64
+}
+
+func (s *imageSink) add(b *format.Block) {
+	for images := b.Images; len(images) > 0; {
+		if s.chunk == nil {
+			s.chunk = make([]uint64, 0, chunkImages)
+		}
+		n := min(len(images), chunkImages-len(s.chunk))
+		s.chunk, images = append(s.chunk, images[:n]...), images[n:]
+		if len(s.chunk) == chunkImages {
+			s.flush()
+		}
+	}
+}
+
+func (s *imageSink) flush() {
+	if len(s.chunk) > 0 {
+		s.list.take(s.chunk)
+	}
+	s.chunk = nil
+}
+
+// tableChunk is chunkImages for tables, which may have many names.
+const tableChunk = 1 << 13
+
+type imageTableSink struct {
+	nameCache
+	to    *imageLists
+	parts splitter[uint64]
+}
+
+func (s *imageTableSink) add(b *format.Block) {
+	for code, part := range s.parts.split(b.Images, b.Codes) {
+		if len(part) >= tableChunk {
+			s.hand(code)
+		}
+	}
+}
+
+func (s *imageTableSink) flush() {
+	for code, part := range s.parts {
+		if len(part) > 0 {
+			s.hand(code)
+		}
+	}
+}
+
+// hand gives the images that a worker has collected for a name to the list of that name.
+func (s *imageTableSink) hand(code int) {
+	s.to.names.mu.Lock()
+	list := s.to.lists[code]
+	s.to.names.mu.Unlock()
+	list.take(slices.Clone(s.parts[code]))
+	s.parts[code] = s.parts[code][:0]
+}
+
+// images holds all inputs of a build whose ids are not dense, until their numbers are known.
+type images struct {
+	lists []*imageList
+	spare []uint64 // for sorting
+}
+
+// newList adds a list.
+func (m *images) newList() *imageList {
+	l := &imageList{}
+	m.lists = append(m.lists, l)
+	return l
+}
+
+// sort sorts the images of a list that has been read.
+func (m *images) sort(l *imageList) {
+	n := 0
+	for _, chunk := range l.chunks {
+		n += len(chunk)
+	}
+	all := make([]uint64, 0, n)
+	for i, chunk := range l.chunks {
+		all = append(all, chunk...)
+		l.chunks[i] = nil
+	}
+	l.chunks = nil
+	if len(m.spare) < n {
+		m.spare = make([]uint64, n)
+	}
+	sorted := dictionary.Sort(all, m.spare)
+	unique := slices.Compact(sorted)
+	if n > 0 && &sorted[0] == &m.spare[0] {
+		unique = append(all[:0], unique...) // the spare memory serves the next list
+	}
+	if l.sorted = unique; len(unique) < n/2 {
+		l.sorted = slices.Clone(unique)
+	}
+}
+
+// partBits is the number of upper bits by which images are split into parts that are merged in parallel.
+const partBits = 11
+
+// number returns the dictionary of all images in the lists.
+func (m *images) number() (*segments.Dictionary, error) {
+	m.spare = nil
+	parts := make([][]uint64, 1<<partBits)
+	parallel.OnAllCores(len(parts), func(i int) { parts[i] = m.part(uint64(i)) })
+	n := 0
+	for _, part := range parts {
+		n += len(part)
+	}
+	if n >= dictionary.Unknown {
+		return nil, fmt.Errorf("the inputs have %d different ids, and at most %d are allowed", n,
+			uint32(dictionary.Unknown)-1)
+	}
+	file := make(byteFile, 0, dictionary.Size(uint32(n)))
+	w, err := dictionary.NewWriter(&file, uint32(n))
+	if err != nil {
+		return nil, err
+	}
+	for i, part := range parts {
+		if err := w.Add(part...); err != nil {
+			return nil, err
+		}
+		parts[i] = nil
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return segments.NewDictionary(file)
+}
+
+// byteFile is a file in memory.
+type byteFile []byte
+
+// Write implements io.Writer.
+func (f *byteFile) Write(p []byte) (int, error) {
+	*f = append(*f, p...)
+	return len(p), nil
+}
+
+// part returns the images of all lists whose upper bits have a value, ascending, each once.
+func (m *images) part(upper uint64) []uint64 {
+	var runs [][]uint64
+	for _, l := range m.lists {
+		first, _ := slices.BinarySearch(l.sorted, upper<<(64-partBits))
+		end := len(l.sorted)
+		if upper+1 < 1<<partBits {
+			end, _ = slices.BinarySearch(l.sorted, (upper+1)<<(64-partBits))
+		}
+		if first < end {
+			runs = append(runs, l.sorted[first:end])
+		}
+	}
+	for len(runs) > 1 {
+		var merged [][]uint64
+		for pair := range slices.Chunk(runs, 2) {
+			if len(pair) == 2 {
+				pair[0] = union(pair[0], pair[1])
+			}
+			merged = append(merged, pair[0])
+		}
+		runs = merged
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	return runs[0]
+}
+
+// union returns the images of two ascending lists, each once.
+func union(a, b []uint64) []uint64 {
+	both := make([]uint64, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch x, y := a[0], b[0]; {
+		case x < y:
+			both, a = append(both, x), a[1:]
+		case y < x:
+			both, b = append(both, y), b[1:]
+		default:
+			both, a, b = append(both, x), a[1:], b[1:]
+		}
+	}
+	return append(append(both, a...), b...)
+}
+
+// numbered returns the users of a list by their numbers, and frees the list.
+func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
+	numbers := make([]uint32, len(l.sorted))
+	const piece = 1 << 16
+	parallel.OnAllCores((len(numbers)+piece-1)/piece, func(i int) {
+		first, end := i*piece, min((i+1)*piece, len(numbers))
+		d.Numbers(l.sorted[first:end], numbers[first:end])
+	})
+	l.sorted = nil
+	return bitmap.OfSorted(numbers)
+}

@@ -1,0 +1,120 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+
+	"capper/internal/bitmap"
+	"capper/internal/segments"
+)
+
+// Users whose ids are not dense get their numbers when all inputs have been read: the number is the rank of the id's
+// image among all images. So the inputs of all definitions are read before the first definition is made.
+
+// input holds the users of a definition's inputs.
+type input struct {
+	list  *imageList
+	users *bitmap.Bitmap // nil until the numbers are known
+	files []FileReport
+}
+
+// readTableImages reads the tables of segments, like readTables.
+func (b *builder) readTableImages(ctx context.Context) error {
+	known := newTable(b.known())
+	d := &imageLists{scheme: b.reader.cfg.Scheme}
+	add := func() { d.lists = append(d.lists, b.images.newList()) }
+	d.names = newNames(known.names.most, errTooManySegments, known.check, add)
+	if err := b.reader.read(ctx, b.plan.Tables, d); err != nil {
+		return err
+	}
+	b.rows, b.tableImages = map[string]*bitmap.Set{}, map[string]*imageList{}
+	for i, name := range d.names.list {
+		b.images.sort(d.lists[i])
+		b.tableImages[name] = d.lists[i]
+	}
+	return nil
+}
+
+// readSetImages reads one table of sets. The bitmaps in the result are nil until the numbers are known.
+func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
+	d := &imageLists{scheme: b.reader.cfg.Scheme}
+	check := func(name string) error { return segments.CheckSetName(t.Prefix + name) }
+	add := func() { d.lists = append(d.lists, b.images.newList()) }
+	d.names = newNames(segments.MaxSets, errTooManySets, check, add)
+	if err := b.reader.read(ctx, t.Inputs, d); err != nil {
+		return nil, err
+	}
+	if b.setImages == nil {
+		b.setImages = map[string]*imageList{}
+	}
+	sets := map[string]*bitmap.Bitmap{}
+	for i, name := range d.names.list {
+		b.images.sort(d.lists[i])
+		b.setImages[t.Prefix+name], sets[t.Prefix+name] = d.lists[i], nil
+	}
+	return sets, nil
+}
+
+// number reads the inputs of all definitions that are needed, and returns the dictionary of all ids. The users of
+// tables and of inputs are then known by their numbers.
+func (b *builder) number(ctx context.Context, names []string) (*segments.Dictionary, error) {
+	b.read = map[string]input{}
+	for _, r := range b.needed(names) {
+		if len(r.Inputs) == 0 {
+			continue
+		}
+		b.step("reading " + r.Name)
+		before := len(b.reader.Reports())
+		list := b.images.newList()
+		d := &imageLists{scheme: b.reader.cfg.Scheme, lists: []*imageList{list}}
+		if err := b.reader.read(ctx, r.Inputs, d); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", b.plan.kindOf(r.Name), r.Name, err)
+		}
+		b.images.sort(list)
+		b.read[r.Name] = input{list: list, files: b.reader.Reports()[before:]}
+	}
+	b.step("numbering ids")
+	d, err := b.images.number()
+	if err != nil {
+		return nil, err
+	}
+	for name, list := range b.tableImages {
+		set := new(bitmap.Set)
+		set.AddBitmap(list.numbered(d))
+		b.rows[name] = set
+	}
+	for name, list := range b.setImages {
+		b.named[name] = list.numbered(d)
+	}
+	for name, of := range b.read {
+		of.users = of.list.numbered(d)
+		b.read[name] = of
+	}
+	b.tableImages, b.setImages, b.images.lists = nil, nil, nil
+	return d, nil
+}
+
+// needed returns the definitions that make builds, in its order: those of the segments and of the published sets, each
+// after the definitions to which it refers.
+func (b *builder) needed(names []string) (list []*Definition) {
+	seen := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		r := b.byName[name]
+		for _, ref := range r.refs() {
+			visit(ref)
+		}
+		list = append(list, r)
+	}
+	for _, name := range names {
+		visit(name)
+	}
+	for _, r := range b.plan.published() {
+		visit(r.Name)
+	}
+	return list
+}

@@ -1,0 +1,191 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/internal/ids"
+	"capper/internal/objects"
+	"capper/internal/segments"
+)
+
+// IDsError reports that a location's ids are not those that a publisher wants or is able to publish.
+type IDsError struct{ text string }
+
+func (e *IDsError) Error() string { return e.text }
+
+func idsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
+
+// NotYet returns an *IDsError if the ids are not dense: an operation that takes dense ids alone so far.
+func NotYet(is *segments.IDs, operation string) error {
+	if is == nil {
+		return nil
+	}
+	return idsErrorf("this location's ids are %s: %s takes dense ids alone so far", is.Kind, operation)
+}
+
+// LocationIDs describes the ids of a location.
+type LocationIDs struct {
+	// Scheme is nil for dense ids.
+	Scheme *ids.Scheme
+	// New means that the location has no ids.json yet, so that the first publish makes it.
+	New bool
+}
+
+// ReadIDs returns the ids of a location for a build. wanted is the kind that the user states; nil takes the kind of the
+// location. A new location gets the wanted kind and a random key. The error is an *IDsError if the location has another
+// kind, or if its ids.json does not belong to its newest generation. ReadIDs writes nothing.
+func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
+	f, found, err := segments.ReadIDsFile(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if found && wanted != nil && *wanted != f.Kind {
+		return nil, idsErrorf("this location's ids are %s, but --ids says %s", f.Kind, *wanted)
+	}
+	if !found && (wanted == nil || *wanted == ids.Dense) {
+		m, err := newestManifest(ctx, at)
+		if err != nil || m == nil { // the guard reports damage, and Publish a live generation of another kind
+			return &LocationIDs{}, ctx.Err()
+		}
+		_, err = segments.ReadScheme(ctx, at, m)
+		return &LocationIDs{}, err
+	}
+	is := &LocationIDs{New: !found}
+	if found {
+		is.Scheme = f.Scheme()
+	} else {
+		is.Scheme = ids.New(*wanted, ids.NewKey())
+	}
+	m, err := newestManifest(ctx, at)
+	switch {
+	case err != nil && !found:
+		return nil, idsErrorf("the location's generations cannot be read, so its ids cannot become %s: %v",
+			is.Scheme.Kind(), err)
+	case err != nil || m == nil: // the guard reports damage
+		return is, nil
+	case found:
+		_, err := segments.ReadScheme(ctx, at, m)
+		return is, err
+	case m.IDs == nil:
+		return nil, idsErrorf("this location's ids are dense, as its generation %s shows, but --ids says %s: "+
+			"use a new location", m.Generation, *wanted)
+	}
+	_, err = segments.ReadScheme(ctx, at, m)
+	return nil, err
+}
+
+// newestManifest returns the manifest of the live generation, or of the newest one if none is live; nil if there is
+// none.
+func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest, error) {
+	m, err := segments.ReadLiveManifest(ctx, at)
+	if !errors.Is(err, segments.ErrNothingLive) {
+		return m, err
+	}
+	newest, err := Newest(ctx, at)
+	if err != nil || newest == "" {
+		return nil, err
+	}
+	return segments.ReadManifest(ctx, at, newest)
+}
+
+// checkIDs returns an *IDsError if the live generation has ids of another kind or key than the candidate.
+func (c *Candidate) checkIDs(base *LiveState) error {
+	live := base.manifest
+	switch {
+	case live == nil:
+		return nil
+	case live.IDs == nil && c.Scheme == nil:
+		return nil
+	case live.IDs == nil:
+		return idsErrorf("this location's ids are dense, as its generation %s shows, but the build has ids of the "+
+			"kind %s", live.Generation, c.Scheme.Kind())
+	case c.Scheme == nil:
+		return idsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup or a "+
+			"service's cache, because another key finds no user again", live.Generation, live.IDs.Kind, segments.IDsKey)
+	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
+		return idsErrorf("generation %s has ids of the kind %s and the check %s, but the build has the kind %s and "+
+			"the check %s", live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(), c.Scheme.Check())
+	}
+	return nil
+}
+
+// keepIDs makes sure that ids.json has the kind and key of a scheme. The first publish to a location makes the object,
+// unless another process has made it. The error is objects.ErrLostRace if another process has made it with another key.
+func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveState) error {
+	if scheme == nil {
+		return nil
+	}
+	wanted := ids.File{Kind: scheme.Kind(), Key: scheme.Key()}
+	is, found, err := segments.ReadIDsFile(ctx, p.Location)
+	switch {
+	case err != nil:
+		return err
+	case found && is != wanted:
+		return fmt.Errorf("%w: %s has another kind or key than at the start of the build", objects.ErrLostRace,
+			segments.IDsKey)
+	case found:
+		return nil
+	case base.manifest != nil:
+		return idsErrorf("%s was removed since the start of the build: restore it from a backup or a service's cache",
+			segments.IDsKey)
+	}
+	_, err = p.Location.Replace(ctx, segments.IDsKey, wanted.Encode(), "")
+	if errors.Is(err, objects.ErrLostRace) {
+		return fmt.Errorf("%w: it has made %s", err, segments.IDsKey)
+	}
+	return err
+}
+
+// ForComparison returns the earlier of two generations by the numbers of the later one. The error is an *IDsError if
+// their ids are of different kinds or keys.
+func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
+	if !earlier.Manifest.SameIDs(later.Manifest) {
+		return nil, idsErrorf("generations %s and %s cannot be compared: their ids are of different kinds or keys",
+			earlier.Manifest.Generation, later.Manifest.Generation)
+	}
+	return earlier.RenumberedBy(later.Dictionary)
+}
+
+// RenumberedBy returns the state with the live generation by the numbers of another generation, for comparisons.
+func (s *LiveState) RenumberedBy(other *segments.Generation) (*LiveState, error) {
+	if s.Generation == nil {
+		return s, nil
+	}
+	g, err := ForComparison(s.Generation, other)
+	if err != nil {
+		return nil, err
+	}
+	by := *s
+	by.Generation, by.numbering = g, other.Dictionary
+	return &by, nil
+}
+
+// planOtherIDs plans a rollback of ids that are not dense. Sets of the live generation have other numbers than the
+// earlier generation, so none can be carried over.
+func planOtherIDs(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
+	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
+	switch {
+	case base.Generation == nil:
+		return p, nil
+	case !earlier.Manifest.SameIDs(base.manifest):
+		return nil, idsErrorf("generation %s has ids of another kind or key than the live generation %s",
+			earlier.Manifest.Generation, base.Name)
+	}
+	if len(back)+len(keep) > 0 {
+		return nil, NotYet(earlier.Manifest.IDs, "a rollback that names sets")
+	}
+	was := map[string]string{}
+	for i := range earlier.Manifest.Sets {
+		s := &earlier.Manifest.Sets[i]
+		was[s.Name] = earlier.Manifest.Users(&s.Segment)
+	}
+	for i := range base.manifest.Sets {
+		s := &base.manifest.Sets[i]
+		if (s.OnlyGrows || isZone(s.Name)) && was[s.Name] != base.manifest.Users(&s.Segment) {
+			return nil, NotYet(base.manifest.IDs, fmt.Sprintf("a rollback that keeps set %q", s.Name))
+		}
+	}
+	return p, nil
+}

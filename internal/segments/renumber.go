@@ -1,0 +1,71 @@
+package segments
+
+import (
+	"errors"
+	"runtime"
+
+	"capper/internal/bitmap"
+	"capper/internal/dictionary"
+	"capper/internal/parallel"
+)
+
+// Renumbering leads from the numbers of an earlier generation to those of a later one, so that their bitmaps can be
+// compared. Users who are in the dictionary of the earlier generation alone get the numbers behind those of the later
+// one.
+type Renumbering struct{ to []uint32 }
+
+var errTooManyNumbers = errors.New("two generations have more than 2^32 different ids together")
+
+// NewRenumbering returns the numbers of the users of an earlier dictionary in a later one.
+func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {
+	r := &Renumbering{to: make([]uint32, 0, earlier.Len())}
+	next := uint64(later.Len())
+	for _, number := range dictionary.Merge(earlier.Dictionary, later.Dictionary) {
+		if number == dictionary.Unknown {
+			if next > dictionary.Unknown {
+				return nil, errTooManyNumbers
+			}
+			number = uint32(next)
+			next++
+		}
+		r.to = append(r.to, number)
+	}
+	runtime.KeepAlive(earlier)
+	runtime.KeepAlive(later)
+	return r, nil
+}
+
+// Bitmap returns the users of a bitmap of the earlier generation by the numbers of the later one.
+func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
+	var users bitmap.Set
+	for number := range b.All() {
+		users.Add(r.to[number])
+	}
+	return users.Bitmap()
+}
+
+// RenumberedBy returns the generation with the numbers of another dictionary, for comparisons alone: the manifest
+// stays, and describes the stored bitmaps. The result is g if the numbers are the same.
+func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
+	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {
+		return g, nil
+	}
+	r, err := NewRenumbering(g.Dictionary, later)
+	if err != nil {
+		return nil, err
+	}
+	n := *g
+	n.Dictionary = nil
+	n.Bitmaps, n.Sets = r.bitmaps(g.Bitmaps), r.bitmaps(g.Sets)
+	return &n, nil
+}
+
+func (r *Renumbering) bitmaps(list []*bitmap.Bitmap) []*bitmap.Bitmap {
+	renumbered := make([]*bitmap.Bitmap, len(list))
+	parallel.OnAllCores(len(list), func(i int) {
+		if list[i] != nil {
+			renumbered[i] = r.Bitmap(list[i])
+		}
+	})
+	return renumbered
+}

@@ -1,0 +1,335 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/ids"
+)
+
+// Given holds the ids of a request's users, by which the answer names the users. Images do not lead back to ids, so a
+// request keeps the ids beside the images. A nil *Given stands for dense ids that came as numbers: the users themselves.
+type Given struct {
+	scheme *ids.Scheme
+	// packed holds the ids of uuid and uint64 with the width of the scheme, and the ids of text one behind the other.
+	// The ids of dense are the users.
+	packed []byte
+	ends   []uint32 // of text: the end of each id in packed
+	quoted bool     // of dense and uint64: an id came as a string, or is beyond the numbers that JavaScript holds
+}
+
+// maxNumber is the largest id that answers name by a number: JSON readers with floating-point numbers round above.
+const maxNumber = 1 << 53
+
+// size returns the memory of the ids in bytes. The size of a nil *Given is 0.
+func (g *Given) size() int64 {
+	if g == nil {
+		return 0
+	}
+	return int64(len(g.packed) + 4*len(g.ends))
+}
+
+// bytesOf returns the size of an id in JSON, with a comma, in bytes; of text ids the average of the given users.
+func (g *Given) bytesOf(users int) int {
+	switch g.scheme.Kind() {
+	case ids.UUID:
+		return len(`"018f3c4e-7a1b-7c3d-9e5f-0123456789ab",`)
+	case ids.Text:
+		return len(`"",`) + 1 + len(g.packed)/max(users, 1)
+	}
+	return len(`"18446744073709551615",`)
+}
+
+// append appends the id of user i as a JSON value.
+func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
+	switch g.scheme.Kind() {
+	case ids.UUID:
+		dst = g.scheme.Unpack(append(dst, '"'), g.packed[16*i:16*i+16])
+		return append(dst, '"')
+	case ids.Text:
+		return appendTextID(dst, g.text(i))
+	case ids.Uint64:
+		if !g.quoted {
+			return g.scheme.Unpack(dst, g.packed[8*i:8*i+8])
+		}
+		dst = g.scheme.Unpack(append(dst, '"'), g.packed[8*i:8*i+8])
+		return append(dst, '"')
+	}
+	dst = strconv.AppendUint(append(dst, '"'), uint64(user), 10)
+	return append(dst, '"')
+}
+
+// text returns the id of user i of the kind text.
+func (g *Given) text(i int) []byte {
+	begin := uint32(0)
+	if i > 0 {
+		begin = g.ends[i-1]
+	}
+	return g.packed[begin:g.ends[i]]
+}
+
+// appendTextID appends an id of the kind text, which is valid UTF-8 without control characters, as a JSON string.
+func appendTextID(dst, id []byte) []byte {
+	dst = append(dst, '"')
+	for _, c := range id {
+		if c == '"' || c == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, c)
+	}
+	return append(dst, '"')
+}
+
+// move moves the id of user from to user to, which is not later, and drops the ids between them.
+func (g *Given) move(to, from int) {
+	switch width := g.scheme.Width(); {
+	case width > 0:
+		copy(g.packed[width*to:width*to+width], g.packed[width*from:width*from+width])
+	case g.ends != nil:
+		id := g.text(from)
+		begin := uint32(0)
+		if to > 0 {
+			begin = g.ends[to-1]
+		}
+		g.ends[to] = begin + uint32(copy(g.packed[begin:], id))
+	}
+}
+
+// cut keeps the ids of the first n users.
+func (g *Given) cut(n int) {
+	if width := g.scheme.Width(); width > 0 {
+		g.packed = g.packed[:width*n]
+	} else if g.ends != nil {
+		g.ends = g.ends[:n]
+	}
+}
+
+// distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share an
+// image are one user.
+func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
+	distinct, duplicates = firsts(users, g.move)
+	g.cut(len(distinct))
+	return distinct, duplicates
+}
+
+// firsts keeps the first of repeated users in their order, and calls move for each user that moves to an earlier place.
+func firsts(users []capping.UserID, move func(to, from int)) (distinct []capping.UserID, duplicates int) {
+	size := 1 << max(4, bits.Len(uint(len(users)))+1)
+	mask, shift := uint64(size-1), 65-bits.Len(uint(size))
+	places := make([]uint32, size) // by hash: 1 + the index of a user that was kept
+	seed, n := rand.Uint64(), 0
+	for i, user := range users {
+		place := (uint64(user) ^ seed) * 0x9e3779b97f4a7c15 >> shift
+		for places[place] != 0 && users[places[place]-1] != user {
+			place = (place + 1) & mask
+		}
+		if places[place] != 0 {
+			continue
+		}
+		if n < i {
+			users[n] = user
+			move(n, i)
+		}
+		n++
+		places[place] = uint32(n)
+	}
+	return users[:n], len(users) - n
+}
+
+// sorted returns the users in ascending order, each once, and their ids in the same order.
+func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
+	order := make([]int, len(users))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(users[a], users[b]) })
+	order = slices.CompactFunc(order, func(a, b int) bool { return users[a] == users[b] })
+	list, to := make([]capping.UserID, len(order)), &Given{scheme: g.scheme, quoted: g.quoted}
+	for n, i := range order {
+		list[n] = users[i]
+		switch width := g.scheme.Width(); {
+		case width > 0:
+			to.packed = append(to.packed, g.packed[width*i:width*i+width]...)
+		case g.ends != nil:
+			to.packed = append(to.packed, g.text(i)...)
+			to.ends = append(to.ends, uint32(len(to.packed)))
+		}
+	}
+	return list, to
+}
+
+// name returns the id of user i as a JSON value. A nil *Given stands for dense ids that came as numbers.
+func (g *Given) name(i int, user capping.UserID) string {
+	if g == nil {
+		return strconv.FormatUint(uint64(user), 10)
+	}
+	return string(g.append(nil, i, user))
+}
+
+// canonical returns the canonical text of user i. A nil *Given stands for dense ids that came as numbers.
+func (g *Given) canonical(i int, user capping.UserID) string {
+	switch {
+	case g == nil || g.scheme.Kind() == ids.Dense:
+		return strconv.FormatUint(uint64(user), 10)
+	case g.scheme.Kind() == ids.Text:
+		return string(g.text(i))
+	}
+	width := g.scheme.Width()
+	return string(g.scheme.Unpack(nil, g.packed[width*i:width*i+width]))
+}
+
+// givenDecoder decodes an array of ids that the answer repeats.
+type givenDecoder struct {
+	*decoder
+	field  string
+	kind   ids.Kind
+	parser *ids.Parser
+	users  []capping.UserID
+	given  *Given
+}
+
+// givenBytes is the memory of a user in bytes, without the bytes of text ids: an image, an id of 16 bytes, and two
+// places in the table that finds repeated users.
+const givenBytes = 8 + 16 + 8
+
+// givenIDs decodes an array of at most limit ids of the scheme. The error for more ids ends with the remedy.
+func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy string) (
+	[]capping.UserID, *Given, error) {
+	if !d.accept('[') {
+		return nil, nil, Invalid(field, "%s is not an array of user ids", d.value())
+	}
+	if d.accept(']') {
+		return nil, nil, nil
+	}
+	most := min(bytes.Count(d.data[d.pos:], []byte{','})+1, limit)
+	if err := d.bounds.Reserve(int64(most) * givenBytes); err != nil {
+		return nil, nil, err
+	}
+	g := &givenDecoder{decoder: d, field: field, kind: scheme.Kind(), parser: scheme.NewParser(),
+		users: make([]capping.UserID, 0, most), given: &Given{scheme: scheme}}
+	if width := scheme.Width(); width > 0 {
+		g.given.packed = make([]byte, 0, width*most)
+	} else if g.kind == ids.Text {
+		g.given.packed = make([]byte, 0, len(d.data)-d.pos) // which is reserved
+		g.given.ends = make([]uint32, 0, most)
+	}
+	for {
+		if err := g.next(limit, remedy); err != nil {
+			return nil, nil, err
+		}
+		if d.pos < len(d.data) && d.data[d.pos] == ',' {
+			d.pos++
+			continue
+		}
+		if d.accept(']') {
+			return g.users, g.given, nil
+		}
+		if !d.accept(',') {
+			return nil, nil, d.syntax("',' or ']'")
+		}
+	}
+}
+
+// next decodes one id.
+func (g *givenDecoder) next(limit int, remedy string) error {
+	g.skipSpace()
+	if len(g.users) == limit {
+		return FieldFailure(api.CodeTooLarge, g.field, "has more than %d ids: %s", limit, remedy)
+	}
+	if g.kind == ids.UUID && g.dashedUUID() {
+		return nil
+	}
+	start := g.pos
+	text, quoted, err := g.text()
+	if err != nil {
+		return err
+	}
+	switch err := g.add(text, quoted); {
+	case err != nil && g.kind == ids.Dense:
+		g.pos = start
+		return Invalid(g.at(), "%s is not a user id (0 to 4294967295)", g.value())
+	case err != nil:
+		return Invalid(g.at(), "%s", err)
+	}
+	return nil
+}
+
+// at returns the JSON path of the current id.
+func (g *givenDecoder) at() string { return g.field + "[" + strconv.Itoa(len(g.users)) + "]" }
+
+// dashedUUID decodes a UUID that comes as a string of 36 bytes, as nearly all do, and reports whether the next value is
+// one. No byte is looked at twice: a quote or an escape among the 36 bytes is no part of a UUID.
+func (g *givenDecoder) dashedUUID() bool {
+	const length = 36
+	value := g.data[g.pos:]
+	if len(value) < length+2 || value[0] != '"' || value[length+1] != '"' || g.add(value[1:length+1], true) != nil {
+		return false
+	}
+	g.pos += length + 2
+	return true
+}
+
+// text decodes the text of a string or of a number.
+func (g *givenDecoder) text() (text []byte, quoted bool, err error) {
+	if g.pos < len(g.data) && g.data[g.pos] == '"' {
+		text, err = g.decoder.text(g.field)
+		return text, true, err
+	}
+	end := g.pos
+	for end < len(g.data) && g.data[end]-'0' <= 9 {
+		end++
+	}
+	fraction := end < len(g.data) && (g.data[end] == '.' || g.data[end]|0x20 == 'e')
+	if end == g.pos || fraction || g.kind == ids.UUID || g.kind == ids.Text {
+		return nil, false, g.notGiven()
+	}
+	text, g.pos = g.data[g.pos:end], end
+	return text, false, nil
+}
+
+// notGiven returns the failure of a value that cannot be an id.
+func (g *givenDecoder) notGiven() error {
+	if c := g.peek(); g.pos == len(g.data) || c == ']' || c == ',' {
+		return g.syntax("a user id")
+	}
+	switch g.kind {
+	case ids.Dense:
+		return Invalid(g.at(), "%s is not a user id (0 to 4294967295)", g.value())
+	case ids.Uint64:
+		return Invalid(g.at(), "%s is not a uint64 id: such an id is a whole number from 0 to 18446744073709551615, or a "+
+			"string of its digits", g.value())
+	}
+	return Invalid(g.at(), "%s is not a string: ids of the kind %s are strings", g.value(), g.kind)
+}
+
+// add adds an id to the users of the request.
+func (g *givenDecoder) add(text []byte, quoted bool) (err error) {
+	to, image := g.given, uint64(0)
+	switch g.kind {
+	case ids.UUID, ids.Uint64:
+		if to.packed, err = to.scheme.AppendPacked(to.packed, text); err != nil {
+			return err
+		}
+		id := to.packed[len(to.packed)-to.scheme.Width():]
+		image, _ = g.parser.Packed(id)
+		to.quoted = to.quoted || quoted || g.kind == ids.Uint64 && binary.BigEndian.Uint64(id) > maxNumber
+	default:
+		if image, err = g.parser.Parse(text); err != nil {
+			return err
+		}
+		to.quoted = true
+		if g.kind == ids.Text {
+			to.packed = append(to.packed, text...)
+			to.ends = append(to.ends, uint32(len(to.packed)))
+		}
+	}
+	g.users = append(g.users, capping.UserID(image))
+	return nil
+}

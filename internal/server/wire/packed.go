@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/ids"
+)
+
+// hasForm returns a failure for a field whose form of users the kind of the deployment's ids lacks.
+func (b *Bounds) hasForm(name string) error {
+	switch {
+	case name == "users_packed" && b.Scheme == nil:
+		return Invalid(name, "this deployment's ids are dense: use user_ids, users_bitmap or audience")
+	case name == "users_packed" && b.Scheme.Width() == 0, name == "users_bitmap" && b.Scheme != nil:
+		return Invalid(name, "this deployment's ids are %s: use %s", b.Scheme.Kind(), b.otherForms())
+	}
+	return nil
+}
+
+// otherForms lists the fields by which a request names users whose ids are not dense.
+func (b *Bounds) otherForms() string {
+	if b.Scheme.Width() == 0 {
+		return "user_ids or audience"
+	}
+	return "user_ids, users_packed or audience"
+}
+
+// forms lists the fields of which a request gives exactly one.
+func (b *Bounds) forms() string {
+	switch {
+	case b.Scheme == nil:
+		return "user_ids, users_bitmap and audience"
+	case b.Scheme.Width() == 0:
+		return "user_ids and audience"
+	}
+	return "user_ids, users_packed and audience"
+}
+
+// packed decodes packed ids in base64 to their images.
+func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
+	raw, err := rawBase64(field, text)
+	if err != nil {
+		return nil, err
+	}
+	width := d.bounds.Scheme.Width()
+	if len(raw)%width != 0 {
+		return nil, Invalid(field, "must hold %d bytes for each id of the kind %s, got %d bytes", width,
+			d.bounds.Scheme.Kind(), len(raw))
+	}
+	n := len(raw) / width
+	if n > d.bounds.Bitmap {
+		return nil, FieldFailure(api.CodeTooLarge, field, "%d users: at most %d are allowed: split the batch", n,
+			d.bounds.Bitmap)
+	}
+	if err := d.bounds.Reserve(packedBytes * int64(n)); err != nil {
+		return nil, err
+	}
+	return imagesOf(d.bounds.Scheme, raw), nil
+}
+
+// packedBytes is the memory of a user in bytes: an image, a position, and two places in the table that finds repeated
+// users.
+const packedBytes = UserBytes + 4 + 8
+
+// imagesOf returns the images of packed ids, which have the width of the scheme.
+func imagesOf(scheme *ids.Scheme, raw []byte) []capping.UserID {
+	width, parser := scheme.Width(), scheme.NewParser()
+	users := make([]capping.UserID, 0, len(raw)/width)
+	for ; len(raw) > 0; raw = raw[width:] {
+		image, _ := parser.Packed(raw[:width])
+		users = append(users, capping.UserID(image))
+	}
+	return users
+}
+
+// rawBase64 decodes padded standard base64 strictly.
+func rawBase64(field string, text []byte) ([]byte, error) {
+	if bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 { // the package skips line ends
+		return nil, Invalid(field, "base64 must not contain line breaks")
+	}
+	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Strict().Decode(raw, text)
+	if err != nil {
+		return nil, Invalid(field, "must be padded standard base64 (RFC 4648): %s", err)
+	}
+	return raw[:n], nil
+}
+
+// distinctPositions keeps the first of repeated users, with their positions in the request.
+func (a *Audience) distinctPositions() {
+	total := len(a.Users)
+	a.Users, a.Duplicates = firsts(a.Users, func(to, from int) {
+		if a.Positions == nil { // no user before moved
+			a.Positions = make([]uint32, to, total)
+			for i := range a.Positions {
+				a.Positions[i] = uint32(i)
+			}
+		}
+		a.Positions = append(a.Positions, uint32(from))
+	})
+}
+
+// named returns what the bitmaps of an answer contain for each user: positions for packed ids, otherwise the users.
+func (a *Audience) named(users []capping.UserID) []capping.UserID {
+	if !a.Packed {
+		return users
+	}
+	positions := make([]capping.UserID, len(users))
+	for i := range positions {
+		if positions[i] = capping.UserID(i); i < len(a.Positions) {
+			positions[i] = capping.UserID(a.Positions[i])
+		}
+	}
+	return positions
+}
+
+// inBitmaps reports whether the answer has bitmaps in place of lists.
+func (a *Audience) inBitmaps() bool { return a.Bitmap || a.Packed }
+
+// form returns the end of the names of an answer's bitmaps, in the singular and in the plural.
+func (a *Audience) form() (one, many string) {
+	if a.Packed {
+		return "positions", "positions"
+	}
+	return "bitmap", "bitmaps"
+}
