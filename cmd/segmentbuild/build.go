@@ -26,6 +26,7 @@ type buildCommand struct {
 	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first one. Required with --table, where a row with another name is a bad row. Without this flag, overlapping segments are an error."`
 
 	IDs        string     `name:"ids" enum:",dense,uint64,uuid,text" default:"" placeholder:"KIND" help:"Kind of the user ids: dense (0 to 4294967295), uint64, uuid or text. The first build to a location fixes the kind and stores it with a random key in ids.json; later builds may leave the flag out. Default: the kind of the location, and dense for a new one."`
+	NoNames    bool       `name:"no-names" help:"Leave out the way back from users to their ids, for uuid and text: services then count and filter audiences, but cannot list their ids."`
 	Input      inputFlags `embed:""`
 	Bounds     boundFlags `embed:""`
 	Approval   approval   `embed:""`
@@ -79,7 +80,8 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	}
 	show := terminal.NewProgress(on, terminal.Bytes)
 	defer show.Stop()
-	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add, Scheme: scheme}
+	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add, Scheme: scheme,
+		Names: !c.NoNames}
 	result, err := c.read(ctx, plan, cfg, show)
 	report.noteResult(result)
 	if err != nil {

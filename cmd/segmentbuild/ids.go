@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"capper/internal/objects"
 	"capper/internal/segments"
+	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
 )
 
@@ -16,14 +19,41 @@ type idsReport struct {
 	// IDs is the number of different ids.
 	IDs             uint32 `json:"ids"`
 	DictionaryBytes int64  `json:"dictionary_bytes"`
+	// NamesBytes is the size of the way back from users to their ids.
+	NamesBytes int64 `json:"names_bytes,omitempty"`
 }
 
 func newIDsReport(c *publish.Candidate) *idsReport {
 	if c.Dictionary == nil {
 		return nil
 	}
-	return &idsReport{Kind: c.Scheme.Kind().String(), Check: c.Scheme.Check(), IDs: c.Dictionary.Len(),
+	r := &idsReport{Kind: c.Scheme.Kind().String(), Check: c.Scheme.Check(), IDs: c.Dictionary.Len(),
 		DictionaryBytes: c.Dictionary.SizeBytes()}
+	if c.Back != nil {
+		r.NamesBytes = int64(len(c.Back.Bytes()))
+	}
+	return r
+}
+
+// noteIDs adds warnings about ids that are nearly the same, and about ids that share a log.
+func (r *buildReport) noteIDs(result *ingest.Result) {
+	r.IDs = newIDsReport(result.Candidate)
+	if twins := result.Twins; twins.IDs > 0 {
+		text := fmt.Sprintf("%d ids differ from another id only by upper and lower case or by blanks around them, and "+
+			"are different users", twins.IDs)
+		if twins.A != "" {
+			text += fmt.Sprintf(": %q and %q", twins.A, twins.B)
+		}
+		r.idWarnings = append(r.idWarnings, text)
+	}
+	for _, pair := range result.Shared {
+		r.idWarnings = append(r.idWarnings, fmt.Sprintf("ids %q and %q have the same image: they share one log and one "+
+			"membership", pair.A, pair.B))
+	}
+	if more := result.SharedCount - int64(len(result.Shared)); more > 0 {
+		r.idWarnings = append(r.idWarnings, fmt.Sprintf("%d more pairs of ids have the same image", more))
+	}
+	r.Warnings = slices.Clone(r.idWarnings)
 }
 
 // denseAlone returns an error if the ids of a location are not dense.

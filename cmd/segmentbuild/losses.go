@@ -115,7 +115,7 @@ func (l *lossWarnings) one(c *publish.Change) string {
 			c.Set,
 			c.Before, c.Set)
 	}
-	text := fmt.Sprintf("%d of %d users leave %s, such as %s", c.Removed, c.Before, c.What(), idList(c.Left))
+	text := fmt.Sprintf("%d of %d users leave %s, such as %s", c.Removed, c.Before, c.What(), c.LeftText())
 	switch {
 	case l.passes(c):
 		return text + ": accepted"

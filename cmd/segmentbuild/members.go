@@ -3,14 +3,15 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"capper/internal/audience"
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
@@ -22,27 +23,29 @@ type segmentOf struct {
 	Segment    string `arg:"" help:"Name of the segment or set."`
 	Generation string `placeholder:"GENERATION" help:"Name of the generation. Default: the live generation."`
 	at         `embed:""`
-
-	what string // the command, for errors
 }
 
-// read reads the bitmap of the segment or set.
-func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*bitmap.Bitmap, error) {
+// found is one segment or set of a generation.
+type found struct {
+	generation *segments.Generation // its bitmaps are not read
+	scheme     *ids.Scheme
+	users      *bitmap.Bitmap
+}
+
+// read reads the bitmap of the segment or set, and for ids that are not dense also the dictionary.
+func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	b, err := c.readFrom(ctx, location)
-	return b, timedOut(ctx, err)
+	f, err := c.readFrom(ctx, location)
+	return f, timedOut(ctx, err)
 }
 
-func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*bitmap.Bitmap, error) {
+func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*found, error) {
 	m, err := readManifest(ctx, location, c.Generation)
 	if err != nil {
-		return nil, err
-	}
-	if err := publish.NotYet(m.IDs, c.what); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -52,7 +55,42 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*b
 	if !slices.Contains(names, c.Segment) {
 		return nil, terminal.Misuse(c.unknown(m.Generation, names))
 	}
-	return segments.ReadSegment(ctx, location, m, c.Segment)
+	f := &found{scheme: ids.New(ids.Dense, ids.Key{})}
+	if f.users, err = segments.ReadSegment(ctx, location, m, c.Segment); err != nil {
+		return nil, err
+	}
+	if f.generation, err = m.ReadIDs(ctx, location); err != nil {
+		return nil, err
+	}
+	if f.generation.Scheme != nil {
+		f.scheme = f.generation.Scheme
+	}
+	return f, nil
+}
+
+// has reports whether the user with an id is in the segment or set.
+func (f *found) has(id string) (bool, error) {
+	image, err := f.scheme.Parse([]byte(id))
+	if err != nil {
+		return false, terminal.Misuse(fmt.Errorf("--user %q: %w", id, err))
+	}
+	if f.generation.Dictionary == nil {
+		return f.users.Contains(uint32(image)), nil
+	}
+	number, known := f.generation.Dictionary.Number(image)
+	return known && f.users.Contains(number), nil
+}
+
+// jsonID returns an id in reports: a number if ids are dense, else a string.
+func (f *found) jsonID(text []byte) json.RawMessage {
+	if f.generation.Scheme == nil {
+		return text
+	}
+	raw, err := json.Marshal(string(text))
+	if err != nil {
+		panic(err) // a string is always encoded
+	}
+	return raw
 }
 
 // listedNames is the most names that an error lists. Of more names it lists the most similar one.
@@ -72,14 +110,16 @@ func (c *segmentOf) unknown(generation string, names []string) error {
 
 type membersCommand struct {
 	segmentOf `embed:""`
-	User      []uint32 `placeholder:"ID" help:"User id to look up in the segment or set; may be repeated."`
+	User      []string `sep:"none" placeholder:"ID" help:"User id to look up in the segment or set; may be repeated."`
 	Sample    int      `placeholder:"N" help:"Number of randomly chosen users to print, in ascending order; all users if there are fewer."`
 	Seed      uint64   `default:"1" help:"Seed of the random sample; the same seed chooses the same users."`
 }
 
 type membership struct {
-	UserID uint32 `json:"user_id"`
-	Member bool   `json:"member"`
+	UserID json.RawMessage `json:"user_id"`
+	Member bool            `json:"member"`
+
+	text []byte
 }
 
 // Run prints whether users are in the segment, or prints a sample of the segment.
@@ -87,17 +127,24 @@ func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
 		return terminal.Misuse(errors.New("give either --user ID or --sample N"))
 	}
-	c.what = "members"
-	b, err := c.read(ctx, on)
+	f, err := c.read(ctx, on)
 	if err != nil {
 		return err
 	}
 	if c.Sample > 0 {
-		return c.print(on, b.Sample(c.Sample, c.Seed))
+		return c.print(on, f)
 	}
 	var report []membership
 	for _, id := range c.User {
-		report = append(report, membership{UserID: id, Member: b.Contains(id)})
+		member, err := f.has(id)
+		if err != nil {
+			return err
+		}
+		text, err := f.scheme.Canonical(nil, []byte(id))
+		if err != nil {
+			return err
+		}
+		report = append(report, membership{UserID: f.jsonID(text), Member: member, text: text})
 	}
 	if c.JSON {
 		return terminal.JSON(on.Out, report)
@@ -107,21 +154,30 @@ func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		if !m.Member {
 			word = "is not in"
 		}
-		if _, err := fmt.Fprintf(on.Out, "user %d %s %s\n", m.UserID, word, c.Segment); err != nil {
+		if _, err := fmt.Fprintf(on.Out, "user %s %s %s\n", m.text, word, c.Segment); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *membersCommand) print(on *terminal.Streams, ids []uint32) error {
-	if c.JSON {
-		return terminal.JSON(on.Out, ids)
-	}
-	for _, id := range ids {
-		if _, err := fmt.Fprintln(on.Out, id); err != nil {
+func (c *membersCommand) print(on *terminal.Streams, f *found) error {
+	list := []json.RawMessage{}
+	for _, number := range f.users.Sample(c.Sample, c.Seed) {
+		text, err := f.generation.ID(nil, number)
+		if err != nil {
 			return err
 		}
+		if c.JSON {
+			list = append(list, f.jsonID(text))
+			continue
+		}
+		if _, err := fmt.Fprintf(on.Out, "%s\n", text); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return terminal.JSON(on.Out, list)
 	}
 	return nil
 }
@@ -140,26 +196,34 @@ func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 			return terminal.Misuse(fmt.Errorf("--output %w", err))
 		}
 	}
-	c.what = "export"
-	b, err := c.read(ctx, on)
+	f, err := c.read(ctx, on)
 	if err != nil {
 		return err
 	}
-	if !toFile {
-		return c.write(on.Data(), b)
+	if c.As == "bitmap" {
+		if err := publish.NotYet(f.generation.Manifest.IDs, "export --as bitmap"); err != nil {
+			return err
+		}
 	}
-	return terminal.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, b) })
+	if !toFile {
+		return c.write(on.Data(), f)
+	}
+	return terminal.WriteFile(c.Output, func(w io.Writer) error { return c.write(w, f) })
 }
 
-func (c *exportCommand) write(w io.Writer, b *bitmap.Bitmap) error {
+func (c *exportCommand) write(w io.Writer, f *found) error {
 	if c.As == "bitmap" {
-		_, err := w.Write(b.Bytes())
+		_, err := w.Write(f.users.Bytes())
 		return err
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
 	var line []byte
-	for id := range b.All() {
-		line = append(strconv.AppendUint(line[:0], uint64(id), 10), '\n')
+	for number := range f.users.All() {
+		var err error
+		if line, err = f.generation.ID(line[:0], number); err != nil {
+			return err
+		}
+		line = append(line, '\n')
 		if _, err := out.Write(line); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,7 +114,7 @@ func (p *publication) publish(ctx context.Context, show *terminal.Progress, what
 
 func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, what content,
 	base *publish.LiveState) error {
-	p.report.Status, p.report.Warnings, p.report.Sets = "failed", nil, nil
+	p.report.Status, p.report.Warnings, p.report.Sets = "failed", slices.Clone(p.report.idWarnings), nil
 	proposal, err := what.propose(base, p.report)
 	if err != nil {
 		return err

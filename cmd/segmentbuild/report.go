@@ -62,6 +62,8 @@ type buildReport struct {
 	forcing bool // refusals are overruled
 	dryRun  bool // nothing is published
 	held    bool // publishing is on hold
+
+	idWarnings []string // part of Warnings in the output
 }
 
 type builtSegment struct {
@@ -92,7 +94,7 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	}
 	r.Overlaps, r.Files, r.LeftOut = result.Overlaps, result.Files, result.LeftOut
 	r.BadRows, r.BadRowSamples = result.BadRows, result.Samples
-	r.IDs = newIDsReport(result.Candidate)
+	r.noteIDs(result)
 	for _, s := range result.Candidate.Describe() {
 		r.Segments = append(r.Segments, newBuiltSegment(&s))
 	}
@@ -157,8 +159,8 @@ func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 func (r *buildReport) print(w io.Writer) error {
 	err := errors.Join(r.printSegments(w), r.printSets(w))
 	if r.IDs != nil {
-		fmt.Fprintf(w, "ids: %d of the kind %s (check %s), dictionary of %d bytes\n", r.IDs.IDs, r.IDs.Kind,
-			r.IDs.Check, r.IDs.DictionaryBytes)
+		fmt.Fprintf(w, "ids: %d of the kind %s (check %s), dictionary of %d bytes, names of %d bytes\n", r.IDs.IDs,
+			r.IDs.Kind, r.IDs.Check, r.IDs.DictionaryBytes, r.IDs.NamesBytes)
 	}
 	for _, s := range r.Segments {
 		if s.Users == 0 {
@@ -171,7 +173,7 @@ func (r *buildReport) print(w io.Writer) error {
 		}
 	}
 	for _, o := range r.Overlaps {
-		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, idList(o.Samples))
+		fmt.Fprintf(w, "overlap: %s and %s: %d users, such as %s\n", o.A, o.B, o.Users, o.SampleText())
 	}
 	r.printZones(w)
 	r.printBadRows(w)
@@ -326,10 +328,6 @@ func bound(id *uint32) string {
 		return "-"
 	}
 	return fmt.Sprint(*id)
-}
-
-func idList(list []uint32) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ", "), "[]")
 }
 
 // printDrift prints the table of the drift. printDrift prints nothing if no drift was computed.

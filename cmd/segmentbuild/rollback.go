@@ -103,7 +103,7 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	}
 	for _, c := range r.Shrinks {
 		fmt.Fprintf(to, "warning: %s only grows, but %d of its %d users leave, such as %s\n", c.What(), c.Removed,
-			c.Before, idList(c.Left))
+			c.Before, c.LeftText())
 	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(to, "warning: %s\n", text)

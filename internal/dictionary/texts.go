@@ -50,6 +50,49 @@ func AppendRests(dst []byte, rests []uint64) []byte {
 	return dst
 }
 
+// RestWriter writes a file of rests.
+type RestWriter struct {
+	to      io.Writer
+	n, want uint32
+	buffer  []byte
+}
+
+// NewRestWriter returns a writer of n rests to a file.
+func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
+	_, err := to.Write(header(restMagic, n))
+	return &RestWriter{to: to, want: n}, err
+}
+
+// Add writes the rest of the next number.
+func (w *RestWriter) Add(rest uint64) error {
+	if w.n == w.want {
+		return fmt.Errorf("rests: more than the announced %d rests", w.want)
+	}
+	w.n++
+	w.buffer = binary.LittleEndian.AppendUint64(w.buffer, rest)
+	if len(w.buffer) < 1<<16 {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *RestWriter) flush() error {
+	_, err := w.to.Write(w.buffer)
+	w.buffer = w.buffer[:0]
+	return err
+}
+
+// Close writes what is left. It does not close the writer below.
+func (w *RestWriter) Close() error {
+	if w.n != w.want {
+		return fmt.Errorf("rests: %d rests instead of the announced %d", w.n, w.want)
+	}
+	return w.flush()
+}
+
+// RestsSize returns the length of a file of n rests.
+func RestsSize(n uint32) int64 { return headerBytes + 8*int64(n) }
+
 // OpenRests checks a file of rests. Every rest is valid, so the caller compares the SHA-256 of the file.
 func OpenRests(raw []byte) (*Rests, error) {
 	n, err := checkHeader(raw, restMagic)

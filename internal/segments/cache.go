@@ -58,30 +58,68 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 	if g.Dictionary, err = c.dictionary(ctx, m); err != nil {
 		return nil, fmt.Errorf("generation %s: dictionary: %w", m.Generation, err)
 	}
+	if g.Back, err = c.back(ctx, m); err != nil {
+		return nil, fmt.Errorf("generation %s: way back to ids: %w", m.Generation, err)
+	}
 	return g, nil
 }
 
-// dictionary maps the dictionary of a manifest, after it has checked every byte of the cached file. A damaged file is
-// deleted, so that save writes it again.
+// dictionary maps the dictionary of a manifest.
 func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error) {
 	layer := &m.IDs.Dictionary[0]
-	files, ok := c.at.(mapper)
-	if !ok {
-		return m.readDictionary(ctx, c.at)
-	}
-	raw, unmap, err := files.Map(ctx, layer.Key, layer.SizeBytes)
+	var d *Dictionary
+	unmap, err := c.mapped(ctx, layer.Key, layer.SizeBytes, func(raw []byte) (err error) {
+		d, err = layer.open(raw)
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	d, err := layer.open(raw)
-	if err != nil {
-		unmap()
-		_ = c.at.Delete(ctx, layer.Key) // if deleting fails too, save reports why
 		return nil, err
 	}
 	d.mapped = true
 	runtime.AddCleanup(d, func(unmap func()) { unmap() }, unmap)
 	return d, nil
+}
+
+// back maps the way back of a manifest; nil if it has none.
+func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
+	f := m.back()
+	if f == nil {
+		return nil, nil
+	}
+	var b *Back
+	unmap, err := c.mapped(ctx, f.Key, f.SizeBytes, func(raw []byte) (err error) {
+		b, err = f.open(m, raw)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.mapped = true
+	runtime.AddCleanup(b, func(unmap func()) { unmap() }, unmap)
+	return b, nil
+}
+
+// mapped maps a cached file for open, which checks every byte. A damaged file is deleted, so that save writes it again.
+func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
+	err error) {
+	files, ok := c.at.(mapper)
+	if !ok {
+		raw, err := c.at.Read(ctx, key, sizeBytes)
+		if err != nil {
+			return nil, err
+		}
+		return func() {}, open(raw)
+	}
+	raw, unmap, err := files.Map(ctx, key, sizeBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := open(raw); err != nil {
+		unmap()
+		_ = c.at.Delete(ctx, key) // if deleting fails too, save reports why
+		return nil, err
+	}
+	return unmap, nil
 }
 
 // open returns the bitmap of a segment if the cache has it. A damaged copy is deleted, so that save
@@ -170,6 +208,15 @@ func (c *cache) saveIDs(ctx context.Context, g *Generation, keep map[string]bool
 	if !g.Dictionary.mapped {
 		if _, err := c.at.Put(ctx, DictionaryKey(g.Dictionary.sha256), g.Dictionary.raw); err != nil {
 			return err
+		}
+	}
+	if g.Back != nil {
+		key := g.Manifest.back().Key
+		keep[key] = true
+		if !g.Back.mapped {
+			if _, err := c.at.Put(ctx, key, g.Back.raw); err != nil {
+				return err
+			}
 		}
 	}
 	return c.at.Overwrite(ctx, IDsKey, ids.File{Kind: g.Scheme.Kind(), Key: g.Scheme.Key()}.Encode())

@@ -32,6 +32,8 @@ type former struct {
 	dictionary func(ctx context.Context) (*Dictionary, error)
 	// cache holds the generation's bitmaps; nil if the generation is not the cached one.
 	cache *cache
+	// back returns the way back of such a generation.
+	back func(ctx context.Context) (*Back, error)
 	// scheme is that of the source, for ids that are not dense.
 	scheme *ids.Scheme
 	// follows is the name of the preceding generation in the source.
@@ -55,7 +57,9 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 	g, err := readBitmaps(ctx, f.manifest, parallelReads, read)
 	if err == nil && f.manifest.IDs != nil {
 		g.Scheme = f.scheme
-		g.Dictionary, err = f.dictionary(ctx)
+		if g.Dictionary, err = f.dictionary(ctx); err == nil {
+			g.Back, err = f.back(ctx)
+		}
 	}
 	return &stayed{g, OriginSource}, err
 }
@@ -64,7 +68,8 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
 	return &former{manifest: &now.manifest, read: read, scheme: now.scheme,
-		dictionary: func(context.Context) (*Dictionary, error) { return now.dictionary, nil }}
+		dictionary: func(context.Context) (*Dictionary, error) { return now.dictionary, nil },
+		back:       func(context.Context) (*Back, error) { return now.back, nil }}
 }
 
 // errOtherIDs is the reason why a generation is not compared: users cannot be found again under another key.
@@ -160,7 +165,8 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		return nil, fmt.Errorf("cached generation %s cannot be compared: %w", m.Generation, errOtherIDs)
 	}
 	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache, scheme: next.Scheme,
-		dictionary: next.dictionaryOf(m, r.cache.at, r.cfg.Source)}, nil
+		dictionary: next.dictionaryOf(m, r.cache.at, r.cfg.Source),
+		back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, r.cfg.Source) }}, nil
 }
 
 // earlierFormers returns earlier generations of the source, newest first, without those from which a
@@ -191,7 +197,8 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 			return
 		}
 		found[i] = &former{manifest: m, read: next.orRead(src), scheme: next.Scheme,
-			dictionary: next.dictionaryOf(m, src)}
+			dictionary: next.dictionaryOf(m, src),
+			back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, src) }}
 		if i+1 < len(names) {
 			found[i].follows = names[i+1]
 		}
@@ -212,7 +219,8 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
 		return nil
 	}
-	g := &Generation{Manifest: &now.manifest, Scheme: now.scheme, Dictionary: now.dictionary}
+	g := &Generation{Manifest: &now.manifest, Scheme: now.scheme, Dictionary: now.dictionary,
+		Back: now.back}
 	for i := range g.Manifest.Sets {
 		g.Sets = append(g.Sets, now.sets[g.Manifest.Sets[i].Name])
 	}

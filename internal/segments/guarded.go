@@ -225,7 +225,7 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	if err != nil { // the difference of the counts is a lower bound
 		loss.Left = was.Cardinality - min(was.Cardinality, is.Cardinality)
 		c.unjudged = append(c.unjudged, fmt.Sprintf("set %s: %v", name, err))
-		loss.Accepted = c.next.Manifest.accounted(name, was.SHA256, time.Time{})
+		loss.Accepted = c.accounted(name, was.SHA256)
 		return loss, true
 	}
 	after := c.next.bitmapOf(name)
@@ -254,13 +254,23 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
+// accounted returns how many users left a set through acceptances. Bitmaps with other numbers make no chain, so all
+// acceptances since the earlier generation count then.
+func (c *comparison) accounted(set, sha256 string) uint64 {
+	var since time.Time
+	if c.next.Manifest.IDs != nil {
+		since = c.was.manifest.CreatedAt
+	}
+	return c.next.Manifest.accounted(set, sha256, since)
+}
+
 // accepted returns how many of the users who left a set are covered by acceptances. The accepted
 // changes must lead from the old bitmap to the new one, with only changes within the limit between
 // them. Bitmaps between the two are read where the answer depends on them.
 func (c *comparison) accepted(ctx context.Context, loss Loss, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // bitmaps of other generations have other numbers, so their hashes make no chain
-		return m.accounted(loss.Set, at, c.was.manifest.CreatedAt)
+		return c.accounted(loss.Set, at)
 	}
 	steps, removed := 0, uint64(0)
 	for i := range m.Accepted {

@@ -38,6 +38,8 @@ type Layer struct {
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 	Count     uint32 `json:"count"`
+	// Back describes the way back from numbers to ids; absent if there is none.
+	Back *BackFile `json:"back,omitempty"`
 }
 
 // MaxDictionaryBytes is more than the size of a dictionary with the largest number of ids.
@@ -54,29 +56,45 @@ func (m *Manifest) numbering() string {
 	return m.IDs.Kind + " " + m.IDs.Check + " " + m.IDs.Dictionary[0].SHA256
 }
 
+// Objects returns the keys and sizes of the objects that the manifest names beside bitmaps.
+func (m *Manifest) Objects() (list []objects.Object) {
+	if m.IDs == nil {
+		return nil
+	}
+	for _, layer := range m.IDs.Dictionary {
+		list = append(list, objects.Object{Key: layer.Key, SizeBytes: layer.SizeBytes})
+		if layer.Back != nil {
+			list = append(list, objects.Object{Key: layer.Back.Key, SizeBytes: layer.Back.SizeBytes})
+		}
+	}
+	return list
+}
+
 // SameNumbers reports whether a user has the same number in both generations.
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
-// Users identifies the users of one of the manifest's entries. Equal results mean the same users.
+// Users identifies the users of one of the manifest's entries by 64 hex digits. Equal results mean the same users. The
+// result is the SHA-256 of the bitmap for dense ids; for other ids it also depends on the numbers of the generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
 	}
-	return m.numbering() + " " + s.SHA256
+	return Sum([]byte(m.numbering() + " " + s.SHA256))
 }
 
 // WithIDs returns a copy of m for users whose numbers come from a dictionary. The copy has a new name.
-func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary) (*Manifest, error) {
+func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Manifest, error) {
 	with := *m
-	with.IDs = DescribeIDs(scheme, d)
+	with.IDs = DescribeIDs(scheme, d, back)
 	with.FormatVersion = with.version()
 	with.Generation = with.name()
 	return &with, with.check()
 }
 
-// DescribeIDs returns the manifest entry for ids of a scheme in a dictionary.
-func DescribeIDs(scheme *ids.Scheme, d *Dictionary) *IDs {
-	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len()}
+// DescribeIDs returns the manifest entry for ids of a scheme in a dictionary, with their way back, which may be nil.
+func DescribeIDs(scheme *ids.Scheme, d *Dictionary, back *Back) *IDs {
+	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len(),
+		Back: back.describe(scheme.Kind())}
 	return &IDs{Kind: scheme.Kind().String(), Check: scheme.Check(), Count: d.Len(), Dictionary: []Layer{layer}}
 }
 
@@ -119,6 +137,11 @@ func (d *IDs) check() error {
 	case layer.Count != d.Count || d.Count == dictionary.Unknown:
 		return fmt.Errorf("dictionary[0]: count %d: must equal the count of all layers, %d, and be below %d",
 			layer.Count, d.Count, uint32(dictionary.Unknown))
+	}
+	if layer.Back != nil {
+		if err := layer.Back.check(kind); err != nil {
+			return fmt.Errorf("dictionary[0]: back: %w", err)
+		}
 	}
 	return nil
 }
@@ -184,6 +207,13 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 	return d, nil
 }
 
+// ReadIDs reads and checks ids.json, the dictionary and the way back of a manifest, if its ids are not dense. The
+// generation in the result has no bitmaps.
+func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
+	g := &Generation{Manifest: m}
+	return g, g.readIDs(ctx, src, nil)
+}
+
 // readIDs reads and checks ids.json and the dictionary of a generation, unless known is that dictionary.
 func (g *Generation) readIDs(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
@@ -194,6 +224,9 @@ func (g *Generation) readIDs(ctx context.Context, src objects.Source, known *Dic
 	}
 	if g.Dictionary = known; known == nil || known.sha256 != g.Manifest.IDs.Dictionary[0].SHA256 {
 		g.Dictionary, err = g.Manifest.readDictionary(ctx, src)
+	}
+	if err == nil {
+		g.Back, err = g.Manifest.ReadBack(ctx, src)
 	}
 	if err != nil {
 		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
@@ -290,7 +323,9 @@ type Numbers = func(users []capping.UserID, numbers []uint32)
 
 // Numbers sets numbers[i] to the number of users[i] in the bitmaps of the snapshot, or to 2^32-1 for an image that the
 // dictionary does not contain. The number of a dense id is the id itself. Numbers does not allocate memory.
-func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) { s.dictionary.users(users, numbers) }
+func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
+	s.dictionary.users(users, numbers)
+}
 
 // users is Snapshot.Numbers; a nil dictionary is that of dense ids.
 func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {

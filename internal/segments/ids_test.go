@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
 	"capper/internal/segments"
+	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
 	"capper/internal/segments/segmentstest"
 )
@@ -298,6 +301,75 @@ func TestGuardCountsUsersAcrossNumbers(t *testing.T) {
 				require.ErrorContains(t, r.Refresh(t.Context()), "1 of 101 users")
 			}
 			require.Equal(t, shifted.Generation, r.Current().Generation(), "the generation in use stays")
+		})
+	}
+}
+
+// built returns the candidate of a build from a text file of ids.
+func built(t testing.TB, scheme *ids.Scheme, names bool, list []string) *publish.Candidate {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "vip.txt")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(list, "\n")+"\n"), 0o644))
+	plan := &ingest.Plan{Segments: []ingest.Definition{{Name: "vip", Inputs: []ingest.Input{{Path: file}}}}}
+	result, err := ingest.Run(t.Context(), plan, ingest.Config{Scheme: scheme, Names: names}, func(string) {})
+	require.NoError(t, err)
+	return result.Candidate
+}
+
+func TestNumbersLeadBackToIDs(t *testing.T) {
+	t.Parallel()
+	for kind, list := range map[ids.Kind][]string{
+		ids.UUID: uuids(0, 3000), ids.Uint64: {"7", "18446744073709551615"}, ids.Text: {"a@x.com", "é", " x"},
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			folder, clock, cache := t.TempDir(), segmentstest.Stepping(), t.TempDir()
+			store := objectstest.Open(t, folder)
+			scheme := ids.New(kind, segmentstest.Key(1))
+			c := built(t, scheme, true, list)
+			m := publishNumbered(t, store, clock, c)
+			config := segments.RefresherConfig{Source: store, CacheDir: cache, Clock: clock}
+			for range 2 { // from the source, and from the cache
+				r := segments.NewRefresher(config)
+				require.NoError(t, r.Load(t.Context()))
+				s := r.Current()
+				require.True(t, s.HasNames())
+				for _, id := range list {
+					numbers := make([]uint32, 1)
+					s.Numbers([]capping.UserID{capping.UserID(segmentstest.Images(t, scheme, id)[0])}, numbers)
+					text, err := s.Back([]byte("x"), numbers[0])
+					require.NoError(t, err)
+					require.Equal(t, "x"+id, string(text))
+				}
+			}
+			if kind == ids.Uint64 {
+				require.Nil(t, m.IDs.Dictionary[0].Back)
+				return
+			}
+			key := m.IDs.Dictionary[0].Back.Key
+			whole, err := store.Read(t.Context(), key, 1<<20)
+			require.NoError(t, err)
+			random := rand.New(rand.NewPCG(3, 4))
+			for i := range 1000 {
+				raw := slices.Clone(whole)
+				bit := random.IntN(8 * len(whole))
+				if raw[bit/8] ^= 1 << (bit % 8); i%10 == 0 {
+					raw = whole[:random.IntN(len(whole))]
+				}
+				require.NoError(t, os.WriteFile(filepath.Join(folder, key), raw, 0o644))
+				_, err := segments.ReadGeneration(t.Context(), store, m.Generation)
+				require.ErrorContains(t, err, "way back to ids")
+			}
+			config.CacheDir = ""
+			require.ErrorContains(t, segments.NewRefresher(config).Load(t.Context()), "way back to ids")
+
+			nameless := objectstest.Open(t, t.TempDir())
+			publishNumbered(t, nameless, clock, built(t, scheme, false, list))
+			g, err := segmentstest.ReadLive(t.Context(), nameless)
+			require.NoError(t, err)
+			require.False(t, g.Snapshot().HasNames())
+			_, err = g.Snapshot().Back(nil, 0)
+			require.ErrorIs(t, err, segments.ErrNoNames)
 		})
 	}
 }

@@ -24,6 +24,11 @@ type Generation struct {
 	// Scheme and Dictionary lead from ids to the numbers in the bitmaps. Both are nil for dense ids.
 	Scheme     *ids.Scheme
 	Dictionary *Dictionary
+	// Back leads from numbers to ids of the kinds uuid and text. Nil if the generation has no way back.
+	Back *Back
+	// was is the generation before RenumberedBy, and by its renumbering; nil if the bitmaps have their own numbers.
+	was *Generation
+	by  *Renumbering
 }
 
 // ReadPointer reads the pointer to the live generation. objects.Source.ReadTagged explains tag.

@@ -278,6 +278,11 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 			g.Dictionary = d // the cached file is mapped instead of a copy on the heap
 		}
 	}
+	if r.cache != nil && g.Back != nil && !g.Back.mapped {
+		if b, err := r.cache.back(ctx, g.Manifest); err == nil {
+			g.Back = b
+		}
+	}
 }
 
 // fetch reads the live generation unless it is in use or rejected. fetch reads only parts that are not in memory, and
@@ -320,7 +325,9 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 	})
 	if err == nil && m.IDs != nil {
 		g.Scheme = scheme
-		g.Dictionary, err = r.readDictionary(ctx, near, known, m)
+		if g.Dictionary, err = r.readDictionary(ctx, near, known, m); err == nil {
+			g.Back, err = r.readBack(ctx, near, known, m)
+		}
 	}
 	return g, tag, err
 }
@@ -338,6 +345,28 @@ func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, e
 		return nil, &RefusedError{m.Generation, err}
 	}
 	return scheme, err
+}
+
+// readBack returns the way back of a manifest from memory, from the cache, or from the source; nil if it has none.
+func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manifest) (*Back, error) {
+	if m.back() == nil {
+		return nil, nil
+	}
+	for _, s := range known.snapshots {
+		if s.back != nil && s.back.sha256 == m.back().SHA256 {
+			return s.back, nil
+		}
+	}
+	if r.cache != nil {
+		if b, err := r.cache.back(near, m); err == nil {
+			return b, nil
+		}
+	}
+	b, err := m.ReadBack(ctx, r.cfg.Source)
+	if err != nil {
+		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
+	}
+	return b, nil
 }
 
 // readDictionary returns the dictionary of a manifest from memory, from the cache, or from the source.

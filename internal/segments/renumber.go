@@ -3,6 +3,7 @@ package segments
 import (
 	"errors"
 	"runtime"
+	"slices"
 
 	"capper/internal/bitmap"
 	"capper/internal/dictionary"
@@ -55,9 +56,17 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 		return nil, err
 	}
 	n := *g
-	n.Dictionary = nil
+	n.Dictionary, n.Back, n.was, n.by = nil, nil, g, r
 	n.Bitmaps, n.Sets = r.bitmaps(g.Bitmaps), r.bitmaps(g.Sets)
 	return &n, nil
+}
+
+// RenumberedID appends the id of a user by the user's number after RenumberedBy.
+func (g *Generation) RenumberedID(dst []byte, number uint32) ([]byte, error) {
+	if g.by == nil {
+		return g.ID(dst, number)
+	}
+	return g.was.ID(dst, uint32(slices.Index(g.by.to, number)))
 }
 
 func (r *Renumbering) bitmaps(list []*bitmap.Bitmap) []*bitmap.Bitmap {

@@ -22,6 +22,7 @@ type Snapshot struct {
 	// scheme and dictionary are nil for dense ids.
 	scheme     *ids.Scheme
 	dictionary *Dictionary
+	back       *Back // nil: no way back
 
 	beside sync.Once
 	// unsegmented is computed on first use.
@@ -139,6 +140,9 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	if s.dictionary != nil {
 		count(s.dictionary, s.dictionary.SizeBytes())
 	}
+	if s.back != nil {
+		count(s.back, int64(len(s.back.raw)))
+	}
 	return size
 }
 
@@ -198,7 +202,8 @@ func (known *memory) zones(m *Manifest) *zoneMap {
 // snapshot builds the snapshot of a generation and shares the parts that are already in memory.
 func (known *memory) snapshot(g *Generation) *Snapshot {
 	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest),
-		sets: map[string]*bitmap.Bitmap{}, scheme: g.Scheme, dictionary: g.Dictionary}
+		sets: map[string]*bitmap.Bitmap{}, scheme: g.Scheme, dictionary: g.Dictionary,
+		back: g.Back}
 	for i, set := range g.Sets {
 		s.sets[g.Manifest.Sets[i].Name] = set
 	}

@@ -304,7 +304,7 @@ func TestAmongMillionsOfImages(t *testing.T) {
 			image := random.Uint64() >> 3 << 40 // repeats
 			list, want[image] = append(list, image), true
 		}
-		s := &imageSink{list: l}
+		s := &imageSink{to: &imageLists{of: &m}, list: l}
 		for part := range slices.Chunk(list, 7777) {
 			s.add(&format.Block{Images: part})
 		}

@@ -31,6 +31,7 @@ func (l *imageList) take(chunk []uint64) {
 
 // imageLists is the destination for inputs whose ids are not dense: one list, or one for each name of a table.
 type imageLists struct {
+	of     *images
 	scheme *ids.Scheme
 	names  *names // nil: no table
 	lists  []*imageList
@@ -40,7 +41,7 @@ func (d *imageLists) isTable() bool { return d.names != nil }
 
 func (d *imageLists) newSink() (sink, format.Names) {
 	if d.names == nil {
-		return &imageSink{list: d.lists[0]}, nil
+		return &imageSink{to: d, list: d.lists[0]}, nil
 	}
 	s := &imageTableSink{to: d, nameCache: nameCache{names: d.names, codes: map[string]uint16{}}}
 	return s, s
@@ -51,11 +52,13 @@ func (d *imageLists) addBitmap(*bitmap.Bitmap) error {
 }
 
 type imageSink struct {
+	to    *imageLists
 	list  *imageList
 	chunk []uint64
 }
 
 func (s *imageSink) add(b *format.Block) {
+	s.to.of.keep(b)
 	for images := b.Images; len(images) > 0; {
 		if s.chunk == nil {
 			s.chunk = make([]uint64, 0, chunkImages)
@@ -85,6 +88,7 @@ type imageTableSink struct {
 }
 
 func (s *imageTableSink) add(b *format.Block) {
+	s.to.of.keep(b)
 	for code, part := range s.parts.split(b.Images, b.Codes) {
 		if len(part) >= tableChunk {
 			s.hand(code)
@@ -113,6 +117,14 @@ func (s *imageTableSink) hand(code int) {
 type images struct {
 	lists []*imageList
 	spare []uint64 // for sorting
+	back  *back
+	twins twinFinder
+}
+
+// keep keeps the ids of a block beside their images.
+func (m *images) keep(b *format.Block) {
+	m.back.add(b)
+	m.twins.add(b)
 }
 
 // newList adds a list.

@@ -6,6 +6,7 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/segments"
+	"capper/internal/segments/publish"
 )
 
 // Users whose ids are not dense get their numbers when all inputs have been read: the number is the rank of the id's
@@ -21,7 +22,7 @@ type input struct {
 // readTableImages reads the tables of segments, like readTables.
 func (b *builder) readTableImages(ctx context.Context) error {
 	known := newTable(b.known())
-	d := &imageLists{scheme: b.reader.cfg.Scheme}
+	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
 	add := func() { d.lists = append(d.lists, b.images.newList()) }
 	d.names = newNames(known.names.most, errTooManySegments, known.check, add)
 	if err := b.reader.read(ctx, b.plan.Tables, d); err != nil {
@@ -37,7 +38,7 @@ func (b *builder) readTableImages(ctx context.Context) error {
 
 // readSetImages reads one table of sets. The bitmaps in the result are nil until the numbers are known.
 func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
-	d := &imageLists{scheme: b.reader.cfg.Scheme}
+	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
 	check := func(name string) error { return segments.CheckSetName(t.Prefix + name) }
 	add := func() { d.lists = append(d.lists, b.images.newList()) }
 	d.names = newNames(segments.MaxSets, errTooManySets, check, add)
@@ -55,9 +56,9 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	return sets, nil
 }
 
-// number reads the inputs of all definitions that are needed, and returns the dictionary of all ids. The users of
-// tables and of inputs are then known by their numbers.
-func (b *builder) number(ctx context.Context, names []string) (*segments.Dictionary, error) {
+// number reads the inputs of all definitions that are needed, and gives the candidate the dictionary of all ids. The
+// users of tables and of inputs are then known by their numbers.
+func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {
 		if len(r.Inputs) == 0 {
@@ -66,9 +67,9 @@ func (b *builder) number(ctx context.Context, names []string) (*segments.Diction
 		b.step("reading " + r.Name)
 		before := len(b.reader.Reports())
 		list := b.images.newList()
-		d := &imageLists{scheme: b.reader.cfg.Scheme, lists: []*imageList{list}}
+		d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme, lists: []*imageList{list}}
 		if err := b.reader.read(ctx, r.Inputs, d); err != nil {
-			return nil, fmt.Errorf("%s %q: %w", b.plan.kindOf(r.Name), r.Name, err)
+			return fmt.Errorf("%s %q: %w", b.plan.kindOf(r.Name), r.Name, err)
 		}
 		b.images.sort(list)
 		b.read[r.Name] = input{list: list, files: b.reader.Reports()[before:]}
@@ -76,8 +77,14 @@ func (b *builder) number(ctx context.Context, names []string) (*segments.Diction
 	b.step("numbering ids")
 	d, err := b.images.number()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	b.twins = b.images.twins.find(d)
+	b.sharedCount, b.shared = b.images.back.finish()
+	if c.Back, err = b.images.back.file(d.Len()); err != nil {
+		return err
+	}
+	c.Scheme, c.Dictionary = b.reader.cfg.Scheme, d
 	for name, list := range b.tableImages {
 		set := new(bitmap.Set)
 		set.AddBitmap(list.numbered(d))
@@ -91,7 +98,7 @@ func (b *builder) number(ctx context.Context, names []string) (*segments.Diction
 		b.read[name] = of
 	}
 	b.tableImages, b.setImages, b.images.lists = nil, nil, nil
-	return d, nil
+	return nil
 }
 
 // needed returns the definitions that make builds, in its order: those of the segments and of the published sets, each

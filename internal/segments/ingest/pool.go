@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"capper/internal/ids"
 	"capper/internal/segments/ingest/format"
 )
 
@@ -23,15 +22,15 @@ type worker struct {
 	images  []uint64 // likewise
 }
 
-// startPool starts the workers. Each worker keeps at most keep bad rows of a block. A nil scheme means dense ids.
-func startPool(workers, keep int, scheme *ids.Scheme, to destination, buffers *sync.Pool) *pool {
+// startPool starts the workers. Each worker keeps at most keep bad rows of a block.
+func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
 		p.wg.Go(func() {
 			sink, names := to.newSink()
 			w := &worker{sink: sink, block: format.NewBlock(names, keep)}
-			if scheme != nil {
-				w.block.ReadAs(scheme)
+			if cfg.Scheme != nil {
+				w.block.ReadAs(cfg.Scheme, cfg.Names)
 			}
 			for do := range p.work {
 				do(w)

@@ -23,6 +23,8 @@ type Config struct {
 	Stdin io.Reader        // for the input "-"; nil: it is empty
 	// Scheme is that of the ids in the inputs; nil means dense ids.
 	Scheme *ids.Scheme
+	// Names means that the build keeps what leads from numbers back to ids.
+	Names bool
 	// MaxBadRows is the number of bad rows that are left out and counted instead of causing an error.
 	MaxBadRows Tolerance
 	// BadRows is called with all bad rows of a block, in any order, from several goroutines. Nil
@@ -125,7 +127,7 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	if r.cfg.BadRows != nil {
 		keep = math.MaxInt
 	}
-	pool := startPool(r.cfg.Workers, keep, r.cfg.Scheme, to, &r.buffers)
+	pool := startPool(r.cfg.Workers, keep, &r.cfg, to, &r.buffers)
 	reports := make([]FileReport, len(files))
 	faults := make([]error, len(files))
 	var next atomic.Int64

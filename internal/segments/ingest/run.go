@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/segments"
 	"capper/internal/segments/ingest/format"
 	"capper/internal/segments/publish"
@@ -23,6 +24,11 @@ type Result struct {
 	Samples  []format.Bad // the first bad rows
 	// Shortfalls lists the unmet expectations of the inputs.
 	Shortfalls []string
+	// Shared lists the first pairs of known ids that share an image, of SharedCount pairs. Twins describes texts that are
+	// nearly the same.
+	Shared      []SharedImage
+	SharedCount int64
+	Twins       Twins
 	// LeftOut lists files that match a pattern but contain no data, judged by their names.
 	LeftOut []string
 }
@@ -46,7 +52,11 @@ type OverlapError struct {
 func (e *OverlapError) Error() string {
 	text := "segments overlap"
 	for _, o := range e.Overlaps {
-		text += fmt.Sprintf("\n  %s and %s: %d users, such as %v", o.A, o.B, o.Users, o.Samples)
+		samples := fmt.Sprint(o.Samples)
+		if len(o.SampleTexts) > 0 {
+			samples = o.SampleText()
+		}
+		text += fmt.Sprintf("\n  %s and %s: %d users, such as %s", o.A, o.B, o.Users, samples)
 	}
 	return text
 }
@@ -71,7 +81,10 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step,
 		asOf: map[string]time.Time{}, prefix: map[string][]FileReport{}}
 	if cfg.Scheme != nil {
-		b.images = &images{}
+		b.images = &images{back: newBack(cfg.Scheme, cfg.Names && cfg.Scheme.Kind() != ids.Uint64)}
+		if cfg.Scheme.Kind() == ids.Text {
+			b.images.twins.scheme = cfg.Scheme
+		}
 	}
 	candidate, err := b.build(ctx)
 	if err != nil {
@@ -80,6 +93,7 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	result := &Result{Candidate: candidate, Files: b.reader.Reports(), Shortfalls: b.reader.Shortfalls(),
 		LeftOut: b.reader.LeftOut()}
 	result.BadRows, result.Samples = b.reader.BadRows()
+	result.Shared, result.SharedCount, result.Twins = b.shared, b.sharedCount, b.twins
 	if err := b.reader.Check(); err != nil {
 		return result, err
 	}
@@ -113,6 +127,9 @@ type builder struct {
 	// The rows of tables, and the inputs of definitions, by name, if images is set.
 	tableImages, setImages map[string]*imageList
 	read                   map[string]input
+	shared                 []SharedImage // the first pairs of ids that share an image, of sharedCount pairs
+	sharedCount            int64
+	twins                  Twins
 }
 
 func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
@@ -143,10 +160,9 @@ func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {
 	}
 	c := &publish.Candidate{Names: names}
 	if b.images != nil {
-		if c.Dictionary, err = b.number(ctx, names); err != nil {
+		if err := b.number(ctx, names, c); err != nil {
 			return nil, err
 		}
-		c.Scheme = b.reader.cfg.Scheme
 	}
 	for _, name := range names {
 		made, err := b.make(ctx, name)

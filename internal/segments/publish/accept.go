@@ -221,7 +221,7 @@ func (found accepted) record(f *Findings, before *segments.Manifest, is *Candida
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
 		one := segments.Accepted{Set: c.Set, Segment: c.Segment, FromSHA256: sumIn(before, name),
-			ToSHA256: is.SHA256(name),
+			ToSHA256: is.users(name),
 			Before:   c.Before, Change: a.Change, Reason: a.Reason}
 		if a.coversLoss() {
 			one.Removed = c.Removed
@@ -266,7 +266,7 @@ func usedBy(before *segments.Manifest, a *acceptance) bool {
 func sumIn(m *segments.Manifest, name string) string {
 	for _, s := range m.Entries() {
 		if s.Name == name {
-			return s.SHA256
+			return m.Users(s)
 		}
 	}
 	return ""

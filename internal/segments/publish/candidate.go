@@ -26,6 +26,7 @@ type Candidate struct {
 	// dense ids.
 	Scheme     *ids.Scheme
 	Dictionary *segments.Dictionary
+	Back       *segments.Back // nil: no way back
 	// Partial is set if the candidate is only a part of the result of a build. Publishing it does not
 	// count as a complete build.
 	Partial bool
@@ -120,7 +121,7 @@ func (c *Candidate) content() *segments.Manifest {
 func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
 	m := &segments.Manifest{Segments: list, Sets: sets}
 	if c.Dictionary != nil {
-		m.IDs = segments.DescribeIDs(c.Scheme, c.Dictionary)
+		m.IDs = segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
 	}
 	return m
 }
@@ -131,6 +132,16 @@ func (c *Candidate) set(name string) *Set {
 		return &c.Sets[i]
 	}
 	return nil
+}
+
+// users identifies the users of a segment or set like segments.Manifest.Users. The result is "" if the candidate does not
+// have it.
+func (c *Candidate) users(name string) string {
+	sum := c.SHA256(name)
+	if sum == "" {
+		return ""
+	}
+	return c.contentOf(nil, nil).Users(&segments.Segment{SHA256: sum})
 }
 
 // SHA256 returns the hash of the bitmap of a segment or set, or "" if the candidate does not have it.
@@ -146,7 +157,7 @@ func (c *Candidate) SHA256(name string) string {
 
 // CandidateOf returns a candidate with the content of a generation.
 func CandidateOf(g *segments.Generation) *Candidate {
-	c := &Candidate{Bitmaps: g.Bitmaps, Scheme: g.Scheme, Dictionary: g.Dictionary}
+	c := &Candidate{Bitmaps: g.Bitmaps, Scheme: g.Scheme, Dictionary: g.Dictionary, Back: g.Back}
 	for _, s := range g.Manifest.Segments {
 		c.Names = append(c.Names, s.Name)
 	}
@@ -159,7 +170,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 
 // generation returns the candidate as a generation with this manifest. Carried bitmaps are nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
-	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary}
+	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
+		Back: c.Back}
 	if c.Carried != nil {
 		g.Bitmaps, g.Sets = make([]*bitmap.Bitmap, len(m.Segments)), make([]*bitmap.Bitmap, len(m.Sets))
 		for i, s := range m.Sets {
@@ -187,6 +199,9 @@ func (c *Candidate) SizeBytes() int64 {
 	if c.Dictionary != nil {
 		sum += int64(len(c.Dictionary.Bytes()))
 	}
+	if c.Back != nil {
+		sum += int64(len(c.Back.Bytes()))
+	}
 	return sum
 }
 
@@ -196,7 +211,12 @@ type Overlap struct {
 	B       string   `json:"b"`
 	Users   uint64   `json:"users"`
 	Samples []uint32 `json:"sample_ids"` // the lowest of the shared users
+	// SampleTexts has the ids of the users instead of Samples if ids are not dense.
+	SampleTexts []string `json:"sample_texts,omitempty"`
 }
+
+// SampleText returns the ids of the sampled users, separated by commas.
+func (o *Overlap) SampleText() string { return textOf(o.Samples, o.SampleTexts) }
 
 // overlapSamples is the maximum number of ids in an Overlap.
 const overlapSamples = 5
@@ -219,6 +239,10 @@ func (c *Candidate) Overlaps() []Overlap {
 	list := found[:0]
 	for _, o := range found {
 		if o.Users > 0 {
+			o.SampleTexts = c.texts(o.Samples, nil)
+			if c.Dictionary != nil {
+				o.Samples = nil
+			}
 			list = append(list, o)
 		}
 	}

@@ -83,7 +83,7 @@ func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manif
 	is := ""
 	for _, s := range m.Entries() {
 		if s.Name == nameOf(a) {
-			is = s.SHA256
+			is = m.Users(s)
 		}
 	}
 	back := slices.IndexFunc(carried, func(c segments.Accepted) bool {

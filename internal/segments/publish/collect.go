@@ -67,10 +67,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 		for _, s := range l.Manifest.Entries() {
 			used[s.Key] = true
 		}
-		if l.Manifest.IDs != nil {
-			for _, layer := range l.Manifest.IDs.Dictionary {
-				used[layer.Key] = true
-			}
+		for _, o := range l.Manifest.Objects() {
+			used[o.Key] = true
 		}
 	}
 	if g.Live == "" && len(list) > 0 {
@@ -100,7 +98,7 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 			case prefix == segments.BitmapsPrefix:
 				mine = segments.IsBitmapKey(o.Key) && !used[o.Key]
 			case prefix == segments.DictionariesPrefix:
-				mine = segments.IsDictionaryKey(o.Key) && !used[o.Key]
+				mine = (segments.IsDictionaryKey(o.Key) || segments.IsBackKey(o.Key)) && !used[o.Key]
 			}
 			if mine && o.ChangedAt.Before(before) {
 				g.Objects = append(g.Objects, o)

@@ -27,6 +27,8 @@ type Change struct {
 	Removed uint64 `json:"removed"` // users only in the old version
 	// Left holds the lowest ids of the users who left a set.
 	Left []uint32 `json:"left,omitempty"`
+	// LeftTexts has the ids of the users instead of Left if ids are not dense.
+	LeftTexts []string `json:"left_texts,omitempty"`
 	// MovedFrom counts the added users by their earlier segment, in the earlier order of precedence.
 	// The remaining added users were in no segment.
 	MovedFrom []moved `json:"moved_from,omitempty"`
@@ -34,6 +36,9 @@ type Change struct {
 	// before.
 	Percent float64 `json:"percent"`
 }
+
+// LeftText returns the ids in Left, separated by commas.
+func (c *Change) LeftText() string { return textOf(c.Left, c.LeftTexts) }
 
 // Name returns the name of the segment or set.
 func (c *Change) Name() string { return cmp.Or(c.Segment, c.Set) }
@@ -185,6 +190,11 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 			changes = append(changes, Change{Set: s.Name, State: Vanishes, Before: old.Cardinality(),
 				Removed: old.Cardinality(),
 				Left:    old.LowestWithout(nil, leftSamples), Percent: percent(old.Cardinality(), old.Cardinality())})
+		}
+	}
+	if c.Dictionary != nil {
+		for i := range changes {
+			changes[i].LeftTexts, changes[i].Left = c.texts(changes[i].Left, before), nil
 		}
 	}
 	return changes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"capper/internal/ids"
 	"capper/internal/objects"
@@ -88,6 +89,12 @@ func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest,
 		return nil, err
 	}
 	return segments.ReadManifest(ctx, at, newest)
+}
+
+// sameIDs reports whether a manifest has the numbers of the candidate, and a way back if the candidate has one.
+func (c *Candidate) sameIDs(live *segments.Manifest) bool {
+	is := c.contentOf(nil, nil)
+	return is.SameNumbers(live) && len(is.Objects()) == len(live.Objects())
 }
 
 // checkIDs returns an *IDsError if the live generation has ids of another kind or key than the candidate.
@@ -188,4 +195,36 @@ func planOtherIDs(earlier *segments.Generation, base *LiveState, back, keep []st
 		}
 	}
 	return p, nil
+}
+
+// texts returns the ids of users by their numbers, or nil for dense ids. Users who are in the earlier generation alone
+// have the numbers of before, which may be nil.
+func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
+	if c.Dictionary == nil {
+		return nil
+	}
+	is := &segments.Generation{Scheme: c.Scheme, Dictionary: c.Dictionary, Back: c.Back}
+	for _, number := range numbers {
+		of := is
+		if number >= c.Dictionary.Len() {
+			of = before
+		}
+		text, err := of.RenumberedID(nil, number)
+		if err != nil {
+			text = []byte("an id without a name")
+			if of == is {
+				text = fmt.Appendf(nil, "image:%016x", c.Dictionary.Image(number))
+			}
+		}
+		list = append(list, string(text))
+	}
+	return list
+}
+
+// textOf returns dense ids or the texts of other ids, separated by commas.
+func textOf(dense []uint32, texts []string) string {
+	if len(texts) > 0 {
+		return strings.Join(texts, ", ")
+	}
+	return list(dense)
 }

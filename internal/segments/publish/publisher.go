@@ -58,7 +58,7 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	if err := c.checkIDs(base); err != nil {
 		return nil, err
 	}
-	if live := base.manifest; base.Generation != nil && c.contentOf(list, sets).SameNumbers(live) &&
+	if live := base.manifest; base.Generation != nil && c.sameIDs(live) &&
 		sameSegments(live.Segments, list) && sameSets(live.Sets, sets) && !c.later(sets, live.Sets) {
 		done := &Published{Manifest: live, Unchanged: true}
 		if c.Partial {
@@ -101,7 +101,7 @@ func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list 
 	capAsOf(sets, at)
 	m, err := segments.NewManifest(at, p.ToolVersion, reason, list, sets...)
 	if err == nil && c.Dictionary != nil {
-		m, err = m.WithIDs(c.Scheme, c.Dictionary)
+		m, err = m.WithIDs(c.Scheme, c.Dictionary, c.Back)
 	}
 	if err != nil {
 		return nil, err

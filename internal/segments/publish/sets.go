@@ -175,7 +175,7 @@ func judgeLoss(c *Change, allowed float64, since, within string) []string {
 		return nil
 	}
 	text := fmt.Sprintf("%s only grows, and %d of its %d users leave%s, such as %s", c.What(), c.Removed, c.Before,
-		since, list(c.Left))
+		since, c.LeftText())
 	if allowed > 0 {
 		text += fmt.Sprintf(": at most %s %% may%s", segments.BoundText(allowed), within)
 	}

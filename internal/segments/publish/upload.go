@@ -32,8 +32,8 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 		for _, s := range base.Generation.Manifest.Entries() {
 			u.read[s.Key] = true
 		}
-		if ids := base.Generation.Manifest.IDs; ids != nil {
-			u.read[ids.Dictionary[0].Key] = true
+		for _, o := range base.Generation.Manifest.Objects() {
+			u.read[o.Key] = true
 		}
 	}
 	return u
@@ -81,11 +81,11 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 			written = append(written, entries[k].Key)
 		}
 	}
-	if stored, err := u.putDictionary(ctx, only); err != nil {
+	stores, err := u.putIDs(ctx, only)
+	if err != nil {
 		return nil, err
-	} else if stored != "" {
-		written = append(written, stored)
 	}
+	written = append(written, stores...)
 	manifest := segments.ManifestKey(u.g.Manifest.Generation)
 	if only != nil && !slices.Contains(only, manifest) {
 		return written, nil
@@ -113,22 +113,29 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-// putDictionary stores the dictionary of ids that are not dense. putDictionary returns its key if it did not exist.
-func (u *upload) putDictionary(ctx context.Context, only []string) (written string, err error) {
-	d := u.g.Dictionary
-	if d == nil {
-		return "", nil
+// putIDs stores the dictionary and the way back of ids that are not dense. putIDs returns the keys that did not exist.
+func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
+	if u.g.Dictionary == nil {
+		return nil, nil
 	}
-	key := segments.DictionaryKey(d.SHA256())
-	if only != nil && !slices.Contains(only, key) {
-		return "", nil
+	bodies := [][]byte{u.g.Dictionary.Bytes()}
+	if u.g.Back != nil {
+		bodies = append(bodies, u.g.Back.Bytes())
 	}
-	new, err := u.putObject(ctx, key, d.Bytes())
-	if err != nil || !new {
-		return "", err
+	for i, o := range u.g.Manifest.Objects() {
+		if only != nil && !slices.Contains(only, o.Key) {
+			continue
+		}
+		new, err := u.putObject(ctx, o.Key, bodies[i])
+		if err != nil {
+			return nil, err
+		}
+		if new {
+			u.note(o.Key, o.SizeBytes)
+			written = append(written, o.Key)
+		}
 	}
-	u.note(key, d.SizeBytes())
-	return key, nil
+	return written, nil
 }
 
 // note adds a stored object to the result.

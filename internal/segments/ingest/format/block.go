@@ -18,8 +18,12 @@ type Names interface {
 type Block struct {
 	IDs    []uint32 // dense ids
 	Images []uint64 // images of ids of another kind
-	Codes  []uint16 // codes of the rows' names: as many as rows for a table, else none
-	Bad    []Bad    // the first bad rows
+	// Rests has the rest of each image's id, and Texts the id itself, if ReadAs was asked to keep them: Rests for the
+	// kind uuid, Texts for the kind text.
+	Rests []uint64
+	Texts Texts
+	Codes []uint16 // codes of the rows' names: as many as rows for a table, else none
+	Bad   []Bad    // the first bad rows
 	// BadLines counts all bad rows by their lines, because a stray quote may enclose several rows.
 	BadLines int64
 	// Lines is the number of lines of the current row. It is 1 unless a parser sets it for that row.
@@ -29,15 +33,44 @@ type Block struct {
 	names  Names
 	keep   int
 	parser *ids.Parser // nil: ids are dense
-	blanks bool        // blanks around an id are a part of it
+	kind   ids.Kind
+	rests  bool // keep Rests
+	texts  bool // keep Texts
 }
 
 // NewBlock returns an empty block that keeps at most keep bad rows. names is nil unless the rows
 // belong to a table.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
-// ReadAs makes the block take ids of a scheme instead of dense ids.
-func (b *Block) ReadAs(s *ids.Scheme) { b.parser, b.blanks = s.NewParser(), s.Kind() == ids.Text }
+// ReadAs makes the block take ids of a scheme instead of dense ids. names means that the block also keeps what leads
+// from images back to ids.
+func (b *Block) ReadAs(s *ids.Scheme, names bool) {
+	b.parser, b.kind = s.NewParser(), s.Kind()
+	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text
+}
+
+// Texts holds texts one behind the other. The zero value is empty.
+type Texts struct {
+	bytes []byte
+	ends  []int
+}
+
+// Append adds a copy of a text.
+func (t *Texts) Append(text []byte) {
+	t.bytes = append(t.bytes, text...)
+	t.ends = append(t.ends, len(t.bytes))
+}
+
+// At returns text i, which shares the memory of t.
+func (t *Texts) At(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = t.ends[i-1]
+	}
+	return t.bytes[start:t.ends[i]]
+}
+
+func (t *Texts) reset() { t.bytes, t.ends = t.bytes[:0], t.ends[:0] }
 
 // Rows returns the number of valid rows.
 func (b *Block) Rows() int { return len(b.IDs) + len(b.Images) }
@@ -45,7 +78,8 @@ func (b *Block) Rows() int { return len(b.IDs) + len(b.Images) }
 // Reset empties the block but keeps its memory for reuse. The caller owns the bad rows.
 func (b *Block) Reset() {
 	b.IDs, b.Images, b.Codes, b.Bad, b.BadLines = b.IDs[:0], b.Images[:0], b.Codes[:0], nil, 0
-	b.Lines, b.Multiline = 1, Multiline{}
+	b.Lines, b.Multiline, b.Rests = 1, Multiline{}, b.Rests[:0]
+	b.Texts.reset()
 }
 
 // Add parses the fields of one row and keeps no reference to them. segment is used only for tables.

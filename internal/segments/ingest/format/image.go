@@ -10,7 +10,7 @@ import (
 
 // addImage is Add for ids that are not dense.
 func (b *Block) addImage(row int64, id, segment []byte) {
-	image, ok := b.imageOf(row, id)
+	image, rest, ok := b.parse(row, id)
 	if !ok {
 		return
 	}
@@ -22,25 +22,37 @@ func (b *Block) addImage(row int64, id, segment []byte) {
 		}
 		b.Codes = append(b.Codes, code)
 	}
-	b.Images = append(b.Images, image)
+	b.keepImage(image, rest, id)
 }
 
-// imageOf returns the image of an id, or rejects the row.
-func (b *Block) imageOf(row int64, id []byte) (image uint64, ok bool) {
-	text := id
-	if !b.blanks {
-		text = bytes.Trim(id, " \t\r")
+// parse returns the image and the rest of an id, or rejects the row. Blanks around an id are left out, except for the
+// kind text.
+func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
+	blank := len(bytes.TrimSpace(id)) == 0
+	if b.kind != ids.Text {
+		id = bytes.Trim(id, " \t\r")
 	}
-	if len(bytes.TrimSpace(text)) == 0 {
+	image, rest, err := b.parser.ParseRest(id)
+	switch {
+	case blank:
 		b.Reject(row, id, reasonEmpty)
-		return 0, false
-	}
-	image, err := b.parser.Parse(text)
-	if err != nil {
+	case err != nil:
 		b.Reject(row, id, err.Error())
-		return 0, false
+	default:
+		return image, rest, true
 	}
-	return image, true
+	return 0, 0, false
+}
+
+// keepImage adds an image, with what leads back to its id.
+func (b *Block) keepImage(image, rest uint64, text []byte) {
+	b.Images = append(b.Images, image)
+	if b.rests {
+		b.Rests = append(b.Rests, rest)
+	}
+	if b.texts {
+		b.Texts.Append(text)
+	}
 }
 
 // parseLines parses a text with one id per line, which is not dense.
@@ -95,32 +107,34 @@ func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table boo
 		into.Reject(row, []byte("null"), reasonNoSegment)
 		return
 	}
-	image, ok := p.imageOf(into, row, i)
+	image, rest, text, ok := p.parse(into, row, i)
 	if !ok {
 		return
 	}
-	into.Images = append(into.Images, image)
+	into.keepImage(image, rest, text)
 	if table {
 		into.Codes = append(into.Codes, uint16(code))
 	}
 }
 
-// imageOf returns the image of value i of a page, or rejects the row.
-func (p *pageIDs) imageOf(into *Block, row int64, i int) (image uint64, ok bool) {
+// parse returns the image, the rest and the text of value i of a page, or rejects the row. Only strings have a text.
+func (p *pageIDs) parse(into *Block, row int64, i int) (image, rest uint64, text []byte, ok bool) {
 	switch p.as {
 	case packed:
-		image, _ = into.parser.Packed(p.raw[i])
+		image, rest = into.parser.Packed(p.raw[i])
 	case signed, unsigned:
 		v := p.values[i]
 		if p.as == signed && v < 0 {
 			into.Reject(row, p.text(i), "is not a user id (0 to 18446744073709551615)")
-			return 0, false
+			return 0, 0, nil, false
 		}
 		var word [8]byte
 		binary.BigEndian.PutUint64(word[:], uint64(v))
 		image, _ = into.parser.Packed(word[:])
 	default:
-		return into.imageOf(row, p.text(i))
+		text = p.text(i)
+		image, rest, ok = into.parse(row, text)
+		return image, rest, text, ok
 	}
-	return image, true
+	return image, rest, nil, true
 }

@@ -1,0 +1,183 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"capper/internal/dictionary"
+	"capper/internal/ids"
+	"capper/internal/objects"
+)
+
+// BackFile describes the optional file that leads from the numbers of a layer back to ids: the rests of UUIDs, or the
+// texts. Ids of the kind uint64 come back from their images.
+type BackFile struct {
+	Key       string `json:"key"`
+	SHA256    string `json:"sha256"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// The suffixes of the keys of ways back.
+const (
+	restsSuffix = ".rests"
+	textsSuffix = ".texts"
+)
+
+// BackKey returns the object key of the way back with this SHA-256, for a kind of ids.
+func BackKey(kind ids.Kind, sha256 string) string {
+	if kind == ids.Text {
+		return DictionariesPrefix + sha256 + textsSuffix
+	}
+	return DictionariesPrefix + sha256 + restsSuffix
+}
+
+// IsBackKey reports whether a key has the form of the key of a way back.
+func IsBackKey(key string) bool {
+	for _, suffix := range []string{restsSuffix, textsSuffix} {
+		sum, ok := strings.CutSuffix(strings.TrimPrefix(key, DictionariesPrefix), suffix)
+		if ok && sha256Rule.MatchString(sum) && DictionariesPrefix+sum+suffix == key {
+			return true
+		}
+	}
+	return false
+}
+
+// check returns an error if the description is invalid for a kind of ids.
+func (f *BackFile) check(kind ids.Kind) error {
+	switch {
+	case kind == ids.Uint64:
+		return errors.New("must be absent for ids of the kind uint64")
+	case !sha256Rule.MatchString(f.SHA256):
+		return fmt.Errorf("sha256 %q: must be 64 lower-case hex digits", f.SHA256)
+	case f.Key != BackKey(kind, f.SHA256):
+		return fmt.Errorf("key %q: must be %q for this sha256", f.Key, BackKey(kind, f.SHA256))
+	case f.SizeBytes < 1 || f.SizeBytes > MaxDictionaryBytes*32:
+		return fmt.Errorf("size_bytes %d: must be from 1 to %d", f.SizeBytes, int64(MaxDictionaryBytes*32))
+	}
+	return nil
+}
+
+// Back is a checked way back from numbers to ids. A Back may share the memory of a mapped file, which stays mapped while
+// the Back is reachable.
+type Back struct {
+	raw    []byte
+	sha256 string
+	mapped bool
+	rests  *dictionary.Rests // of uuid
+	texts  *dictionary.Texts // of text
+}
+
+// NewBack returns the way back in a file's bytes, for a kind of ids. The caller must not change raw.
+func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
+
+func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
+	b = &Back{raw: raw, sha256: sha256}
+	if kind == ids.Text {
+		b.texts, err = dictionary.OpenTexts(raw)
+	} else {
+		b.rests, err = dictionary.OpenRests(raw)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Bytes returns the file. The caller must not change it.
+func (b *Back) Bytes() []byte { return b.raw }
+
+// Len returns the number of ids.
+func (b *Back) Len() uint32 {
+	if b.texts != nil {
+		return b.texts.Len()
+	}
+	return b.rests.Len()
+}
+
+// describe returns the manifest entry of the way back; nil for none.
+func (b *Back) describe(kind ids.Kind) *BackFile {
+	if b == nil {
+		return nil
+	}
+	return &BackFile{Key: BackKey(kind, b.sha256), SHA256: b.sha256, SizeBytes: int64(len(b.raw))}
+}
+
+// open checks the bytes of the file against the manifest.
+func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
+	if int64(len(raw)) != f.SizeBytes {
+		return nil, fmt.Errorf("file has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
+	}
+	if got := Sum(raw); got != f.SHA256 {
+		return nil, fmt.Errorf("checksum mismatch: sha256 is %s, but the manifest says %s", got, f.SHA256)
+	}
+	kind, err := ids.ParseKind(m.IDs.Kind)
+	if err != nil {
+		return nil, err
+	}
+	b, err := openBack(kind, raw, f.SHA256)
+	if err == nil && b.Len() != m.IDs.Count {
+		err = fmt.Errorf("file has %d ids, but the manifest says %d", b.Len(), m.IDs.Count)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// back returns the description of the manifest's way back, or nil.
+func (m *Manifest) back() *BackFile {
+	if m.IDs == nil {
+		return nil
+	}
+	return m.IDs.Dictionary[0].Back
+}
+
+// ReadBack reads and checks the way back of a manifest, or returns nil if it has none.
+func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, error) {
+	f := m.back()
+	if f == nil {
+		return nil, nil
+	}
+	raw, err := src.Read(ctx, f.Key, f.SizeBytes)
+	if err == nil {
+		var b *Back
+		if b, err = f.open(m, raw); err == nil {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("way back to ids: %w", err)
+}
+
+// ErrNoNames says that a generation does not lead from numbers back to ids, because it was built with --no-names.
+var ErrNoNames = errors.New("the generation does not contain its ids: it was built with --no-names")
+
+// HasNames reports whether Back works.
+func (s *Snapshot) HasNames() bool {
+	return s.scheme == nil || s.scheme.Kind() == ids.Uint64 || s.back != nil
+}
+
+// Back appends the canonical text of the id with a number, which must be in a bitmap of the snapshot. The error is
+// ErrNoNames.
+func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
+	dst, err := (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).ID(dst, number)
+	runtime.KeepAlive(s)
+	return dst, err
+}
+
+// ID is Snapshot.Back.
+func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
+	switch {
+	case g.Scheme == nil:
+		return denseIDs.Back(dst, uint64(number), 0)
+	case g.Scheme.Kind() == ids.Uint64:
+		return g.Scheme.Back(dst, g.Dictionary.Image(number), 0)
+	case g.Back == nil:
+		return dst, ErrNoNames
+	case g.Back.texts != nil:
+		return append(dst, g.Back.texts.Text(number)...), nil
+	}
+	return g.Scheme.Back(dst, g.Dictionary.Image(number), g.Back.rests.Rest(number))
+}

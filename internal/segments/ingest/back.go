@@ -1,0 +1,185 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"capper/internal/dictionary"
+	"capper/internal/ids"
+	"capper/internal/parallel"
+	"capper/internal/segments"
+	"capper/internal/segments/ingest/format"
+)
+
+// back keeps what leads from numbers back to ids, for all inputs of a build: the rests of UUIDs, or texts. It also finds
+// ids that share an image. A back is safe for concurrent use.
+type back struct {
+	scheme *ids.Scheme
+	shards [1 << partBits]backShard
+}
+
+// backShard holds the ids whose images have the same upper bits.
+type backShard struct {
+	mu     sync.Mutex
+	list   []backEntry
+	clean  int    // the first entries are sorted and have different images
+	texts  []byte // of the entries
+	shared []SharedImage
+	pairs  int64
+}
+
+// backEntry is the image of an id, with the rest of a UUID, or with the place of a text.
+type backEntry struct{ image, rest uint64 }
+
+// SharedImage names two ids that share an image, and therefore a log.
+type SharedImage struct {
+	A string `json:"a"`
+	B string `json:"b"`
+}
+
+// sharedSamples is the maximum number of pairs with a shared image that a build names.
+const sharedSamples = 20
+
+// compactAt is the number of entries from which a shard is sorted for the first time.
+const compactAt = 1 << 12
+
+// newBack returns an empty back, or nil if nothing leads back to ids.
+func newBack(scheme *ids.Scheme, names bool) *back {
+	if !names {
+		return nil
+	}
+	return &back{scheme: scheme}
+}
+
+// add adds the ids of a block. A nil back adds nothing.
+func (k *back) add(b *format.Block) {
+	if k == nil {
+		return
+	}
+	for i, image := range b.Images {
+		s := &k.shards[image>>(64-partBits)]
+		s.mu.Lock()
+		if k.scheme.Kind() == ids.UUID {
+			s.list = append(s.list, backEntry{image, b.Rests[i]})
+		} else {
+			text := b.Texts.At(i)
+			s.list = append(s.list, backEntry{image, uint64(len(s.texts))<<8 | uint64(len(text)-1)})
+			s.texts = append(s.texts, text...)
+		}
+		if len(s.list) >= max(compactAt, 2*s.clean) {
+			k.compact(s)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
+
+// compact sorts the entries of a shard and drops repeated ids. Of several ids with one image the first one stays.
+func (k *back) compact(s *backShard) {
+	texts := k.scheme.Kind() == ids.Text
+	slices.SortFunc(s.list, func(a, b backEntry) int {
+		if c := cmp.Compare(a.image, b.image); c != 0 || !texts {
+			return cmp.Or(c, cmp.Compare(a.rest, b.rest))
+		}
+		return bytes.Compare(s.text(a), s.text(b))
+	})
+	kept := s.list[:0]
+	for i, e := range s.list {
+		if i == 0 || e.image != kept[len(kept)-1].image {
+			kept = append(kept, e)
+			continue
+		}
+		if last := kept[len(kept)-1]; texts && !bytes.Equal(s.text(e), s.text(last)) || !texts && e.rest != last.rest {
+			k.noteShared(s, last, e)
+		}
+	}
+	if s.list, s.clean = kept, len(kept); !texts {
+		return
+	}
+	var packed []byte
+	for i, e := range s.list {
+		text := s.text(e)
+		s.list[i].rest = uint64(len(packed))<<8 | uint64(len(text)-1)
+		packed = append(packed, text...)
+	}
+	s.texts = packed
+}
+
+// noteShared records two ids with one image.
+func (k *back) noteShared(s *backShard, a, b backEntry) {
+	pair := SharedImage{k.show(s, a), k.show(s, b)}
+	if slices.Contains(s.shared, pair) {
+		return
+	}
+	if s.pairs++; len(s.shared) < sharedSamples {
+		s.shared = append(s.shared, pair)
+	}
+}
+
+func (k *back) show(s *backShard, e backEntry) string {
+	if k.scheme.Kind() == ids.Text {
+		return string(s.text(e))
+	}
+	text, err := k.scheme.Back(nil, e.image, e.rest)
+	if err != nil { // a test cut the images
+		return fmt.Sprintf("image %016x rest %016x", e.image, e.rest)
+	}
+	return string(text)
+}
+
+// finish compacts all shards, and returns the pairs of ids that share an image.
+func (k *back) finish() (count int64, pairs []SharedImage) {
+	if k == nil {
+		return 0, nil
+	}
+	parallel.AtMost(runtime.GOMAXPROCS(0), len(k.shards), func(i int) { k.compact(&k.shards[i]) })
+	for i := range k.shards {
+		count += k.shards[i].pairs
+		pairs = append(pairs, k.shards[i].shared...)
+	}
+	return count, pairs[:min(len(pairs), sharedSamples)]
+}
+
+// file returns the file that leads from the n numbers back to ids, and frees the entries.
+func (k *back) file(n uint32) (*segments.Back, error) {
+	if k == nil {
+		return nil, nil
+	}
+	size := dictionary.RestsSize(n)
+	for i := range k.shards {
+		size += int64(len(k.shards[i].texts))
+	}
+	file := make(byteFile, 0, size)
+	add, end, err := k.writer(&file, n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range k.shards {
+		s := &k.shards[i]
+		for _, e := range s.list {
+			if err := add(s, e); err != nil {
+				return nil, err
+			}
+		}
+		*s = backShard{}
+	}
+	if err := end(); err != nil {
+		return nil, err
+	}
+	return segments.NewBack(k.scheme.Kind(), file)
+}
+
+// writer returns functions that write an entry and the end of the file.
+func (k *back) writer(to *byteFile, n uint32) (add func(*backShard, backEntry) error, end func() error, err error) {
+	if k.scheme.Kind() == ids.Text {
+		w, err := dictionary.NewTextWriter(to, n)
+		return func(s *backShard, e backEntry) error { return w.Add(s.text(e)) }, w.Close, err
+	}
+	w, err := dictionary.NewRestWriter(to, n)
+	return func(_ *backShard, e backEntry) error { return w.Add(e.rest) }, w.Close, err
+}

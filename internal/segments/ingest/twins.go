@@ -1,0 +1,123 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"capper/internal/ids"
+	"capper/internal/segments"
+	"capper/internal/segments/ingest/format"
+)
+
+// Twins describes text ids that differ only by upper and lower case or by blanks around them. They are different users,
+// who are often one person.
+type Twins struct {
+	// IDs is the number of ids that have such a twin and are not in lower case without blanks themselves.
+	IDs int64 `json:"ids"`
+	// A and B are the first example; empty if the example is no longer known.
+	A string `json:"a,omitempty"`
+	B string `json:"b,omitempty"`
+}
+
+// twinFinder collects texts that are not in their plain form: in lower case, without blanks around them. The zero value
+// finds nothing. A twinFinder is safe for concurrent use.
+type twinFinder struct {
+	scheme *ids.Scheme // nil: the ids are no texts
+
+	mu   sync.Mutex
+	odd  []oddText
+	sort int // the first entries have no repetitions
+}
+
+// oddText is a text that is not in its plain form.
+type oddText struct {
+	plain, image uint64 // images of the plain form and of the text
+	text         string // "" if too many texts are known
+}
+
+// keptOdd is the number of odd texts that are kept with their text.
+const keptOdd = 1 << 16
+
+func (f *twinFinder) add(b *format.Block) {
+	if f.scheme == nil {
+		return
+	}
+	var found []oddText
+	for i, image := range b.Images {
+		text := b.Texts.At(i)
+		if isPlain(text) {
+			continue
+		}
+		plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
+		if err == nil && plain != image {
+			found = append(found, oddText{plain, image, string(text)})
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.odd = append(f.odd, found...)
+	if len(f.odd) >= max(2*f.sort, 2*keptOdd) {
+		f.compact()
+	}
+}
+
+// isPlain reports whether a text is certainly in its plain form.
+func isPlain(text []byte) bool {
+	for _, c := range text {
+		if c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
+			return false
+		}
+	}
+	first, _ := utf8.DecodeRune(text)
+	last, _ := utf8.DecodeLastRune(text)
+	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
+}
+
+// compact drops repeated texts. The caller holds f.mu.
+func (f *twinFinder) compact() {
+	slices.SortFunc(f.odd, func(a, b oddText) int {
+		return cmp.Or(cmp.Compare(a.plain, b.plain), cmp.Compare(a.image, b.image), cmp.Compare(b.text, a.text))
+	})
+	f.odd = slices.CompactFunc(f.odd, func(a, b oddText) bool { return a.image == b.image })
+	f.sort = len(f.odd)
+	for i := keptOdd; i < len(f.odd); i++ {
+		f.odd[i].text = ""
+	}
+}
+
+// find returns the twins among all ids of a dictionary.
+func (f *twinFinder) find(d *segments.Dictionary) (twins Twins) {
+	f.compact()
+	for first := 0; first < len(f.odd); {
+		end := first + 1
+		for end < len(f.odd) && f.odd[end].plain == f.odd[first].plain {
+			end++
+		}
+		_, plain := d.Number(f.odd[first].plain)
+		if plain || end > first+1 {
+			twins.note(f.odd[first:end], plain)
+		}
+		first = end
+	}
+	f.odd = nil
+	return twins
+}
+
+// note counts odd texts that have the same plain form; plain means that the plain form is an id as well.
+func (t *Twins) note(odd []oddText, plain bool) {
+	t.IDs += int64(len(odd))
+	switch a := odd[0].text; {
+	case t.A != "" || a == "":
+	case plain:
+		t.A, t.B = a, string(bytes.ToLower(bytes.TrimSpace([]byte(a))))
+	default:
+		t.A, t.B = a, odd[1].text
+	}
+}
