@@ -73,21 +73,13 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled counts the users whom calls have added to a set, who are members with the generation before, and who are
-// not with the next one, in which the set has these users. Before the store is open nothing is known.
-func (l *lists) overruled(set string, before, next *segments.Manifest, users *bitmap.Bitmap,
-	numbers segments.Numbers) (n uint64) {
+// overruled returns the users whom calls have added to a set after the time before and up to the time next. Before the
+// store is open nothing is known.
+func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
-		return 0
+		return nil
 	}
-	left := l.store.Lists().Overruled(set, instantOf(before.AsOf(set)), instantOf(next.AsOf(set)))
-	member, by := make([]uint8, len(left)), make([]uint32, len(left))
-	numbers(left, by)
-	users.Mark(by, member, 1)
-	for _, is := range member {
-		n += uint64(1 - is)
-	}
-	return n
+	return l.store.Lists().Overruled(set, instantOf(before), instantOf(next))
 }
 
 // instantOf is capping.InstantOf; the zero time is 0.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"capper/internal/capping"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
@@ -34,8 +35,28 @@ func (s *Service) loadSegments(ctx context.Context) error {
 		return terminal.Hinted(err, "segmentbuild build --to "+cfg.Source+
 			" --segment NAME=FILE … publishes a first generation")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.checkIDs()
 }
+
+// checkIDs returns an error if the ids of the first generation are not of the configured kind, or if a configured part
+// of the service does not take them. A Refresher rejects later generations of another kind.
+func (s *Service) checkIDs() error {
+	kind := s.ids().Kind()
+	switch {
+	case s.config.IDs != "" && s.config.IDs != kind.String():
+		return fmt.Errorf("ids: is %s, but the location %s has ids of the kind %s: correct ids or segments.source",
+			s.config.IDs, s.config.Segments.Source, kind)
+	case kind != ids.Dense && s.config.Audit.To != "":
+		return fmt.Errorf("audit.to: this deployment's ids are %s: the audit takes dense ids alone so far", kind)
+	}
+	return nil
+}
+
+// ids returns the scheme of the users' ids, which never changes.
+func (s *Service) ids() *ids.Scheme { return s.segments.Current().IDs() }
 
 // refreshSegments loads newly published generations until ctx ends.
 func (s *Service) refreshSegments(ctx context.Context) { s.segments.Run(ctx) }

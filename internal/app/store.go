@@ -5,17 +5,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"log/slog"
 	"os"
 	"strings"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
 	"capper/internal/config"
+	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/pacing"
 	"capper/internal/terminal"
@@ -33,7 +30,7 @@ type store interface {
 
 // openStore opens the configured store.
 func (s *Service) openStore(ctx context.Context) (err error) {
-	opened, err := open(ctx, s.config.Store, s.clock, s.logger, s.registry)
+	opened, err := s.openConfigured(ctx)
 	if err != nil {
 		return explainStore(err)
 	}
@@ -56,18 +53,24 @@ func (s *Service) openStore(ctx context.Context) (err error) {
 // closeStore closes the store after its last use.
 func (s *Service) closeStore(context.Context) error { return s.store.Close() }
 
-func open(ctx context.Context, cfg config.Store, clock func() time.Time, logger *slog.Logger,
-	registry prometheus.Registerer) (store, error) {
+// openConfigured opens the store for the ids of the segments' location.
+func (s *Service) openConfigured(ctx context.Context) (store, error) {
+	cfg, scheme := s.config.Store, s.ids()
 	if cfg.Kind == config.Embedded {
 		options := cfg.Embedded
-		options.Clock, options.Logger, options.Registerer = clock, logger, registry
+		options.Clock, options.Logger, options.Registerer = s.clock, s.logger, s.registry
+		if scheme.Kind() != ids.Dense {
+			options.IDs = pebblestore.IDs{Kind: scheme.Kind().String(), Check: scheme.Check()}
+		}
 		return pebblestore.Open(ctx, options)
 	}
 	options, err := RedisOptions(cfg.Redis)
 	if err != nil {
 		return nil, err
 	}
-	options.Clock, options.Logger, options.Registerer = clock, logger, registry
+	options.Clock, options.Logger, options.Registerer = s.clock, s.logger, s.registry
+	options.IDs = redisstore.IDs{Kind: scheme.Kind().String(), Check: scheme.Check(),
+		Users: s.segments.Current().KnownIDs()}
 	return redisstore.Open(ctx, options)
 }
 

@@ -23,6 +23,7 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	}
 	must("server", reflect.DeepEqual(c.Server.fixed(), next.Server.fixed()))
 	must("segments", reflect.DeepEqual(c.Segments, next.Segments))
+	must("ids", c.IDs == next.IDs)
 	must("store", reflect.DeepEqual(c.Store.fixed(), next.Store.fixed()))
 	must("log", c.Log.Format == next.Log.Format)
 	must("console", c.Console == next.Console)

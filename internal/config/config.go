@@ -21,8 +21,11 @@ type Config struct {
 	Version  string // version of all settings on which the instances of a fleet must agree; see own
 	Server   Server
 	Segments Segments
-	Store    Store
-	Log      Log
+	// IDs is ids: dense, uint64, uuid or text, the kind that the segments' location must have; "": the kind of the
+	// location counts.
+	IDs   string
+	Store Store
+	Log   Log
 	// Console is console: false serves no console at /console; default true.
 	Console bool
 	Audit   Audit

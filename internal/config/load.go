@@ -10,6 +10,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/capping/redisstore"
+	"capper/internal/ids"
 	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/trace"
@@ -114,6 +115,7 @@ func (r *reader) read(root yamltree.Value) {
 		"less_suppressed":      func(v yamltree.Value) { narrowed = v },
 		"server":               r.server,
 		"segments":             r.segments,
+		"ids":                  r.ids,
 		"store":                r.store,
 		"log":                  r.log,
 		"console":              yamltree.Bool(&r.Console),
@@ -189,7 +191,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	fields := r.deciding(func(read yamltree.Field) yamltree.Field {
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	})
-	for _, other := range []string{"server", "segments", "store", "log", "console", "audit", "tracing", "audiences",
+	for _, other := range []string{"server", "segments", "ids", "store", "log", "console", "audit", "tracing", "audiences",
 		"pacers", "sets", "no_longer_suppressed", "less_suppressed"} {
 		fields[other] = func(yamltree.Value) {}
 	}
@@ -209,6 +211,15 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 		r.Policy.Version = versionOf(root)
 	}
 	return r.Policy, nil
+}
+
+// ids reads the kind of the users' ids.
+func (r *reader) ids(v yamltree.Value) {
+	var names []string
+	for _, kind := range ids.Kinds() {
+		names = append(names, kind.String())
+	}
+	yamltree.OneOf(&r.IDs, names...)(v)
 }
 
 func (r *reader) log(v yamltree.Value) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"capper/internal/bitmap"
+	"capper/internal/capping"
 	"capper/internal/objects"
 )
 
@@ -147,7 +148,7 @@ type comparison struct {
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
 	// overruled is RefresherConfig.Overruled; nil: no calls change sets.
-	overruled func(set string, before, next *Manifest, users *bitmap.Bitmap, numbers Numbers) uint64
+	overruled func(set string, before, next time.Time) []capping.UserID
 
 	numbers *Renumbering // from the numbers of was to those of next; nil: not made yet
 	// renumbered means that read returns bitmaps by the numbers of next.
@@ -200,8 +201,13 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 		return false
 	}
 	loss.Set, loss.AsOf = name, is.AsOf
-	loss.Overruled = c.overruled(name, c.was.manifest, c.next.Manifest, c.next.bitmapOf(name),
-		c.next.Dictionary.users)
+	users := c.overruled(name, c.was.manifest.AsOf(name), is.AsOf)
+	numbers, member := make([]uint32, len(users)), make([]uint8, len(users))
+	c.next.Dictionary.users(users, numbers)
+	c.next.bitmapOf(name).Mark(numbers, member, 1)
+	for _, is := range member {
+		loss.Overruled += uint64(1 - is)
+	}
 	return loss.Overruled > 0
 }
 

@@ -318,8 +318,13 @@ func (s *Snapshot) IDs() *ids.Scheme {
 	return s.scheme
 }
 
-// Numbers is the type of Snapshot.Numbers.
-type Numbers = func(users []capping.UserID, numbers []uint32)
+// KnownIDs returns the number of ids in the dictionary, and 0 for dense ids, which have none.
+func (s *Snapshot) KnownIDs() int {
+	if s.dictionary == nil {
+		return 0
+	}
+	return int(s.dictionary.Len())
+}
 
 // Numbers sets numbers[i] to the number of users[i] in the bitmaps of the snapshot, or to 2^32-1 for an image that the
 // dictionary does not contain. The number of a dense id is the id itself. Numbers does not allocate memory.
