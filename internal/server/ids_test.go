@@ -535,7 +535,7 @@ func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string) *
 	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("vip",
 		bitmaps[0])}, entries...)
 	require.NoError(t, err)
-	m, err = m.WithIDs(sch, d)
+	m, err = m.WithIDs(sch, d, nil)
 	require.NoError(t, err)
 	g := &generations{list: []*segments.Snapshot{(&segments.Generation{Manifest: m, Bitmaps: bitmaps[:1],
 		Sets: bitmaps[1:], Scheme: sch, Dictionary: d}).Snapshot()}}
