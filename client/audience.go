@@ -151,7 +151,8 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 	return answer, nil
 }
 
-// ForecastRequest asks how many users could receive a message at several times. Exactly one of Users, IDs, Bitmap, Packed
+// ForecastRequest asks how many users could receive a message at several times. Exactly one of Users, IDs, Bitmap,
+// Packed
 // and Audience must be set.
 type ForecastRequest struct {
 	Channel  string // "": none

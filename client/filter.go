@@ -11,7 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// FilterRequest asks which users may receive a send. Exactly one of Users, IDs, Bitmap, Packed and Audience must be set.
+// FilterRequest asks which users may receive a send. Exactly one of Users, IDs, Bitmap, Packed and Audience must be
+// set.
 type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
 	Channel   string          // "": none. The same id on two channels stands for two sends
@@ -29,7 +30,8 @@ type FilterRequest struct {
 }
 
 // FilterResult is the answer to a filter call. A request with Users fills the slices, one with IDs the slices of ids;
-// one with Bitmap or Audience fills the bitmaps. With Packed the bitmaps hold positions in Packed, counted from 0, and a
+// one with Bitmap or Audience fills the bitmaps. With Packed the bitmaps hold positions in Packed, counted from 0,
+// and a
 // repeated id has the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request

@@ -11,7 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest releases sends that did not happen, so that their slots become free. Exactly one of Users, IDs, Bitmap,
+// ReleaseRequest releases sends that did not happen, so that their slots become free. Exactly one of Users, IDs,
+// Bitmap,
 // Packed and Audience must be set.
 type ReleaseRequest struct {
 	MessageID string

@@ -103,7 +103,8 @@ func (c *Client) changeSetOfIDs(ctx context.Context, set string, change *SetChan
 	}
 	for _, id := range change.RemoveIDs {
 		if added[id] {
-			return nil, fmt.Errorf("change set %q: user %q is in AddIDs and in RemoveIDs, but a user must be in one list "+
+			return nil, fmt.Errorf("change set %q: user %q is in AddIDs and in RemoveIDs, but a user must be in "+
+				"one list "+
 				"only", set, id)
 		}
 	}

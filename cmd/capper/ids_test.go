@@ -220,7 +220,8 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 			var list []*world
 			for _, kind := range ids.Kinds() {
 				w := worlds(t, kind)[store]
-				w.configure("limits: {default: {daily: 2}, segments: {vip: {daily: 3, weekly: 4}, active: {daily: 1}}}\n" +
+				w.configure("limits: {default: {daily: 2}, segments: {vip: {daily: 3, weekly: 4}, active: " +
+					"{daily: 1}}}\n" +
 					"suppress: {opted-out: {may_lose: 100%}, stop: all}\nsets: {stop: {live: true}}\n")
 				list = append(list, w)
 			}
@@ -236,7 +237,8 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 				vip, active, out := some(20), some(20), some(6)
 				active = slices.DeleteFunc(active, func(n int) bool { return slices.Contains(vip, n) })
 				for _, w := range list {
-					generation := w.build(map[string][]int{"vip": vip, "active": active}, map[string][]int{"opted-out": out})
+					generation := w.build(map[string][]int{"vip": vip, "active": active},
+						map[string][]int{"opted-out": out})
 					if w.process != nil {
 						w.inUse(generation)
 					}
@@ -272,7 +274,8 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 						for _, n := range users {
 							given = append(given, w.given(n))
 						}
-						require.NoError(t, post(w.url+"/v1/release", map[string]any{"message_id": message, "channel": "push",
+						require.NoError(t, post(w.url+"/v1/release", map[string]any{"message_id": message,
+							"channel":  "push",
 							"user_ids": given}, new(map[string]any)))
 					}
 				default:
@@ -328,13 +331,17 @@ func TestOtherIDsAreRefused(t *testing.T) {
 			require.Equal(t, map[int]string{1: "allowed"}, dense.outcomes("m1", 1))
 
 			write(t, w.file, strings.Replace(readFile(t, w.file), "ids: uuid", "ids: text", 1))
-			testkit.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(w.get("/v1/status")["config"]), "ids: ") })
+			testkit.Eventually(t, func() bool {
+				return strings.Contains(fmt.Sprint(w.get("/v1/status")["config"]),
+					"ids: ")
+			})
 			write(t, w.file, strings.Replace(readFile(t, w.file), "ids: text", "ids: uuid", 1))
 
 			key := filepath.Join(place, "ids.json")
 			kept := readFile(t, key)
 			require.NoError(t, os.Rename(key, key+".kept"))
-			out, err := exec.Command(segmentbuild(t), "build", "--to", place, "--ids", "uuid", "--force", "--reason", "x",
+			out, err := exec.Command(segmentbuild(t), "build", "--to", place, "--ids", "uuid", "--force", "--reason",
+				"x",
 				"--segment", "vip="+filepath.Join(w.dir, "vip.txt")).CombinedOutput()
 			require.Error(t, err, "%s", out)
 			require.Contains(t, string(out), "ids.json")

@@ -191,7 +191,8 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	fields := r.deciding(func(read yamltree.Field) yamltree.Field {
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	})
-	for _, other := range []string{"server", "segments", "ids", "store", "log", "console", "audit", "tracing", "audiences",
+	for _, other := range []string{"server", "segments", "ids", "store", "log", "console", "audit", "tracing",
+		"audiences",
 		"pacers", "sets", "no_longer_suppressed", "less_suppressed"} {
 		fields[other] = func(yamltree.Value) {}
 	}

@@ -370,7 +370,8 @@ func TestSetsAreChangedByID(t *testing.T) {
 			require.Equal(t, []string{c.answered2}, f.UnavailableIDs)
 			require.Empty(t, f.Unavailable)
 			if c.kind != ids.Dense {
-				requireRefused(t, change(fields{"add_bitmap": bitmapText(t, 1)}), http.StatusBadRequest, "invalid_request",
+				requireRefused(t, change(fields{"add_bitmap": bitmapText(t, 1)}), http.StatusBadRequest,
+					"invalid_request",
 					badBody{field: "add_bitmap", message: "this deployment's ids are " + c.kind.String() + ": use add"})
 			}
 		})
@@ -418,7 +419,8 @@ func packedText(t testing.TB, s *ids.Scheme, given ...string) string {
 	return base64.StdEncoding.EncodeToString(packed)
 }
 
-// TestPackedIDsAreAnsweredByPositions checks that the positions of an answer name the users whom the strings of the same
+// TestPackedIDsAreAnsweredByPositions checks that the positions of an answer name the users whom the strings of the
+// same
 // call name.
 func TestPackedIDsAreAnsweredByPositions(t *testing.T) {
 	t.Parallel()
@@ -525,7 +527,8 @@ func TestIDsAreDescribed(t *testing.T) {
 		string(newIDService(t, ids.UUID, nil).get("/v1/ids").body))
 }
 
-// newNumberedService returns a service with a generation of the segment vip and the sets opted-out and bounced, with ids
+// newNumberedService returns a service with a generation of the segment vip and the sets opted-out and bounced, with
+// ids
 // of a kind.
 func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string) *service {
 	t.Helper()
@@ -548,7 +551,8 @@ func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string) *
 	})
 }
 
-// TestGenerationsOfOtherIDsAreLookedUp checks look-ups, counts, previews and forecasts of a generation with a dictionary.
+// TestGenerationsOfOtherIDsAreLookedUp checks look-ups, counts, previews and forecasts of a generation with a
+// dictionary.
 func TestGenerationsOfOtherIDsAreLookedUp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

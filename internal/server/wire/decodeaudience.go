@@ -145,7 +145,8 @@ func (a *Audience) IDBytes() int {
 	return a.Given.bytesOf(len(a.Users))
 }
 
-// GivenBytes returns the memory of the ids of Given in the request and in the answer, or of the positions of packed ids,
+// GivenBytes returns the memory of the ids of Given in the request and in the answer, or of the positions of packed
+// ids,
 // in bytes. It is 0 for dense ids as numbers, which the other estimates of an answer contain.
 func (a *Audience) GivenBytes() int64 {
 	switch {

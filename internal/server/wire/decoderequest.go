@@ -204,7 +204,8 @@ func (d *decoder) queryOrUnknown(name string) error {
 
 func (d *decoder) unknown(name string) error {
 	for _, known := range []string{
-		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves", "at",
+		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves",
+		"at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
 		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
 	} {

@@ -15,7 +15,8 @@ import (
 )
 
 // Given holds the ids of a request's users, by which the answer names the users. Images do not lead back to ids, so a
-// request keeps the ids beside the images. A nil *Given stands for dense ids that came as numbers: the users themselves.
+// request keeps the ids beside the images. A nil *Given stands for dense ids that came as numbers: the users
+// themselves.
 type Given struct {
 	scheme *ids.Scheme
 	// packed holds the ids of uuid and uint64 with the width of the scheme, and the ids of text one behind the other.
@@ -111,7 +112,8 @@ func (g *Given) cut(n int) {
 	}
 }
 
-// distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share an
+// distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share
+// an
 // image are one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
 	distinct, duplicates = firsts(users, g.move)
@@ -303,7 +305,8 @@ func (g *givenDecoder) notGiven() error {
 	case ids.Dense:
 		return Invalid(g.at(), "%s is not a user id (0 to 4294967295)", g.value())
 	case ids.Uint64:
-		return Invalid(g.at(), "%s is not a uint64 id: such an id is a whole number from 0 to 18446744073709551615, or a "+
+		return Invalid(g.at(), "%s is not a uint64 id: such an id is a whole number from 0 to "+
+			"18446744073709551615, or a "+
 			"string of its digits", g.value())
 	}
 	return Invalid(g.at(), "%s is not a string: ids of the kind %s are strings", g.value(), g.kind)
