@@ -31,13 +31,15 @@ const (
 type FilterIDs struct {
 	Allowed []uint32 `json:"allowed"` // users who may receive the send, in the order of the request, each once
 	// allowed users whose send an earlier call with the message id had recorded
-	Replayed      []uint32  `json:"replayed"`
-	Denied        []Denial  `json:"denied,omitzero"` // nil with DetailCounts
-	Unavailable   []uint32  `json:"unavailable"`     // undecided users: retry with the same message id
-	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless requested
-	Summary       Summary   `json:"summary"`
-	Generation    string    `json:"generation"`     // generation of the segments
-	ConfigVersion string    `json:"config_version"` // version of the configuration that decided
+	Replayed    []uint32  `json:"replayed"`
+	Denied      []Denial  `json:"denied,omitzero"` // nil with DetailCounts
+	Unavailable []uint32  `json:"unavailable"`     // undecided users: retry with the same message id
+	Waves       []WaveIDs `json:"waves,omitzero"`  // nil unless requested
+	// Audience is set for a call with audience whose ids are texts; see FilterStrings.
+	Audience      *AudienceTaken `json:"audience,omitempty"`
+	Summary       Summary        `json:"summary"`
+	Generation    string         `json:"generation"`     // generation of the segments
+	ConfigVersion string         `json:"config_version"` // version of the configuration that decided
 }
 
 // FilterBitmaps is the answer to a filter call with users_bitmap or audience.
@@ -67,6 +69,21 @@ type FilterPositions struct {
 	Summary              Summary           `json:"summary"`
 	Generation           string            `json:"generation"`
 	ConfigVersion        string            `json:"config_version"`
+}
+
+// FilterPacked is the answer to a filter call with audience, in a deployment whose ids are UUIDs or uint64. It holds
+// packed ids: 16 bytes of a UUID, or 8 bytes of a uint64 id, big endian.
+type FilterPacked struct {
+	AllowedPacked  []byte `json:"allowed_packed"`
+	ReplayedPacked []byte `json:"replayed_packed"`
+	// by the name of the limit; nil with DetailCounts
+	DeniedPacked      map[string][]byte `json:"denied_packed,omitzero"`
+	UnavailablePacked []byte            `json:"unavailable_packed"`
+	Waves             []WavePacked      `json:"waves,omitzero"` // nil unless requested
+	Audience          *AudienceTaken    `json:"audience,omitempty"`
+	Summary           Summary           `json:"summary"`
+	Generation        string            `json:"generation"`
+	ConfigVersion     string            `json:"config_version"`
 }
 
 // Denial describes a denied user, who must not receive the send.
@@ -130,6 +147,22 @@ type WaveBitmap struct {
 // MarshalJSON writes ReadyAt with milliseconds.
 func (w WaveBitmap) MarshalJSON() ([]byte, error) {
 	type plain WaveBitmap
+	return json.Marshal(struct {
+		plain
+		ReadyAt instant `json:"ready_at"`
+	}{plain(w), instant(w.ReadyAt)})
+}
+
+// WavePacked is a group of denied users whose RetryAt is within the same hour, as packed ids.
+type WavePacked struct {
+	From        time.Time `json:"from"`
+	ReadyAt     time.Time `json:"ready_at"`
+	UsersPacked []byte    `json:"users_packed"`
+}
+
+// MarshalJSON writes ReadyAt with milliseconds.
+func (w WavePacked) MarshalJSON() ([]byte, error) {
+	type plain WavePacked
 	return json.Marshal(struct {
 		plain
 		ReadyAt instant `json:"ready_at"`

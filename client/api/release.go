@@ -12,9 +12,11 @@ type ReleaseRequest struct {
 
 // ReleaseIDs is the answer to a release call with user_ids. Users without such a send are only counted, as absent.
 type ReleaseIDs struct {
-	Released    []uint32       `json:"released"`
-	Unavailable []uint32       `json:"unavailable"` // unknown result: release again
-	Summary     ReleaseSummary `json:"summary"`
+	Released    []uint32 `json:"released"`
+	Unavailable []uint32 `json:"unavailable"` // unknown result: release again
+	// Audience is set for a call with audience whose ids are texts; see ReleaseStrings.
+	Audience *AudienceTaken `json:"audience,omitempty"`
+	Summary  ReleaseSummary `json:"summary"`
 }
 
 // ReleaseBitmaps is the answer to a release call with users_bitmap or audience.
@@ -31,6 +33,14 @@ type ReleasePositions struct {
 	ReleasedPositions    Bitmap         `json:"released_positions"`
 	UnavailablePositions Bitmap         `json:"unavailable_positions"`
 	Summary              ReleaseSummary `json:"summary"`
+}
+
+// ReleasePacked is the answer to a release call with audience, in a deployment whose ids are UUIDs or uint64.
+type ReleasePacked struct {
+	ReleasedPacked    []byte         `json:"released_packed"`
+	UnavailablePacked []byte         `json:"unavailable_packed"`
+	Audience          *AudienceTaken `json:"audience,omitempty"`
+	Summary           ReleaseSummary `json:"summary"`
 }
 
 // ReleaseSummary counts the users of a release call.

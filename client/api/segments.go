@@ -40,6 +40,8 @@ const MaxLookupSets = 64
 type LookupIDs struct {
 	Generation string       `json:"generation"`
 	Users      []UserLookup `json:"users"`
+	// Audience is set for a call with audience whose ids are texts; see LookupStrings.
+	Audience *AudienceTaken `json:"audience,omitempty"`
 }
 
 // UserLookup holds the segment and the sets of a user.
@@ -63,6 +65,14 @@ type LookupPositions struct {
 	Generation       string            `json:"generation"`
 	SegmentPositions map[string]Bitmap `json:"segment_positions"` // segments without any of the users are left out
 	SetPositions     map[string]Bitmap `json:"set_positions"`
+}
+
+// LookupPacked is the answer to a lookup of audience, in a deployment whose ids are UUIDs or uint64.
+type LookupPacked struct {
+	Generation    string            `json:"generation"`
+	SegmentPacked map[string][]byte `json:"segment_packed"` // segments without any of the users are left out
+	SetPacked     map[string][]byte `json:"set_packed"`
+	Audience      *AudienceTaken    `json:"audience,omitempty"`
 }
 
 // HeaderGeneration is the header in which GET /v1/segments/{name}/bitmap returns the name of the generation. The body

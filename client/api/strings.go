@@ -11,14 +11,16 @@ import (
 
 // FilterStrings is FilterIDs with ids as strings.
 type FilterStrings struct {
-	Allowed       []string      `json:"allowed"`
-	Replayed      []string      `json:"replayed"`
-	Denied        []DenialOfID  `json:"denied,omitzero"` // nil with DetailCounts
-	Unavailable   []string      `json:"unavailable"`
-	Waves         []WaveStrings `json:"waves,omitzero"` // nil unless requested
-	Summary       Summary       `json:"summary"`
-	Generation    string        `json:"generation"`
-	ConfigVersion string        `json:"config_version"`
+	Allowed     []string      `json:"allowed"`
+	Replayed    []string      `json:"replayed"`
+	Denied      []DenialOfID  `json:"denied,omitzero"` // nil with DetailCounts
+	Unavailable []string      `json:"unavailable"`
+	Waves       []WaveStrings `json:"waves,omitzero"` // nil unless requested
+	// Audience describes, for a call with audience, its users, and has the cursor of the next call.
+	Audience      *AudienceTaken `json:"audience,omitempty"`
+	Summary       Summary        `json:"summary"`
+	Generation    string         `json:"generation"`
+	ConfigVersion string         `json:"config_version"`
 }
 
 // DenialOfID is Denial with the id as a string.
@@ -61,6 +63,7 @@ func (w WaveStrings) MarshalJSON() ([]byte, error) {
 type ReleaseStrings struct {
 	Released    []string       `json:"released"`
 	Unavailable []string       `json:"unavailable"`
+	Audience    *AudienceTaken `json:"audience,omitempty"`
 	Summary     ReleaseSummary `json:"summary"`
 }
 
@@ -68,6 +71,7 @@ type ReleaseStrings struct {
 type LookupStrings struct {
 	Generation string           `json:"generation"`
 	Users      []UserLookupOfID `json:"users"`
+	Audience   *AudienceTaken   `json:"audience,omitempty"`
 }
 
 // UserLookupOfID is UserLookup with the id as a string.

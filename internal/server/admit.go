@@ -34,20 +34,20 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 
 // findUsers evaluates an audience expression and stores the matching users in the audience. The names in the
 // expression are those of the given policy's configuration. The body b accounts for the memory of the users.
-func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy) error {
+//
+// The argument names says whether the answer names users.
+func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy, names bool) error {
 	if a.Query == nil {
 		return nil
 	}
-	if err := b.Reserve(wire.UserBytes * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
+	if err := b.Reserve(wire.AudienceBytes(s.ids) * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
 		return err
 	}
 	_, part := trace.Start(c.ctx, "find audience")
 	defer part.End()
 	ctx, cancel := s.findContext(c)
 	defer cancel()
-	users, taken, err := s.finder.Users(ctx, c.holder, a.Query, s.audiences(policy), s.bounds.BitmapUsers)
-	a.Users, a.Taken = users, taken
-	return err
+	return s.finder.Find(ctx, c.holder, a, s.audiences(policy), s.bounds.BitmapUsers, names)
 }
 
 // findContext returns a context that limits the evaluation of an audience to the time for which the caller waits.

@@ -79,7 +79,7 @@ func (s *Server) preview(
 	}
 	r.Query.Generation = counts.Generation
 	a := &wire.Audience{Query: &r.Query, Bitmap: true}
-	if err := s.findUsers(c, b, a, send.Basis.Policy()); err != nil {
+	if err := s.findUsers(c, b, a, send.Basis.Policy(), false); err != nil {
 		return nil, err
 	}
 	p, err := s.enter(c, a, 1024)
@@ -125,7 +125,7 @@ func (s *Server) forecast(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.findUsers(c, body, &r.Audience, basis.Policy()); err != nil {
+	if err := s.findUsers(c, body, &r.Audience, basis.Policy(), false); err != nil {
 		return err
 	}
 	body.KeepUsers(r.Bytes())

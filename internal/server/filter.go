@@ -25,7 +25,7 @@ func (s *Server) filter(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.findUsers(c, body, &r.Audience, send.Basis.Policy()); err != nil {
+	if err := s.findUsers(c, body, &r.Audience, send.Basis.Policy(), true); err != nil {
 		return err
 	}
 	send.Users = r.Users
@@ -94,7 +94,10 @@ func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 // expectedBytes estimates the size of the answer from the size of the body, because bitmaps of answers are about as
 // large as bitmaps of requests.
 func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
-	if r.Query != nil {
+	if r.InPacked {
+		return int64(1024 + r.IDBytes()*sum.Requested)
+	}
+	if r.Query != nil && r.Bitmap {
 		return int64(1024 + 3*sum.Requested)
 	}
 	if r.Packed {
@@ -114,7 +117,7 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 // answerBytes estimates the maximum memory of the answer in bytes, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
-	if !r.Bitmap && !r.Packed && !r.Counts {
+	if r.Listed() && !r.Counts {
 		perUser = 128
 	}
 	return 1024 + perUser*int64(len(r.Users)) + r.GivenBytes()

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	auditjournal "capper/internal/audit/journal"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
+	"capper/internal/dictionary"
 	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/segments"
@@ -293,9 +296,6 @@ func TestCallsThatTakeDenseIDsAloneSayIt(t *testing.T) {
 			uses + "user_ids, users_packed or audience"},
 		{"POST", "/v1/forecast", `{"users_bitmap":"` + bits + `"}`, "users_bitmap",
 			uses + "user_ids, users_packed or audience"},
-		{"POST", "/v1/filter", `{"message_id":"m","audience":"vip"}`, "audience", denseAlone("an audience in this call")},
-		{"POST", "/v1/release", `{"message_id":"m","audience":"vip"}`, "audience", denseAlone("an audience in this call")},
-		{"POST", "/v1/segments/lookup", `{"audience":"vip"}`, "audience", denseAlone("an audience in this call")},
 		{"POST", "/v1/segments/lookup", `{"users_bitmap":"` + bits + `"}`, "users_bitmap",
 			uses + "user_ids, users_packed or audience"},
 		{"POST", "/v1/audience/count", `{"audience":"vip","sample":{"percent":10,"salt":"s"}}`, "sample",
@@ -527,21 +527,55 @@ func TestIDsAreDescribed(t *testing.T) {
 		string(newIDService(t, ids.UUID, nil).get("/v1/ids").body))
 }
 
-// newNumberedService returns a service with a generation of the segment vip and the sets opted-out and bounced, with
-// ids
-// of a kind.
-func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string) *service {
+// backOf returns the way back from the numbers of a dictionary to ids, or nil for uint64, which needs none.
+func backOf(t testing.TB, sch *ids.Scheme, d *segments.Dictionary, lists ...[]string) *segments.Back {
+	t.Helper()
+	names := make([]string, d.Len())
+	rests := make([]uint64, d.Len())
+	for _, id := range slices.Concat(lists...) {
+		image, rest, err := sch.ParseRest([]byte(id))
+		require.NoError(t, err)
+		number, ok := d.Number(image)
+		require.True(t, ok)
+		names[number], rests[number] = id, rest
+	}
+	var file bytes.Buffer
+	switch sch.Kind() {
+	case ids.UUID:
+		file.Write(dictionary.AppendRests(nil, rests))
+	case ids.Text:
+		w, err := dictionary.NewTextWriter(&file, d.Len())
+		require.NoError(t, err)
+		for _, name := range names {
+			require.NoError(t, w.Add([]byte(name)))
+		}
+		require.NoError(t, w.Close())
+	default:
+		return nil
+	}
+	back, err := segments.NewBack(sch.Kind(), file.Bytes())
+	require.NoError(t, err)
+	return back
+}
+
+// newNumberedService returns a service with a generation of the segment vip and the set opted-out, with ids of a kind. The
+// generation leads back to the ids if names is true.
+func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string, names bool) *service {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
 	d, bitmaps := segmentstest.Numbered(t, sch, vip, optedOut)
+	var back *segments.Back
+	if names {
+		back = backOf(t, sch, d, vip, optedOut)
+	}
 	entries := []segments.Set{{Segment: segments.Describe("opted-out", bitmaps[1])}}
 	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("vip",
 		bitmaps[0])}, entries...)
 	require.NoError(t, err)
-	m, err = m.WithIDs(sch, d, nil)
+	m, err = m.WithIDs(sch, d, back)
 	require.NoError(t, err)
 	g := &generations{list: []*segments.Snapshot{(&segments.Generation{Manifest: m, Bitmaps: bitmaps[:1],
-		Sets: bitmaps[1:], Scheme: sch, Dictionary: d}).Snapshot()}}
+		Sets: bitmaps[1:], Scheme: sch, Dictionary: d, Back: back}).Snapshot()}}
 	policy := setPolicy(t)
 	policy.Suppress, policy.Quiet = policy.Suppress[:1], nil
 	store := openStoreOf(t, sch, clock.Now)
@@ -567,7 +601,7 @@ func TestGenerationsOfOtherIDsAreLookedUp(t *testing.T) {
 		t.Run(c.kind.String(), func(t *testing.T) {
 			t.Parallel()
 			sch := scheme(t, c.kind)
-			s := newNumberedService(t, sch, c.known[:2], c.known[1:])
+			s := newNumberedService(t, sch, c.known[:2], c.known[1:], c.kind == ids.Text)
 			looked := lookedUp[api.LookupStrings](s, fields{"user_ids": []string{c.stranger, c.known[1], c.another,
 				c.known[2], c.known[0]}, "sets": []string{"opted-out"}})
 			require.Equal(t, []api.UserLookupOfID{
@@ -617,4 +651,83 @@ func TestAGenerationOfOtherIDsIsNotUsed(t *testing.T) {
 	})
 	r := s.post("/v1/segments/lookup", fields{"user_ids": []string{ann}})
 	require.Equal(t, http.StatusServiceUnavailable, r.status, string(r.body))
+}
+
+// unpacked returns the ids of packed ids, sorted.
+func unpacked(s *ids.Scheme, packed []byte) (list []string) {
+	for ; len(packed) > 0; packed = packed[s.Width():] {
+		list = append(list, string(s.Unpack(nil, packed[:s.Width()])))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestAudiencesAreAnsweredWithIDs checks the answers about the users of an expression, whose ids the request lacks.
+func TestAudiencesAreAnsweredWithIDs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind  ids.Kind
+		known []string
+	}{
+		{ids.UUID, []string{ann, ben, cat}}, {ids.Uint64, []string{"18446744073709551615", "7", "0"}},
+		{ids.Text, []string{"a@x.com", "7", "\""}},
+	} {
+		t.Run(c.kind.String(), func(t *testing.T) {
+			t.Parallel()
+			sch := scheme(t, c.kind)
+			s := newNumberedService(t, sch, c.known[:2], c.known[1:], true)
+			body := fields{"message_id": "m", "channel": "push", "audience": "vip | opted-out", "waves": true}
+			denied := slices.Sorted(slices.Values(c.known[1:]))
+			look := fields{"audience": "vip", "sets": []string{"opted-out"}}
+			release := fields{"message_id": "m", "audience": "vip"}
+			if c.kind == ids.Text {
+				answer := filterAs[api.FilterStrings](s, body)
+				require.Equal(t, c.known[:1], answer.Allowed)
+				require.ElementsMatch(t, denied, []string{answer.Denied[0].UserID, answer.Denied[1].UserID})
+				require.Equal(t, 3, answer.Audience.Users)
+				again := filterAs[api.FilterStrings](s, fields{"message_id": "m2", "channel": "push", "audience": "vip",
+					"waves": true})
+				require.Len(t, again.Denied, 1)
+				r := s.post("/v1/release", release)
+				require.Equal(t, http.StatusOK, r.status, string(r.body))
+				require.Equal(t, c.known[:1], decodeAs[api.ReleaseStrings](t, r.body).Released)
+				require.Len(t, lookedUp[api.LookupStrings](s, look).Users, 2)
+				return
+			}
+			answer := filterAs[api.FilterPacked](s, body)
+			require.Equal(t, c.known[:1], unpacked(sch, answer.AllowedPacked))
+			require.Empty(t, answer.ReplayedPacked)
+			require.Equal(t, denied, unpacked(sch, answer.DeniedPacked["suppressed"]))
+			require.Empty(t, answer.UnavailablePacked)
+			require.Equal(t, 3, answer.Audience.Users)
+			require.Empty(t, answer.Waves)
+			require.Equal(t, c.known[:1], unpacked(sch, filterAs[api.FilterPacked](s, body).ReplayedPacked))
+			counts := filterAs[api.FilterPacked](s, fields{"message_id": "m", "channel": "push", "audience": "vip",
+				"detail": "counts"})
+			require.Nil(t, counts.DeniedPacked)
+
+			looked := lookedUp[api.LookupPacked](s, look)
+			require.Equal(t, slices.Sorted(slices.Values(c.known[:2])), unpacked(sch, looked.SegmentPacked["vip"]))
+			require.Equal(t, c.known[1:2], unpacked(sch, looked.SetPacked["opted-out"]))
+			r := s.post("/v1/release", release)
+			require.Equal(t, http.StatusOK, r.status, string(r.body))
+			require.Equal(t, c.known[:1], unpacked(sch, decodeAs[api.ReleasePacked](t, r.body).ReleasedPacked))
+
+			one := filterAs[api.FilterPacked](s, fields{"message_id": "p", "audience": "vip - opted-out"})
+			require.Len(t, one.AllowedPacked, sch.Width())
+			filterAs[api.FilterPacked](s, fields{"message_id": "p2", "audience": "vip - opted-out"})
+			full := filterAs[api.FilterPacked](s, fields{"message_id": "p3", "audience": "vip - opted-out", "waves": true})
+			require.Empty(t, full.AllowedPacked)
+			require.Equal(t, c.known[:1], unpacked(sch, full.DeniedPacked["daily"]))
+			require.Equal(t, c.known[:1], unpacked(sch, full.Waves[0].UsersPacked))
+			nobody := filterAs[api.FilterPacked](s, fields{"message_id": "n", "audience": "vip - vip"})
+			require.Empty(t, nobody.AllowedPacked)
+
+			if c.kind == ids.UUID {
+				nameless := newNumberedService(t, sch, c.known[:2], c.known[1:], false)
+				requireRefused(t, nameless.post("/v1/filter", body), http.StatusBadRequest, "invalid_request",
+					badBody{field: "audience", message: "does not contain its ids (segmentbuild build --no-names): send user_ids"})
+			}
+		})
+	}
 }

@@ -106,7 +106,7 @@ func (s *Server) release(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.findUsers(c, body, &r.Audience, s.capper.Policy()); err != nil {
+	if err := s.findUsers(c, body, &r.Audience, s.capper.Policy(), true); err != nil {
 		return err
 	}
 	channel, p, err := s.enterMessage(c, body, r)

@@ -20,6 +20,8 @@ import (
 // bodies maps the name of each schema to the Go type of the request or answer.
 var bodies = map[string]any{
 	"FilterRequest": api.FilterRequest{}, "FilterIDs": api.FilterIDs{}, "FilterBitmaps": api.FilterBitmaps{},
+	"FilterPacked": api.FilterPacked{}, "WavePacked": api.WavePacked{}, "ReleasePacked": api.ReleasePacked{},
+	"LookupPacked":    api.LookupPacked{},
 	"FilterPositions": api.FilterPositions{}, "WavePositions": api.WavePositions{},
 	"ReleasePositions": api.ReleasePositions{}, "LookupPositions": api.LookupPositions{}, "IDs": api.IDs{},
 	"WaveIDs": api.WaveIDs{}, "WaveBitmap": api.WaveBitmap{}, "Denial": api.Denial{}, "Summary": api.Summary{},

@@ -32,7 +32,7 @@ func (s *Server) lookup(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.findUsers(c, body, &r.Audience, s.capper.Policy()); err != nil {
+	if err := s.findUsers(c, body, &r.Audience, s.capper.Policy(), true); err != nil {
 		return err
 	}
 	name := r.Generation
@@ -62,7 +62,7 @@ func (s *Server) lookup(c *call) error {
 
 // lookupBytes returns the approximate size of the answer in bytes.
 func lookupBytes(r *wire.LookupRequest, names []string) int64 {
-	if r.Bitmap || r.Packed {
+	if !r.Listed() {
 		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users)) + r.GivenBytes()
 	}
 	longest := len(api.NoSegment)

@@ -9,6 +9,7 @@ import (
 	"capper/client/api"
 	"capper/internal/audience"
 	"capper/internal/capping"
+	"capper/internal/ids"
 	"capper/internal/segments"
 	"capper/internal/share"
 )
@@ -80,32 +81,43 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audienc
 	return of, err
 }
 
-// Users returns the users of a query in ascending order. When more than the allowed number match and the query sets
-// no size, Users returns an error with the number of matching users.
-func (f *Finder) Users(
-	ctx context.Context, holder string, q *api.AudienceQuery, named *audience.Named, most int,
-) ([]capping.UserID, *api.AudienceTaken, error) {
+// Find stores the users of the audience's query in the audience, in ascending order. When more than the allowed number
+// match and the query sets no size, Find returns an error with the number of matching users. An answer that names users
+// whose ids are not dense needs the ids, which names says.
+func (f *Finder) Find(
+	ctx context.Context, holder string, a *Audience, named *audience.Named, most int, names bool,
+) error {
+	q := a.Query
 	s, err := f.Snapshot(q)
 	if err != nil {
-		return nil, nil, err
+		return err
+	}
+	if names && !s.HasNames() {
+		return Invalid("audience", "generation %s does not contain its ids (segmentbuild build --no-names): send "+
+			"user_ids", s.Generation())
 	}
 	of, err := f.find(s, q, named)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	end, err := f.turns.take(ctx, holder)
 	if err != nil {
-		return nil, nil, evaluationFailure(err)
+		return evaluationFailure(err)
 	}
 	defer end()
 	page, err := of.Page(ctx, of.query, cmp.Or(q.MaxUsers, most))
 	switch {
 	case err != nil:
-		return nil, nil, evaluationFailure(err)
+		return evaluationFailure(err)
 	case page.Next != nil && q.MaxUsers == 0:
-		return nil, nil, of.tooMany(ctx, most)
+		return of.tooMany(ctx, most)
 	}
-	return s.AppendUsers(make([]capping.UserID, 0, len(page.Users)), page.Users), takenOf(s, page), nil
+	a.Users, a.Taken = s.AppendUsers(make([]capping.UserID, 0, len(page.Users)), page.Users), takenOf(s, page)
+	if names && s.IDs().Kind() != ids.Dense {
+		a.Given, err = givenOf(s, page.Users)
+		a.InPacked, a.Bitmap = s.IDs().Width() > 0, false
+	}
+	return err
 }
 
 func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {

@@ -18,6 +18,8 @@ type Audience struct {
 	Given  *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
 	Bitmap bool   // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
 	Packed bool   // users came as packed ids, and the answer has bitmaps of their positions
+	// InPacked: the answer has packed ids, because an expression selected users whose ids have a packed form.
+	InPacked bool
 	// Positions are those of Users in the packed ids of the request; nil: the ids were distinct.
 	Positions  []uint32
 	Duplicates int // number of repeated ids
@@ -90,9 +92,6 @@ func (d *decoder) capacity() int {
 // audience decodes the users of a request, each once, or the query that selects them.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
-		if err := d.bounds.DenseAlone("audience", "an audience in this call"); err != nil && !d.unnamed {
-			return Audience{}, err
-		}
 		return Audience{Query: &d.asked, Bitmap: true}, nil
 	}
 	for _, name := range queryFields[1:] {
@@ -155,7 +154,7 @@ func (a *Audience) GivenBytes() int64 {
 	case a.Given == nil:
 		return 0
 	}
-	return a.Given.size() + int64(a.IDBytes()*len(a.Users))
+	return a.Given.size() + int64((UserBytes+a.IDBytes())*len(a.Users))
 }
 
 // bitmapUsers decodes the ids of a base64 roaring bitmap, at most limit. The function checks every byte before it

@@ -62,8 +62,6 @@ type decoder struct {
 	seen   map[string]bool
 	given  Audience
 	asked  api.AudienceQuery
-	// unnamed: the answer names no users, so it may be about an audience of every kind.
-	unnamed bool
 }
 
 func newDecoder(body []byte, bounds Bounds) *decoder {

@@ -11,24 +11,25 @@ import (
 
 // answer encodes a response by appending to a buffer, without reflection and without a value per user.
 type answer struct {
-	out     []byte
-	scratch []byte // buffer for bitmaps
-	users   []capping.UserID
-	d       *capping.Decisions
-	s       *Summary
-	r       *FilterRequest
-	given   *Given           // the ids of the request; nil: dense ids as numbers
-	of      []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
+	out      []byte
+	scratch  []byte // buffer for bitmaps
+	users    []capping.UserID
+	d        *capping.Decisions
+	s        *Summary
+	r        *FilterRequest
+	given    *Given           // the ids of the request; nil: dense ids as numbers
+	inPacked bool             // bitmaps are packed ids, of the places in their argument
+	of       []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
 }
 
 // EncodeFilter appends the answer of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
-	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users)}
+	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users), inPacked: r.InPacked}
 	a.raw(`{`)
-	if r.inBitmaps() {
-		a.bitmaps()
-	} else {
+	if r.Listed() {
 		a.lists()
+	} else {
+		a.bitmaps()
 	}
 	if r.Waves {
 		a.waves()
@@ -162,7 +163,11 @@ func appendIDs[ID ~uint32 | ~uint64](dst []byte, users []ID) []byte {
 func (a *answer) bitmap(users []capping.UserID) *answer { return base64Bitmap(a, users) }
 
 func base64Bitmap[ID ~uint32 | ~uint64](a *answer, users []ID) *answer {
-	a.out, a.scratch = appendBase64Bitmap(a.out, a.scratch, users)
+	if a.inPacked {
+		a.out, a.scratch = appendPacked(a.out, a.scratch, a.given, users)
+	} else {
+		a.out, a.scratch = appendBase64Bitmap(a.out, a.scratch, users)
+	}
 	return a
 }
 

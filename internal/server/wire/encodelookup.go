@@ -10,21 +10,22 @@ import (
 
 // EncodeLookup appends the answer of a lookup to dst.
 func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
-	a := &answer{out: dst, given: r.Given}
+	a := &answer{out: dst, given: r.Given, inPacked: r.InPacked}
 	a.raw(`{"generation":`).text(m.Generation)
 	switch {
-	case r.Packed:
-		positions := capping.AppendDense(nil, r.named(r.Users))
-		a.raw(`,"segment_positions":{`).segmentBitmaps(m, positions)
-		a.raw(`},"set_positions":{`).setBitmaps(m, positions)
-		a.raw(`}`)
+	case r.Packed, r.InPacked:
+		form, _ := r.form()
+		places := capping.AppendDense(nil, r.named(r.Users))
+		a.raw(`,"segment_`).raw(form).raw(`":{`).segmentBitmaps(m, places)
+		a.raw(`},"set_`).raw(form).raw(`":{`).setBitmaps(m, places)
+		a.raw(`}`).taken(&r.Audience)
 	case r.Bitmap:
 		a.raw(`,"segments":{`).segmentBitmaps(m, m.Users)
 		a.raw(`},"sets":{`).setBitmaps(m, m.Users)
 		a.raw(`}`).taken(&r.Audience)
 	default:
 		a.raw(`,"users":[`).memberships(m, r.Users)
-		a.raw(`]`)
+		a.raw(`]`).taken(&r.Audience)
 	}
 	a.raw("}\n")
 	return a.out

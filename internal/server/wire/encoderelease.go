@@ -6,12 +6,12 @@ import (
 
 // EncodeRelease appends the answer of a release call to dst.
 func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (out []byte, unavailable int) {
-	a := &answer{out: dst, given: r.Given}
+	a := &answer{out: dst, given: r.Given, inPacked: r.InPacked}
 	named := r.named(r.Users)
 	released := resultsOf(named, results, capping.ReleaseDone)
 	open := resultsOf(named, results, capping.ReleaseUnavailable)
 	switch {
-	case r.inBitmaps():
+	case !r.Listed():
 		one, _ := r.form()
 		a.raw(`{"released_`).raw(one).raw(`":`).bitmap(released)
 		a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(open)

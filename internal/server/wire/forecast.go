@@ -19,7 +19,6 @@ type ForecastRequest struct {
 // need the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	d := newDecoder(body, bounds)
-	d.unnamed = true
 	r := &ForecastRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {

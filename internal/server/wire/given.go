@@ -3,7 +3,9 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/ids"
+	"capper/internal/segments"
 )
 
 // Given holds the ids of a request's users, by which the answer names the users. Images do not lead back to ids, so a
@@ -28,6 +31,43 @@ type Given struct {
 
 // maxNumber is the largest id that answers name by a number: JSON readers with floating-point numbers round above.
 const maxNumber = 1 << 53
+
+// givenOf returns the ids of the users with the given numbers in a generation.
+func givenOf(s *segments.Snapshot, numbers []uint32) (*Given, error) {
+	g := &Given{scheme: s.IDs(), quoted: true}
+	width := g.scheme.Width()
+	if width > 0 {
+		g.packed = make([]byte, 0, width*len(numbers))
+	} else {
+		g.ends = make([]uint32, 0, len(numbers))
+	}
+	var text []byte
+	for _, number := range numbers {
+		var err error
+		if text, err = s.Back(text[:0], number); err == nil && width > 0 {
+			g.packed, err = g.scheme.AppendPacked(g.packed, text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("id of number %d of generation %s: %w", number, s.Generation(), err)
+		}
+		if width == 0 {
+			g.packed = append(g.packed, text...)
+			g.ends = append(g.ends, uint32(len(g.packed)))
+		}
+	}
+	return g, nil
+}
+
+// AudienceBytes returns the approximate memory of a user of an audience in bytes, with the id for the answer.
+func AudienceBytes(scheme *ids.Scheme) int64 {
+	switch {
+	case scheme == nil:
+		return UserBytes
+	case scheme.Kind() == ids.Text:
+		return UserBytes + 64
+	}
+	return UserBytes + int64(scheme.Width())
+}
 
 // size returns the memory of the ids in bytes. The size of a nil *Given is 0.
 func (g *Given) size() int64 {
@@ -86,6 +126,19 @@ func appendTextID(dst, id []byte) []byte {
 		dst = append(dst, c)
 	}
 	return append(dst, '"')
+}
+
+// appendPacked appends the packed ids of the users at the given places as base64 in a JSON string. The function uses
+// scratch as a buffer and returns it for the next call.
+func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places []Place) (extended,
+	scratchOut []byte) {
+	width := g.scheme.Width()
+	scratch = slices.Grow(scratch[:0], width*len(places))
+	for _, i := range places {
+		scratch = append(scratch, g.packed[width*int(i):width*int(i)+width]...)
+	}
+	dst = base64.StdEncoding.AppendEncode(append(dst, '"'), scratch)
+	return append(dst, '"'), scratch
 }
 
 // move moves the id of user from to user to, which is not later, and drops the ids between them.

@@ -103,9 +103,10 @@ func (a *Audience) distinctPositions() {
 	})
 }
 
-// named returns what the bitmaps of an answer contain for each user: positions for packed ids, otherwise the users.
+// named returns what the bitmaps of an answer contain for each user: positions for packed ids, otherwise the users. For an
+// answer in packed ids it returns the places of the ids.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
-	if !a.Packed {
+	if !a.Packed && !a.InPacked {
 		return users
 	}
 	positions := make([]capping.UserID, len(users))
@@ -117,13 +118,16 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// inBitmaps reports whether the answer has bitmaps in place of lists.
-func (a *Audience) inBitmaps() bool { return a.Bitmap || a.Packed }
+// Listed reports whether the answer lists users, and has neither bitmaps nor packed ids.
+func (a *Audience) Listed() bool { return !a.Bitmap && !a.Packed && !a.InPacked }
 
 // form returns the end of the names of an answer's bitmaps, in the singular and in the plural.
 func (a *Audience) form() (one, many string) {
-	if a.Packed {
+	switch {
+	case a.Packed:
 		return "positions", "positions"
+	case a.InPacked:
+		return "packed", "packed"
 	}
 	return "bitmap", "bitmaps"
 }

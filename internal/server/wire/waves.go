@@ -19,7 +19,7 @@ type wave struct {
 
 // wavesOf groups the denied users by the hour of their retry_at. Users whom waiting does not help are in no wave.
 // Each wave keeps the order of the request, and the waves ascend in time.
-func wavesOf(d *capping.Decisions, of []capping.UserID, given *Given) []*wave {
+func wavesOf(d *capping.Decisions, of []capping.UserID, listed bool) []*wave {
 	byHour := map[int64]*wave{}
 	last := &wave{hour: -1}
 	var waves []*wave
@@ -35,7 +35,7 @@ func wavesOf(d *capping.Decisions, of []capping.UserID, given *Given) []*wave {
 			last = byHour[hour]
 		}
 		last.readyAt = max(last.readyAt, v.FreesAt)
-		if given == nil {
+		if !listed {
 			last.users = append(last.users, of[i])
 		} else {
 			last.places = append(last.places, i)
@@ -48,7 +48,7 @@ func wavesOf(d *capping.Decisions, of []capping.UserID, given *Given) []*wave {
 func (a *answer) waves() {
 	a.raw(`,"waves":[`)
 	var instants instantWriter
-	for i, w := range wavesOf(a.d, a.of, a.given) {
+	for i, w := range wavesOf(a.d, a.of, a.given != nil && !a.inPacked) {
 		if i > 0 {
 			a.raw(`,`)
 		}
@@ -56,6 +56,8 @@ func (a *answer) waves() {
 		a.raw(from).raw(`,"ready_at":`)
 		a.out = instants.append(a.out, w.readyAt)
 		switch {
+		case a.inPacked:
+			a.raw(`,"users_packed":`).bitmap(w.users)
 		case a.r.Packed:
 			a.raw(`,"positions":`).bitmap(w.users)
 		case a.r.Bitmap:
