@@ -30,9 +30,9 @@ type FilterRequest struct {
 }
 
 // FilterResult is the answer to a filter call. A request with Users fills the slices, one with IDs the slices of ids;
-// one with Bitmap or Audience fills the bitmaps. With Packed the bitmaps hold positions in Packed, counted from 0,
-// and a
-// repeated id has the position of its first occurrence.
+// one with Bitmap or Audience fills the bitmaps. An Audience whose ids are not dense fills the packed ids, or the
+// slices of ids where ids are texts. With Packed the bitmaps hold positions in Packed, counted from 0, and a repeated
+// id has the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -50,6 +50,12 @@ type FilterResult struct {
 	DeniedBitmaps     map[string]*roaring.Bitmap
 	UnavailableBitmap *roaring.Bitmap
 
+	// With an Audience of UUIDs or uint64 ids: packed ids, as in Packed.
+	AllowedPacked     []byte
+	ReplayedPacked    []byte
+	DeniedPacked      map[string][]byte // by limit, as DeniedBitmaps
+	UnavailablePacked []byte
+
 	Audience *api.AudienceTaken // with an Audience: its users, its generation and the cursor of the next call
 
 	Waves         []Wave
@@ -65,6 +71,7 @@ type Wave struct {
 	Users   []uint32
 	IDs     []string
 	Bitmap  *roaring.Bitmap
+	Packed  []byte
 }
 
 // Filter makes one filter call. Filter retries unavailable users, up to Config.Attempts times, unless
@@ -84,7 +91,10 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 		if err != nil {
 			return result, nil
 		}
-		if open != nil {
+		switch {
+		case len(result.UnavailablePacked) > 0:
+			again.unpack(rest.Packed)
+		case open != nil:
 			again.move(open)
 		}
 		result.settle(again)
@@ -96,7 +106,12 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil
-	if r.Packed == nil {
+	switch {
+	case len(result.UnavailablePacked) > 0:
+		again.Packed = &Packed{Bytes: result.UnavailablePacked,
+			Width: len(result.UnavailablePacked) / max(result.Summary.Unavailable, 1)}
+		return &again, nil
+	case r.Packed == nil:
 		again.Bitmap = result.UnavailableBitmap
 		return &again, nil
 	}
@@ -117,6 +132,21 @@ func (r *FilterResult) move(open []uint32) {
 	}
 }
 
+// unpack replaces positions in a call with packed ids by the ids.
+func (r *FilterResult) unpack(asked *Packed) {
+	ids := func(positions *roaring.Bitmap) []byte { return asked.pick(positions.ToArray()).Bytes }
+	r.AllowedPacked, r.ReplayedPacked = ids(r.AllowedBitmap), ids(r.ReplayedBitmap)
+	r.UnavailablePacked = ids(r.UnavailableBitmap)
+	r.DeniedPacked = make(map[string][]byte, len(r.DeniedBitmaps))
+	for limit, positions := range r.DeniedBitmaps {
+		r.DeniedPacked[limit] = ids(positions)
+	}
+	for i := range r.Waves {
+		r.Waves[i].Packed, r.Waves[i].Bitmap = ids(r.Waves[i].Bitmap), nil
+	}
+	r.AllowedBitmap, r.ReplayedBitmap, r.UnavailableBitmap, r.DeniedBitmaps = nil, nil, nil, nil
+}
+
 func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -133,6 +163,8 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 		}{request, r.IDs}, resultOfStrings)
 	case r.Packed != nil:
 		result, err = filtered(ctx, c, request, resultOfPositions)
+	case r.Audience != nil:
+		result, err = filtered(ctx, c, request, func(f *filterOfAudience) *FilterResult { return f.result })
 	default:
 		result, err = filtered(ctx, c, request, resultOfBitmaps)
 	}
@@ -150,6 +182,23 @@ func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*
 		return nil, err
 	}
 	return of(&answer), nil
+}
+
+// filterOfAudience is the answer to a filter call for an audience. The kind of the deployment's ids decides about its
+// form.
+type filterOfAudience struct{ result *FilterResult }
+
+// UnmarshalJSON decodes an answer in each form.
+func (f *filterOfAudience) UnmarshalJSON(answer []byte) (err error) {
+	switch formOf(answer, "allowed", "replayed") {
+	case inPacked:
+		f.result, err = decoded(answer, resultOfPacked)
+	case inStrings:
+		f.result, err = decoded(answer, resultOfStrings)
+	default:
+		f.result, err = decoded(answer, resultOfBitmaps)
+	}
+	return err
 }
 
 func (r *FilterRequest) check() error {
@@ -187,8 +236,21 @@ func resultOfIDs(a *api.FilterIDs) *FilterResult {
 	return r
 }
 
+func resultOfPacked(a *api.FilterPacked) *FilterResult {
+	r := &FilterResult{
+		AllowedPacked: a.AllowedPacked, ReplayedPacked: a.ReplayedPacked, DeniedPacked: a.DeniedPacked,
+		UnavailablePacked: a.UnavailablePacked, Audience: a.Audience,
+		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
+	}
+	for _, wave := range a.Waves {
+		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Packed: wave.UsersPacked})
+	}
+	return r
+}
+
 func resultOfStrings(a *api.FilterStrings) *FilterResult {
 	r := &FilterResult{
+		Audience:   a.Audience,
 		AllowedIDs: a.Allowed, ReplayedIDs: a.Replayed, DeniedIDs: a.Denied, UnavailableIDs: a.Unavailable,
 		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
 	}
@@ -240,6 +302,14 @@ func (r *FilterResult) settle(again *FilterResult) {
 	r.ReplayedIDs = append(r.ReplayedIDs, again.ReplayedIDs...)
 	r.DeniedIDs = append(r.DeniedIDs, again.DeniedIDs...)
 	r.UnavailableIDs = again.UnavailableIDs
+	r.AllowedPacked = append(r.AllowedPacked, again.AllowedPacked...)
+	r.ReplayedPacked = append(r.ReplayedPacked, again.ReplayedPacked...)
+	r.UnavailablePacked = again.UnavailablePacked
+	for limit, users := range again.DeniedPacked {
+		if r.DeniedPacked != nil {
+			r.DeniedPacked[limit] = append(r.DeniedPacked[limit], users...)
+		}
+	}
 	if r.AllowedBitmap != nil {
 		r.AllowedBitmap.Or(again.AllowedBitmap)
 		r.ReplayedBitmap.Or(again.ReplayedBitmap)
@@ -272,6 +342,7 @@ func (r *FilterResult) addWave(wave Wave) {
 	same := &r.Waves[i]
 	same.Users = append(same.Users, wave.Users...)
 	same.IDs = append(same.IDs, wave.IDs...)
+	same.Packed = append(same.Packed, wave.Packed...)
 	if wave.Bitmap != nil {
 		same.Bitmap = union(same.Bitmap, wave.Bitmap)
 	}

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -73,4 +75,34 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 		found = append(found, whole[position])
 	}
 	return roaring.BitmapOf(found...)
+}
+
+// form is the form of an answer about an audience.
+type form int
+
+const (
+	inBitmaps form = iota // of dense ids
+	inPacked              // of UUIDs and uint64 ids
+	inStrings             // of texts
+)
+
+// formOf returns the form of an answer, which has packed ids under the name and _packed, or else a list under the name
+// of list. Ids cannot contain these texts, because their quotes are escaped.
+func formOf(answer []byte, name, list string) form {
+	switch {
+	case bytes.Contains(answer, []byte(`"`+name+`_packed":`)):
+		return inPacked
+	case bytes.Contains(answer, []byte(`"`+list+`":[`)):
+		return inStrings
+	}
+	return inBitmaps
+}
+
+// decoded decodes an answer, which the function of converts.
+func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {
+	var answer Answer
+	if err := json.Unmarshal(content, &answer); err != nil {
+		return nil, err
+	}
+	return of(&answer), nil
 }

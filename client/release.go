@@ -32,6 +32,8 @@ type ReleaseResult struct {
 	UnavailableIDs    []string
 	ReleasedBitmap    *roaring.Bitmap // with Packed: positions in Packed
 	UnavailableBitmap *roaring.Bitmap
+	ReleasedPacked    []byte // with an Audience of UUIDs or uint64 ids: packed ids
+	UnavailablePacked []byte
 	// Audience describes, for a request with an Audience, its users, its generation and the cursor of the next call.
 	Audience *api.AudienceTaken
 	Summary  api.ReleaseSummary
@@ -59,24 +61,53 @@ func (c *Client) Release(ctx context.Context, r *ReleaseRequest) (*ReleaseResult
 		result, err = released(ctx, c, struct {
 			*api.ReleaseRequest
 			UserIDs []string `json:"user_ids"`
-		}{request, r.IDs}, func(a *api.ReleaseStrings) *ReleaseResult {
-			return &ReleaseResult{ReleasedIDs: a.Released, UnavailableIDs: a.Unavailable, Summary: a.Summary}
-		})
+		}{request, r.IDs}, releasedStrings)
 	case r.Packed != nil:
 		result, err = released(ctx, c, request, func(a *api.ReleasePositions) *ReleaseResult {
 			return &ReleaseResult{ReleasedBitmap: a.ReleasedPositions.OrEmpty(),
 				UnavailableBitmap: a.UnavailablePositions.OrEmpty(), Summary: a.Summary}
 		})
+	case r.Audience != nil:
+		result, err = released(ctx, c, request, func(r *releaseOfAudience) *ReleaseResult { return r.result })
 	default:
-		result, err = released(ctx, c, request, func(a *api.ReleaseBitmaps) *ReleaseResult {
-			return &ReleaseResult{ReleasedBitmap: a.ReleasedBitmap.OrEmpty(),
-				UnavailableBitmap: a.UnavailableBitmap.OrEmpty(), Audience: a.Audience, Summary: a.Summary}
-		})
+		result, err = released(ctx, c, request, releasedBitmaps)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("release %q: %w", r.MessageID, err)
 	}
 	return result, nil
+}
+
+func releasedBitmaps(a *api.ReleaseBitmaps) *ReleaseResult {
+	return &ReleaseResult{ReleasedBitmap: a.ReleasedBitmap.OrEmpty(),
+		UnavailableBitmap: a.UnavailableBitmap.OrEmpty(), Audience: a.Audience, Summary: a.Summary}
+}
+
+func releasedStrings(a *api.ReleaseStrings) *ReleaseResult {
+	return &ReleaseResult{ReleasedIDs: a.Released, UnavailableIDs: a.Unavailable, Audience: a.Audience,
+		Summary: a.Summary}
+}
+
+func releasedPacked(a *api.ReleasePacked) *ReleaseResult {
+	return &ReleaseResult{ReleasedPacked: a.ReleasedPacked, UnavailablePacked: a.UnavailablePacked,
+		Audience: a.Audience, Summary: a.Summary}
+}
+
+// releaseOfAudience is the answer to a release call for an audience. The kind of the deployment's ids decides about its
+// form.
+type releaseOfAudience struct{ result *ReleaseResult }
+
+// UnmarshalJSON decodes an answer in each form.
+func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
+	switch formOf(answer, "released", "released") {
+	case inPacked:
+		r.result, err = decoded(answer, releasedPacked)
+	case inStrings:
+		r.result, err = decoded(answer, releasedStrings)
+	default:
+		r.result, err = decoded(answer, releasedBitmaps)
+	}
+	return err
 }
 
 // released makes a release call, whose answer the function of converts.

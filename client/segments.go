@@ -51,7 +51,10 @@ type LookupResult struct {
 
 	Segments map[string]*roaring.Bitmap // by segment, without empty ones; api.NoSegment for users without a segment
 	Sets     map[string]*roaring.Bitmap // members of each set of LookupRequest.Sets
-	Audience *api.AudienceTaken         // with an Audience: its users and the cursor of the next call
+	// With an Audience of UUIDs or uint64 ids: packed ids, as Segments and Sets.
+	SegmentPacked map[string][]byte
+	SetPacked     map[string][]byte
+	Audience      *api.AudienceTaken // with an Audience: its users and the cursor of the next call
 }
 
 // Lookup returns the segment and the sets of users in one call. The call records no sends.
@@ -73,19 +76,41 @@ func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, e
 		return lookedUp(ctx, c, struct {
 			*api.LookupRequest
 			UserIDs []string `json:"user_ids"`
-		}{request, r.IDs}, func(a *api.LookupStrings) *LookupResult {
-			return &LookupResult{Generation: a.Generation, IDs: a.Users}
-		})
+		}{request, r.IDs}, lookedUpStrings)
 	case r.Packed != nil:
 		return lookedUp(ctx, c, request, func(a *api.LookupPositions) *LookupResult {
 			return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.SegmentPositions),
 				Sets: roaringOf(a.SetPositions)}
 		})
 	}
-	return lookedUp(ctx, c, request, func(a *api.LookupBitmaps) *LookupResult {
-		return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.Segments), Sets: roaringOf(a.Sets),
-			Audience: a.Audience}
-	})
+	return lookedUp(ctx, c, request, func(l *lookupOfAudience) *LookupResult { return l.result })
+}
+
+// lookupOfAudience is the answer to a lookup of a bitmap or an audience. The kind of the deployment's ids decides about
+// its form.
+type lookupOfAudience struct{ result *LookupResult }
+
+// UnmarshalJSON decodes an answer in each form.
+func (l *lookupOfAudience) UnmarshalJSON(answer []byte) (err error) {
+	switch formOf(answer, "segment", "users") {
+	case inPacked:
+		l.result, err = decoded(answer, func(a *api.LookupPacked) *LookupResult {
+			return &LookupResult{Generation: a.Generation, SegmentPacked: a.SegmentPacked, SetPacked: a.SetPacked,
+				Audience: a.Audience}
+		})
+	case inStrings:
+		l.result, err = decoded(answer, lookedUpStrings)
+	default:
+		l.result, err = decoded(answer, func(a *api.LookupBitmaps) *LookupResult {
+			return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.Segments), Sets: roaringOf(a.Sets),
+				Audience: a.Audience}
+		})
+	}
+	return err
+}
+
+func lookedUpStrings(a *api.LookupStrings) *LookupResult {
+	return &LookupResult{Generation: a.Generation, IDs: a.Users, Audience: a.Audience}
 }
 
 // lookedUp makes a lookup call, whose answer the function of converts.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -236,4 +237,74 @@ func TestIDsThatAreNotStoredAreNamed(t *testing.T) {
 	require.Equal(t, []string{ben}, client.NotStoredIDs(err))
 	require.Nil(t, client.NotStored(err))
 	require.True(t, client.HasCode(err, api.CodeUnavailable))
+}
+
+// TestAudiencesOfOtherIDs checks what the client returns for an audience in each form of an answer, and that it asks
+// again for unavailable users by their packed ids.
+func TestAudiencesOfOtherIDs(t *testing.T) {
+	t.Parallel()
+	const counted = `{"generation":"g","expression":"vip","users":2,"segments":{},"sets":{}}`
+	const taken = `"audience":{"generation":"g","users":2},`
+	summary := func(allowed, unavailable int) string {
+		return fmt.Sprintf(`%s"summary":{"requested":2,"allowed":%d,"denied":{},"unavailable":%d,"duplicates":0,"replayed":0,
+			"segments":{}},"generation":"g","config_version":"c"}`, taken, allowed, unavailable)
+	}
+	packed := func(ids ...[16]byte) string {
+		return base64.StdEncoding.EncodeToString(client.PackUUIDs(ids).Bytes)
+	}
+	one, two := [16]byte{1}, [16]byte{2}
+	answers := map[string]string{
+		"/v1/audience/count": counted,
+		"/v1/filter": `{"allowed_packed":"` + packed(one) + `","replayed_packed":"","denied_packed":{},
+			"unavailable_packed":"` + packed(two) + `",` + summary(1, 1),
+		"/v1/release": `{"released_packed":"` + packed(one) + `","unavailable_packed":"",` + taken + `"summary":{"requested":2,
+			"released":1,"absent":1,"unavailable":0,"duplicates":0}}`,
+		"/v1/segments/lookup": `{"generation":"g","segment_packed":{"vip":"` + packed(one, two) + `"},"set_packed":{},` +
+			strings.TrimSuffix(taken, ",") + `}`,
+	}
+	var calls atomic.Int64
+	c := newOfKind(t, ids.UUID, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if answer := answers[r.URL.Path]; r.URL.Path != "/v1/filter" || calls.Add(1) == 1 {
+				_, _ = w.Write([]byte(answer))
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	ctx, vip := t.Context(), &client.Audience{Expression: "vip"}
+	result, err := c.Filter(ctx, &client.FilterRequest{MessageID: "m", Audience: vip})
+	require.NoError(t, err)
+	require.Equal(t, client.PackUUIDs([][16]byte{one, two}).Bytes, result.AllowedPacked)
+	require.Empty(t, result.UnavailablePacked)
+	require.Nil(t, result.AllowedBitmap)
+	require.Equal(t, 2, result.Audience.Users)
+	require.Equal(t, 2, result.Summary.Allowed)
+	calls.Store(0)
+	require.NoError(t, c.FilterAll(ctx, &client.FilterRequest{MessageID: "m", Audience: vip},
+		func(_ *client.FilterRequest, r *client.FilterResult) error {
+			require.Equal(t, client.PackUUIDs([][16]byte{two}).Bytes, r.ReplayedPacked)
+			return nil
+		}))
+	released, err := c.Release(ctx, &client.ReleaseRequest{MessageID: "m", Audience: vip})
+	require.NoError(t, err)
+	require.Equal(t, one[:], released.ReleasedPacked)
+	looked, err := c.Lookup(ctx, &client.LookupRequest{Audience: vip})
+	require.NoError(t, err)
+	require.Len(t, looked.SegmentPacked["vip"], 32)
+
+	calls.Store(0)
+	answers["/v1/filter"] = `{"allowed":["a"],"replayed":[],"denied":[],"unavailable":[],` + summary(2, 0)
+	result, err = c.Filter(ctx, &client.FilterRequest{MessageID: "m", Audience: vip})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, result.AllowedIDs)
+	answers["/v1/release"] = `{"released":["a"],"unavailable":[],"summary":{"requested":1,"released":1,"absent":0,
+		"unavailable":0,"duplicates":0}}`
+	released, err = c.Release(ctx, &client.ReleaseRequest{MessageID: "m", Audience: vip})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, released.ReleasedIDs)
+	answers["/v1/segments/lookup"] = `{"generation":"g","users":[{"user_id":"a","segment":"vip","sets":[]}]}`
+	looked, err = c.Lookup(ctx, &client.LookupRequest{Audience: vip})
+	require.NoError(t, err)
+	require.Equal(t, "a", looked.IDs[0].UserID)
 }

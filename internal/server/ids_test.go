@@ -558,8 +558,8 @@ func backOf(t testing.TB, sch *ids.Scheme, d *segments.Dictionary, lists ...[]st
 	return back
 }
 
-// newNumberedService returns a service with a generation of the segment vip and the set opted-out, with ids of a kind. The
-// generation leads back to the ids if names is true.
+// newNumberedService returns a service with a generation of the segment vip and the set opted-out, with ids of a kind.
+// The generation leads back to the ids if names is true.
 func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string, names bool) *service {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
@@ -716,7 +716,8 @@ func TestAudiencesAreAnsweredWithIDs(t *testing.T) {
 			one := filterAs[api.FilterPacked](s, fields{"message_id": "p", "audience": "vip - opted-out"})
 			require.Len(t, one.AllowedPacked, sch.Width())
 			filterAs[api.FilterPacked](s, fields{"message_id": "p2", "audience": "vip - opted-out"})
-			full := filterAs[api.FilterPacked](s, fields{"message_id": "p3", "audience": "vip - opted-out", "waves": true})
+			full := filterAs[api.FilterPacked](s, fields{"message_id": "p3", "audience": "vip - opted-out",
+				"waves": true})
 			require.Empty(t, full.AllowedPacked)
 			require.Equal(t, c.known[:1], unpacked(sch, full.DeniedPacked["daily"]))
 			require.Equal(t, c.known[:1], unpacked(sch, full.Waves[0].UsersPacked))
@@ -726,7 +727,8 @@ func TestAudiencesAreAnsweredWithIDs(t *testing.T) {
 			if c.kind == ids.UUID {
 				nameless := newNumberedService(t, sch, c.known[:2], c.known[1:], false)
 				requireRefused(t, nameless.post("/v1/filter", body), http.StatusBadRequest, "invalid_request",
-					badBody{field: "audience", message: "does not contain its ids (segmentbuild build --no-names): send user_ids"})
+					badBody{field: "audience",
+						message: "does not contain its ids (segmentbuild build --no-names): send user_ids"})
 			}
 		})
 	}

@@ -103,8 +103,8 @@ func (a *Audience) distinctPositions() {
 	})
 }
 
-// named returns what the bitmaps of an answer contain for each user: positions for packed ids, otherwise the users. For an
-// answer in packed ids it returns the places of the ids.
+// named returns what the bitmaps of an answer contain for each user: positions for packed ids, otherwise the users. For
+// an answer in packed ids it returns the places of the ids.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	if !a.Packed && !a.InPacked {
 		return users
