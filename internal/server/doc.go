@@ -33,6 +33,12 @@
 // per user. Decoder and encoder are written by hand. Tests compare decoder and encoder with the types of package api,
 // and those types with the OpenAPI description.
 //
+// # Ids
+//
+// A server has one kind of ids (Config.IDs). Dense ids are users themselves. The decoder turns all other ids into
+// images, which are the users of the Capper, and keeps the ids beside them for the answer, because an image does not
+// lead back to its id. A call that takes dense ids alone refuses other kinds by name. Log lines show images, not ids.
+//
 // # Guarantees
 //
 //   - Each user is in exactly one of allowed, denied and unavailable. Replayed users are a part of allowed.

@@ -10,6 +10,9 @@
 // The decoder checks every byte of a bitmap before it expands the first id, in time linear in the size. The library's
 // own check takes quadratic time on a container of many runs.
 //
+// Ids that are not dense, and dense ids as strings, take another path: Given keeps their packed or text form in one
+// slice, in the order of the users, and the encoder writes them from there. The path is chosen once for each list.
+//
 // # Encoding
 //
 // One pass counts the decisions, and the encoder appends the answer to a buffer, without a value per user or permit.
