@@ -56,9 +56,8 @@ type RefresherConfig struct {
 	// function. Nil disables the comparison.
 	Guarded func() Guarded
 	// Overruled counts the users whom calls have added to a guarded set, who are members with the generation before,
-	// and
-	// who are not with the next one, in which the set has these users; numbers is Snapshot.Numbers of the next one. Nil:
-	// no calls change sets.
+	// and who are not with the next one, in which the set has these users; numbers is Snapshot.Numbers of the next one.
+	// Nil: no calls change sets.
 	Overruled func(set string, before, next *Manifest, users *bitmap.Bitmap, numbers Numbers) uint64
 	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A
 	// generation without a pin is kept for twice the Interval after the swap, but at least a minute

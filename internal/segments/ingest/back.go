@@ -15,8 +15,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// back keeps what leads from numbers back to ids, for all inputs of a build: the rests of UUIDs, or texts. It also finds
-// ids that share an image. A back is safe for concurrent use.
+// back keeps what leads from numbers back to ids, for all inputs of a build: the rests of UUIDs, or texts. It also
+// finds ids that share an image. A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard

@@ -134,8 +134,8 @@ func (c *Candidate) set(name string) *Set {
 	return nil
 }
 
-// users identifies the users of a segment or set like segments.Manifest.Users. The result is "" if the candidate does not
-// have it.
+// users identifies the users of a segment or set like segments.Manifest.Users. The result is "" if the candidate does
+// not have it.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
 	if sum == "" {
