@@ -47,9 +47,8 @@ func (r *buildReport) noteIDs(result *ingest.Result) {
 		r.idWarnings = append(r.idWarnings, text)
 	}
 	for _, pair := range result.Shared {
-		r.idWarnings = append(r.idWarnings, fmt.Sprintf("ids %q and %q have the same image: they share one log "+
-			"and one "+
-			"membership", pair.A, pair.B))
+		r.idWarnings = append(r.idWarnings, fmt.Sprintf("ids %q and %q have the same image: they share one log and "+
+			"one membership", pair.A, pair.B))
 	}
 	if more := result.SharedCount - int64(len(result.Shared)); more > 0 {
 		r.idWarnings = append(r.idWarnings, fmt.Sprintf("%d more pairs of ids have the same image", more))

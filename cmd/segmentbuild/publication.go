@@ -182,7 +182,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	report := p.report
 	report.noteFailure(why)
 	report.Accepted = nil
-	if base.Generation == nil || base.Generation.Manifest.IDs != nil {
+	if base.Generation == nil {
 		return why
 	}
 	only, grew := built.SetsThatGrew(base.Generation, func(set string) bool { return found.RefusedSets[set] })
@@ -190,6 +190,10 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	report.noteWaiting(found.Sets, base.Generation.Manifest, "")
 	if len(grew) == 0 || p.dryRun {
 		return why
+	}
+	only, base, err := built.Numbered(only, base)
+	if err != nil {
+		return err
 	}
 	published, err := p.publisher.Publish(ctx, only, base, "")
 	if err != nil {

@@ -149,7 +149,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	if err != nil {
 		return nil, fmt.Errorf("roll back: %w", err)
 	}
-	if base, err = base.RenumberedBy(earlier); err != nil {
+	if earlier, base, err = publish.SameNumbers(earlier, base); err != nil {
 		return nil, fmt.Errorf("roll back: %w", err)
 	}
 	plan, err := publish.PlanRollback(earlier, base, c.AlsoBack, c.KeepSet)

@@ -61,8 +61,7 @@ func (f *BackFile) check(kind ids.Kind) error {
 }
 
 // Back is a checked way back from numbers to ids. A Back may share the memory of a mapped file, which stays mapped
-// while
-// the Back is reachable.
+// while the Back is reachable.
 type Back struct {
 	raw    []byte
 	sha256 string

@@ -5,17 +5,29 @@
 //
 // # Vocabulary
 //
-// A segment is a named set of users; user ids are unsigned 32-bit integers. A generation is one
+// A segment is a named set of users, whose numbers are unsigned 32-bit integers; see Ids. A generation is one
 // published version of all segments, and a manifest is its index. Segments have an order of
 // precedence: a user in the bitmaps of two segments belongs to the earlier one. The code of a segment
 // is its index in the manifest plus 1; code 0 means no segment. A set is a named set of users beside
 // the segments. Sets may overlap and have no precedence. The set tz/NAME holds the users in a time zone
 // of the IANA database; a user in several of them belongs to the earliest in the manifest.
 //
+// # Ids
+//
+// A location has one kind of ids (package ids). The number of a dense id is the id itself. A location of another kind
+// has an object ids.json with the kind and the key, and each generation has a dictionary (package dictionary) of the
+// images of all its ids: the number of a user is the rank of the image, and is valid in this generation alone. Users of
+// two generations are compared by Renumbering. A generation may also have a Back, which leads from numbers to ids.
+//
+// The manifest names the kind and the check of the key. A reader rejects a generation whose ids.json is missing or has
+// another kind or key, and a Refresher rejects one whose ids are not those of the generation in use.
+//
 // # Layout of a location
 //
 //	<prefix>/bitmaps/<sha256>.roaring       a bitmap in the portable roaring format; immutable, named by its hash
 //	<prefix>/generations/<generation>.json  a manifest; immutable
+//	<prefix>/ids.json                       the kind and the key of ids that are not dense; written once
+//	<prefix>/dictionaries/<sha256>.…        dictionaries and ways back of such ids; immutable, named by their hashes
 //	<prefix>/current.json                   the name of the live generation; replaced by compare-and-swap
 //	<prefix>/checked.json                   the time of the last complete build, with or without changes
 //	<prefix>/controls.json                  holds and rolled-back content; replaced by compare-and-swap
@@ -23,8 +35,8 @@
 //
 // A generation's name begins with its time, so names sort by time, and ends with a hash of every field of
 // the manifest. current.json repeats the SHA-256 of the manifest. The format version of a manifest is 1
-// without sets, 2 with sets, 3 with acceptances, and 4 with the as_of of a set. An older program rejects
-// a version that it does not know and keeps its generation. Names of sets appear only in manifests.
+// without sets, 2 with sets, 3 with acceptances, 4 with the as_of of a set, and 5 with ids that are not dense. An older
+// program rejects a version that it does not know and keeps its generation. Names of sets appear only in manifests.
 //
 // The as_of of a set is the time up to which its users contain every change by call. Snapshot.AsOf
 // returns this time.
@@ -71,9 +83,9 @@
 //
 // # Files
 //
-// keys, manifest, asof, pointer, checked and accepted define the stored documents; load reads a generation;
+// keys, manifest, ids, back, asof, pointer, checked and accepted define the stored documents; load reads a generation;
 // snapshot and zones answer lookups; refresher keeps the live generation (with spoiled, status, cache and
-// metrics); guarded, held, former and replay compare generations; pins keeps earlier ones.
+// metrics); guarded, held, former, replay, renumber and unify compare generations; pins keeps earlier ones.
 //
 // # Not here
 //

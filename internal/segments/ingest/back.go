@@ -16,8 +16,7 @@ import (
 )
 
 // back keeps what leads from numbers back to ids, for all inputs of a build: the rests of UUIDs, or texts. It also
-// finds
-// ids that share an image. A back is safe for concurrent use.
+// finds ids that share an image. A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard

@@ -24,6 +24,13 @@
 //
 // Blank lines at the end of a text are not rows. In CSV and TSV with a single column they are nulls.
 //
+// # Ids of other kinds
+//
+// With Config.Scheme, inputs hold ids of the kind uint64, uuid or text. A worker passes the images of the ids to an
+// imageLists. When all inputs are read, every list is sorted, the lists are merged into the dictionary, and each list
+// becomes a bitmap of numbers, with which the build goes on. The memory is 8 bytes for each id of each segment and set,
+// 6 bytes an id for the dictionary, and with Config.Names 24 bytes a UUID, or about the length of a text and 16 bytes.
+//
 // # The end of a file
 //
 // A file ends only where its source returns io.EOF. The following are errors: a compressed stream that

@@ -25,8 +25,7 @@ type Result struct {
 	// Shortfalls lists the unmet expectations of the inputs.
 	Shortfalls []string
 	// Shared lists the first pairs of known ids that share an image, of SharedCount pairs. Twins describes texts that
-	// are
-	// nearly the same.
+	// are nearly the same.
 	Shared      []SharedImage
 	SharedCount int64
 	Twins       Twins

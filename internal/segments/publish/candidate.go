@@ -135,8 +135,7 @@ func (c *Candidate) set(name string) *Set {
 }
 
 // users identifies the users of a segment or set like segments.Manifest.Users. The result is "" if the candidate does
-// not
-// have it.
+// not have it.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
 	if sum == "" {

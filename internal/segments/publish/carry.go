@@ -40,12 +40,10 @@ func (p *RollbackPlan) Candidate() *Candidate {
 	return c
 }
 
-// PlanRollback plans the rollback from base to an earlier generation. back names sets that also return
-// to their earlier content, or whole folders of sets (tz/*). keep names sets that stay unchanged.
+// PlanRollback plans the rollback from base to an earlier generation. Both must have the same numbers; see SameNumbers.
+// back names sets that also return to their earlier content, or whole folders of sets (tz/*). keep names sets that stay
+// unchanged.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
-	if earlier.Manifest.IDs != nil || base.manifest != nil && base.manifest.IDs != nil {
-		return planOtherIDs(earlier, base, back, keep)
-	}
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
 		if len(back)+len(keep) > 0 {
@@ -66,15 +64,18 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 	for _, is := range live.Sets {
 		switch {
 		case named(is.Name, back):
-			p.giveBack(&is)
+			p.giveBack(&is, base.manifest)
 		case named(is.Name, keep) || zones && isZone(is.Name):
 			p.put(is, false)
 		case is.Growth.OnlyGrows:
 			p.carry(&is, acceptedSince(base.manifest, earlier.Manifest, is.Name))
 		}
 	}
-	m := earlier.Manifest
-	p.new = len(p.Accepted) > 0 || !sameSets(p.Candidate().DescribeSets(), m.Sets) || p.forgets(base)
+	was := earlier.Manifest.Sets
+	if earlier.Original() != earlier { // the manifest describes bitmaps with other numbers
+		was = CandidateOf(earlier).DescribeSets()
+	}
+	p.new = len(p.Accepted) > 0 || !sameSets(p.Candidate().DescribeSets(), was) || p.forgets(base)
 	return p, nil
 }
 
@@ -147,11 +148,11 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 }
 
 // giveBack restores the earlier content of a set and records an acceptance for the users who leave it.
-func (p *RollbackPlan) giveBack(is *Set) {
+func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 	c := Change{Set: is.Name, State: Vanishes, Before: is.Bitmap.Cardinality(), Removed: is.Bitmap.Cardinality()}
 	to := ""
 	if i := p.index(is.Name); i >= 0 {
-		c, to = p.sets[i].compare(is.Bitmap), p.sets[i].Bitmap.SHA256()
+		c, to = p.sets[i].compare(is.Bitmap), p.Candidate().users(is.Name)
 	}
 	if c.Removed == 0 && c.State != Vanishes {
 		return
@@ -160,7 +161,7 @@ func (p *RollbackPlan) giveBack(is *Set) {
 	if c.State == changed {
 		words = c.Words()
 	}
-	p.Accepted = append(p.Accepted, segments.Accepted{Set: is.Name, FromSHA256: is.Bitmap.SHA256(), ToSHA256: to,
+	p.Accepted = append(p.Accepted, segments.Accepted{Set: is.Name, FromSHA256: sumIn(live, is.Name), ToSHA256: to,
 		Before: c.Before, Removed: c.Removed, Change: words, Reason: RollbackReason + p.Earlier.Manifest.Generation})
 }
 
@@ -220,11 +221,14 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 // generation if the content differs from the earlier generation. Then only merged sets need an upload.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
-		return p.Rollback(ctx, plan.Earlier, base)
+		return p.Rollback(ctx, plan.Earlier.Original(), base)
 	}
 	c := plan.Candidate()
 	list, sets := plan.Earlier.Manifest.Segments, c.DescribeSets()
-	if len(c.Accepted) == 0 && sameSegments(base.Generation.Manifest.Segments, list) &&
+	if plan.Earlier.Original() != plan.Earlier {
+		list = c.Describe()
+	}
+	if len(c.Accepted) == 0 && c.sameIDs(base.manifest) && sameSegments(base.Generation.Manifest.Segments, list) &&
 		sameSets(base.Generation.Manifest.Sets, sets) {
 		return &Published{Manifest: base.Generation.Manifest, Unchanged: true}, nil
 	}
@@ -277,12 +281,23 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 	return both.Bitmap()
 }
 
+// hasSegmentsOf reports whether the candidate's segments have the users of a generation, which has the same numbers.
+func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
+	if c.Dictionary == nil {
+		return sameSegments(c.Describe(), live.Manifest.Segments)
+	}
+	return slices.EqualFunc(c.Names, live.Manifest.Segments,
+		func(name string, s segments.Segment) bool { return name == s.Name }) &&
+		slices.EqualFunc(c.Bitmaps, live.Bitmaps,
+			func(a, b *bitmap.Bitmap) bool { return bytes.Equal(a.Bytes(), b.Bytes()) })
+}
+
 // onlyGrew reports whether a candidate differs from the live generation only by users who joined sets
 // that only grow. A hold does not stop such a candidate.
 func (c *Candidate) onlyGrew(base *LiveState) bool {
 	live := base.Generation
 	if live == nil || len(c.Sets) != len(live.Sets) ||
-		c.Carried == nil && !sameSegments(c.Describe(), live.Manifest.Segments) {
+		c.Carried == nil && !c.hasSegmentsOf(live) {
 		return false
 	}
 	for i, s := range live.Manifest.Sets {

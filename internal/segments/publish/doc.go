@@ -62,11 +62,18 @@
 // current.json; a hold rewrites current.json after it writes controls.json; a publisher reads controls.json
 // after it has read the tag of current.json. No publisher can therefore miss a change of the controls.
 //
+// # Ids that are not dense
+//
+// ReadIDs returns the kind and the key of a location before a build reads its inputs. The first publish makes ids.json,
+// if no other process has made it, and every later publish checks that the object is the one of the start. The guard
+// reads earlier generations by the numbers of the candidate's dictionary (Session.Numbering). A rollback that keeps
+// live sets, and a publish of the sets that grew, unite the dictionaries of both generations.
+//
 // # Collecting
 //
 // A Collector never removes an object of a generation that is live or is going live. It takes a lease
 // (gc.json), rewrites current.json with different bytes (the fence), lists the objects, and removes
-// manifests first, then unused bitmaps. Before each removal it checks that current.json is unchanged.
+// manifests first, then unused bitmaps and dictionaries. Before each removal it checks that current.json is unchanged.
 // A publisher (1) reads current.json, (2) waits until nobody holds the lease, (3) stores or checks every
 // object, (4) replaces current.json if its tag is still the one from (1). If only a fence changed the
 // tag, the publisher starts again at (1).

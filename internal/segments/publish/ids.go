@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"capper/internal/ids"
@@ -155,46 +156,47 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 	return earlier.RenumberedBy(later.Dictionary)
 }
 
-// RenumberedBy returns the state with the live generation by the numbers of another generation, for comparisons.
-func (s *LiveState) RenumberedBy(other *segments.Generation) (*LiveState, error) {
-	if s.Generation == nil {
-		return s, nil
+// SameNumbers returns an earlier generation and the live one by the numbers of one dictionary, so that a rollback may
+// take sets of both. The error is an *IDsError if their ids are of different kinds or keys.
+func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
+	if base.Generation == nil {
+		return earlier, base, nil
 	}
-	g, err := ForComparison(s.Generation, other)
-	if err != nil {
-		return nil, err
-	}
-	by := *s
-	by.Generation, by.numbering = g, other.Dictionary
-	return &by, nil
-}
-
-// planOtherIDs plans a rollback of ids that are not dense. Sets of the live generation have other numbers than the
-// earlier generation, so none can be carried over.
-func planOtherIDs(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
-	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
-	switch {
-	case base.Generation == nil:
-		return p, nil
-	case !earlier.Manifest.SameIDs(base.manifest):
-		return nil, idsErrorf("generation %s has ids of another kind or key than the live generation %s",
+	if !earlier.Manifest.SameIDs(base.manifest) {
+		return nil, nil, idsErrorf("generation %s has ids of another kind or key than the live generation %s",
 			earlier.Manifest.Generation, base.Name)
 	}
-	if len(back)+len(keep) > 0 {
-		return nil, NotYet(earlier.Manifest.IDs, "a rollback that names sets")
+	unified := *base
+	var err error
+	earlier, unified.Generation, err = segments.Unify(earlier, base.Generation)
+	return earlier, &unified, err
+}
+
+// Numbered returns the result of SetsThatGrew over base, and base, by the numbers of one dictionary with the users of
+// both. c is the candidate from which the sets come.
+func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
+	if c.Dictionary == nil {
+		return grown, base, nil
 	}
-	was := map[string]string{}
-	for i := range earlier.Manifest.Sets {
-		s := &earlier.Manifest.Sets[i]
-		was[s.Name] = earlier.Manifest.Users(&s.Segment)
+	own := &segments.Generation{Manifest: c.content(), Scheme: c.Scheme, Dictionary: c.Dictionary, Back: c.Back}
+	all, err := segments.Extend(base.Generation, own)
+	if err != nil {
+		return nil, nil, err
 	}
-	for i := range base.manifest.Sets {
-		s := &base.manifest.Sets[i]
-		if (s.OnlyGrows || isZone(s.Name)) && was[s.Name] != base.manifest.Users(&s.Segment) {
-			return nil, NotYet(base.manifest.IDs, fmt.Sprintf("a rollback that keeps set %q", s.Name))
-		}
+	by := *base
+	if by.Generation, err = base.Generation.Original().RenumberedBy(all.Dictionary); err != nil {
+		return nil, nil, err
 	}
-	return p, nil
+	next := *grown
+	next.Scheme, next.Dictionary, next.Back = c.Scheme, all.Dictionary, all.Back
+	next.Bitmaps, next.Sets = nil, slices.Clone(grown.Sets)
+	for _, b := range grown.Bitmaps {
+		next.Bitmaps = append(next.Bitmaps, all.Bitmap(b))
+	}
+	for i := range next.Sets {
+		next.Sets[i].Bitmap = all.Bitmap(next.Sets[i].Bitmap)
+	}
+	return &next, &by, nil
 }
 
 // texts returns the ids of users by their numbers, or nil for dense ids. Users who are in the earlier generation alone
