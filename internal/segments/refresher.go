@@ -56,10 +56,9 @@ type RefresherConfig struct {
 	// with the newest earlier one of the source. The goroutine of Load or Run and Status call this
 	// function. Nil disables the comparison.
 	Guarded func() Guarded
-	// Overruled counts the users whom calls have added to a guarded set, who are members with the generation before,
-	// and who are not with the next one, in which the set has these users; numbers is Snapshot.Numbers of the next one.
-	// Nil: no calls change sets.
-	Overruled func(set string, before, next *Manifest, users *bitmap.Bitmap, numbers Numbers) uint64
+	// Overruled returns the users whom calls have added to a set, if the calls are newer than a build up to the time
+	// before, and older than a build up to the time next. Nil: no calls change sets.
+	Overruled func(set string, before, next time.Time) []capping.UserID
 	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A
 	// generation without a pin is kept for twice the Interval after the swap, but at least a minute
 	// and at most Keep, because other instances may still return its name. A negative value keeps
