@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
@@ -14,6 +15,7 @@ type generateCommand struct {
 	Users    uint32   `required:"" help:"Number of users to generate; their ids begin at --first."`
 	First    uint32   `default:"1" help:"Lowest user id to generate."`
 	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Name of each segment and its share of the users; all other users are in no segment."`
+	IDs      string   `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the ids: dense, uint64, uuid or text. A user has the same id in every file. Other kinds than dense are written as text or csv."`
 	Layout   string   `enum:"random,contiguous" default:"random" help:"Distribution of users over segments: random draws the segment of every user; contiguous gives each segment one range of ids."`
 	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"Format of the files, one for each segment: text, csv (user_id,segment), parquet (user_id, in scattered order) or roaring."`
 	Seed     uint64   `default:"1" help:"Seed of the random draw; the same seed generates the same segments."`
@@ -46,6 +48,9 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		if err != nil {
 			return err
 		}
+		if lines, ok := w.(*lineWriter); ok {
+			lines.spell = spellings[c.IDs]
+		}
 		writers = append(writers, w)
 	}
 	if err := write(ctx, users, writers); err != nil {
@@ -62,6 +67,9 @@ func (c *generateCommand) Run(ctx context.Context, on *terminal.Streams) error {
 
 // users returns the synthetic users that the flags describe.
 func (c *generateCommand) users() (*Users, error) {
+	if c.IDs != ids.Dense.String() && c.As != "text" && c.As != "csv" {
+		return nil, fmt.Errorf("--as %s: ids of the kind %s are written as text or csv", c.As, c.IDs)
+	}
 	users := &Users{First: c.First, Count: c.Users, Contiguous: c.Layout == "contiguous", Seed: c.Seed}
 	for _, arg := range c.Segments {
 		name, text, ok := strings.Cut(arg, "=")

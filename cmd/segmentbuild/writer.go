@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -32,10 +31,10 @@ func newWriter(to io.Writer, format, segment string) (writer, error) {
 	out := bufio.NewWriterSize(to, 1<<20)
 	switch format {
 	case "text":
-		return &lineWriter{out: out, end: "\n"}, nil
+		return &lineWriter{out: out, spell: spellDense, end: "\n"}, nil
 	case "csv":
 		_, err := out.WriteString("user_id,segment\n")
-		return &lineWriter{out: out, end: "," + segment + "\n"}, err
+		return &lineWriter{out: out, spell: spellDense, end: "," + segment + "\n"}, err
 	case "parquet":
 		return &parquetWriter{
 			out: out, rows: make([]row, 0, 1<<12), file: parquet.NewGenericWriter[row](out,
@@ -48,13 +47,14 @@ func newWriter(to io.Writer, format, segment string) (writer, error) {
 }
 
 type lineWriter struct {
-	out  *bufio.Writer
-	end  string
-	line []byte
+	out   *bufio.Writer
+	spell func(dst []byte, user uint32) []byte
+	end   string
+	line  []byte
 }
 
 func (w *lineWriter) Add(id uint32) error {
-	w.line = append(strconv.AppendUint(w.line[:0], uint64(id), 10), w.end...)
+	w.line = append(w.spell(w.line[:0], id), w.end...)
 	_, err := w.out.Write(w.line)
 	return err
 }
