@@ -9,6 +9,7 @@ import (
 
 	"capper/client"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/ingest/format"
 	"capper/internal/terminal"
@@ -91,6 +92,15 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 	return users, err
 }
 
+// list returns the users of the audience file, whose ids are not dense, without duplicates.
+func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*ingest.UserList, error) {
+	users, err := a.idFile.list(ctx, on, a.File, scheme)
+	if err == nil && users.Len() == 0 {
+		err = terminal.WithStatus(terminal.BadInput, fmt.Errorf("audience %s: the file contains no users", a.File))
+	}
+	return users, err
+}
+
 // ofFile is the error for flags about a file if the audience is no file.
 const ofFile = "--format, --column, --quote, --escape and --final-newline: require a file of user ids"
 
@@ -108,22 +118,45 @@ type idFile struct {
 // read returns the users in the file, without duplicates.
 func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
-	set, err := reader.ReadIDs(ctx, []ingest.Input{{
-		Path: path, Format: ingest.Format(f.Format), IDColumn: f.Column,
-		Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline,
-	}})
+	set, err := reader.ReadIDs(ctx, f.inputs(path))
 	if err == nil {
 		err = reader.Check()
 	}
-	for _, r := range reader.Reports() {
-		if r.Multiline != nil { // mostly addresses, but a quote that is missing looks like this too
-			on.Say("rows over several lines in %s: %s", r.File, r.Multiline)
-		}
-	}
+	sayMultiline(on, reader.Reports())
 	if err != nil {
 		return nil, unread(path, err)
 	}
 	return set.Bitmap().Roaring(), nil
+}
+
+// list returns the users in the file, whose ids are not dense, without duplicates.
+func (f *idFile) list(ctx context.Context, on *terminal.Streams, path string, scheme *ids.Scheme) (*ingest.UserList,
+	error) {
+	reader := ingest.NewReader(ingest.Config{Stdin: on.In, Scheme: scheme})
+	users, err := reader.ReadUsers(ctx, f.inputs(path))
+	if err == nil {
+		err = reader.Check()
+	}
+	sayMultiline(on, reader.Reports())
+	if err != nil {
+		return nil, unread(path, err)
+	}
+	return users, nil
+}
+
+func (f *idFile) inputs(path string) []ingest.Input {
+	return []ingest.Input{{
+		Path: path, Format: ingest.Format(f.Format), IDColumn: f.Column,
+		Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline,
+	}}
+}
+
+func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
+	for i := range files {
+		if r := &files[i]; r.Multiline != nil { // mostly addresses, but a quote that is missing looks like this too
+			on.Say("rows over several lines in %s: %s", r.File, r.Multiline)
+		}
+	}
 }
 
 // unread distinguishes a faulty audience from a failure to read it.

@@ -41,6 +41,9 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	fmt.Fprintf(on.Out, "%s: valid, version %s\n", c.File, loaded.Version)
 	fmt.Fprintf(on.Out, "  listens on %s, segments from %s, store %s\n", loaded.Server.Listen, loaded.Segments.Source,
 		place(loaded.Store))
+	if loaded.IDs != "" {
+		fmt.Fprintf(on.Out, "  ids: %s\n", loaded.IDs)
+	}
 	if a := loaded.Audit; a.To != "" {
 		fmt.Fprintf(on.Out, "  audit to %s, a file every %s\n", a.To, capping.Span(a.Roll))
 	}

@@ -30,6 +30,7 @@ type commands struct {
 	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets of the generation in use."`
 	Set         setCommands             `cmd:"" help:"Change sets by calls, and list the changes."`
 	Lookup      lookupCommand           `cmd:"" help:"Show the segment and sets that users belong to."`
+	IDs         idsCommand              `cmd:"" name:"ids" help:"Print the images of user ids, which order lists for the store."`
 	Explain     explainCommand          `cmd:"" help:"Explain why a user is allowed or capped."`
 	Limits      limitsCommand           `cmd:"" help:"Show the limits in force."`
 	Pace        cli.PaceCommand         `cmd:"" help:"Copy lines to standard output at the rate that a pacer permits."`

@@ -7,21 +7,22 @@ import (
 
 	"capper/client"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
 // eraseCommand is the command `capper erase USER…`.
 type eraseCommand struct {
 	cli.Service
-	Users []cli.UserID `arg:"" name:"user" help:"User ids to erase, from 0 to 4294967295."`
-	Sets  bool         `help:"Also remove the changes of sets by calls, such as opt-outs; the builds alone decide then who is in a set."`
-	Yes   bool         `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
+	Users []string `arg:"" name:"user" help:"User ids to erase, of the kind of the service's ids."`
+	Sets  bool     `help:"Also remove the changes of sets by calls, such as opt-outs; the builds alone decide then who is in a set."`
+	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
 // erasure is the result for one user, in the form of --json.
 type erasure struct {
-	UserID uint32 `json:"user_id"`
-	Result string `json:"result"` // erased, unavailable, failed, not tried
+	UserID any    `json:"user_id"` // uint32 if the ids are dense, else string
+	Result string `json:"result"`  // erased, unavailable, failed, not tried
 	Error  string `json:"error,omitempty"`
 }
 
@@ -39,12 +40,16 @@ func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
+	targets, err := c.targets(ctx, api)
+	if err != nil {
+		return err
+	}
 	if !c.Yes {
-		if err := on.Confirm(ctx, c.question(), "--yes"); err != nil {
+		if err := on.Confirm(ctx, c.question(targets), "--yes"); err != nil {
 			return err
 		}
 	}
-	list, err := c.erase(ctx, api)
+	list, err := c.erase(targets)
 	if c.JSON {
 		return errors.Join(err, terminal.JSON(on.Out, list))
 	}
@@ -55,38 +60,66 @@ func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return errors.Join(err, terminal.Table(on.Out, terminal.Left, rows...))
 }
 
-func (c *eraseCommand) question() string {
-	if len(c.Users) == 1 {
-		return fmt.Sprintf("erase all sends of user %d at %s?", c.Users[0], c.URL)
-	}
-	return fmt.Sprintf("erase all sends of %d users at %s?", len(c.Users), c.URL)
+// target is a user to erase.
+type target struct {
+	id    any // uint32 or string
+	erase func() error
 }
 
-func (c *eraseCommand) eraseOne(ctx context.Context, api *client.Client, user uint32) error {
-	if c.Sets {
-		return api.EraseWithSets(ctx, user)
+// targets returns the users to erase. If the service does not answer, the numbers among the ids are dense, so that the
+// attempt to erase them reports the failure; a number has the same path with ids of every kind.
+func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
+	scheme, failed := c.Scheme(ctx, api)
+	if failed != nil {
+		scheme = ids.New(ids.Dense, ids.Key{})
+		for _, user := range c.Users {
+			if _, err := scheme.Parse([]byte(user)); err != nil {
+				return nil, failed
+			}
+		}
 	}
-	return api.Erase(ctx, user)
+	users, err := cli.ParseUsers(scheme, "user", c.Users)
+	if err != nil {
+		return nil, err
+	}
+	erase, eraseID := api.Erase, api.EraseID
+	if c.Sets {
+		erase, eraseID = api.EraseWithSets, api.EraseIDWithSets
+	}
+	for _, user := range users.Dense {
+		list = append(list, target{user, func() error { return erase(ctx, user) }})
+	}
+	for _, user := range users.IDs {
+		list = append(list, target{user, func() error { return eraseID(ctx, user) }})
+	}
+	return list, nil
+}
+
+func (c *eraseCommand) question(users []target) string {
+	if len(users) == 1 {
+		return fmt.Sprintf("erase all sends of user %v at %s?", users[0].id, c.URL)
+	}
+	return fmt.Sprintf("erase all sends of %d users at %s?", len(users), c.URL)
 }
 
 // erase continues if the log of one user is unavailable. erase stops at errors that every further call would cause.
-func (c *eraseCommand) erase(ctx context.Context, api *client.Client) (list []erasure, err error) {
+func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0
-	for _, user := range cli.UserIDs(c.Users) {
+	for _, user := range users {
 		if err != nil {
-			list = append(list, erasure{UserID: user, Result: "not tried"})
+			list = append(list, erasure{UserID: user.id, Result: "not tried"})
 			continue
 		}
-		one := c.eraseOne(ctx, api, user)
+		one := user.erase()
 		switch {
 		case one == nil:
-			list = append(list, erasure{UserID: user, Result: "erased"})
+			list = append(list, erasure{UserID: user.id, Result: "erased"})
 		case client.HasCode(one, client.CodeUnavailable):
 			unavailable++
-			list = append(list, erasure{user, "unavailable", one.Error()})
+			list = append(list, erasure{user.id, "unavailable", one.Error()})
 		default:
 			err = c.HintedAdmin(one)
-			list = append(list, erasure{user, "failed", one.Error()})
+			list = append(list, erasure{user.id, "failed", one.Error()})
 		}
 	}
 	if err == nil && unavailable > 0 {

@@ -16,7 +16,7 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 // explainCommand is the command `capper explain USER`.
 type explainCommand struct {
 	cli.Service
-	User cli.UserID `arg:"" help:"User id, from 0 to 4294967295."`
+	User string `arg:"" help:"User id, of the kind of the service's ids."`
 }
 
 // Run prints why the user is allowed or denied.
@@ -25,22 +25,41 @@ func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	explanation, err := service.Explain(ctx, uint32(c.User))
+	scheme, err := c.Scheme(ctx, service)
+	if err != nil {
+		return err
+	}
+	users, err := cli.ParseUsers(scheme, "user", []string{c.User})
+	if err != nil {
+		return err
+	}
+	if len(users.IDs) > 0 {
+		explanation, err := service.ExplainID(ctx, users.IDs[0])
+		if err != nil {
+			return c.Hinted(err)
+		}
+		if c.JSON {
+			return terminal.JSON(on.Out, explanation)
+		}
+		return printExplanation(on, explanation.UserID, &explanation.Explanation)
+	}
+	explanation, err := service.Explain(ctx, users.Dense[0])
 	if err != nil {
 		return c.Hinted(err)
 	}
 	if c.JSON {
 		return terminal.JSON(on.Out, explanation)
 	}
-	return printExplanation(on, explanation)
+	return printExplanation(on, explanation.UserID, explanation)
 }
 
-func printExplanation(on *terminal.Streams, e *api.Explanation) error {
+// printExplanation prints the explanation of a user, whose id is a number or a string.
+func printExplanation(on *terminal.Streams, id any, e *api.Explanation) error {
 	zone := ""
 	if e.Timezone != "" {
 		zone = ", time zone " + e.Timezone
 	}
-	fmt.Fprintf(on.Out, "user %d is in segment %s%s (generation %s)\n", e.UserID, e.Segment, zone, e.Generation)
+	fmt.Fprintf(on.Out, "user %v is in segment %s%s (generation %s)\n", id, e.Segment, zone, e.Generation)
 	if len(e.Missing) > 0 {
 		fmt.Fprintf(on.Out, "missing sets: the configuration requires %s: the lines below assume that the user is "+
 			"in none of them, and sends that need one are unavailable\n",

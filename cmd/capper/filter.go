@@ -12,6 +12,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
@@ -91,9 +92,26 @@ func (c *filterCommand) check() error {
 
 // todo returns the users to decide.
 func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
+	scheme, err := c.Scheme(ctx, service)
+	if err != nil {
+		return nil, c.interrupted(ctx, err)
+	}
+	if err := c.CheckKind(scheme.Kind()); err != nil {
+		return nil, terminal.Misuse(err)
+	}
 	if c.Expression == "" {
+		if scheme.Kind() != ids.Dense {
+			list, err := c.list(ctx, on, scheme)
+			if err != nil {
+				return nil, err
+			}
+			return cli.TodoIDs(&cli.IDs{UserList: list, Batch: c.Batch, Parallel: c.Parallel}), nil
+		}
 		users, err := c.read(ctx, on)
 		return cli.TodoUsers(users), err
+	}
+	if err := cli.DenseAlone(scheme.Kind(), "capper filter --audience"); err != nil {
+		return nil, err
 	}
 	parts, err := c.parts(ctx, service)
 	if err != nil {
@@ -146,6 +164,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	defer shown.Stop()
 	shown.Step("filter", todo.Users())
 	r := cli.NewResults()
+	r.IDs = todo.List()
 	deadline := time.Now().Add(c.Timeout)
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		decided := decidedOf(&r.Summary)
@@ -166,7 +185,7 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 			return r, nil
 		default:
 			shown.Note(c.waiting(ctx, service, r.Summary.Unavailable, pause))
-			todo = cli.TodoUsers(r.Retry())
+			todo = todo.Again(r)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err

@@ -10,16 +10,16 @@ import (
 	"strings"
 
 	"capper/client"
-	"capper/client/api"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
 // lookupCommand is the command `capper lookup USER…`.
 type lookupCommand struct {
 	cli.Service
-	Users []cli.UserID `arg:"" optional:"" name:"user" help:"User ids to look up, from 0 to 4294967295. Give either these ids or --file."`
-	File  string       `placeholder:"FILE" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once, in ascending order."`
+	Users []string `arg:"" optional:"" name:"user" help:"User ids to look up, of the kind of the service's ids. Give either these ids or --file."`
+	File  string   `placeholder:"FILE" help:"File of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once: dense ids in ascending order, others in the order of the store."`
 	idFile
 	Set []string `placeholder:"NAME" help:"Name of a set to check for each user; may be repeated."`
 	CSV bool     `name:"csv" help:"Print the result as CSV, with one column for each --set, while answers arrive."`
@@ -30,8 +30,26 @@ const lookupBatch = 50_000
 
 // lookupReport is the output of --json.
 type lookupReport struct {
-	Generation string           `json:"generation"`
-	Users      []api.UserLookup `json:"users"`
+	Generation string  `json:"generation"`
+	Users      []found `json:"users"`
+}
+
+// found is the answer about one user: api.UserLookup, or api.UserLookupOfID if the ids are not dense.
+type found struct {
+	UserID  any      `json:"user_id"`
+	Segment string   `json:"segment"`
+	Sets    []string `json:"sets"`
+}
+
+// foundIn returns the users of an answer.
+func foundIn(answer *client.LookupResult) (list []found) {
+	for i := range answer.Users {
+		list = append(list, found{answer.Users[i].UserID, answer.Users[i].Segment, answer.Users[i].Sets})
+	}
+	for i := range answer.IDs {
+		list = append(list, found{answer.IDs[i].UserID, answer.IDs[i].Segment, answer.IDs[i].Sets})
+	}
+	return list
 }
 
 // Validate rejects arguments without users, and contradictory output flags.
@@ -55,21 +73,17 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	users := cli.UserIDs(c.Users)
-	if c.File != "" {
-		read, err := c.read(ctx, on, c.File)
-		if err != nil {
-			return err
-		}
-		users = read.ToArray()
+	users, err := c.users(ctx, on, service)
+	if err != nil {
+		return err
 	}
 	if c.CSV {
 		return c.writeCSV(ctx, on, service, users)
 	}
-	report := lookupReport{Users: []api.UserLookup{}}
-	err = c.lookup(ctx, service, users, func(found *client.LookupResult) error {
-		report.Generation = found.Generation
-		report.Users = append(report.Users, found.Users...)
+	report := lookupReport{Users: []found{}}
+	err = c.lookup(ctx, service, users, func(answer *client.LookupResult) error {
+		report.Generation = answer.Generation
+		report.Users = append(report.Users, foundIn(answer)...)
 		return nil
 	})
 	switch {
@@ -81,18 +95,51 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on, &report)
 }
 
+// users returns the users of the arguments or of the file.
+func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service *client.Client) (users cli.Users,
+	err error) {
+	scheme, err := c.Scheme(ctx, service)
+	switch {
+	case err != nil:
+		return users, err
+	case c.File == "":
+		return cli.ParseUsers(scheme, "user", c.Users)
+	case scheme.Kind() == ids.Dense:
+		read, err := c.read(ctx, on, c.File)
+		if err != nil {
+			return users, err
+		}
+		users.Dense = read.ToArray()
+		return users, nil
+	}
+	list, err := c.list(ctx, on, c.File, scheme)
+	if err != nil {
+		return users, err
+	}
+	users.IDs = (&cli.IDs{UserList: list}).Texts()
+	return users, nil
+}
+
 // lookup looks up the users in batches. All batches use the generation of the first one.
-func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users []uint32,
+func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}
-	for batch := range slices.Chunk(users, lookupBatch) {
-		request.Users = batch
+	call := func() error {
 		found, err := service.Lookup(ctx, request)
 		if err != nil {
 			return c.Hinted(err)
 		}
 		request.Generation = found.Generation
-		if err := each(found); err != nil {
+		return each(found)
+	}
+	for request.Users = range slices.Chunk(users.Dense, lookupBatch) {
+		if err := call(); err != nil {
+			return err
+		}
+	}
+	request.Users = nil
+	for request.IDs = range slices.Chunk(users.IDs, lookupBatch) {
+		if err := call(); err != nil {
 			return err
 		}
 	}
@@ -112,19 +159,19 @@ func (c *lookupCommand) print(on *terminal.Streams, report *lookupReport) error 
 }
 
 func (c *lookupCommand) writeCSV(
-	ctx context.Context, on *terminal.Streams, service *client.Client, users []uint32,
+	ctx context.Context, on *terminal.Streams, service *client.Client, users cli.Users,
 ) error {
 	out := csv.NewWriter(on.Out)
 	head := append([]string{"user_id", "segment"}, c.Set...)
-	err := c.lookup(ctx, service, users, func(found *client.LookupResult) error {
+	err := c.lookup(ctx, service, users, func(answer *client.LookupResult) error {
 		if head != nil { // there is an answer to write
 			if err := out.Write(head); err != nil {
 				return err
 			}
 			head = nil
 		}
-		for _, u := range found.Users {
-			row := []string{strconv.FormatUint(uint64(u.UserID), 10), u.Segment}
+		for _, u := range foundIn(answer) {
+			row := []string{fmt.Sprint(u.UserID), u.Segment}
 			for _, set := range c.Set {
 				row = append(row, strconv.FormatBool(slices.Contains(u.Sets, set)))
 			}

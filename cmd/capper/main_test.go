@@ -117,12 +117,41 @@ func serveSets(t *testing.T) *process {
 	return serve(t, file)
 }
 
+// serveIDs is a service whose ids are of a kind: the first two are those of segment active, the first one is in set
+// vip, and the third one is in set opted-out.
+func serveIDs(t *testing.T, kind string, users ...string) (p *process, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	list := func(name string, ids ...string) string {
+		at := filepath.Join(dir, name+".txt")
+		write(t, at, strings.Join(ids, "\n")+"\n")
+		return name + "=" + at
+	}
+	out, err := exec.Command(segmentbuild(t), "build", "--ids", kind, "--to", filepath.Join(dir, "segments"),
+		"--segment", list("active", users[:2]...), "--set", list("vip", users[0]),
+		"--set", list("opted-out", users[2])).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	file = filepath.Join(dir, "capper.yaml")
+	write(t, file, "ids: "+kind+"\n"+embedded(dir, "{default: {daily: 1}, segments: {active: {daily: 2}}}")+
+		"suppress: {opted-out: all}\nsets: {opted-out: {live: true}}\n")
+	return serve(t, file), file
+}
+
 // The scripts share a service, at $URL, and one with sets, at $SETS_URL. That of $MESSAGES_URL is for the
 // one that lists all that was sent.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	p := serve(t, configure(t, "{default: {daily: 1}, segments: {active: {daily: 2}}}\n"+scriptPacers))
 	sets, messages := serveSets(t), serveSets(t)
+	const someUUID = "018f3c4e-7a1b-7c3d-9e5f-00000000000"
+	uuids, uuidConfig := serveIDs(t, "uuid", someUUID+"1", someUUID+"2", someUUID+"9")
+	uints, _ := serveIDs(t, "uint64", "1", "2", "9")
+	texts, _ := serveIDs(t, "text", "a", "b", "out@x.com")
+	redisConfig := filepath.Join(t.TempDir(), "redis.yaml")
+	content, err := os.ReadFile(uuidConfig)
+	require.NoError(t, err)
+	write(t, redisConfig, strings.Replace(string(content), "store: {embedded: ", "store: {kind: redis, redis: "+
+		"{addrs: [127.0.0.1:1]}}\n#", 1))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
@@ -130,6 +159,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("URL", p.url)
 			env.Setenv("SETS_URL", sets.url)
 			env.Setenv("MESSAGES_URL", messages.url)
+			env.Setenv("UUID_URL", uuids.url)
+			env.Setenv("UINT64_URL", uints.url)
+			env.Setenv("TEXT_URL", texts.url)
+			env.Setenv("UUID_CONFIG", uuidConfig)
+			env.Setenv("REDIS_CONFIG", redisConfig)
 			env.Setenv("SEGMENTBUILD", segmentbuild(t))
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
@@ -37,19 +38,38 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	request, users, err := c.request(ctx, on, service)
+	scheme, err := c.Scheme(ctx, service)
+	if err != nil {
+		return c.interrupted(err)
+	}
+	var list *cli.IDs
+	var request *client.ReleaseRequest
+	var users int64
+	if scheme.Kind() == ids.Dense {
+		request, users, err = c.request(ctx, on, service)
+	} else {
+		list, err = c.ids(ctx, on, scheme)
+	}
 	if err != nil {
 		return err
+	}
+	if list != nil {
+		users = int64(list.Len())
 	}
 	shown := terminal.NewProgress(on, terminal.Users)
 	shown.Step("release", users)
 	start := time.Now()
 	var sum api.ReleaseSummary
-	err = service.ReleaseAll(ctx, request, func(batch *client.ReleaseResult) error {
+	add := func(batch *client.ReleaseResult) error {
 		sum.Add(&batch.Summary)
 		shown.Reach(int64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
 		return nil
-	})
+	}
+	if list != nil {
+		err = list.Release(ctx, service, client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}, add)
+	} else {
+		err = service.ReleaseAll(ctx, request, add)
+	}
 	shown.Stop()
 	if err != nil {
 		return c.interrupted(err)
@@ -76,6 +96,21 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 	}
 	return cli.Release(ctx, on, &c.Service, &client.MessageRelease{MessageID: c.MessageID, Channel: c.Channel,
 		Namespace: c.Namespace})
+}
+
+// The sizes of a release of ids that are not dense: users of a call, and calls at one time.
+const releaseBatch, releaseCalls = 100_000, 4
+
+// ids returns the users of a release whose ids are not dense.
+func (c *releaseCommand) ids(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*cli.IDs, error) {
+	if c.Expression != "" {
+		return nil, cli.DenseAlone(scheme.Kind(), "capper release --audience")
+	}
+	list, err := c.list(ctx, on, scheme)
+	if err != nil {
+		return nil, err
+	}
+	return &cli.IDs{UserList: list, Batch: releaseBatch, Parallel: releaseCalls}, nil
 }
 
 // releaseReport is the output of --json.

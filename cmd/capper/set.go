@@ -1,15 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"capper/client"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/terminal"
 )
@@ -27,29 +29,21 @@ type setCommands struct {
 type setChange struct {
 	cli.Service
 	Set   string   `arg:"" help:"Name of the set."`
-	Users []string `arg:"" name:"users" help:"User ids from 0 to 4294967295, or one file of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input."`
+	Users []string `arg:"" optional:"" name:"users" help:"User ids of the kind of the service's ids, or one file of user ids as ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Text ids are never file names: use --file."`
+	File  string   `placeholder:"FILE" help:"File of user ids, in place of user ids."`
 	At    string   `placeholder:"TIME" help:"Time when the users said so, such as 2026-11-22T10:00:00Z. A later change of a user stands against it. Default: now."`
 	idFile
 
-	ids  []uint32 // of Users, where these are ids
 	when time.Time
 }
 
-// Validate rejects a mixture of ids and files, and a time that is none.
+// Validate rejects missing users, users that are given twice, and a time that is none.
 func (c *setChange) Validate() error {
-	other := ""
-	for _, text := range c.Users {
-		if id, err := strconv.ParseUint(text, 10, 32); err == nil {
-			c.ids = append(c.ids, uint32(id))
-		} else if other == "" {
-			other = text
-		}
-	}
 	switch {
-	case len(c.ids) != len(c.Users) && len(c.Users) > 1:
-		return fmt.Errorf("users: %q is no user id: give either user ids from 0 to 4294967295, or one file", other)
-	case len(c.ids) > 0 && c.idFile != idFile{}:
-		return errors.New(ofFile)
+	case len(c.Users) == 0 && c.File == "":
+		return errors.New(`expected "<users> ..."`)
+	case len(c.Users) > 0 && c.File != "":
+		return errors.New("users are given twice: give either user ids or --file")
 	case c.At == "":
 		return nil
 	}
@@ -69,37 +63,109 @@ func (c *setChange) Help() string {
 }
 
 // users returns the users of the command.
-func (c *setChange) users(ctx context.Context, on *terminal.Streams) ([]uint32, error) {
-	if len(c.ids) > 0 {
-		return c.ids, nil
+func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (cli.Users, error) {
+	if c.File != "" {
+		return c.readFile(ctx, on, scheme, c.File)
 	}
-	set, err := c.read(ctx, on, c.Users[0])
+	users, other := c.given(scheme)
+	file := ""
+	if len(c.Users) == 1 {
+		file = c.Users[0]
+	}
+	_, found := os.Stat(file)
+	isText := scheme.Kind() == ids.Text
+	switch {
+	case other == nil && isText && file != "" && file != stdin && found == nil:
+		return users, terminal.Misuse(fmt.Errorf("users: %q is a text id and also an existing file: name the file "+
+			"with --file, or give the id in a file", file))
+	case other == nil && file != stdin:
+		if c.idFile != (idFile{}) {
+			return users, terminal.Misuse(errors.New(ofFile))
+		}
+		return users, nil
+	case file == "" || isText && file != stdin:
+		return users, terminal.Misuse(other)
+	}
+	users, err := c.readFile(ctx, on, scheme, file)
 	if errors.Is(err, objects.ErrNotFound) {
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("users: %q is neither a user id from 0 to "+
-			"4294967295 nor an existing file", c.Users[0]))
+		return users, terminal.WithStatus(terminal.BadInput, c.neither(scheme, other))
 	}
-	if err != nil {
-		return nil, err
-	}
-	if set.IsEmpty() {
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the file contains no users", c.Users[0]))
-	}
-	return set.ToArray(), nil
+	return users, err
 }
 
-// change changes the set and prints the result.
-func (c *setChange) change(ctx context.Context, on *terminal.Streams, change client.SetChange) error {
+// stdin is the file name that stands for standard input.
+const stdin = "-"
+
+// given returns the users of the arguments, or the error of the first argument that is no id.
+func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
+	for i := range c.Users {
+		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])
+		switch {
+		case err != nil && scheme.Kind() == ids.Dense:
+			return users, fmt.Errorf("users: %q is no user id: give either user ids from 0 to 4294967295, or one file",
+				c.Users[i])
+		case err != nil:
+			return users, fmt.Errorf("%w: give either user ids, or one file", err)
+		}
+		users.Dense, users.IDs = append(users.Dense, one.Dense...), append(users.IDs, one.IDs...)
+	}
+	return users, nil
+}
+
+// neither returns the error for an only argument that is neither an id nor an existing file.
+func (c *setChange) neither(scheme *ids.Scheme, other error) error {
+	if scheme.Kind() == ids.Dense {
+		return fmt.Errorf("users: %q is neither a user id from 0 to 4294967295 nor an existing file", c.Users[0])
+	}
+	return fmt.Errorf("%w, and there is no such file", other)
+}
+
+// readFile returns the users of a file.
+func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme, file string) (
+	users cli.Users, err error) {
+	n := 0
+	if scheme.Kind() == ids.Dense {
+		set, err := c.read(ctx, on, file)
+		if err != nil {
+			return users, err
+		}
+		users.Dense = set.ToArray()
+		n = len(users.Dense)
+	} else {
+		list, err := c.list(ctx, on, file, scheme)
+		if err != nil {
+			return users, err
+		}
+		users.IDs = (&cli.IDs{UserList: list}).Texts()
+		n = len(users.IDs)
+	}
+	if n == 0 {
+		return users, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the file contains no users", file))
+	}
+	return users, nil
+}
+
+// change changes the set and prints the result. The function of returns the change of the users.
+func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.ClientThatSays(on)
 	if err != nil {
 		return err
 	}
+	scheme, err := c.Scheme(ctx, service)
+	if err != nil {
+		return c.failed(err)
+	}
+	users, err := c.users(ctx, on, scheme)
+	if err != nil {
+		return err
+	}
+	change := of(users)
 	change.At = c.when
 	changed, err := service.ChangeSet(ctx, c.Set, change)
 	if err != nil {
 		if changed != nil && (changed.Added+changed.Removed > 0 || client.HasCode(err, client.CodeTooManyRecords)) {
-			all := slices.Sorted(slices.Values(slices.Concat(change.Add, change.Remove)))
 			on.Say("users stored by the calls before the error: %d of %d", changed.Added+changed.Removed,
-				len(slices.Compact(all)))
+				distinct(users.Dense)+distinct(users.IDs))
 		}
 		return c.failed(err)
 	}
@@ -115,7 +181,7 @@ func (c *setChange) change(ctx context.Context, on *terminal.Streams, change cli
 func (c *setChange) failed(err error) error {
 	const again = "; then run the same command again; repeating a change is safe"
 	switch {
-	case len(client.NotStored(err)) > 0:
+	case len(client.NotStored(err))+len(client.NotStoredIDs(err)) > 0:
 		return terminal.Hinted(terminal.WithStatus(terminal.Undecided, err), cli.StatusSays+again)
 	case client.HasCode(err, client.CodeTooManyRecords):
 		return terminal.Hinted(err, "the set is full: publish a build that contains its changes (segmentbuild), or "+
@@ -124,16 +190,19 @@ func (c *setChange) failed(err error) error {
 	return c.HintedLists(err)
 }
 
+// distinct returns the number of different ids.
+func distinct[ID cmp.Ordered](ids []ID) int {
+	return len(slices.Compact(slices.Sorted(slices.Values(ids))))
+}
+
 // setAddCommand is the command `capper set add SET USER…`.
 type setAddCommand struct{ setChange }
 
 // Run adds the users to the set.
 func (c *setAddCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	users, err := c.users(ctx, on)
-	if err != nil {
-		return err
-	}
-	return c.change(ctx, on, client.SetChange{Add: users})
+	return c.change(ctx, on, func(users cli.Users) client.SetChange {
+		return client.SetChange{Add: users.Dense, AddIDs: users.IDs}
+	})
 }
 
 // setRemoveCommand is the command `capper set remove SET USER…`.
@@ -141,9 +210,7 @@ type setRemoveCommand struct{ setChange }
 
 // Run removes the users from the set.
 func (c *setRemoveCommand) Run(ctx context.Context, on *terminal.Streams) error {
-	users, err := c.users(ctx, on)
-	if err != nil {
-		return err
-	}
-	return c.change(ctx, on, client.SetChange{Remove: users})
+	return c.change(ctx, on, func(users cli.Users) client.SetChange {
+		return client.SetChange{Remove: users.Dense, RemoveIDs: users.IDs}
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
@@ -24,10 +25,17 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return c.Hinted(err)
 	}
+	kind := ""
+	if scheme, err := c.Scheme(ctx, service); err == nil && scheme.Kind() != ids.Dense {
+		kind = scheme.Kind().String()
+	}
 	if c.JSON {
-		err = terminal.JSON(on.Out, status)
+		err = terminal.JSON(on.Out, struct {
+			*api.Status
+			IDs string `json:"ids,omitempty"`
+		}{status, kind})
 	} else {
-		err = printStatus(on, status)
+		err = printStatus(on, status, kind)
 	}
 	if err == nil && !status.Ready {
 		err = fmt.Errorf("the service at %s is not ready", c.URL)
@@ -35,7 +43,8 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-func printStatus(on *terminal.Streams, s *api.Status) error {
+// printStatus prints the state. The kind is that of ids which are not dense, or "".
+func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	ready := "ready"
 	if !s.Ready {
 		ready = "not ready"
@@ -47,6 +56,9 @@ func printStatus(on *terminal.Streams, s *api.Status) error {
 		{"zone rules", s.ZoneRules},
 		{"segments", s.Generation + ", from the " + s.Segments.Origin + age(s.GenerationAgeSeconds) +
 			suffix(", compared with ", s.Segments.ComparedWith) + suffix(", last refresh failed: ", s.Segments.Error)},
+	}
+	if kind != "" {
+		rows = append(rows, []any{"ids", kind})
 	}
 	if s.Audit != nil {
 		rows = append(rows, []any{"audit", auditText(s)})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
@@ -46,6 +47,17 @@ func (o *Outputs) files() (list []output) {
 	return list
 }
 
+// CheckKind returns an error for a file that cannot hold ids of the kind.
+func (o *Outputs) CheckKind(kind ids.Kind) error {
+	for _, f := range o.files() {
+		if kind != ids.Dense && strings.HasSuffix(f.file, ".roaring") {
+			return fmt.Errorf("%s %s: a bitmap holds dense ids, but this deployment's ids are %s: name a file with "+
+				"another ending, such as .txt", f.flag, f.file, kind)
+		}
+	}
+	return nil
+}
+
 // ReportTo returns the writer for the report: standard error if users go to standard output.
 func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	for _, f := range o.files() {
@@ -70,7 +82,7 @@ func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	if o.DeniedDir != "" {
 		files := map[string]content{}
 		for limit, users := range r.Denied {
-			files[limit+o.extension()] = usersOf(limit+o.extension(), users)
+			files[limit+o.extension()] = r.usersOf(limit+o.extension(), users)
 		}
 		errs = append(errs, writeDir(o.DeniedDir, files))
 	}
@@ -83,7 +95,7 @@ func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 		if f.flag == "--allowed" && errors.Join(errs...) != nil {
 			break
 		}
-		write := usersOf(f.file, users[f.flag])
+		write := r.usersOf(f.file, users[f.flag])
 		if f.file == standard {
 			errs = append(errs, during("write "+f.flag, write(on.Data())))
 			continue
@@ -122,7 +134,7 @@ func (o *Outputs) writeWaves(r *Results) error {
 	files := map[string]content{}
 	reports := o.Waves(r)
 	for _, w := range reports {
-		files[w.File] = usersOf(w.File, r.waves[w.From].users)
+		files[w.File] = r.usersOf(w.File, r.waves[w.From].users)
 	}
 	files[wavesFile] = func(to io.Writer) error { return terminal.JSON(to, reports) }
 	return writeDir(o.WavesDir, files)
@@ -132,7 +144,10 @@ func (o *Outputs) writeWaves(r *Results) error {
 type content func(to io.Writer) error
 
 // usersOf returns a content that writes users in the format that the file name selects.
-func usersOf(name string, users *roaring.Bitmap) content {
+func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
+	if r.IDs != nil {
+		return func(to io.Writer) error { return r.IDs.write(to, users) }
+	}
 	if strings.HasSuffix(name, ".roaring") {
 		return func(to io.Writer) error { return writeBitmap(to, users) }
 	}
@@ -193,8 +208,8 @@ func writeBitmap(to io.Writer, users *roaring.Bitmap) error {
 func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 	out := bufio.NewWriterSize(to, 1<<16)
 	var line []byte
-	for ids := users.Iterator(); ids.HasNext(); {
-		line = append(strconv.AppendUint(line[:0], uint64(ids.Next()), 10), '\n')
+	for each := users.Iterator(); each.HasNext(); {
+		line = append(strconv.AppendUint(line[:0], uint64(each.Next()), 10), '\n')
 		if _, err := out.Write(line); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"capper/internal/audit/archive"
 	"capper/internal/config"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/terminal"
 )
@@ -45,6 +46,13 @@ func (p *Place) read() (err error) {
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
 		return nil, err
+	}
+	if p.configured != nil && p.configured.IDs != "" {
+		if kind, err := ids.ParseKind(p.configured.IDs); err == nil {
+			if err := DenseAlone(kind, "the audit"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if p.Audit == "" && p.configured != nil {
 		p.Audit = p.configured.Audit.To

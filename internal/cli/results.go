@@ -11,6 +11,8 @@ import (
 
 // Results collects the decisions for an audience. Every decided user is either allowed, denied or unavailable.
 type Results struct {
+	// IDs is the list whose positions the bitmaps hold; nil: the bitmaps hold dense ids.
+	IDs                            *IDs
 	Allowed, Replayed, Unavailable *roaring.Bitmap
 	Denied                         map[string]*roaring.Bitmap // by limit
 	Summary                        api.Summary

@@ -30,6 +30,9 @@ func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error
 	if err != nil {
 		return err
 	}
+	if err := c.DenseAlone(ctx, service, "capper set members"); err != nil {
+		return err
+	}
 	since := time.Time{}
 	if c.Since.Given() {
 		since = c.Since.Instant(time.Now()).Time()

@@ -52,6 +52,9 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	if err != nil {
 		return err
 	}
+	if err := c.DenseAlone(ctx, service, "capper set replay"); err != nil {
+		return err
+	}
 	q := archive.Query{Since: since, Until: until, Kinds: []audit.Kind{audit.Change}}
 	p := &replay{service: service, only: c.Set}
 	p.calls.SetLimit(replayCalls)

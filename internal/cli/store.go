@@ -91,6 +91,9 @@ func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) 
 	}
 	a := &storeAsker{flags: f, api: asked, channels: map[capping.Channel]string{}, settle: f.settleTime(at)}
 	a.pace = rate.NewLimiter(rate.Limit(f.UsersPerSecond), f.UsersPerSecond)
+	if err := service.DenseAlone(ctx, asked, "capper audit verify --store"); err != nil {
+		return nil, err
+	}
 	limits, err := asked.Limits(ctx)
 	if client.HasCode(err, client.CodeForbidden) {
 		return nil, terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope read")

@@ -11,12 +11,24 @@ import (
 // Todo holds the users who are not decided yet: a set of users, or parts of an audience that the service computes.
 type Todo struct {
 	users    *roaring.Bitmap // nil if the audience is given by parts
+	list     *IDs            // nil: users has dense ids; else positions in the list
 	parts    *client.Parts
 	answered map[int]uint64 // number of answered users by Part.Index
 }
 
 // TodoUsers returns a Todo for a set of users.
 func TodoUsers(users *roaring.Bitmap) *Todo { return &Todo{users: users} }
+
+// TodoIDs returns a Todo for all ids of a list.
+func TodoIDs(list *IDs) *Todo {
+	return &Todo{users: list.all(), list: list}
+}
+
+// List returns the list whose positions the results hold, or nil if they hold dense ids.
+func (t *Todo) List() *IDs { return t.list }
+
+// Again returns a Todo for those of the users whom r has as unavailable, and removes them from r.
+func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
 // TodoParts returns a Todo for parts of an audience.
 func TodoParts(parts *client.Parts) *Todo { return &Todo{parts: parts, answered: map[int]uint64{}} }
@@ -43,6 +55,11 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	if t.users == nil {
 		return api.FilterParts(ctx, &request, t.parts, add)
 	}
+	if t.list != nil {
+		return t.list.filter(ctx, api, request, t.users, func(result *client.FilterResult) error {
+			return add(&request, result)
+		})
+	}
 	request.Bitmap = t.users
 	return api.FilterAll(ctx, &request, add)
 }
@@ -50,7 +67,7 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 // Rest returns the users for whom Ask got no answer at all, not even unavailable.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
-		return TodoUsers(r.Missing(t.users))
+		return &Todo{users: r.Missing(t.users), list: t.list}
 	}
 	rest := &client.Parts{Generation: t.parts.Generation, Users: t.parts.Users}
 	for _, part := range t.parts.List {

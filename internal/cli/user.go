@@ -17,12 +17,3 @@ func (u *UserID) UnmarshalText(text []byte) error {
 	*u = UserID(id)
 	return nil
 }
-
-// UserIDs converts user ids to the type of the client.
-func UserIDs(users []UserID) []uint32 {
-	ids := make([]uint32, len(users))
-	for i, user := range users {
-		ids[i] = uint32(user)
-	}
-	return ids
-}

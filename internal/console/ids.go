@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/internal/console/frame"
+	"capper/internal/ids"
 )
 
 // act tries the ids in a form, which were pasted or uploaded as a file.
@@ -33,6 +34,15 @@ func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 }
 
 func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
+	kind, err := kindOf(v)
+	if err != nil {
+		return err
+	}
+	if kind != ids.Dense {
+		p.Wrong = &wrong{Field: "ids", Text: fmt.Sprintf("This deployment's ids are %s: this page takes dense ids alone so "+
+			"far. Use capper filter --preview with a file instead.", kind)}
+		return nil
+	}
 	from, what, err := source(v)
 	if err != nil {
 		return err

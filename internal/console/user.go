@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/console/frame"
+	"capper/internal/ids"
 	"capper/internal/server/gate"
 )
 
@@ -57,6 +59,7 @@ type message struct {
 // userKnown holds all data about a user.
 type userKnown struct {
 	*api.Explanation
+	User     userRef
 	Policy   *api.Policy
 	Verdicts []verdict
 	Notes    []string // suppression, holdout, quiet hours, missing sets, in sentences
@@ -76,21 +79,39 @@ func view(v *frame.Visit, said *message) (*frame.View, error) {
 	if p.Asked == "" {
 		return shown, nil
 	}
-	id, err := strconv.ParseUint(p.Asked, 10, 32)
+	user, wrong, err := userIn(v, p.Asked)
 	if err != nil {
-		p.Wrong = "A user id is a whole number from 0 to 4294967295."
+		return nil, err
+	}
+	if p.Wrong = wrong; wrong != "" {
 		shown.Status = http.StatusBadRequest
 		return shown, nil
 	}
-	if p.Known, err = find(v, uint32(id), p.Days); err != nil {
+	if p.Known, err = find(v, user, p.Days); err != nil {
 		return nil, err
 	}
-	shown.Title = fmt.Sprintf("User %d", id)
+	shown.Title = "User " + user.String()
 	shown.Tables = []*frame.Table{userLimits(p.Known), userSends(p.Known), deniedTable(p.Known)}
 	shown.Pictures = []*frame.Picture{timelinePicture(p.Known, v.Now, p.Days)}
-	shown.Calls = []string{fmt.Sprintf("GET /v1/users/%d", id), fmt.Sprintf("GET /v1/users/%d/decisions?since=%s", id,
-		since(v.Now, p.Days)), "GET /v1/limits"}
+	path := "GET /v1/users/" + url.PathEscape(user.String())
+	shown.Calls = []string{path, path + "/decisions?since=" + since(v.Now, p.Days), "GET /v1/limits"}
 	return shown, nil
+}
+
+// userIn returns the user of an id that a visitor typed, or the text that says why it is none.
+func userIn(v *frame.Visit, typed string) (user userRef, wrong string, err error) {
+	kind, err := kindOf(v)
+	if err != nil {
+		return user, "", err
+	}
+	user, wrong = parseUser(kind, typed)
+	if wrong != "" && kind == ids.Dense {
+		if id, err := strconv.ParseUint(typed, 10, 32); err == nil { // with leading zeros
+			return userRef{dense: uint32(id)}, "", nil
+		}
+		wrong = "A user id is a whole number from 0 to 4294967295."
+	}
+	return user, wrong, nil
 }
 
 // lengths lists the numbers of days that a picture can cover.
@@ -108,7 +129,7 @@ func days(text string) int {
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
-		list[i] = length{strconv.Itoa(n) + " days", "?id=" + p.Asked + "&days=" + strconv.Itoa(n), n == p.Days}
+		list[i] = length{strconv.Itoa(n) + " days", "?id=" + url.QueryEscape(p.Asked) + "&days=" + strconv.Itoa(n), n == p.Days}
 	}
 	list[0].Name = "1 day"
 	return list
@@ -124,8 +145,8 @@ func since(now time.Time, days int) string {
 }
 
 // find reads all data about a user from the API.
-func find(v *frame.Visit, id uint32, days int) (*userKnown, error) {
-	e, err := v.API.Explain(v.Context(), id)
+func find(v *frame.Visit, user userRef, days int) (*userKnown, error) {
+	e, err := user.explain(v)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +154,8 @@ func find(v *frame.Visit, id uint32, days int) (*userKnown, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &userKnown{Explanation: e, Policy: policy, Notes: notes(e)}
-	k.Past = pastOf(v, id, days)
+	k := &userKnown{Explanation: e, User: user, Policy: policy, Notes: notes(e)}
+	k.Past = pastOf(v, user, days)
 	for _, channel := range channelsOf(policy) {
 		k.Verdicts = append(k.Verdicts, judge(v, k, channel))
 	}
@@ -159,8 +180,8 @@ func channelsOf(p *api.Policy) []string {
 // erase deletes the data of a user after the visitor has typed the id again.
 func erase(v *frame.Visit) (*frame.View, string, error) {
 	asked := v.URL.Query().Get("id")
-	id, err := strconv.ParseUint(asked, 10, 32)
-	if err != nil {
+	user, wrong, err := userIn(v, strings.TrimSpace(asked))
+	if err != nil || wrong != "" {
 		shown, err := show(v)
 		return shown, "", err
 	}
@@ -172,16 +193,16 @@ func erase(v *frame.Visit) (*frame.View, string, error) {
 		}
 		return shown, "", err
 	}
-	if err := v.API.Erase(v.Context(), uint32(id)); err != nil {
+	if err := user.erase(v); err != nil {
 		if client.HasCode(err, client.CodeForbidden) {
 			err = &frame.Refusal{Status: http.StatusForbidden, What: "Nothing was erased: your API key lacks the " +
 				"scope admin.", Do: "Sign in with a key that has the scope, or ask the operator."}
 		}
 		return nil, "", err
 	}
-	done := fmt.Sprintf("User %d was erased: all recorded sends and other data in the store are gone, and limits "+
+	done := fmt.Sprintf("User %s was erased: all recorded sends and other data in the store are gone, and limits "+
 		"start from zero. The audit no longer shows earlier records of this user. Segments and sets are published "+
-		"separately and stay as they are.", id)
+		"separately and stay as they are.", user)
 	shown, err := view(v, &message{"good", done})
 	return shown, "", err
 }

@@ -11,6 +11,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/capping/pebblestore/database"
+	"capper/internal/segments"
 	"capper/internal/sizing"
 )
 
@@ -84,8 +85,23 @@ func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 
 // load returns the load for which the doctor computes the needed memory and disk.
 func (s *Subject) load() sizing.Load {
-	load := sizing.Load{Users: s.Users, Sends: s.Sends, Density: s.Density}
+	load := sizing.Load{Users: s.Users, Sends: s.Sends, Density: s.Density, IDs: s.kind()}
 	return load.WithDefaults()
+}
+
+// kind returns the kind of the ids at the source of the segments, or "" if they are dense or not known.
+func (s *Subject) kind() string {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	at, err := openSource(ctx, s)
+	if err != nil {
+		return ""
+	}
+	file, ok, err := segments.ReadIDsFile(ctx, at)
+	if err != nil || !ok {
+		return ""
+	}
+	return file.Kind.String()
 }
 
 // slowSync is the duration above which the doctor reports slow disk syncs, because a call to the service waits for a

@@ -174,6 +174,9 @@ func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 			for _, entry := range m.Entries() {
 				bytes += entry.SizeBytes
 			}
+			if m.IDs != nil {
+				bytes += m.IDs.Dictionary[0].SizeBytes
+			}
 		}
 	}
 	return serviceMemory(s.Config, bytes)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"capper/internal/config"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/segments"
 )
@@ -79,9 +80,39 @@ func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
 		n.OK(at.Name(), "generation %s is complete: %d segments and %d sets, %s", m.Generation, len(m.Segments),
 			len(m.Sets), bytesText(bytes))
 	}
+	s.judgeIDs(ctx, n, at, m)
 	s.judgeAge(n, m)
 	s.judgeSets(n, m)
 	s.judgeLosses(ctx, n, at, m)
+}
+
+// judgeIDs compares the kind of the ids with the key of the location and with the configuration. A location of dense
+// ids without the key ids in the configuration gets no finding.
+func (s *Subject) judgeIDs(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
+	const name, starts = "ids", "the service does not start"
+	kind := ids.Dense.String()
+	if m.IDs != nil {
+		kind = m.IDs.Kind
+	}
+	if m.IDs == nil && s.Config.IDs == "" {
+		return
+	}
+	_, err := segments.ReadScheme(ctx, at, m)
+	switch configured := s.Config.IDs; {
+	case err != nil:
+		n.Fail(name, err.Error(), "restore "+segments.IDsKey+" at "+at.Name()+" from a copy", starts+
+			": without this key no log is found again")
+	case configured != "" && configured != kind:
+		n.Fail(name, fmt.Sprintf("the configuration says %s, but the location has ids of the kind %s", configured, kind),
+			"correct ids or segments.source", starts)
+	case kind != ids.Dense.String() && s.Config.Audit.To != "":
+		n.Fail(name, "the ids are "+kind+", and audit.to is set: the audit takes dense ids alone so far",
+			"remove audit.to", starts)
+	case m.IDs != nil:
+		n.OK(name, "%s: %d ids in a dictionary of %s", kind, m.IDs.Count, bytesText(m.IDs.Dictionary[0].SizeBytes))
+	case configured != "":
+		n.OK(name, "%s", kind)
+	}
 }
 
 func (s *Subject) judgeAge(n *notes, m *segments.Manifest) {

@@ -73,6 +73,11 @@ func (r *router) handleEither(method, path string, h handler, parameters ...stri
 	r.route(method, path, func(*http.Request) []gate.Scope { return either }, h, parameters...)
 }
 
+// handleAny adds a route like handle, for clients with any scope.
+func (r *router) handleAny(method, path string, h handler, parameters ...string) {
+	r.route(method, path, func(*http.Request) []gate.Scope { return gate.Scopes() }, h, parameters...)
+}
+
 // handleLocal adds a route like handle, but callers on this machine need no scope.
 func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	r.route(method, path, func(req *http.Request) []gate.Scope {

@@ -183,7 +183,7 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/decisions", gate.ScopeRead, s.decidedUsers, "message_id", "channel", "namespace")
 	r.handle(http.MethodGet, "/v1/messages", gate.ScopeRead, s.listMessages, listParameters...)
 	r.handle(http.MethodGet, "/v1/messages/:id", gate.ScopeRead, s.messageCounts, nameParameters...)
-	r.handle(http.MethodGet, "/v1/ids", gate.ScopeFilter, s.describeIDs)
+	r.handleAny(http.MethodGet, "/v1/ids", s.describeIDs)
 	r.handle(http.MethodGet, "/v1/limits", gate.ScopeRead, s.limits)
 	r.handle(http.MethodGet, "/v1/pacers", gate.ScopeRead, s.listPacers)
 	r.handle(http.MethodGet, "/v1/pacers/:name", gate.ScopeRead, s.pacer)

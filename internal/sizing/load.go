@@ -10,11 +10,12 @@ import (
 
 // Load is the planned load: users, sends and calls.
 type Load struct {
-	Users    int64   `json:"users"`     // users who receive messages
-	Sends    float64 `json:"sends"`     // that each of them has on record: received within the longest window
-	Density  float64 `json:"density"`   // share of the ids between the lowest and the highest that are users; 0: 1
-	Days     float64 `json:"days"`      // days of the longest window, for which sends and messages are kept; 0: 7
-	Messages float64 `json:"campaigns"` // campaigns a day; 0: 10
+	Users    int64   `json:"users"`         // users who receive messages
+	Sends    float64 `json:"sends"`         // that each of them has on record: received within the longest window
+	IDs      string  `json:"ids,omitempty"` // uint64, uuid or text; "": dense
+	Density  float64 `json:"density"`       // share of the ids between the lowest and the highest that are users; 0: 1
+	Days     float64 `json:"days"`          // days of the longest window, for which sends and messages are kept; 0: 7
+	Messages float64 `json:"campaigns"`     // campaigns a day; 0: 10
 	// Blast is the number of users who are decided within the time Within. The zero values mean a tenth of the users
 	// in ten minutes.
 	Blast  int64         `json:"blast"`
@@ -155,6 +156,9 @@ func (l Load) LeastShards() int {
 		return int(max(leastCluster, n))
 	}
 }
+
+// Spread reports whether the ids are not dense: their images are spread evenly over the store's buckets.
+func (l Load) Spread() bool { return l.IDs != "" }
 
 // Rate returns the number of users a second in the blast.
 func (l Load) Rate() float64 { return float64(l.Blast) / l.Within.Seconds() }

@@ -36,9 +36,26 @@ func ToReplicas(l Load) float64 { return replicatedBytes(l) * float64(l.Replicas
 // IDBytes is the size of a user id in JSON with its comma: nine digits for an average id.
 const IDBytes = 10.0
 
+// idBytes returns the size of a user id in JSON: 38 bytes and a comma for a UUID, 22 for a number of 64 bits.
+func (l Load) idBytes() float64 {
+	switch l.IDs {
+	case "":
+		return IDBytes
+	case "uint64":
+		return 23
+	}
+	return 39
+}
+
 // BitmapBytes returns the size of a user id in a base64 bitmap: 2 bytes for an id alone, and one bit where ids are
 // dense.
 func BitmapBytes(l Load) float64 {
+	switch l.IDs {
+	case "uint64":
+		return 4.0 / 3 * 8
+	case "uuid", "text":
+		return 4.0 / 3 * 16
+	}
 	share := float64(l.Blast) / float64(l.Users) * l.Density
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
@@ -62,7 +79,30 @@ func EmbeddedDisk(l Load) float64 {
 
 // EmbeddedData returns the size of the embedded store's tables after a compaction, in bytes.
 func EmbeddedData(l Load) float64 {
-	return float64(l.Users) * (embeddedUserBytes + entrySize*l.Sends)
+	return float64(l.Users) * (l.embeddedUserBytes() + entrySize*l.Sends)
+}
+
+// embeddedSpreadBytes is the additional size of a user in the embedded store, where ids are not dense: keys have 8
+// bytes, and neighbours share few of them.
+const embeddedSpreadBytes = 9.0
+
+func (l Load) embeddedUserBytes() float64 {
+	if l.Spread() {
+		return embeddedUserBytes + embeddedSpreadBytes
+	}
+	return embeddedUserBytes
+}
+
+// dictionaryBytes is the size of an id in the dictionary of a generation, whose ids are not dense.
+const dictionaryBytes = 6.3
+
+// DictionaryBytes returns the memory of the dictionaries of ids that are not dense: two, because the next generation
+// is read while the current one is in use.
+func DictionaryBytes(l Load) float64 {
+	if !l.Spread() {
+		return 0
+	}
+	return 2 * dictionaryBytes * float64(l.Users)
 }
 
 // AuditDay returns the bytes of audit records for one day; see docs/audit.md, The format.
@@ -91,7 +131,7 @@ func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 
 // ServiceMemory returns the most memory, in bytes, that an instance takes with the default bounds
 // (docs/operating.md): bodies and answers, users of calls, segments, and the rest.
 func ServiceMemory(l Load) float64 {
-	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + 150<<20
+	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + DictionaryBytes(l) + 150<<20
 }
 
 // CallsAtOnce returns the number of parallel calls of 100,000 users that the blast needs, if each call takes 0.2 s.

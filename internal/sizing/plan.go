@@ -71,8 +71,12 @@ func (p *Plan) add(room, name string, value float64, unit, formula string, args 
 func (p *Plan) redis(l Load) {
 	const room = "Redis"
 	data := RedisData(l)
-	p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 5 B, and %d B + %d B per key "+
-		"of 190 ids, rounded up to the allocator's sizes, at density %.3g", listpackBytes, keyBytes, l.Density)
+	if l.Spread() {
+		p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 20 B: %s ids are spread over all "+
+			"buckets", l.IDs)
+	} else {
+		p.denseLogs(room, l, data)
+	}
 	p.add(room, "all logs, one copy", data, "bytes", "a user's logs × %d users", l.Users)
 	p.add(room, "counts by message", RedisMessages(l), "bytes", "%g campaigns per day × %g days × 12 kB", l.Messages,
 		l.Days)
@@ -94,6 +98,12 @@ func (p *Plan) redis(l Load) {
 		"at most %.2g; the rest is for replicas, the disk and a reserve", busy)
 }
 
+// denseLogs adds the size of a user's logs where ids are dense.
+func (p *Plan) denseLogs(room string, l Load, data float64) {
+	p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 5 B, and %d B + %d B per key "+
+		"of 190 ids, rounded up to the allocator's sizes, at density %.3g", listpackBytes, keyBytes, l.Density)
+}
+
 func (p *Plan) service(l Load) {
 	const room = "Service"
 	json, bitmap := ServiceCores(l)
@@ -104,16 +114,29 @@ func (p *Plan) service(l Load) {
 	p.add(room, "calls in flight", CallsAtOnce(l), "", "parallel calls of 100,000 users and 0.2 s that the blast needs")
 	p.add(room, "segments, each user in one", SegmentBytes(l), "bytes",
 		"3 bits per id, twice during a refresh; sets need more memory")
-	p.add(room, "memory of an instance, at most", ServiceMemory(l), "bytes",
-		"2 × (512 + 512 MiB) + 64 B × 4,000,000 users + segments + 150 MiB (docs/operating.md, Memory)")
+	also := ""
+	if l.Spread() {
+		also = " + dictionary"
+		p.add(room, "dictionary of ids", DictionaryBytes(l), "bytes", "6.3 B per id, twice during a refresh")
+	}
+	p.add(room, "memory of an instance, at most", ServiceMemory(l), "bytes", "2 × (512 + 512 MiB) + 64 B × "+
+		"4,000,000 users + segments%s + 150 MiB (docs/operating.md, Memory)", also)
 }
 
 func (p *Plan) network(l Load) {
 	const room = "Network during the blast"
 	rate := l.Rate()
-	p.add(room, "API, JSON, each way", rate*IDBytes, "bytes/s", "10 B per requested user, and 10 B per "+
-		"allowed user back")
-	p.add(room, "API, bitmaps, each way", rate*BitmapBytes(l), "bytes/s", "%.2g B per user in base64", BitmapBytes(l))
+	id := l.idBytes()
+	p.add(room, "API, JSON, each way", rate*id, "bytes/s", "%.0f B per requested user, and %.0f B per "+
+		"allowed user back", id, id)
+	short := "bitmaps"
+	if l.Spread() {
+		short = "packed ids"
+	}
+	if l.IDs != "text" { // which has no packed form
+		p.add(room, "API, "+short+", each way", rate*BitmapBytes(l), "bytes/s", "%.2g B per user in base64",
+			BitmapBytes(l))
+	}
 	p.add(room, "to Redis", rate*ToRedis(l), "bytes/s", "%.3g B per user", ToRedis(l))
 	p.add(room, "from Redis", rate*FromRedis(l), "bytes/s", "%.3g B per user", FromRedis(l))
 	p.add(room, "from masters to replicas", rate*ToReplicas(l), "bytes/s",
@@ -124,6 +147,9 @@ func (p *Plan) disk(l Load) {
 	const room = "Disk"
 	p.add(room, "append-only file of each server", AppendOnly(l), "bytes",
 		"3 × its data: a snapshot, the writes before the next rewrite, and the new file")
+	if l.Spread() { // the audit takes dense ids alone so far
+		return
+	}
 	p.add(room, "audit, a day", AuditDay(l), "bytes",
 		"%g campaigns × %d users × up to 2 B, + 35 B per call for one user", l.Messages, l.Blast)
 }
@@ -131,7 +157,7 @@ func (p *Plan) disk(l Load) {
 func (p *Plan) embedded(l Load) {
 	const room = "Embedded store instead of Redis, on one machine"
 	p.add(room, "disk", EmbeddedDisk(l), "bytes", "(12 B per send + %.2g B) × users × %.2g (before compaction) + %s "+
-		"(write-ahead logs, allocated in advance)", embeddedUserBytes, embeddedSpare,
+		"(write-ahead logs, allocated in advance)", l.embeddedUserBytes(), embeddedSpare,
 		bytesText(embeddedBase))
 	p.add(room, "additional memory of the service", 512<<20+200<<20, "bytes",
 		"cache_size 512 MiB + 200 MiB; a larger cache if calls repeat users")

@@ -19,6 +19,9 @@ const (
 
 // RedisData returns the memory of all logs, in bytes, on one copy, as used_memory counts it.
 func RedisData(l Load) float64 {
+	if l.Spread() {
+		return float64(l.Users) * (entrySize*l.Sends + spreadBytes)
+	}
 	buckets := float64(l.Users) / l.Density / bucketSize
 	used, bytes := 0.0, 0.0
 	for n, p := range shares(l.Density) {
@@ -30,6 +33,10 @@ func RedisData(l Load) float64 {
 	}
 	return buckets * (bytes + used*keyBytes)
 }
+
+// spreadBytes is a user's share of the bytes that Redis takes besides the sends, where ids are not dense: at most, for
+// 15 to 195 users in a bucket.
+const spreadBytes = 20
 
 // RedisMessages returns the memory of the counts by message, in bytes.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }

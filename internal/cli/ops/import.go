@@ -117,6 +117,9 @@ func (c *ImportCommand) ask(
 	service *client.Client,
 	o *format.SendOptions,
 ) error {
+	if err := c.DenseAlone(ctx, service, "capper import"); err != nil {
+		return err
+	}
 	limits, err := service.Limits(ctx)
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, keyRule)

@@ -10,6 +10,7 @@ import (
 	"capper/internal/capping/redisstore"
 	"capper/internal/cli"
 	"capper/internal/config"
+	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/terminal"
 )
@@ -51,6 +52,11 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
 			"%s: store.kind: must be redis, got %s: --config names the configuration to use after the migration",
 			c.Config, cfg.Store.Kind))
+	}
+	if kind, err := ids.ParseKind(cfg.IDs); err == nil {
+		if err := cli.DenseAlone(kind, "capper migrate"); err != nil {
+			return err
+		}
 	}
 	work, err := openWork(c.Work, c.Finish != "")
 	if err != nil {
@@ -116,6 +122,9 @@ func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *wo
 	if c.Finish == "" {
 		api, err := c.Client()
 		if err != nil {
+			return err
+		}
+		if err := c.DenseAlone(ctx, api, "capper migrate"); err != nil {
 			return err
 		}
 		if err := work.fetch(ctx, api); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/ids"
 	"capper/internal/sizing"
 	"capper/internal/terminal"
 )
@@ -39,6 +40,7 @@ func (c *count) UnmarshalText(text []byte) error {
 // SizeCommand is the command `capper size --users N`.
 type SizeCommand struct {
 	Users     count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
+	IDs       string        `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. The flag --density is for dense ids."`
 	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window."`
 	Density   float64       `default:"1" help:"Share of ids between the lowest and the highest user id that belong to users, such as 0.04."`
 	Days      float64       `default:"7" help:"Length of the longest window in days."`
@@ -55,6 +57,9 @@ type SizeCommand struct {
 // load returns the load that the flags describe, with defaults for the other flags.
 func (c *SizeCommand) load() sizing.Load {
 	load := sizing.Load{Users: int64(c.Users)}.WithDefaults()
+	if c.IDs != ids.Dense.String() {
+		load.IDs = c.IDs
+	}
 	load.Sends, load.Density, load.Days, load.Messages = c.Sends, c.Density, c.Days, c.Campaigns
 	load.Within, load.Single, load.Replicas, load.Instances = c.Within, c.Calls, c.Replicas, c.Instances
 	if c.Blast != nil {

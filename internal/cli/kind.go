@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"capper/client"
+	"capper/internal/ids"
+	"capper/internal/terminal"
+)
+
+// Scheme returns the scheme of the service's ids. The ids of a service that does not describe its ids are dense: the
+// service is older, or the key must not read the kind.
+func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
+	described, err := api.IDs(ctx)
+	var refused *client.Error
+	switch {
+	case errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden ||
+		refused.Status == http.StatusMethodNotAllowed):
+		return ids.New(ids.Dense, ids.Key{}), nil
+	case err != nil:
+		return nil, r.Hinted(err)
+	}
+	kind, err := ids.ParseKind(described.Kind)
+	if err != nil {
+		return nil, terminal.Hinted(fmt.Errorf("the kind of this deployment's ids %w", err),
+			"the service is newer than this program: use the program of the service's version")
+	}
+	var key ids.Key
+	if kind != ids.Dense {
+		if key, err = ids.ParseKey(described.Key); err != nil {
+			return nil, fmt.Errorf("the key of this deployment's ids %w", err)
+		}
+	}
+	return ids.New(kind, key), nil
+}
+
+// DenseAlone returns an error if the service's ids are not dense. The name is that of a command or flag which takes
+// dense ids alone so far.
+func (r *Service) DenseAlone(ctx context.Context, api *client.Client, name string) error {
+	scheme, err := r.Scheme(ctx, api)
+	if err != nil {
+		return err
+	}
+	return DenseAlone(scheme.Kind(), name)
+}
+
+// DenseAlone returns an error with the exit status of bad usage unless the kind is dense. The name is that of a command
+// or flag which takes dense ids alone so far.
+func DenseAlone(kind ids.Kind, name string) error {
+	if kind == ids.Dense {
+		return nil
+	}
+	return terminal.Misuse(fmt.Errorf("this deployment's ids are %s: %s takes dense ids alone so far", kind, name))
+}
+
+// Users are the users that the arguments of a command name: dense ids, or canonical ids of another kind.
+type Users struct {
+	Dense []uint32
+	IDs   []string // nil: the ids are dense
+}
+
+// ParseUsers returns the users of arguments. The error names the argument, its value and the rule, and has the exit
+// status of bad usage. The name is that of the argument.
+func ParseUsers(scheme *ids.Scheme, name string, arguments []string) (users Users, err error) {
+	for _, argument := range arguments {
+		if scheme.Kind() == ids.Dense {
+			var id UserID
+			if err := id.UnmarshalText([]byte(argument)); err != nil {
+				return Users{}, terminal.Misuse(fmt.Errorf("<%s>: %w", name, err))
+			}
+			users.Dense = append(users.Dense, uint32(id))
+			continue
+		}
+		id, err := scheme.Canonical(nil, []byte(argument))
+		if err != nil {
+			return Users{}, terminal.Misuse(fmt.Errorf("<%s>: %w", name, err))
+		}
+		users.IDs = append(users.IDs, string(id))
+	}
+	return users, nil
+}

@@ -1,0 +1,80 @@
+package console
+
+import (
+	"fmt"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/console/frame"
+	"capper/internal/ids"
+)
+
+// userRef names a user: by a dense id, or by a canonical id of another kind.
+type userRef struct {
+	dense uint32
+	id    string // "": the id is dense
+}
+
+// String returns the id.
+func (u userRef) String() string {
+	if u.id != "" {
+		return u.id
+	}
+	return fmt.Sprint(u.dense)
+}
+
+// forecast sets the user of a request.
+func (u userRef) forecast(r *client.ForecastRequest) *client.ForecastRequest {
+	if u.id != "" {
+		r.IDs = []string{u.id}
+	} else {
+		r.Users = []uint32{u.dense}
+	}
+	return r
+}
+
+// kindOf returns the kind of the service's ids.
+func kindOf(v *frame.Visit) (ids.Kind, error) {
+	described, err := v.API.IDs(v.Context())
+	if err != nil {
+		return ids.Dense, err
+	}
+	return ids.ParseKind(described.Kind)
+}
+
+// parseUser returns the user that a visitor typed. The text wrong says why the id is none; it is empty for an id.
+func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
+	scheme := ids.New(kind, ids.Key{})
+	id, err := scheme.Canonical(nil, []byte(typed))
+	switch {
+	case err != nil:
+		return user, "The id " + err.Error() + "."
+	case kind != ids.Dense:
+		return userRef{id: string(id)}, ""
+	}
+	number, err := scheme.Parse(id)
+	if err != nil {
+		return user, "The id " + err.Error() + "."
+	}
+	return userRef{dense: uint32(number)}, ""
+}
+
+// explain asks the service about the user.
+func (u userRef) explain(v *frame.Visit) (*api.Explanation, error) {
+	if u.id == "" {
+		return v.API.Explain(v.Context(), u.dense)
+	}
+	found, err := v.API.ExplainID(v.Context(), u.id)
+	if err != nil {
+		return nil, err
+	}
+	return &found.Explanation, nil
+}
+
+// erase erases the user's sends.
+func (u userRef) erase(v *frame.Visit) error {
+	if u.id == "" {
+		return v.API.Erase(v.Context(), u.dense)
+	}
+	return v.API.EraseID(v.Context(), u.id)
+}

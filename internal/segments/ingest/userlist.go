@@ -1,0 +1,162 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"capper/internal/bitmap"
+	"capper/internal/ids"
+	"capper/internal/segments/ingest/format"
+)
+
+// UserList holds the ids of inputs whose ids are not dense: each id once, in the order of the images. An id is known by
+// its position, from 0. The order is that of the buckets in the store.
+type UserList struct {
+	scheme *ids.Scheme
+
+	mu    sync.Mutex
+	users []listed
+	texts [][]byte // of text ids: each behind a byte with its length minus 1
+}
+
+// listed is an id of a UserList. The rest of a text id is its place: the index in texts, and the offset.
+type listed struct{ image, rest uint64 }
+
+// offsetBits is the number of bits of an offset in the place of a text id.
+const offsetBits = 40
+
+// ReadUsers reads the ids of the inputs, which are not dense. Check must be called before the list is used.
+func (r *reader) ReadUsers(ctx context.Context, inputs []Input) (*UserList, error) {
+	l := &UserList{scheme: r.cfg.Scheme}
+	r.cfg.Names = true
+	if err := r.read(ctx, inputs, l); err != nil {
+		return nil, err
+	}
+	return l, l.sort()
+}
+
+// ListUsers returns the ids of texts. The error names the first text that is no id, with its number from 1.
+func ListUsers(scheme *ids.Scheme, texts []string) (*UserList, error) {
+	l := &UserList{scheme: scheme}
+	block := format.NewBlock(nil, 1)
+	block.ReadAs(scheme, true)
+	for i, text := range texts {
+		if _, err := scheme.Parse([]byte(text)); err != nil {
+			return nil, fmt.Errorf("%d: %w", i+1, err)
+		}
+		if block.Add(int64(i+1), []byte(text), nil); len(block.Bad) > 0 {
+			return nil, fmt.Errorf("%d: %s", i+1, block.Bad[0].Reason)
+		}
+	}
+	s := &listSink{list: l}
+	s.add(block)
+	s.flush()
+	return l, l.sort()
+}
+
+func (l *UserList) isTable() bool { return false }
+
+func (l *UserList) newSink() (sink, format.Names) { return &listSink{list: l}, nil }
+
+func (l *UserList) addBitmap(*bitmap.Bitmap) error {
+	return fmt.Errorf("a bitmap holds dense ids, but this deployment's ids are %s", l.scheme.Kind())
+}
+
+// listSink collects the ids of one worker.
+type listSink struct {
+	list  *UserList
+	users []listed
+	texts []byte
+}
+
+func (s *listSink) add(b *format.Block) {
+	for i, image := range b.Images {
+		one := listed{image: image}
+		switch s.list.scheme.Kind() {
+		case ids.UUID:
+			one.rest = b.Rests[i]
+		case ids.Text:
+			text := b.Texts.At(i)
+			one.rest = uint64(len(s.texts))
+			s.texts = append(append(s.texts, byte(len(text)-1)), text...)
+		}
+		s.users = append(s.users, one)
+	}
+}
+
+func (s *listSink) flush() {
+	l := s.list
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(s.texts) > 0 {
+		chunk := uint64(len(l.texts)) << offsetBits
+		for i := range s.users {
+			s.users[i].rest |= chunk
+		}
+		l.texts = append(l.texts, s.texts)
+	}
+	if l.users = append(l.users, s.users...); len(l.users) == len(s.users) {
+		l.users = s.users
+	}
+}
+
+// sort sorts the ids and drops repeated ones.
+func (l *UserList) sort() error {
+	rest := func(a, b listed) int { return cmp.Compare(a.rest, b.rest) }
+	if l.scheme.Kind() == ids.Text {
+		rest = func(a, b listed) int { return bytes.Compare(l.text(a), l.text(b)) }
+	}
+	slices.SortFunc(l.users, func(a, b listed) int {
+		if a.image != b.image {
+			return cmp.Compare(a.image, b.image)
+		}
+		return rest(a, b)
+	})
+	l.users = slices.CompactFunc(l.users, func(a, b listed) bool { return a.image == b.image && rest(a, b) == 0 })
+	if len(l.users) >= math.MaxUint32 {
+		return fmt.Errorf("the file has %d different ids, and at most %d are allowed", len(l.users), math.MaxUint32-1)
+	}
+	return nil
+}
+
+func (l *UserList) text(one listed) []byte {
+	text := l.texts[one.rest>>offsetBits][one.rest&(1<<offsetBits-1):]
+	return text[1 : 2+int(text[0])]
+}
+
+// Scheme returns the scheme of the ids.
+func (l *UserList) Scheme() *ids.Scheme { return l.scheme }
+
+// Len returns the number of ids.
+func (l *UserList) Len() int { return len(l.users) }
+
+// Image returns the image of the id at a position.
+func (l *UserList) Image(position int) uint64 { return l.users[position].image }
+
+// AppendText appends the canonical text of the id at a position.
+func (l *UserList) AppendText(dst []byte, position int) []byte {
+	one := l.users[position]
+	if l.scheme.Kind() == ids.Text {
+		return append(dst, l.text(one)...)
+	}
+	dst, err := l.scheme.Back(dst, one.image, one.rest)
+	if err != nil {
+		panic(err) // only text ids and narrowed schemes have no way back
+	}
+	return dst
+}
+
+// AppendPacked appends the packed form of the id at a position. AppendPacked panics for kinds without a packed form.
+func (l *UserList) AppendPacked(dst []byte, position int) []byte {
+	one := l.users[position]
+	dst, err := l.scheme.BackPacked(dst, one.image, one.rest)
+	if err != nil {
+		panic(err) // only text ids and narrowed schemes have no way back
+	}
+	return dst
+}
