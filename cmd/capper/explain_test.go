@@ -19,7 +19,7 @@ func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 	night := api.Quiet{From: "21:00", To: "08:00", Zone: "Asia/Singapore", Channels: []string{"push"}}
 	hours := night
 	hours.Zone = "user"
-	require.NoError(t, printExplanation(on, &api.Explanation{
+	require.NoError(t, printExplanation(on, 42, &api.Explanation{
 		UserID: 42, Segment: "new", Generation: "g1", Timezone: "Asia/Singapore",
 		Suppressed: []api.Suppression{{Set: "bounced", Channels: []string{"email"}, EvenExempt: true}},
 		Holdout:    &api.Holdout{Percent: 5, Salt: "2027-q1"},
