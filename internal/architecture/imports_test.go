@@ -72,7 +72,8 @@ var layers = []struct {
 	{
 		name: "the console knows the client, its frame and who may look",
 		from: []string{"internal/console"},
-		only: []string{"internal/chart", "internal/console", "internal/server/", "internal/zones", "client"},
+		only: []string{"internal/chart", "internal/console", "internal/ids", "internal/server/", "internal/zones",
+			"client"},
 	},
 	{
 		name:  "a configuration starts nothing",

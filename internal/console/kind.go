@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strconv"
 
 	"capper/client"
 	"capper/client/api"
@@ -44,19 +45,18 @@ func kindOf(v *frame.Visit) (ids.Kind, error) {
 
 // parseUser returns the user that a visitor typed. The text wrong says why the id is none; it is empty for an id.
 func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
-	scheme := ids.New(kind, ids.Key{})
-	id, err := scheme.Canonical(nil, []byte(typed))
-	switch {
-	case err != nil:
-		return user, "The id " + err.Error() + "."
-	case kind != ids.Dense:
-		return userRef{id: string(id)}, ""
+	if kind == ids.Dense {
+		id, err := strconv.ParseUint(typed, 10, 32)
+		if err != nil {
+			return user, "A user id is a whole number from 0 to 4294967295."
+		}
+		return userRef{dense: uint32(id)}, ""
 	}
-	number, err := scheme.Parse(id)
+	id, err := ids.New(kind, ids.Key{}).Canonical(nil, []byte(typed))
 	if err != nil {
 		return user, "The id " + err.Error() + "."
 	}
-	return userRef{dense: uint32(number)}, ""
+	return userRef{id: string(id)}, ""
 }
 
 // explain asks the service about the user.

@@ -73,16 +73,21 @@ func show(v *frame.Visit) (*frame.View, error) { return view(v, nil) }
 // view shows the user that the address names.
 func view(v *frame.Visit, said *message) (*frame.View, error) {
 	query := v.URL.Query()
-	p := &userView{Asked: strings.TrimSpace(query.Get("id")), Said: said, Days: days(query.Get("days")),
+	p := &userView{Asked: query.Get("id"), Said: said, Days: days(query.Get("days")),
 		MayErase: v.May(gate.ScopeAdmin)}
 	shown := &frame.View{Title: "User", Question: userQuestion, Data: p}
-	if p.Asked == "" {
+	if strings.TrimSpace(p.Asked) == "" {
+		p.Asked = ""
 		return shown, nil
 	}
-	user, wrong, err := userIn(v, p.Asked)
+	kind, err := kindOf(v)
 	if err != nil {
 		return nil, err
 	}
+	if kind != ids.Text { // in which blanks are part of an id
+		p.Asked = strings.TrimSpace(p.Asked)
+	}
+	user, wrong := parseUser(kind, p.Asked)
 	if p.Wrong = wrong; wrong != "" {
 		shown.Status = http.StatusBadRequest
 		return shown, nil
@@ -96,22 +101,6 @@ func view(v *frame.Visit, said *message) (*frame.View, error) {
 	path := "GET /v1/users/" + url.PathEscape(user.String())
 	shown.Calls = []string{path, path + "/decisions?since=" + since(v.Now, p.Days), "GET /v1/limits"}
 	return shown, nil
-}
-
-// userIn returns the user of an id that a visitor typed, or the text that says why it is none.
-func userIn(v *frame.Visit, typed string) (user userRef, wrong string, err error) {
-	kind, err := kindOf(v)
-	if err != nil {
-		return user, "", err
-	}
-	user, wrong = parseUser(kind, typed)
-	if wrong != "" && kind == ids.Dense {
-		if id, err := strconv.ParseUint(typed, 10, 32); err == nil { // with leading zeros
-			return userRef{dense: uint32(id)}, "", nil
-		}
-		wrong = "A user id is a whole number from 0 to 4294967295."
-	}
-	return user, wrong, nil
 }
 
 // lengths lists the numbers of days that a picture can cover.
@@ -180,12 +169,16 @@ func channelsOf(p *api.Policy) []string {
 // erase deletes the data of a user after the visitor has typed the id again.
 func erase(v *frame.Visit) (*frame.View, string, error) {
 	asked := v.URL.Query().Get("id")
-	user, wrong, err := userIn(v, strings.TrimSpace(asked))
-	if err != nil || wrong != "" {
+	kind, err := kindOf(v)
+	if err != nil {
+		return nil, "", err
+	}
+	user, wrong := parseUser(kind, asked)
+	if wrong != "" {
 		shown, err := show(v)
 		return shown, "", err
 	}
-	if strings.TrimSpace(v.PostFormValue("again")) != asked {
+	if strings.TrimSpace(v.PostFormValue("again")) != strings.TrimSpace(asked) {
 		shown, err := view(v, &message{"bad", fmt.Sprintf("Nothing was erased: the typed id is not %s. Type the id "+
 			"again to erase this user.", asked)})
 		if shown != nil {
