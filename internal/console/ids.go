@@ -39,8 +39,8 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 		return err
 	}
 	if kind != ids.Dense {
-		p.Wrong = &wrong{Field: "ids", Text: fmt.Sprintf("This deployment's ids are %s: this page takes dense ids alone so "+
-			"far. Use capper filter --preview with a file instead.", kind)}
+		p.Wrong = &wrong{Field: "ids", Text: fmt.Sprintf("This deployment's ids are %s: this page takes dense ids "+
+			"alone so far. Use capper filter --preview with a file instead.", kind)}
 		return nil
 	}
 	from, what, err := source(v)

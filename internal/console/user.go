@@ -118,7 +118,8 @@ func days(text string) int {
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
-		list[i] = length{strconv.Itoa(n) + " days", "?id=" + url.QueryEscape(p.Asked) + "&days=" + strconv.Itoa(n), n == p.Days}
+		to := "?id=" + url.QueryEscape(p.Asked) + "&days=" + strconv.Itoa(n)
+		list[i] = length{strconv.Itoa(n) + " days", to, n == p.Days}
 	}
 	list[0].Name = "1 day"
 	return list

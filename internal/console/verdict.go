@@ -126,7 +126,8 @@ func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) strin
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""
 	}
-	f, err := v.API.Forecast(v.Context(), k.User.forecast(&client.ForecastRequest{Channel: channel, At: []time.Time{at}}))
+	request := k.User.forecast(&client.ForecastRequest{Channel: channel, At: []time.Time{at}})
+	f, err := v.API.Forecast(v.Context(), request)
 	if err != nil || len(f.Forecasts) == 0 || f.Forecasts[0].Summary.Denied[api.LimitQuiet] == 0 {
 		return ""
 	}

@@ -72,8 +72,8 @@ func (p *Plan) redis(l Load) {
 	const room = "Redis"
 	data := RedisData(l)
 	if l.Spread() {
-		p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 20 B: %s ids are spread over all "+
-			"buckets", l.IDs)
+		p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 20 B: %s ids are spread over "+
+			"all buckets", l.IDs)
 	} else {
 		p.denseLogs(room, l, data)
 	}
