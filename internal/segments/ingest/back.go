@@ -70,7 +70,7 @@ func (k *back) add(b *format.Block) {
 			s.list = append(s.list, backEntry{image, uint64(len(s.texts))<<8 | uint64(len(text)-1)})
 			s.texts = append(s.texts, text...)
 		}
-		if len(s.list) >= max(compactAt, 2*s.clean) {
+		if len(s.list) >= max(compactAt, s.clean+s.clean/2) {
 			k.compact(s)
 		}
 		s.mu.Unlock()
@@ -81,27 +81,62 @@ func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.res
 
 // compact sorts the entries of a shard and drops repeated ids. Of several ids with one image the first one stays.
 func (k *back) compact(s *backShard) {
-	texts := k.scheme.Kind() == ids.Text
-	slices.SortFunc(s.list, func(a, b backEntry) int {
-		if c := cmp.Compare(a.image, b.image); c != 0 || !texts {
-			return cmp.Or(c, cmp.Compare(a.rest, b.rest))
-		}
-		return bytes.Compare(s.text(a), s.text(b))
-	})
-	kept := s.list[:0]
-	for i, e := range s.list {
-		if i == 0 || e.image != kept[len(kept)-1].image {
-			kept = append(kept, e)
-			continue
-		}
-		if last := kept[len(kept)-1]; texts && !bytes.Equal(s.text(e), s.text(last)) || !texts && e.rest != last.rest {
-			k.noteShared(s, last, e)
-		}
-	}
-	if s.list, s.clean = kept, len(kept); !texts {
+	clean, added := s.list[:s.clean], s.list[s.clean:]
+	if len(added) == 0 {
 		return
 	}
-	var packed []byte
+	compare := s.byRest
+	if k.scheme.Kind() == ids.Text {
+		compare = s.byText
+	}
+	slices.SortFunc(added, compare)
+	kept := make([]backEntry, 0, len(s.list))
+	for len(clean)+len(added) > 0 {
+		var e backEntry
+		if len(added) == 0 || len(clean) > 0 && clean[0].image <= added[0].image {
+			e, clean = clean[0], clean[1:]
+		} else {
+			e, added = added[0], added[1:]
+		}
+		switch last := len(kept) - 1; {
+		case last < 0 || kept[last].image != e.image:
+			kept = append(kept, e)
+		case compare(kept[last], e) != 0:
+			k.noteShared(s, kept[last], e)
+		}
+	}
+	if len(kept) < cap(kept)*9/10 {
+		kept = slices.Clone(kept)
+	}
+	if s.list, s.clean = kept, len(kept); k.scheme.Kind() == ids.Text {
+		s.packTexts()
+	}
+}
+
+func (s *backShard) byRest(a, b backEntry) int {
+	switch {
+	case a.image < b.image, a.image == b.image && a.rest < b.rest:
+		return -1
+	case a == b:
+		return 0
+	}
+	return 1
+}
+
+func (s *backShard) byText(a, b backEntry) int {
+	if a.image != b.image {
+		return cmp.Compare(a.image, b.image)
+	}
+	return bytes.Compare(s.text(a), s.text(b))
+}
+
+// packTexts drops the texts of dropped entries.
+func (s *backShard) packTexts() {
+	size := 0
+	for _, e := range s.list {
+		size += len(s.text(e))
+	}
+	packed := make([]byte, 0, size)
 	for i, e := range s.list {
 		text := s.text(e)
 		s.list[i].rest = uint64(len(packed))<<8 | uint64(len(text)-1)

@@ -75,12 +75,12 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 		b.read[r.Name] = input{list: list, files: b.reader.Reports()[before:]}
 	}
 	b.step("numbering ids")
+	b.sharedCount, b.shared = b.images.back.finish()
 	d, err := b.images.number()
 	if err != nil {
 		return err
 	}
 	b.twins = b.images.twins.find(d)
-	b.sharedCount, b.shared = b.images.back.finish()
 	if c.Back, err = b.images.back.file(d.Len()); err != nil {
 		return err
 	}

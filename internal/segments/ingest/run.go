@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -81,6 +82,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step,
 		asOf: map[string]time.Time{}, prefix: map[string][]FileReport{}}
 	if cfg.Scheme != nil {
+		// Images are a few large slices without pointers, so collecting garbage often costs little.
+		defer debug.SetGCPercent(debug.SetGCPercent(20))
 		b.images = &images{back: newBack(cfg.Scheme, cfg.Names && cfg.Scheme.Kind() != ids.Uint64)}
 		if cfg.Scheme.Kind() == ids.Text {
 			b.images.twins.scheme = cfg.Scheme
