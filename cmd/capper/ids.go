@@ -24,7 +24,8 @@ type idsCommand struct {
 // Help returns the text below the flags.
 func (c *idsCommand) Help() string {
 	return "Prints each id, a tab, and its image as 16 hexadecimal digits. The image is the value under which the " +
-		"store keeps the user, and never changes. Lists in the order of the images reach the store in its own order, which " +
+		"store keeps the user, and never changes. Lists in the order of the images reach the store in its own " +
+		"order, which " +
 		"is faster. The image of a dense id is the id itself."
 }
 

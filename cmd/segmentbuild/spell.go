@@ -38,7 +38,8 @@ func spellText(dst []byte, user uint32) []byte {
 	return append(strconv.AppendUint(append(dst, "user-"...), uint64(user), 10), "@example.com"...)
 }
 
-// scatter is a bijection of 64 bits whose results look random: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+// scatter is a bijection of 64 bits whose results look random: the finalizer of SplitMix64 (Steele, Lea and Flood,
+// 2014).
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

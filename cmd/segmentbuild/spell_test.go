@@ -22,7 +22,8 @@ func TestGeneratedIDs(t *testing.T) {
 		}
 		require.Len(t, seen, 8, "%s", kind)
 	}
-	status, _, said := command(t, "", "generate", "--users", "10", "--segments", "a=50%", "--ids", "uuid", "--as", "parquet",
+	status, _, said := command(t, "", "generate", "--users", "10", "--segments", "a=50%", "--ids", "uuid", "--as",
+		"parquet",
 		"--out", t.TempDir())
 	require.Equal(t, 2, status)
 	require.Contains(t, said, "--as parquet: ids of the kind uuid are written as text or csv")

@@ -103,7 +103,8 @@ func (s *Subject) judgeIDs(ctx context.Context, n *notes, at objects.Location, m
 		n.Fail(name, err.Error(), "restore "+segments.IDsKey+" at "+at.Name()+" from a copy", starts+
 			": without this key no log is found again")
 	case configured != "" && configured != kind:
-		n.Fail(name, "the configuration says "+configured+", but the location has ids of the kind "+kind, "correct ids or segments.source", starts)
+		n.Fail(name, "the configuration says "+configured+", but the location has ids of the kind "+kind,
+			"correct ids or segments.source", starts)
 	case kind != ids.Dense.String() && s.Config.Audit.To != "":
 		n.Fail(name, "the ids are "+kind+", and audit.to is set: the audit takes dense ids alone so far",
 			"remove audit.to", starts)

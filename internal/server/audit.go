@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,8 +29,11 @@ func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	if !ok {
 		return
 	}
-	line := []any{"code", f.Code, "method", c.r.Method, "path", wire.Clip([]byte(c.r.URL.Path)), "suppressed",
-		suppressed}
+	path := c.r.URL.Path
+	if s.ids != nil && strings.HasPrefix(path, usersPath) { // an id stays out of logs
+		path = usersPath + "…"
+	}
+	line := []any{"code", f.Code, "method", c.r.Method, "path", wire.Clip([]byte(path)), "suppressed", suppressed}
 	if f.Field != "" {
 		line = append(line, "field", f.Field)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/url"
@@ -732,4 +733,22 @@ func TestAudiencesAreAnsweredWithIDs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLogsHaveNoIDs checks that the audit lines about a user hold the image, or nothing about the user.
+func TestLogsHaveNoIDs(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	s := newIDService(t, ids.UUID, nil, withKeys, func(cfg *server.Config) {
+		cfg.Logger = slog.New(slog.NewJSONHandler(log, nil))
+	})
+	s.key = "r1.secret-of-support"
+	require.Equal(t, http.StatusForbidden, s.call(http.MethodDelete, "/v1/users/"+ann, "").status)
+	require.Equal(t, "/v1/users/…", log.lines(t, "audit")[0]["path"])
+	s.key = "a1.secret-of-the-admin"
+	require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/users/"+ann, "").status)
+	image, err := scheme(t, ids.UUID).Parse([]byte(ann))
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("%016x", image), log.lines(t, "audit")[1]["image"])
+	require.NotContains(t, log.String(), ann)
 }

@@ -125,8 +125,10 @@ func (r *router) route(method, path string, scopes func(*http.Request) []gate.Sc
 	})
 }
 
-// These paths begin the calls about one segment or set, about the changes of one set, and about one message.
+// These paths begin the calls about one user, about one segment or set, about the changes of one set, and about one
+// message.
 const (
+	usersPath    = "/v1/users/"
 	segmentsPath = "/v1/segments/"
 	setsPath     = "/v1/sets/"
 	messagesPath = "/v1/messages/"

@@ -22,7 +22,8 @@ import (
 
 // BenchmarkUUIDs builds one segment of random UUIDs: CAPPER_BENCH_IDS says how many, a million by default.
 //
-//	CAPPER_BENCH_IDS=270000000 go test ./internal/segments/ingest -run - -bench UUIDs/nameless -benchtime 1x -timeout 1h
+// CAPPER_BENCH_IDS=270000000 go test ./internal/segments/ingest -run - -bench UUIDs/nameless -benchtime 1x -timeout
+// 1h
 func BenchmarkUUIDs(b *testing.B) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("CAPPER_BENCH_IDS"), "1000000"))
 	require.NoError(b, err)
