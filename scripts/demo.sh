@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The whole system on real parts: an S3 server, segments and sets of 8 million generated users published to it, a 3+3 Redis
 # Cluster with append-only files, capper over both, three blasts of a million users and one of an audience by expression, and
-# some who are then sent to at the pace of a pacer. Stops all it started.
+# some who are then sent to at the pace of a pacer. With IDS=uuid, uint64 or text the users have such ids, and the command
+# line sends the blasts. Stops all it started.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+ids=${IDS:-dense}
 dir=build/demo
 rm -rf "$dir"
 mkdir -p "$dir"
@@ -28,10 +30,12 @@ mkdir -p "$dir/s3/data/segments" # a bucket of this server is a directory
 echo "S3 at $AWS_ENDPOINT_URL_S3, Redis at $CAPPER_TEST_REDIS"
 
 say "generate 8 million users and publish 4 segments and 2 sets of them"
-build/bin/segmentbuild generate --users 8000000 --segments new=10%,active=40%,lapsed=25%,vip=5% --out "$dir/ids"
-build/bin/segmentbuild generate --users 8000000 --segments audience=13% --seed 2 --as roaring --out "$dir/ids"
-build/bin/segmentbuild generate --users 8000000 --segments opted-out=3%,my=20% --seed 3 --out "$dir/ids"
-build/bin/segmentbuild build --to s3://segments/demo --segment new="$dir/ids/new.txt" --segment active="$dir/ids/active.txt" \
+as=text
+if [ "$ids" = dense ]; then as=roaring; fi
+build/bin/segmentbuild generate --users 8000000 --ids "$ids" --segments new=10%,active=40%,lapsed=25%,vip=5% --out "$dir/ids"
+build/bin/segmentbuild generate --users 8000000 --ids "$ids" --segments audience=13% --seed 2 --as "$as" --out "$dir/ids"
+build/bin/segmentbuild generate --users 8000000 --ids "$ids" --segments opted-out=3%,my=20% --seed 3 --out "$dir/ids"
+build/bin/segmentbuild build --ids "$ids" --to s3://segments/demo --segment new="$dir/ids/new.txt" --segment active="$dir/ids/active.txt" \
   --segment lapsed="$dir/ids/lapsed.txt" --segment vip="$dir/ids/vip.txt" \
   --set opted-out="$dir/ids/opted-out.txt" --only-grows opted-out --set country/my="$dir/ids/my.txt"
 
@@ -62,6 +66,19 @@ for _ in $(seq 200); do
 done
 
 say "the console, while this runs: $url/console"
+
+if [ "$ids" != dense ]; then
+  head -n 1000000 "$dir/ids/audience.txt" >"$dir/ids/million.txt"
+  say "one user"
+  build/bin/capper explain "$(head -n 1 "$dir/ids/million.txt")" --url "$url"
+  for blast in 1 2 3; do
+    say "blast $blast: a million users of the kind $ids"
+    build/bin/capper filter "$dir/ids/million.txt" --message-id "blast-$blast" --channel push --allowed "$dir/allowed-$blast.txt" --url "$url"
+  done
+  say "the same person again"
+  build/bin/capper explain "$(head -n 1 "$dir/ids/million.txt")" --url "$url"
+  exit 0
+fi
 
 say "three blasts of a million users and one to an expression, each a message of its own; then some of the allowed are sent to, at the pace of a provider"
 go run ./scripts/demo --url "$url" --audience "$dir/ids/audience.roaring" --users 1000000 --blasts 3 --pacer carrier --paced 200000
