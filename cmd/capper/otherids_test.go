@@ -90,7 +90,7 @@ func TestARunWithUUIDsGoesOnAfterACrash(t *testing.T) {
 	write(t, filepath.Join(dir, "audience.txt"), audience.String())
 	run := func(url string) ([]byte, error) {
 		command := exec.Command("capper", "filter", "audience.txt", "--url", url, "--message-id", "m", "--batch", "500",
-			"--parallel", "2", "--allowed", "allowed.txt", "--replayed", "replayed.txt")
+			"--parallel", "2", "--timeout", "1s", "--allowed", "allowed.txt", "--replayed", "replayed.txt")
 		command.Dir = dir
 		return command.CombinedOutput()
 	}
