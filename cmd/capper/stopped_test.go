@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -16,10 +19,14 @@ import (
 // Commands end at the first signal also while they wait for something that never comes.
 func TestCommandsEndAtTheFirstSignal(t *testing.T) {
 	t.Parallel()
+	kind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"kind":"dense"}`) // to GET /v1/ids, before the command reads its file
+	}))
+	t.Cleanup(kind.Close)
 	for _, args := range [][]string{
 		{"check-config"},
 		{"serve", "--config"},
-		{"filter", "--url", "http://127.0.0.1:1", "--message-id", "m", "--allowed", "out.txt"},
+		{"filter", "--url", kind.URL, "--message-id", "m", "--allowed", "out.txt"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()

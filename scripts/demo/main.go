@@ -26,9 +26,17 @@ func main() {
 	blasts := flag.Int("blasts", 3, "how many messages go to the audience")
 	pacer := flag.String("pacer", "", "send to some of the first blast's allowed users at the pace of this pacer; "+
 		"none: send nothing")
+	shuffled := flag.String("random", "", "only send one message to the ids of this text file, in random order")
 	paced := flag.Int("paced", 200_000, "so many of them")
 	flag.Parse()
 	ctx := context.Background()
+	if *shuffled != "" {
+		if err := random(ctx, os.Stdout, *url, *shuffled); err != nil {
+			fmt.Fprintln(os.Stderr, "demo: error:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	allowed, err := run(ctx, os.Stdout, *url, *audience, *count, *blasts)
 	if err == nil && *pacer != "" {
 		err = pace(ctx, os.Stdout, *url, *pacer, firstOf(allowed, *paced))

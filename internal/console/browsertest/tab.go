@@ -234,12 +234,14 @@ func (tab *Tab) Download(path, selector string) string {
 	require.NoError(tab.t, err)
 	tab.Open(path)
 	tab.Click(selector)
-	var file []string
+	var content []byte
 	testkit.Eventually(tab.t, func() bool {
-		file, _ = filepath.Glob(filepath.Join(dir, "*.csv")) // an incomplete download has another name
-		return len(file) == 1
+		file, _ := filepath.Glob(filepath.Join(dir, "*.csv")) // an incomplete download is empty or has another name
+		if len(file) == 1 {
+			content, err = os.ReadFile(file[0])
+		}
+		return err != nil || len(content) > 0
 	})
-	content, err := os.ReadFile(file[0])
 	require.NoError(tab.t, err)
 	return string(content)
 }
