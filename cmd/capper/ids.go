@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"capper/internal/cli"
@@ -76,8 +75,6 @@ func (c *idsCommand) Run(ctx context.Context, on *terminal.Streams) (err error) 
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: a line is longer than any id", c.File))
-	} else if err != nil && !errors.Is(err, io.EOF) {
-		return err
 	}
-	return nil
+	return lines.Err()
 }

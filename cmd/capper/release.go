@@ -42,43 +42,50 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return c.interrupted(err)
 	}
-	var list *cli.IDs
-	var request *client.ReleaseRequest
-	var users int64
 	if scheme.Kind() == ids.Dense {
-		request, users, err = c.request(ctx, on, service)
-	} else {
-		list, err = c.ids(ctx, on, scheme)
+		request, users, err := c.request(ctx, on, service)
+		if err != nil {
+			return err
+		}
+		return c.release(on, users, func(add func(*client.ReleaseResult) error) error {
+			return service.ReleaseAll(ctx, request, add)
+		})
 	}
+	list, err := c.ids(ctx, on, scheme)
 	if err != nil {
 		return err
 	}
-	if list != nil {
-		users = int64(list.Len())
-	}
+	return c.release(on, int64(list.Len()), func(add func(*client.ReleaseResult) error) error {
+		return list.Release(ctx, service, client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}, add)
+	})
+}
+
+// release shows the progress of the calls, which give each of their answers to add, and prints the sum.
+func (c *releaseCommand) release(on *terminal.Streams, users int64,
+	calls func(add func(*client.ReleaseResult) error) error) error {
 	shown := terminal.NewProgress(on, terminal.Users)
 	shown.Step("release", users)
 	start := time.Now()
 	var sum api.ReleaseSummary
-	add := func(batch *client.ReleaseResult) error {
+	err := calls(func(batch *client.ReleaseResult) error {
 		sum.Add(&batch.Summary)
 		shown.Reach(int64(sum.Requested), fmt.Sprintf("%d released", sum.Released))
 		return nil
-	}
-	if list != nil {
-		err = list.Release(ctx, service, client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}, add)
-	} else {
-		err = service.ReleaseAll(ctx, request, add)
-	}
+	})
 	shown.Stop()
 	if err != nil {
 		return c.interrupted(err)
 	}
+	return c.report(on, &sum, time.Since(start))
+}
+
+// report prints the sum of all batches.
+func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, took time.Duration) (err error) {
 	if c.JSON {
-		err = terminal.JSON(on.Out, releaseReport{c.whom(), sum})
+		err = terminal.JSON(on.Out, releaseReport{c.whom(), *sum})
 	} else {
 		err = terminal.Table(on.Out, terminal.Left,
-			[]any{"requested", sum.Requested, fmt.Sprintf("in %.2f s", time.Since(start).Seconds())},
+			[]any{"requested", sum.Requested, fmt.Sprintf("in %.2f s", took.Seconds())},
 			[]any{"released", sum.Released}, []any{"absent", sum.Absent, "had no such send"},
 			[]any{"unavailable", sum.Unavailable})
 	}

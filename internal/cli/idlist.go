@@ -48,23 +48,35 @@ func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 // positions in the list.
 func (l *IDs) filter(ctx context.Context, api *client.Client, request client.FilterRequest, users *roaring.Bitmap,
 	each func(*client.FilterResult) error) error {
+	return l.call(ctx, users, func(ctx context.Context, positions []uint32) (int, func() error, error) {
+		call := request
+		n := l.give(&call.IDs, &call.Packed, positions)
+		result, err := api.Filter(ctx, &call)
+		if err != nil {
+			return 0, nil, err
+		}
+		l.place(result, call.IDs, positions[:n])
+		return n, func() error { return each(result) }, nil
+	})
+}
+
+// call makes calls about the users at the positions, several at one time. The function one makes a call about the first
+// n of the positions; done takes the answer, one after the other.
+func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
+	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex
 	calls, within := errgroup.WithContext(ctx)
 	calls.SetLimit(l.Parallel)
 	client.SplitBitmap(users, l.Batch, func(part *roaring.Bitmap) bool {
 		calls.Go(func() error {
 			for positions := part.ToArray(); len(positions) > 0; {
-				call := request
-				n := l.give(&call.IDs, &call.Packed, positions)
-				result, err := api.Filter(within, &call)
+				n, done, err := one(within, positions)
 				if err != nil {
 					return err
 				}
-				l.place(result, call.IDs, positions[:n])
 				mu.Lock()
-				err = within.Err()
-				if err == nil {
-					err = each(result)
+				if err = within.Err(); err == nil {
+					err = done()
 				}
 				mu.Unlock()
 				if err != nil {
@@ -155,31 +167,12 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 // Release releases the sends of all ids of the list. The function each gets the answers one after the other.
 func (l *IDs) Release(ctx context.Context, api *client.Client, request client.ReleaseRequest,
 	each func(*client.ReleaseResult) error) error {
-	var mu sync.Mutex
-	calls, within := errgroup.WithContext(ctx)
-	calls.SetLimit(l.Parallel)
-	client.SplitBitmap(l.all(), l.Batch, func(part *roaring.Bitmap) bool {
-		calls.Go(func() error {
-			for positions := part.ToArray(); len(positions) > 0; {
-				call := request
-				n := l.give(&call.IDs, &call.Packed, positions)
-				result, err := api.Release(within, &call)
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				err = each(result)
-				mu.Unlock()
-				if err != nil {
-					return err
-				}
-				positions = positions[n:]
-			}
-			return nil
-		})
-		return within.Err() == nil
+	return l.call(ctx, l.all(), func(ctx context.Context, positions []uint32) (int, func() error, error) {
+		call := request
+		n := l.give(&call.IDs, &call.Packed, positions)
+		result, err := api.Release(ctx, &call)
+		return n, func() error { return each(result) }, err
 	})
-	return calls.Wait()
 }
 
 // Texts returns all ids of the list.
