@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,6 +35,9 @@ type Batch struct {
 	// (see package live). The store decides no user of a partition with another version: these users are
 	// Unavailable and Outdated. Nil means no check.
 	Known []string
+	// Outdated becomes true when the store leaves a user Outdated, so that callers need not look at every verdict.
+	// It may be nil.
+	Outdated *atomic.Bool
 	// Since is the instant of the call's first attempt with an unknown result: a send of the message that was
 	// recorded at or after Since is this call's own, and no replay. Zero means that there was no such attempt.
 	Since Instant

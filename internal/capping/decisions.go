@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"capper/internal/parallel"
@@ -33,6 +34,8 @@ type Decisions struct {
 	places   []*time.Location // time zones: first the zone of users without one, then those of the generation
 	withheld bool             // true when sends are withheld from some users
 	kept     []int32          // indexes of the users that the store decides, ascending
+
+	anyOutdated atomic.Bool // see Batch.Outdated
 }
 
 // ruleset holds the limits for one group of users in one call, and the rule of each limit at the same index.
@@ -55,7 +58,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 		known = live.Versions()
 	}
 	d := c.decide(ctx, send, basis, known, 0)
-	if outdated, since := d.outdated(); len(outdated) > 0 {
+	if d.anyOutdated.Load() {
+		outdated, since := d.outdated()
 		d.Err = errors.Join(d.Err, c.decideAgain(ctx, d, send, &Basis{live, basis.policy}, outdated, since))
 	}
 	return d
@@ -95,7 +99,7 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 		Record: send.Record, At: send.At, Retention: policy.retention + c.widen, Since: since,
 	}
 	if hold.bySets() {
-		b.Known = known
+		b.Known, b.Outdated = known, &d.anyOutdated
 	}
 	d.Err = d.judge(ctx, c.store, b)
 	hold.postpone(d)

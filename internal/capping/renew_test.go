@@ -18,6 +18,7 @@ func (changed) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	for i, user := range b.Users {
 		if b.Known != nil && b.Known[user%2] != "new" {
 			verdicts[i] = capping.Verdict{Outdated: true, FreesAt: capping.Never}
+			b.Outdated.Store(true)
 			continue
 		}
 		verdicts[i].Outcome = capping.Allowed

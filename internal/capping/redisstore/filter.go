@@ -59,8 +59,16 @@ func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	if read := o.reads[c]; known == nil || read.done && read.reply == *known {
 		return true
 	}
-	script.MarkOutdated(c.Items, o.verdicts, c.Since())
+	o.outdate(c)
 	return false
+}
+
+// outdate marks the command's users as undecided because sets have changed.
+func (o *filterOperation) outdate(c *dispatch.Command) {
+	script.MarkOutdated(c.Items, o.verdicts, c.Since())
+	if o.batch.Outdated != nil {
+		o.batch.Outdated.Store(true)
+	}
 }
 
 // Stamp sets the time in the command's header. Stamp runs on a sender's goroutine, so it reads only fields that stay
@@ -76,7 +84,8 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 
 // Apply stores the verdicts of the command's users.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
-	if script.DecodeOutdated(c.Reply, c.Items, o.verdicts, c.Since()) {
+	if script.IsOutdated(c.Reply) {
+		o.outdate(c)
 		return len(c.Items), nil
 	}
 	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)

@@ -200,17 +200,12 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 	return n, nil
 }
 
-// DecodeOutdated reports whether a filter reply says that the log of live changes has another version than the caller
-// knows. Then it marks the items' users. since is the instant of the first attempt with an unknown result, or Never.
-func DecodeOutdated(reply string, items []uint64, verdicts []capping.Verdict, since capping.Instant) bool {
-	if reply != liveOutdated {
-		return false
-	}
-	MarkOutdated(items, verdicts, since)
-	return true
-}
+// IsOutdated reports whether a filter reply says that the log of live changes has another version than the caller
+// knows.
+func IsOutdated(reply string) bool { return reply == liveOutdated }
 
-// MarkOutdated marks the items' users as undecided because sets have changed.
+// MarkOutdated marks the items' users as undecided because sets have changed. since is the instant of the first attempt
+// with an unknown result, or Never.
 func MarkOutdated(items []uint64, verdicts []capping.Verdict, since capping.Instant) {
 	for _, item := range items {
 		verdicts[indexOf(item)] = capping.Verdict{Outdated: true, FreesAt: since}
