@@ -211,11 +211,15 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 // generation in the result has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
-	return g, g.readIDs(ctx, src, nil)
+	err := g.readNumbers(ctx, src, nil)
+	if err == nil {
+		err = g.readBack(ctx, src, nil)
+	}
+	return g, err
 }
 
-// readIDs reads and checks ids.json and the dictionary of a generation, unless known is that dictionary.
-func (g *Generation) readIDs(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
+// readNumbers reads and checks ids.json and the dictionary of a generation, unless known is that dictionary.
+func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
 	}
@@ -223,13 +227,9 @@ func (g *Generation) readIDs(ctx context.Context, src objects.Source, known *Dic
 		return err
 	}
 	if g.Dictionary = known; known == nil || known.sha256 != g.Manifest.IDs.Dictionary[0].SHA256 {
-		g.Dictionary, err = g.Manifest.readDictionary(ctx, src)
-	}
-	if err == nil {
-		g.Back, err = g.Manifest.ReadBack(ctx, src)
-	}
-	if err != nil {
-		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
+		if g.Dictionary, err = g.Manifest.readDictionary(ctx, src); err != nil {
+			return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
+		}
 	}
 	return nil
 }
@@ -257,13 +257,14 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 }
 
 // ReadScheme reads ids.json of a location and compares it with a manifest. The result is nil for dense ids. The error
-// is an *IDsError if ids.json does not belong to the manifest.
+// is an *IDsError if ids.json does not belong to the manifest. A denied read counts as a missing ids.json if ids are
+// dense: S3 denies reading a missing object if the caller may not list the bucket, and such a caller needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
-	if err != nil {
+	switch {
+	case err != nil && (m.IDs != nil || !objects.IsDenied(err)):
 		return nil, err
-	}
-	if !ok {
+	case !ok:
 		return nil, m.agreesWith(nil)
 	}
 	s := f.Scheme()

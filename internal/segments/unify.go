@@ -33,7 +33,7 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 		return nil, err
 	}
 	n := *g
-	n.Dictionary, n.Back, n.was, n.by = d, back, g, r
+	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = d, back, nil, g, r
 	n.Bitmaps, n.Sets = r.bitmaps(g.Bitmaps), r.bitmaps(g.Sets)
 	return &n, nil
 }
@@ -71,8 +71,8 @@ func unite(a, b *Generation) (*Dictionary, *Back, error) {
 		return nil, nil, err
 	}
 	d, err := NewDictionary(file)
-	if err != nil || a.Back == nil || b.Back == nil {
-		return d, nil, err
+	if err != nil {
+		return nil, nil, err
 	}
 	back, err := uniteBacks(a, b, uint32(n))
 	runtime.KeepAlive(a)
@@ -123,7 +123,22 @@ func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	}
 }
 
+// uniteBacks returns the way back of the n users of two generations, or nil if one of the two has none.
 func uniteBacks(a, b *Generation, n uint32) (*Back, error) {
+	ofA, err := a.names()
+	if err != nil {
+		return nil, err
+	}
+	ofB, err := b.names()
+	if err != nil || ofA == nil || ofB == nil {
+		return nil, err
+	}
+	of := func(p place) *Back {
+		if p.of == a {
+			return ofA
+		}
+		return ofB
+	}
 	var file buffer
 	var add func(p place) error
 	var end func() error
@@ -132,13 +147,13 @@ func uniteBacks(a, b *Generation, n uint32) (*Back, error) {
 		if err != nil {
 			return nil, err
 		}
-		add, end = func(p place) error { return w.Add(p.of.Back.texts.Text(p.number)) }, w.Close
+		add, end = func(p place) error { return w.Add(of(p).texts.Text(p.number)) }, w.Close
 	} else {
 		w, err := dictionary.NewRestWriter(&file, n)
 		if err != nil {
 			return nil, err
 		}
-		add, end = func(p place) error { return w.Add(p.of.Back.rests.Rest(p.number)) }, w.Close
+		add, end = func(p place) error { return w.Add(of(p).rests.Rest(p.number)) }, w.Close
 	}
 	for _, p := range bothOf(a, b) {
 		if err := add(p); err != nil {

@@ -44,7 +44,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 		return nil, err
 	}
 	if found && wanted != nil && *wanted != f.Kind {
-		return nil, idsErrorf("this location's ids are %s, but --ids says %s", f.Kind, *wanted)
+		return nil, otherKind(ctx, at, f.Kind, *wanted)
 	}
 	if !found && (wanted == nil || *wanted == ids.Dense) {
 		m, err := newestManifest(ctx, at)
@@ -76,6 +76,16 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	}
 	_, err = segments.ReadScheme(ctx, at, m)
 	return nil, err
+}
+
+// otherKind returns the error for a build that wants another kind than that in ids.json.
+func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) error {
+	advice := "use a new location"
+	if newest, err := Newest(ctx, at); err == nil && newest == "" {
+		advice = "the location has no generation, because a first build failed. If no service has ever used the " +
+			"location and no other build is running, delete " + segments.IDsKey + " and build again"
+	}
+	return idsErrorf("this location's ids are %s, but --ids says %s: %s", is, wanted, advice)
 }
 
 // newestManifest returns the manifest of the live generation, or of the newest one if none is live; nil if there is
@@ -211,14 +221,7 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 		if number >= c.Dictionary.Len() {
 			of = before
 		}
-		text, err := of.RenumberedID(nil, number)
-		if err != nil {
-			text = []byte("an id without a name")
-			if of == is {
-				text = fmt.Appendf(nil, "image:%016x", c.Dictionary.Image(number))
-			}
-		}
-		list = append(list, string(text))
+		list = append(list, string(of.RenumberedName(nil, number)))
 	}
 	return list
 }
