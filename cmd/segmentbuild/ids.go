@@ -67,9 +67,6 @@ func denseAlone(ctx context.Context, location objects.Source, operation string) 
 
 // isIDsError reports whether ids of another kind or key are the reason of an error.
 func isIDsError(err error) bool {
-	var (
-		location  *publish.IDsError
-		published *segments.IDsError
-	)
-	return errors.As(err, &location) || errors.As(err, &published)
+	var wrong *segments.IDsError
+	return errors.As(err, &wrong)
 }

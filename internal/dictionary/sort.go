@@ -12,42 +12,54 @@ const (
 	sortLeast   = 1 << 16 // fewer images are sorted at once
 )
 
-// Sort sorts images, which look random, with two goroutines. spare is memory for as many images; Sort changes it. Sort
-// returns the sorted images, which are in images or in spare.
-func Sort(images, spare []uint64) []uint64 {
-	if len(images) < sortLeast {
-		slices.Sort(images)
-		return images
+// Sort returns the images of all chunks in ascending order, sorted on two cores. Sort sets each chunk to nil when its
+// images are copied, so that a garbage collection during the sort frees the chunk.
+func Sort(chunks [][]uint64) []uint64 {
+	n := 0
+	for _, chunk := range chunks {
+		n += len(chunk)
 	}
-	spare = spare[:len(images)]
-	starts := scatter(images, spare)
+	sorted := make([]uint64, n)
+	if n < sortLeast {
+		sorted = sorted[:0]
+		for i, chunk := range chunks {
+			sorted, chunks[i] = append(sorted, chunk...), nil
+		}
+		slices.Sort(sorted)
+		return sorted
+	}
+	starts := scatter(chunks, sorted)
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range 2 {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < sortBuckets; i = next.Add(1) - 1 {
-				slices.Sort(spare[starts[i]:starts[i+1]])
+				slices.Sort(sorted[starts[i]:starts[i+1]])
 			}
 		})
 	}
 	workers.Wait()
-	return spare
+	return sorted
 }
 
-// scatter copies the images into buckets of equal upper bits, and returns where each bucket starts. A bucket fits into
-// a core's cache.
-func scatter(images, to []uint64) (starts [sortBuckets + 1]int) {
-	for _, image := range images {
-		starts[image>>(64-sortBits)+1]++
+// scatter moves the images to the buckets of their upper bits. It returns where each bucket starts.
+func scatter(chunks [][]uint64, to []uint64) (starts [sortBuckets + 1]int) {
+	for _, chunk := range chunks {
+		for _, image := range chunk {
+			starts[image>>(64-sortBits)+1]++
+		}
 	}
 	for i := range sortBuckets {
 		starts[i+1] += starts[i]
 	}
 	at := starts
-	for _, image := range images {
-		bucket := image >> (64 - sortBits)
-		to[at[bucket]] = image
-		at[bucket]++
+	for i, chunk := range chunks {
+		for _, image := range chunk {
+			bucket := image >> (64 - sortBits)
+			to[at[bucket]] = image
+			at[bucket]++
+		}
+		chunks[i] = nil
 	}
 	return starts
 }

@@ -172,13 +172,18 @@ type Texts struct {
 	count      uint32
 }
 
+// TextsSize returns the size of the file of n texts with this number of bytes together.
+func TextsSize(n uint32, bytes int64) int64 {
+	return headerBytes + int64(n) + bytes + 8*((int64(n)+textStride-1)/textStride)
+}
+
 // OpenTexts checks a file of texts. A flip within a text leaves a valid file, so the caller compares its SHA-256.
 func OpenTexts(raw []byte) (*Texts, error) {
 	n, err := checkHeader(raw, textMagic)
 	if err != nil {
 		return nil, fmt.Errorf("texts: %w", err)
 	}
-	end := int64(len(raw)) - 8*((int64(n)+textStride-1)/textStride)
+	end := int64(len(raw)) - TextsSize(n, 0) + headerBytes + int64(n)
 	if end < headerBytes+2*int64(n) {
 		return nil, fmt.Errorf("texts: the file has %d bytes, too few for %d texts", len(raw), n)
 	}

@@ -1,9 +1,6 @@
 package ids
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 // Parser returns the images of many ids without allocating memory. A parser belongs to one goroutine.
 type Parser struct {
@@ -54,36 +51,6 @@ func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	}
 	s.mustPack()
 	return s.cut(s.mixer.image(binary.BigEndian.Uint64(id))), 0
-}
-
-// Images appends the images of packed ids, one behind the other. The error follows the name of a field and says that
-// the length is no multiple of Width, or that the kind has no packed form; images is then returned as it was.
-func (p *Parser) Images(images []uint64, packed []byte) ([]uint64, error) {
-	width := p.scheme.Width()
-	if width == 0 {
-		return images, fmt.Errorf("cannot be read: ids of the kind %s have no packed form", p.scheme.kind)
-	}
-	if len(packed)%width != 0 {
-		return images, fmt.Errorf("must hold %d bytes for each id, got %d bytes", width, len(packed))
-	}
-	for ; len(packed) > 0; packed = packed[width:] {
-		image, _ := p.Packed(packed[:width])
-		images = append(images, image)
-	}
-	return images, nil
-}
-
-// ParseAll appends the images of ids in any spelling. ParseAll stops at the first text that is no id: bad is its
-// position, and the error follows the name of a field. Without an error bad is the number of texts.
-func (p *Parser) ParseAll(images []uint64, texts [][]byte) (appended []uint64, bad int, err error) {
-	for i, text := range texts {
-		image, err := p.Parse(text)
-		if err != nil {
-			return images, i, err
-		}
-		images = append(images, image)
-	}
-	return images, len(texts), nil
 }
 
 // encrypted returns image and rest of the UUID in the buffer.

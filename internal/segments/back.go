@@ -97,6 +97,14 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
+// at returns the rest of a UUID or the text of a number.
+func (b *Back) at(number uint32) (rest uint64, text []byte) {
+	if b.texts != nil {
+		return 0, b.texts.Text(number)
+	}
+	return b.rests.Rest(number), nil
+}
+
 // describe returns the manifest entry of the way back; nil for none.
 func (b *Back) describe(kind ids.Kind) *BackFile {
 	if b == nil {
@@ -151,6 +159,30 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 	return nil, fmt.Errorf("way back to ids: %w", err)
 }
 
+// readBackOver is ReadBack, but takes the way back from a generation in memory that has it. known may be nil.
+func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
+	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
+		return known.Back, nil
+	}
+	return m.ReadBack(ctx, src)
+}
+
+// readBack reads the way back of the generation; see readBackOver.
+func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Generation) (err error) {
+	if g.Back, err = g.Manifest.readBackOver(ctx, src, known); err != nil {
+		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
+	}
+	return nil
+}
+
+// names returns the way back of the generation, which may be read now; nil if there is none.
+func (g *Generation) names() (*Back, error) {
+	if g.Back == nil && g.lazyBack != nil {
+		return g.lazyBack()
+	}
+	return g.Back, nil
+}
+
 // ErrNoNames says that a generation does not lead from numbers back to ids, because it was built with --no-names.
 var ErrNoNames = errors.New("the generation does not contain its ids: it was built with --no-names")
 
@@ -174,10 +206,15 @@ func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 		return denseIDs.Back(dst, uint64(number), 0)
 	case g.Scheme.Kind() == ids.Uint64:
 		return g.Scheme.Back(dst, g.Dictionary.Image(number), 0)
-	case g.Back == nil:
-		return dst, ErrNoNames
-	case g.Back.texts != nil:
-		return append(dst, g.Back.texts.Text(number)...), nil
 	}
-	return g.Scheme.Back(dst, g.Dictionary.Image(number), g.Back.rests.Rest(number))
+	switch back, err := g.names(); {
+	case err != nil:
+		return dst, err
+	case back == nil:
+		return dst, ErrNoNames
+	case back.texts != nil:
+		return append(dst, back.texts.Text(number)...), nil
+	default:
+		return g.Scheme.Back(dst, g.Dictionary.Image(number), back.rests.Rest(number))
+	}
 }

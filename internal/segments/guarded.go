@@ -219,7 +219,7 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	}
 	if is == nil { // calls may go on to make the set, but the users of the builds are lost
 		return Loss{Set: name, Before: was.Cardinality, Left: was.Cardinality, Empty: true,
-			Vanished: was.Cardinality > 0 && !c.next.Manifest.acceptsEnd(was, c.was.manifest.CreatedAt),
+			Vanished: was.Cardinality > 0 && !c.next.Manifest.acceptsEnd(was, c.was.manifest),
 			Accepted: was.Cardinality}, true
 	}
 	loss = Loss{Set: name, Before: was.Cardinality, Allowed: Allowed(was.Cardinality, c.guarded.MayLose[name]),
@@ -231,13 +231,13 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	if err != nil { // the difference of the counts is a lower bound
 		loss.Left = was.Cardinality - min(was.Cardinality, is.Cardinality)
 		c.unjudged = append(c.unjudged, fmt.Sprintf("set %s: %v", name, err))
-		loss.Accepted = c.accounted(name, was.SHA256)
+		loss.Accepted = c.accounted(was, is)
 		return loss, true
 	}
 	after := c.next.bitmapOf(name)
 	loss.Left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	if loss.exceeds() {
-		loss.Accepted = c.accepted(ctx, loss, before, after, is)
+		loss.Accepted = c.accepted(ctx, was, before, after, is)
 	}
 	return loss, true
 }
@@ -260,28 +260,30 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// accounted returns how many users left a set through acceptances. Bitmaps with other numbers make no chain, so all
-// acceptances since the earlier generation count then.
-func (c *comparison) accounted(set, sha256 string) uint64 {
-	var since time.Time
-	if c.next.Manifest.IDs != nil {
-		since = c.was.manifest.CreatedAt
+// accounted returns how many users left a set through the chain of acceptances that starts at its earlier users. If ids
+// are not dense and the chain does not end at the set's users, all acceptances since the earlier generation count: the
+// numbers, and with them what Users returns, change with every new id, so the chain breaks without a loss.
+func (c *comparison) accounted(was, is *Set) uint64 {
+	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
+	removed, end := m.accounted(was.Name, from, time.Time{})
+	if m.IDs != nil && end != m.Users(&is.Segment) {
+		removed, _ = m.accounted(was.Name, from, c.was.manifest.CreatedAt)
 	}
-	return c.next.Manifest.accounted(set, sha256, since)
+	return removed
 }
 
 // accepted returns how many of the users who left a set are covered by acceptances. The accepted
 // changes must lead from the old bitmap to the new one, with only changes within the limit between
 // them. Bitmaps between the two are read where the answer depends on them.
-func (c *comparison) accepted(ctx context.Context, loss Loss, before, after *bitmap.Bitmap, is *Set) uint64 {
+func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
-	if m.IDs != nil { // bitmaps of other generations have other numbers, so their hashes make no chain
-		return c.accounted(loss.Set, at)
+	if m.IDs != nil { // a bitmap between the two cannot be found by its users
+		return c.accounted(was, is)
 	}
 	steps, removed := 0, uint64(0)
 	for i := range m.Accepted {
 		a := &m.Accepted[i]
-		if a.Set != loss.Set {
+		if a.Set != was.Name {
 			continue
 		}
 		if a.FromSHA256 != at {
@@ -306,9 +308,9 @@ func (c *comparison) accepted(ctx context.Context, loss Loss, before, after *bit
 	case c.uncertain:
 		return 0
 	case users == nil: // gc has deleted the bitmap, but the counts remain
-		return m.accounted(loss.Set, before.SHA256(), time.Time{})
+		return c.accounted(was, is)
 	}
-	left, ok := c.within(loss.Set, users, after)
+	left, ok := c.within(was.Name, users, after)
 	if !ok {
 		return 0
 	}
@@ -353,17 +355,18 @@ func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// accounted returns how many users left a set through the chain of acceptances that starts at a bitmap.
-// Acceptances after the time since also count outside the chain; a zero since adds none.
-func (m *Manifest) accounted(set, sha256 string, since time.Time) (removed uint64) {
-	at := sha256
+// accounted returns how many users left a set through the chain of acceptances that starts at these users, and the
+// users at its end; see Manifest.Users. Acceptances after the time since also count outside the chain; a zero since
+// adds none.
+func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
+	end = users
 	for i := range m.Accepted {
 		a := &m.Accepted[i]
-		if a.Set == set && (a.FromSHA256 == at || !since.IsZero() && a.At.After(since)) {
-			removed, at = removed+a.Removed, a.ToSHA256
+		if a.Set == set && (a.FromSHA256 == end || !since.IsZero() && a.At.After(since)) {
+			removed, end = removed+a.Removed, a.ToSHA256
 		}
 	}
-	return removed
+	return removed, end
 }
 
 // JudgeZones returns why a service that needs the time zones of users rejects the next generation, or
@@ -393,10 +396,11 @@ func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	for i, zone := range was {
 		loss := Loss{Set: zone.Name, Before: zone.Cardinality, Left: left[i],
 			Allowed: Allowed(zone.Cardinality, zoneMayLose)}
-		loss.Accepted = c.next.Manifest.accounted(zone.Name, zone.SHA256, c.was.manifest.CreatedAt)
+		loss.Accepted, _ = c.next.Manifest.accounted(zone.Name, c.was.manifest.Users(&zone.Segment),
+			c.was.manifest.CreatedAt)
 		next := c.next.Manifest.set(zone.Name)
 		loss.Vanished = next == nil && zone.Cardinality > 0 &&
-			!c.next.Manifest.acceptsEnd(zone, c.was.manifest.CreatedAt)
+			!c.next.Manifest.acceptsEnd(zone, c.was.manifest)
 		loss.Empty = next == nil || next.Cardinality == 0
 		users, gone, accepted = users+loss.Before, gone+loss.Left, accepted+min(loss.Left, loss.Accepted)
 		if loss.exceeds() {
@@ -425,11 +429,12 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	return bitmap.Outside(before, after, c.cores)
 }
 
-// acceptsEnd reports whether an acceptance covers the removal of the set: one that starts at its
-// current bitmap, or any one since the generation with that bitmap was created.
-func (m *Manifest) acceptsEnd(set *Set, since time.Time) bool {
+// acceptsEnd reports whether an acceptance covers the removal of a set of an earlier generation: one that starts at its
+// users in that generation, or any one since that generation was created.
+func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
-		return a.Set == set.Name && a.ToSHA256 == "" && (a.FromSHA256 == set.SHA256 || a.At.After(since))
+		return a.Set == set.Name && a.ToSHA256 == "" &&
+			(a.FromSHA256 == was.Users(&set.Segment) || a.At.After(was.CreatedAt))
 	})
 }
 

@@ -156,7 +156,7 @@ func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest
 		return readBitmap(ctx, src, s)
 	})
 	if err == nil {
-		err = g.readIDs(ctx, src, nil)
+		err = g.readNumbers(ctx, src, nil)
 	}
 	if err != nil {
 		return "", nil, err
@@ -450,7 +450,7 @@ func (r *Refresher) noteZones(before, next *Manifest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, zone := range before.zones() {
-		if zone.Cardinality > 0 && !next.acceptsEnd(zone, before.CreatedAt) {
+		if zone.Cardinality > 0 && !next.acceptsEnd(zone, before) {
 			r.lost = append(r.lost, zone.Name)
 		}
 	}

@@ -211,11 +211,15 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 // generation in the result has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
-	return g, g.readIDs(ctx, src, nil)
+	err := g.readNumbers(ctx, src, nil)
+	if err == nil {
+		err = g.readBack(ctx, src, nil)
+	}
+	return g, err
 }
 
-// readIDs reads and checks ids.json and the dictionary of a generation, unless known is that dictionary.
-func (g *Generation) readIDs(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
+// readNumbers reads and checks ids.json and the dictionary of a generation, unless known is that dictionary.
+func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
 	}
@@ -223,23 +227,20 @@ func (g *Generation) readIDs(ctx context.Context, src objects.Source, known *Dic
 		return err
 	}
 	if g.Dictionary = known; known == nil || known.sha256 != g.Manifest.IDs.Dictionary[0].SHA256 {
-		g.Dictionary, err = g.Manifest.readDictionary(ctx, src)
-	}
-	if err == nil {
-		g.Back, err = g.Manifest.ReadBack(ctx, src)
-	}
-	if err != nil {
-		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
+		if g.Dictionary, err = g.Manifest.readDictionary(ctx, src); err != nil {
+			return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
+		}
 	}
 	return nil
 }
 
-// IDsError reports that the ids of a generation are not those of its location or of a service.
+// IDsError reports that the ids of a generation, a location, a build or a service are not those of another one.
 type IDsError struct{ text string }
 
 func (e *IDsError) Error() string { return e.text }
 
-func idsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
+// IDsErrorf returns an *IDsError.
+func IDsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
 
 // ReadIDsFile reads ids.json of a location. ok is false if the location has none, which means dense ids.
 func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, err error) {
@@ -251,19 +252,20 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 		return f, false, fmt.Errorf("%s: %w", IDsKey, err)
 	}
 	if f, err = ids.ParseFile(raw); err != nil {
-		return f, false, idsErrorf("%s: %v", IDsKey, err)
+		return f, false, IDsErrorf("%s: %v", IDsKey, err)
 	}
 	return f, true, nil
 }
 
 // ReadScheme reads ids.json of a location and compares it with a manifest. The result is nil for dense ids. The error
-// is an *IDsError if ids.json does not belong to the manifest.
+// is an *IDsError if ids.json does not belong to the manifest. A denied read counts as a missing ids.json if ids are
+// dense: S3 denies reading a missing object if the caller may not list the bucket, and such a caller needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
-	if err != nil {
+	switch {
+	case err != nil && (m.IDs != nil || !objects.IsDenied(err)):
 		return nil, err
-	}
-	if !ok {
+	case !ok:
 		return nil, m.agreesWith(nil)
 	}
 	s := f.Scheme()
@@ -276,15 +278,15 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
 	case s == nil:
-		return idsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup or a "+
+		return IDsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup or a "+
 			"service's cache, because another key finds no user again", m.Generation, m.IDs.Kind, IDsKey)
 	case m.IDs == nil:
-		return idsErrorf("generation %s has dense ids, but %s says %s", m.Generation, IDsKey, s.Kind())
+		return IDsErrorf("generation %s has dense ids, but %s says %s", m.Generation, IDsKey, s.Kind())
 	case m.IDs.Kind != s.Kind().String():
-		return idsErrorf("generation %s has ids of the kind %s, but %s says %s", m.Generation, m.IDs.Kind, IDsKey,
+		return IDsErrorf("generation %s has ids of the kind %s, but %s says %s", m.Generation, m.IDs.Kind, IDsKey,
 			s.Kind())
 	case m.IDs.Check != s.Check():
-		return idsErrorf("generation %s was built with another key than that in %s: its check is %s instead of %s",
+		return IDsErrorf("generation %s was built with another key than that in %s: its check is %s instead of %s",
 			m.Generation, IDsKey, m.IDs.Check, s.Check())
 	}
 	return nil
@@ -298,10 +300,10 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	}
 	switch is := now.IDs(); {
 	case kind != is.Kind().String():
-		return idsErrorf("generation %s has ids of the kind %s, but the generation in use, %s, has %s", m.Generation,
+		return IDsErrorf("generation %s has ids of the kind %s, but the generation in use, %s, has %s", m.Generation,
 			kind, now.Generation(), is.Kind())
 	case check != is.Check():
-		return idsErrorf("generation %s was built with another key than the generation in use, %s: its check is %s "+
+		return IDsErrorf("generation %s was built with another key than the generation in use, %s: its check is %s "+
 			"instead of %s", m.Generation, now.Generation(), check, is.Check())
 	}
 	return nil

@@ -3,6 +3,7 @@ package segments_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
+	"capper/internal/objects/s3test"
 	"capper/internal/segments"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
@@ -371,5 +373,98 @@ func TestNumbersLeadBackToIDs(t *testing.T) {
 			_, err = g.Snapshot().Back(nil, 0)
 			require.ErrorIs(t, err, segments.ErrNoNames)
 		})
+	}
+}
+
+// TestGuardFollowsAcceptancesAcrossNumbers checks which acceptances cover users who left a set while all numbers
+// changed.
+func TestGuardFollowsAcceptancesAcrossNumbers(t *testing.T) {
+	t.Parallel()
+	scheme := ids.New(ids.UUID, segmentstest.Key(1))
+	usersOf := func(c *publish.Candidate) string {
+		m := segments.Manifest{IDs: segments.DescribeIDs(scheme, c.Dictionary, nil)}
+		return m.Users(&segments.Segment{SHA256: c.SHA256("out")})
+	}
+	accepting := func(from string, c *publish.Candidate, removed uint64) segments.Accepted {
+		return segments.Accepted{Set: "out", FromSHA256: from, ToSHA256: usersOf(c), Before: 100, Removed: removed,
+			Change: "-50%", Reason: "because"}
+	}
+	for name, c := range map[string]struct {
+		removed uint64 // by the acceptance that leads from the first generation to the second
+		other   bool   // the second generation has an acceptance that does not start at the first generation
+		third   bool   // a third generation follows, with other numbers
+		refused bool
+	}{
+		"a chain to the end":              {removed: 50},
+		"a chain that accepts less":       {removed: 10, refused: true},
+		"an acceptance beside the chain":  {removed: 10, other: true, refused: true},
+		"a chain that new numbers broke":  {removed: 50, third: true},
+		"less than left, and new numbers": {removed: 10, third: true, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, clock := objectstest.Open(t, t.TempDir()), segmentstest.Stepping()
+			first := publishNumbered(t, store, clock, numbered(t, scheme, uuids(0, 50), uuids(50, 50), uuids(100, 100)))
+			r := segments.NewRefresher(segments.RefresherConfig{Source: store, Clock: clock,
+				Guarded: func() segments.Guarded {
+					return segments.Guarded{MayLose: map[string]float64{"out": segments.DefaultMayLose}}
+				}})
+			require.NoError(t, r.Load(t.Context()))
+			second := numbered(t, scheme, uuids(0, 50), uuids(50, 50), uuids(150, 50))
+			if c.other {
+				second.Accepted = append(second.Accepted, accepting(strings.Repeat("a", 64), second, 60))
+			}
+			second.Accepted = append(second.Accepted, accepting(first.Users(&first.Sets[0].Segment), second, c.removed))
+			m := publishNumbered(t, store, clock, second)
+			if c.third {
+				m = publishNumbered(t, store, clock, numbered(t, scheme, uuids(0, 50), uuids(50, 50), uuids(150, 60)))
+			}
+			if err := r.Refresh(t.Context()); c.refused {
+				require.ErrorContains(t, err, "50 of 100 users")
+				return
+			} else {
+				require.NoError(t, err)
+			}
+			require.Equal(t, m.Generation, r.Current().Generation())
+		})
+	}
+}
+
+// TestDenseIDsNeedNoRightToReadIDs checks a service that may not list its bucket: S3 then denies reading a missing
+// ids.json.
+func TestDenseIDsNeedNoRightToReadIDs(t *testing.T) {
+	t.Parallel()
+	endpoint := s3test.Proxy(t, func(server http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/"+segments.IDsKey) {
+				server.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code><Message>x</Message></Error>"))
+		})
+	})
+	for _, dense := range []bool{true, false} {
+		location, clock := "s3://"+s3test.Bucket(t)+"/prod", segmentstest.Stepping()
+		store := objectstest.Open(t, location)
+		var m *segments.Manifest
+		if dense {
+			m = goLive(t, store, clock, []string{"vip"}, bitmap.Of(1))
+		} else {
+			m = publishNumbered(t, store, clock, numbered(t, ids.New(ids.UUID, segmentstest.Key(1)), uuids(0, 3),
+				uuids(3, 3), uuids(0, 1)))
+		}
+		denied, err := objects.Open(t.Context(), location, objects.S3Config{Endpoint: endpoint})
+		require.NoError(t, err)
+		r := segments.NewRefresher(segments.RefresherConfig{Source: denied, Clock: clock})
+		err = r.Load(t.Context())
+		if !dense {
+			require.ErrorContains(t, err, "AccessDenied")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, m.Generation, r.Current().Generation())
+		require.NoError(t, r.Refresh(t.Context()))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"capper/internal/bitmap"
 	"capper/internal/ids"
@@ -26,6 +27,8 @@ type Generation struct {
 	Dictionary *Dictionary
 	// Back leads from numbers to ids of the kinds uuid and text. Nil if the generation has no way back.
 	Back *Back
+	// lazyBack reads the way back of a generation that was read without it; nil if there is nothing to read.
+	lazyBack func() (*Back, error)
 	// was is the generation before RenumberedBy, and by its renumbering; nil if the bitmaps have their own numbers.
 	was *Generation
 	by  *Renumbering
@@ -79,23 +82,26 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadBitmaps reads and checks the bitmaps of the manifest, and for ids that are not dense also the dictionary and
-// ids.json.
+// ReadBitmaps reads and checks the bitmaps of the manifest, and for ids that are not dense also the dictionary, the way
+// back and ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
-	g, err := readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
-		return readBitmap(ctx, src, s)
-	})
+	return m.ReadBitmapsOver(ctx, src, nil)
+}
+
+// ReadBitmapsOver is ReadBitmaps, but takes everything that a generation in memory already has from there. known may be
+// nil.
+func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
+	g, err := m.ReadNumbersOver(ctx, src, known)
 	if err != nil {
 		return nil, err
 	}
-	return g, g.readIDs(ctx, src, nil)
+	return g, g.readBack(ctx, src, known)
 }
 
-// ReadBitmapsOver is ReadBitmaps, but takes the bitmaps that a generation in memory already has from
-// there. known may be nil.
-func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
+// ReadNumbersOver is ReadBitmapsOver without the way back, so that the users of the generation have no ids.
+func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
-		return m.ReadBitmaps(ctx, src)
+		known = &Generation{}
 	}
 	read := known.orRead(src)
 	g, err := readBitmaps(ctx, m, parallelReads, func(ctx context.Context, _ int, s *Segment) (*bitmap.Bitmap, error) {
@@ -104,7 +110,23 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 	if err != nil {
 		return nil, err
 	}
-	return g, g.readIDs(ctx, src, known.Dictionary)
+	return g, g.readNumbers(ctx, src, known.Dictionary)
+}
+
+// ReadForComparison reads a generation by the numbers of another dictionary, or by its own numbers if that is nil. It
+// takes the bitmaps and the dictionary that a generation in memory already has from there; known may be nil. The way
+// back, which may be larger than all other objects, is read with ctx when the id of a user is wanted.
+func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
+	numbering *Dictionary) (*Generation, error) {
+	if known != nil {
+		known = known.Original()
+	}
+	g, err := m.ReadNumbersOver(ctx, src, known)
+	if err != nil {
+		return nil, err
+	}
+	g.lazyBack = sync.OnceValues(func() (*Back, error) { return m.readBackOver(ctx, src, known) })
+	return g.RenumberedBy(numbering)
 }
 
 // Only returns a copy of the manifest with only the wanted sets and no segments. The copy serves

@@ -2,6 +2,7 @@ package segments
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 
@@ -56,17 +57,22 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 		return nil, err
 	}
 	n := *g
-	n.Dictionary, n.Back, n.was, n.by = nil, nil, g, r
+	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = nil, nil, nil, g, r
 	n.Bitmaps, n.Sets = r.bitmaps(g.Bitmaps), r.bitmaps(g.Sets)
 	return &n, nil
 }
 
-// RenumberedID appends the id of a user by the user's number after RenumberedBy.
-func (g *Generation) RenumberedID(dst []byte, number uint32) ([]byte, error) {
-	if g.by == nil {
-		return g.ID(dst, number)
+// RenumberedName appends the id of a user by the user's number after RenumberedBy, or image:<16 hexadecimal digits> if
+// the generation does not lead back to the id.
+func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
+	if g.by != nil {
+		g, number = g.was, uint32(slices.Index(g.by.to, number))
 	}
-	return g.was.ID(dst, uint32(slices.Index(g.by.to, number)))
+	named, err := g.ID(dst, number)
+	if err != nil {
+		return fmt.Appendf(dst, "image:%016x", g.Dictionary.Image(number))
+	}
+	return named
 }
 
 func (r *Renumbering) bitmaps(list []*bitmap.Bitmap) []*bitmap.Bitmap {

@@ -6,7 +6,6 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/dictionary"
-	"capper/internal/ids"
 )
 
 // Unify returns two generations of the same kind and key by the numbers of one dictionary, which has the ids of both.
@@ -33,7 +32,7 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 		return nil, err
 	}
 	n := *g
-	n.Dictionary, n.Back, n.was, n.by = d, back, g, r
+	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = d, back, nil, g, r
 	n.Bitmaps, n.Sets = r.bitmaps(g.Bitmaps), r.bitmaps(g.Sets)
 	return &n, nil
 }
@@ -57,36 +56,39 @@ func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	if n >= dictionary.Unknown {
 		return nil, nil, errTooManyNumbers
 	}
-	var file buffer
-	w, err := dictionary.NewWriter(&file, uint32(n))
+	ofA, err := a.names()
 	if err != nil {
 		return nil, nil, err
 	}
-	for image := range bothOf(a, b) {
-		if err := w.Add(image); err != nil {
+	ofB, err := b.names()
+	if err != nil {
+		return nil, nil, err
+	}
+	names := int64(0)
+	if ofA != nil && ofB != nil {
+		names = int64(len(ofA.raw) + len(ofB.raw))
+	}
+	w, err := NewNumberWriter(a.Scheme.Kind(), uint32(n), names)
+	if err != nil {
+		return nil, nil, err
+	}
+	for image, p := range bothOf(a, b) {
+		var rest uint64
+		var text []byte
+		switch {
+		case names == 0:
+		case p.of == a:
+			rest, text = ofA.at(p.number)
+		default:
+			rest, text = ofB.at(p.number)
+		}
+		if err := w.Add(image, rest, text); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return nil, nil, err
-	}
-	d, err := NewDictionary(file)
-	if err != nil || a.Back == nil || b.Back == nil {
-		return d, nil, err
-	}
-	back, err := uniteBacks(a, b, uint32(n))
 	runtime.KeepAlive(a)
 	runtime.KeepAlive(b)
-	return d, back, err
-}
-
-// buffer is a file in memory.
-type buffer []byte
-
-// Write implements io.Writer.
-func (f *buffer) Write(p []byte) (int, error) {
-	*f = append(*f, p...)
-	return len(p), nil
+	return w.Close()
 }
 
 // place is the number of an image in one of two generations.
@@ -121,34 +123,6 @@ func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 			}
 		}
 	}
-}
-
-func uniteBacks(a, b *Generation, n uint32) (*Back, error) {
-	var file buffer
-	var add func(p place) error
-	var end func() error
-	if a.Scheme.Kind() == ids.Text {
-		w, err := dictionary.NewTextWriter(&file, n)
-		if err != nil {
-			return nil, err
-		}
-		add, end = func(p place) error { return w.Add(p.of.Back.texts.Text(p.number)) }, w.Close
-	} else {
-		w, err := dictionary.NewRestWriter(&file, n)
-		if err != nil {
-			return nil, err
-		}
-		add, end = func(p place) error { return w.Add(p.of.Back.rests.Rest(p.number)) }, w.Close
-	}
-	for _, p := range bothOf(a, b) {
-		if err := add(p); err != nil {
-			return nil, err
-		}
-	}
-	if err := end(); err != nil {
-		return nil, err
-	}
-	return NewBack(a.Scheme.Kind(), file)
 }
 
 // Extended describes bitmaps that RenumberedBy made, together with those of the later generation: the numbers behind

@@ -25,9 +25,9 @@ type back struct {
 // backShard holds the ids whose images have the same upper bits.
 type backShard struct {
 	mu     sync.Mutex
-	list   []backEntry
-	clean  int    // the first entries are sorted and have different images
-	texts  []byte // of the entries
+	clean  []backEntry // ascending, each image once
+	added  []backEntry // since clean was made
+	texts  []byte      // of the entries
 	shared []SharedImage
 	pairs  int64
 }
@@ -44,7 +44,7 @@ type SharedImage struct {
 // sharedSamples is the maximum number of pairs with a shared image that a build names.
 const sharedSamples = 20
 
-// compactAt is the number of entries from which a shard is sorted for the first time.
+// compactAt is the number of added entries from which a shard is sorted for the first time.
 const compactAt = 1 << 12
 
 // newBack returns an empty back, or nil if nothing leads back to ids.
@@ -64,13 +64,13 @@ func (k *back) add(b *format.Block) {
 		s := &k.shards[image>>(64-partBits)]
 		s.mu.Lock()
 		if k.scheme.Kind() == ids.UUID {
-			s.list = append(s.list, backEntry{image, b.Rests[i]})
+			s.added = append(s.added, backEntry{image, b.Rests[i]})
 		} else {
 			text := b.Texts.At(i)
-			s.list = append(s.list, backEntry{image, uint64(len(s.texts))<<8 | uint64(len(text)-1)})
+			s.added = append(s.added, backEntry{image, uint64(len(s.texts))<<8 | uint64(len(text)-1)})
 			s.texts = append(s.texts, text...)
 		}
-		if len(s.list) >= max(compactAt, s.clean+s.clean/2) {
+		if len(s.added) >= max(compactAt, len(s.clean)/2) {
 			k.compact(s)
 		}
 		s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.res
 
 // compact sorts the entries of a shard and drops repeated ids. Of several ids with one image the first one stays.
 func (k *back) compact(s *backShard) {
-	clean, added := s.list[:s.clean], s.list[s.clean:]
+	clean, added := s.clean, s.added
 	if len(added) == 0 {
 		return
 	}
@@ -90,7 +90,7 @@ func (k *back) compact(s *backShard) {
 		compare = s.byText
 	}
 	slices.SortFunc(added, compare)
-	kept := make([]backEntry, 0, len(s.list))
+	kept := make([]backEntry, 0, len(clean)+len(added))
 	for len(clean)+len(added) > 0 {
 		var e backEntry
 		if len(added) == 0 || len(clean) > 0 && clean[0].image <= added[0].image {
@@ -108,7 +108,7 @@ func (k *back) compact(s *backShard) {
 	if len(kept) < cap(kept)*9/10 {
 		kept = slices.Clone(kept)
 	}
-	if s.list, s.clean = kept, len(kept); k.scheme.Kind() == ids.Text {
+	if s.clean, s.added = kept, nil; k.scheme.Kind() == ids.Text {
 		s.packTexts()
 	}
 }
@@ -133,13 +133,13 @@ func (s *backShard) byText(a, b backEntry) int {
 // packTexts drops the texts of dropped entries.
 func (s *backShard) packTexts() {
 	size := 0
-	for _, e := range s.list {
+	for _, e := range s.clean {
 		size += len(s.text(e))
 	}
 	packed := make([]byte, 0, size)
-	for i, e := range s.list {
+	for i, e := range s.clean {
 		text := s.text(e)
-		s.list[i].rest = uint64(len(packed))<<8 | uint64(len(text)-1)
+		s.clean[i].rest = uint64(len(packed))<<8 | uint64(len(text)-1)
 		packed = append(packed, text...)
 	}
 	s.texts = packed
@@ -180,41 +180,36 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// file returns the file that leads from the n numbers back to ids, and frees the entries.
-func (k *back) file(n uint32) (*segments.Back, error) {
-	if k == nil {
-		return nil, nil
-	}
-	size := dictionary.RestsSize(n)
+// number returns the dictionary of all ids, and the way back to them. It frees the entries.
+func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
+	n, texts := 0, int64(0)
 	for i := range k.shards {
-		size += int64(len(k.shards[i].texts))
+		n += len(k.shards[i].clean)
+		texts += int64(len(k.shards[i].texts))
 	}
-	file := make(byteFile, 0, size)
-	add, end, err := k.writer(&file, n)
+	names := dictionary.RestsSize(uint32(n))
+	if k.scheme.Kind() == ids.Text {
+		names = dictionary.TextsSize(uint32(n), texts)
+	}
+	w, err := newNumberWriter(k.scheme.Kind(), n, names)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range k.shards {
 		s := &k.shards[i]
-		for _, e := range s.list {
-			if err := add(s, e); err != nil {
-				return nil, err
+		for _, e := range s.clean {
+			var text []byte
+			if k.scheme.Kind() == ids.Text {
+				text = s.text(e)
+			}
+			if err := w.Add(e.image, e.rest, text); err != nil {
+				return nil, nil, err
 			}
 		}
 		*s = backShard{}
+		if i%(len(k.shards)/8) == 0 {
+			release(n)
+		}
 	}
-	if err := end(); err != nil {
-		return nil, err
-	}
-	return segments.NewBack(k.scheme.Kind(), file)
-}
-
-// writer returns functions that write an entry and the end of the file.
-func (k *back) writer(to *byteFile, n uint32) (add func(*backShard, backEntry) error, end func() error, err error) {
-	if k.scheme.Kind() == ids.Text {
-		w, err := dictionary.NewTextWriter(to, n)
-		return func(s *backShard, e backEntry) error { return w.Add(s.text(e)) }, w.Close, err
-	}
-	w, err := dictionary.NewRestWriter(to, n)
-	return func(_ *backShard, e backEntry) error { return w.Add(e.rest) }, w.Close, err
+	return w.Close()
 }

@@ -309,11 +309,11 @@ func TestAmongMillionsOfImages(t *testing.T) {
 			s.add(&format.Block{Images: part})
 		}
 		s.flush()
-		m.sort(l)
+		l.sort()
 		lists = append(lists, list)
 	}
 	sorted := m.lists
-	d, err := m.number()
+	d, _, err := m.number(ids.UUID)
 	require.NoError(t, err)
 	require.EqualValues(t, len(want), d.Len())
 	for _, image := range d.All() {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -116,7 +117,6 @@ func (s *imageTableSink) hand(code int) {
 // images holds all inputs of a build whose ids are not dense, until their numbers are known.
 type images struct {
 	lists []*imageList
-	spare []uint64 // for sorting
 	back  *back
 	twins twinFinder
 }
@@ -134,71 +134,61 @@ func (m *images) newList() *imageList {
 	return l
 }
 
-// sort sorts the images of a list that has been read.
-func (m *images) sort(l *imageList) {
-	n := 0
-	for _, chunk := range l.chunks {
-		n += len(chunk)
+// sort sorts the images of a list that has been read, and drops repetitions.
+func (l *imageList) sort() {
+	sorted := dictionary.Sort(l.chunks)
+	n := len(sorted)
+	l.chunks, l.sorted = nil, slices.Compact(sorted)
+	if len(l.sorted) < n/2 {
+		l.sorted = slices.Clone(l.sorted)
 	}
-	all := make([]uint64, 0, n)
-	for i, chunk := range l.chunks {
-		all = append(all, chunk...)
-		l.chunks[i] = nil
-	}
-	l.chunks = nil
-	if len(m.spare) < n {
-		m.spare = make([]uint64, n)
-	}
-	sorted := dictionary.Sort(all, m.spare)
-	unique := slices.Compact(sorted)
-	if n > 0 && &sorted[0] == &m.spare[0] {
-		unique = append(all[:0], unique...) // the spare memory serves the next list
-	}
-	if l.sorted = unique; len(unique) < n/2 {
-		l.sorted = slices.Clone(unique)
+	release(n)
+}
+
+// release returns memory of large lists to the system at once. Otherwise a collection would wait until much more memory
+// is used.
+func release(images int) {
+	if images >= 1<<22 {
+		debug.FreeOSMemory()
 	}
 }
 
 // partBits is the number of upper bits by which images are split into parts that are merged in parallel.
 const partBits = 11
 
-// number returns the dictionary of all images in the lists.
-func (m *images) number() (*segments.Dictionary, error) {
-	m.spare = nil
+// number returns the dictionary of all images in the lists, and the way back to their ids or nil.
+func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, error) {
+	if m.back != nil {
+		return m.back.number()
+	}
 	parts := make([][]uint64, 1<<partBits)
 	parallel.OnAllCores(len(parts), func(i int) { parts[i] = m.part(uint64(i)) })
 	n := 0
 	for _, part := range parts {
 		n += len(part)
 	}
+	w, err := newNumberWriter(kind, n, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, part := range parts {
+		for _, image := range part {
+			if err := w.Add(image, 0, nil); err != nil {
+				return nil, nil, err
+			}
+		}
+		parts[i] = nil
+	}
+	return w.Close()
+}
+
+// newNumberWriter is segments.NewNumberWriter, but checks the number of ids.
+func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter, error) {
 	if n >= dictionary.Unknown {
 		return nil, fmt.Errorf("the inputs have %d different ids, and at most %d are allowed", n,
 			uint32(dictionary.Unknown)-1)
 	}
-	file := make(byteFile, 0, dictionary.Size(uint32(n)))
-	w, err := dictionary.NewWriter(&file, uint32(n))
-	if err != nil {
-		return nil, err
-	}
-	for i, part := range parts {
-		if err := w.Add(part...); err != nil {
-			return nil, err
-		}
-		parts[i] = nil
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return segments.NewDictionary(file)
-}
-
-// byteFile is a file in memory.
-type byteFile []byte
-
-// Write implements io.Writer.
-func (f *byteFile) Write(p []byte) (int, error) {
-	*f = append(*f, p...)
-	return len(p), nil
+	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
 // part returns the images of all lists whose upper bits have a value, ascending, each once.

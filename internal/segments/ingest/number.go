@@ -30,7 +30,7 @@ func (b *builder) readTableImages(ctx context.Context) error {
 	}
 	b.rows, b.tableImages = map[string]*bitmap.Set{}, map[string]*imageList{}
 	for i, name := range d.names.list {
-		b.images.sort(d.lists[i])
+		d.lists[i].sort()
 		b.tableImages[name] = d.lists[i]
 	}
 	return nil
@@ -50,7 +50,7 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	}
 	sets := map[string]*bitmap.Bitmap{}
 	for i, name := range d.names.list {
-		b.images.sort(d.lists[i])
+		d.lists[i].sort()
 		b.setImages[t.Prefix+name], sets[t.Prefix+name] = d.lists[i], nil
 	}
 	return sets, nil
@@ -71,20 +71,18 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 		if err := b.reader.read(ctx, r.Inputs, d); err != nil {
 			return fmt.Errorf("%s %q: %w", b.plan.kindOf(r.Name), r.Name, err)
 		}
-		b.images.sort(list)
+		list.sort()
 		b.read[r.Name] = input{list: list, files: b.reader.Reports()[before:]}
 	}
 	b.step("numbering ids")
 	b.sharedCount, b.shared = b.images.back.finish()
-	d, err := b.images.number()
+	c.Scheme = b.reader.cfg.Scheme
+	d, back, err := b.images.number(c.Scheme.Kind())
 	if err != nil {
 		return err
 	}
 	b.twins = b.images.twins.find(d)
-	if c.Back, err = b.images.back.file(d.Len()); err != nil {
-		return err
-	}
-	c.Scheme, c.Dictionary = b.reader.cfg.Scheme, d
+	c.Dictionary, c.Back = d, back
 	for name, list := range b.tableImages {
 		set := new(bitmap.Set)
 		set.AddBitmap(list.numbered(d))

@@ -52,7 +52,7 @@ func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 		case is == nil:
 			lost[s.Name] = !c.accepts(s.Name, s.Cardinality)
 		case base.Generation == nil:
-			lost[s.Name] = is.Bitmap.SHA256() != s.SHA256
+			lost[s.Name] = c.users(s.Name) != base.manifest.Users(&s.Segment)
 		default:
 			left := is.compare(CandidateOf(base.Generation).set(s.Name).Bitmap).Removed
 			lost[s.Name] = left > segments.Allowed(s.Cardinality, segments.DefaultMayLose) && !c.accepts(s.Name, left)

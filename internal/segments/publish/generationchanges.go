@@ -72,11 +72,11 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		return &Changes{From: from, To: to, Segments: sizes(segmentSizes(from), segmentSizes(to)),
 			Sets: sizes(setSizes(from), setSizes(to))}, nil
 	}
-	before, err := from.ReadBitmaps(ctx, h.source)
+	before, err := from.ReadNumbersOver(ctx, h.source, nil)
 	if err != nil {
 		return nil, err
 	}
-	after, err := to.ReadBitmaps(ctx, h.source)
+	after, err := to.ReadNumbersOver(ctx, h.source, before)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,15 @@ func (h *History) manifest(ctx context.Context, generation string) (*segments.Ma
 	return segments.ReadManifest(ctx, h.source, generation)
 }
 
+// sizeOf returns the size of the bitmaps and the dictionary of a generation. A comparison reads no way back.
 func sizeOf(m *segments.Manifest) (size int64) {
 	for _, s := range m.Entries() {
 		size += s.SizeBytes
+	}
+	if m.IDs != nil {
+		for _, layer := range m.IDs.Dictionary {
+			size += layer.SizeBytes
+		}
 	}
 	return size
 }
@@ -107,20 +113,20 @@ func sizeOf(m *segments.Manifest) (size int64) {
 // entry describes a segment or set by its manifest entry.
 type entry struct {
 	Change        // only its name is set
-	users  uint64 // number of users
-	sum    string
+	count  uint64 // number of users
+	users  string // the result of segments.Manifest.Users
 }
 
 func segmentSizes(m *segments.Manifest) (list []entry) {
 	for _, s := range m.Segments {
-		list = append(list, entry{Change{Segment: s.Name}, s.Cardinality, s.SHA256})
+		list = append(list, entry{Change{Segment: s.Name}, s.Cardinality, m.Users(&s)})
 	}
 	return list
 }
 
 func setSizes(m *segments.Manifest) (list []entry) {
 	for _, s := range m.Sets {
-		list = append(list, entry{Change{Set: s.Name}, s.Cardinality, s.SHA256})
+		list = append(list, entry{Change{Set: s.Name}, s.Cardinality, m.Users(&s.Segment)})
 	}
 	return list
 }
@@ -134,11 +140,11 @@ func sizes(before, after []entry) (changes []Change) {
 	}
 	for _, e := range after {
 		old, there := was[e.Name()]
-		e.Before, e.After, e.State = old.users, e.users, changed
+		e.Before, e.After, e.State = old.count, e.count, changed
 		switch {
 		case !there:
 			e.State = appears
-		case old.sum == e.sum:
+		case old.users == e.users:
 			e.State = Same
 		case e.After == 0:
 			e.State = empties
@@ -150,7 +156,7 @@ func sizes(before, after []entry) (changes []Change) {
 	}
 	for _, e := range before {
 		if _, vanishes := was[e.Name()]; vanishes {
-			e.Before, e.State = e.users, Vanishes
+			e.Before, e.State = e.count, Vanishes
 			changes = append(changes, e.Change)
 		}
 	}

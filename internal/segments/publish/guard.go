@@ -122,7 +122,7 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 		f.ComparedWith, what = newest, "newest"
 		var m *segments.Manifest
 		if m, fault = segments.ReadManifest(ctx, at, newest); fault == nil {
-			before, fault = p.Base.readWith(ctx, at, m, p.Candidate.Dictionary)
+			before, fault = m.ReadForComparison(ctx, at, nil, p.Candidate.Dictionary)
 		}
 	}
 	if fault != nil {

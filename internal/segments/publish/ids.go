@@ -12,19 +12,12 @@ import (
 	"capper/internal/segments"
 )
 
-// IDsError reports that a location's ids are not those that a publisher wants or is able to publish.
-type IDsError struct{ text string }
-
-func (e *IDsError) Error() string { return e.text }
-
-func idsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
-
-// NotYet returns an *IDsError if the ids are not dense: an operation that takes dense ids alone so far.
+// NotYet returns a *segments.IDsError if the ids are not dense: an operation that takes dense ids alone so far.
 func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
 	}
-	return idsErrorf("this location's ids are %s: %s takes dense ids alone so far", is.Kind, operation)
+	return segments.IDsErrorf("this location's ids are %s: %s takes dense ids alone so far", is.Kind, operation)
 }
 
 // LocationIDs describes the ids of a location.
@@ -36,15 +29,15 @@ type LocationIDs struct {
 }
 
 // ReadIDs returns the ids of a location for a build. wanted is the kind that the user states; nil takes the kind of the
-// location. A new location gets the wanted kind and a random key. The error is an *IDsError if the location has another
-// kind, or if its ids.json does not belong to its newest generation. ReadIDs writes nothing.
+// location. A new location gets the wanted kind and a random key. The error is a *segments.IDsError if the location has
+// another kind, or if its ids.json does not belong to its newest generation. ReadIDs writes nothing.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	if found && wanted != nil && *wanted != f.Kind {
-		return nil, idsErrorf("this location's ids are %s, but --ids says %s", f.Kind, *wanted)
+		return nil, otherKind(ctx, at, f.Kind, *wanted)
 	}
 	if !found && (wanted == nil || *wanted == ids.Dense) {
 		m, err := newestManifest(ctx, at)
@@ -63,7 +56,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	m, err := newestManifest(ctx, at)
 	switch {
 	case err != nil && !found:
-		return nil, idsErrorf("the location's generations cannot be read, so its ids cannot become %s: %v",
+		return nil, segments.IDsErrorf("the location's generations cannot be read, so its ids cannot become %s: %v",
 			is.Scheme.Kind(), err)
 	case err != nil || m == nil: // the guard reports damage
 		return is, nil
@@ -71,11 +64,21 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 		_, err := segments.ReadScheme(ctx, at, m)
 		return is, err
 	case m.IDs == nil:
-		return nil, idsErrorf("this location's ids are dense, as its generation %s shows, but --ids says %s: "+
+		return nil, segments.IDsErrorf("this location's ids are dense, as its generation %s shows, but --ids says %s: "+
 			"use a new location", m.Generation, *wanted)
 	}
 	_, err = segments.ReadScheme(ctx, at, m)
 	return nil, err
+}
+
+// otherKind returns the error for a build that wants another kind than that in ids.json.
+func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) error {
+	advice := "use a new location"
+	if newest, err := Newest(ctx, at); err == nil && newest == "" {
+		advice = "the location has no generation, because a first build failed. If no service has ever used the " +
+			"location and no other build is running, delete " + segments.IDsKey + " and build again"
+	}
+	return segments.IDsErrorf("this location's ids are %s, but --ids says %s: %s", is, wanted, advice)
 }
 
 // newestManifest returns the manifest of the live generation, or of the newest one if none is live; nil if there is
@@ -98,7 +101,7 @@ func (c *Candidate) sameIDs(live *segments.Manifest) bool {
 	return is.SameNumbers(live) && len(is.Objects()) == len(live.Objects())
 }
 
-// checkIDs returns an *IDsError if the live generation has ids of another kind or key than the candidate.
+// checkIDs returns a *segments.IDsError if the live generation has ids of another kind or key than the candidate.
 func (c *Candidate) checkIDs(base *LiveState) error {
 	live := base.manifest
 	switch {
@@ -107,14 +110,16 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 	case live.IDs == nil && c.Scheme == nil:
 		return nil
 	case live.IDs == nil:
-		return idsErrorf("this location's ids are dense, as its generation %s shows, but the build has ids of the "+
-			"kind %s", live.Generation, c.Scheme.Kind())
+		return segments.IDsErrorf("this location's ids are dense, as its generation %s shows, but the build has "+
+			"ids of the kind %s", live.Generation, c.Scheme.Kind())
 	case c.Scheme == nil:
-		return idsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup or a "+
-			"service's cache, because another key finds no user again", live.Generation, live.IDs.Kind, segments.IDsKey)
+		return segments.IDsErrorf("generation %s has ids of the kind %s, but %s is missing: restore it from a backup "+
+			"or a service's cache, because another key finds no user again", live.Generation, live.IDs.Kind,
+			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
-		return idsErrorf("generation %s has ids of the kind %s and the check %s, but the build has the kind %s and "+
-			"the check %s", live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(), c.Scheme.Check())
+		return segments.IDsErrorf("generation %s has ids of the kind %s and the check %s, but the build has the "+
+			"kind %s and the check %s", live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
+			c.Scheme.Check())
 	}
 	return nil
 }
@@ -136,8 +141,8 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	case found:
 		return nil
 	case base.manifest != nil:
-		return idsErrorf("%s was removed since the start of the build: restore it from a backup or a service's cache",
-			segments.IDsKey)
+		return segments.IDsErrorf("%s was removed since the start of the build: restore it from a backup or a "+
+			"service's cache", segments.IDsKey)
 	}
 	_, err = p.Location.Replace(ctx, segments.IDsKey, wanted.Encode(), "")
 	if errors.Is(err, objects.ErrLostRace) {
@@ -146,24 +151,24 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	return err
 }
 
-// ForComparison returns the earlier of two generations by the numbers of the later one. The error is an *IDsError if
-// their ids are of different kinds or keys.
+// ForComparison returns the earlier of two generations by the numbers of the later one. The error is a
+// *segments.IDsError if their ids are of different kinds or keys.
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
-		return nil, idsErrorf("generations %s and %s cannot be compared: their ids are of different kinds or keys",
-			earlier.Manifest.Generation, later.Manifest.Generation)
+		return nil, segments.IDsErrorf("generations %s and %s cannot be compared: their ids are of different "+
+			"kinds or keys", earlier.Manifest.Generation, later.Manifest.Generation)
 	}
 	return earlier.RenumberedBy(later.Dictionary)
 }
 
 // SameNumbers returns an earlier generation and the live one by the numbers of one dictionary, so that a rollback may
-// take sets of both. The error is an *IDsError if their ids are of different kinds or keys.
+// take sets of both. The error is a *segments.IDsError if their ids are of different kinds or keys.
 func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
 	if base.Generation == nil {
 		return earlier, base, nil
 	}
 	if !earlier.Manifest.SameIDs(base.manifest) {
-		return nil, nil, idsErrorf("generation %s has ids of another kind or key than the live generation %s",
+		return nil, nil, segments.IDsErrorf("generation %s has ids of another kind or key than the live generation %s",
 			earlier.Manifest.Generation, base.Name)
 	}
 	unified := *base
@@ -211,14 +216,7 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 		if number >= c.Dictionary.Len() {
 			of = before
 		}
-		text, err := of.RenumberedID(nil, number)
-		if err != nil {
-			text = []byte("an id without a name")
-			if of == is {
-				text = fmt.Appendf(nil, "image:%016x", c.Dictionary.Image(number))
-			}
-		}
-		list = append(list, string(text))
+		list = append(list, string(of.RenumberedName(nil, number)))
 	}
 	return list
 }

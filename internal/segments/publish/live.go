@@ -82,17 +82,7 @@ func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Ma
 		m = m.Only(s.part)
 	}
 	if s.numbering != nil {
-		return s.readWith(ctx, src, m, s.numbering)
+		return m.ReadForComparison(ctx, src, known, s.numbering)
 	}
 	return m.ReadBitmapsOver(ctx, src, known)
-}
-
-// readWith reads a generation by the numbers of another dictionary, or by its own if that is nil.
-func (s *LiveState) readWith(ctx context.Context, src objects.Source, m *segments.Manifest,
-	numbering *segments.Dictionary) (*segments.Generation, error) {
-	g, err := m.ReadBitmaps(ctx, src)
-	if err != nil {
-		return nil, err
-	}
-	return g.RenumberedBy(numbering)
 }

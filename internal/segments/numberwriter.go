@@ -1,0 +1,74 @@
+package segments
+
+import (
+	"capper/internal/dictionary"
+	"capper/internal/ids"
+)
+
+// NumberWriter makes the dictionary of a generation, and the way back from its numbers to ids. The ids come in the
+// ascending order of their images.
+type NumberWriter struct {
+	kind           ids.Kind
+	dictionary     *dictionary.Writer
+	numbers, names buffer
+	rests          *dictionary.RestWriter // of the kind uuid with a way back
+	texts          *dictionary.TextWriter // of the kind text with a way back
+}
+
+// buffer is a file in memory.
+type buffer []byte
+
+// Write implements io.Writer.
+func (f *buffer) Write(p []byte) (int, error) {
+	*f = append(*f, p...)
+	return len(p), nil
+}
+
+// NewNumberWriter returns a writer for n ids. names is the size of the way back in bytes, or more than that; 0 means no
+// way back, which ids of the kind uint64 do not need.
+func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err error) {
+	w = &NumberWriter{kind: kind, numbers: make(buffer, 0, dictionary.Size(n)), names: make(buffer, 0, names)}
+	if w.dictionary, err = dictionary.NewWriter(&w.numbers, n); err != nil || names == 0 {
+		return w, err
+	}
+	if kind == ids.Text {
+		w.texts, err = dictionary.NewTextWriter(&w.names, n)
+	} else {
+		w.rests, err = dictionary.NewRestWriter(&w.names, n)
+	}
+	return w, err
+}
+
+// Add adds an id by its image, with the rest of a UUID or with the text.
+func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
+	if err := w.dictionary.Add(image); err != nil {
+		return err
+	}
+	switch {
+	case w.rests != nil:
+		return w.rests.Add(rest)
+	case w.texts != nil:
+		return w.texts.Add(text)
+	}
+	return nil
+}
+
+// Close returns the dictionary, and the way back or nil.
+func (w *NumberWriter) Close() (d *Dictionary, b *Back, err error) {
+	if err = w.dictionary.Close(); err == nil {
+		d, err = NewDictionary(w.numbers)
+	}
+	switch {
+	case err != nil:
+	case w.rests != nil:
+		err = w.rests.Close()
+	case w.texts != nil:
+		err = w.texts.Close()
+	default:
+		return d, nil, nil
+	}
+	if err == nil {
+		b, err = NewBack(w.kind, w.names)
+	}
+	return d, b, err
+}
