@@ -86,3 +86,39 @@ type ExplanationOfID struct {
 	UserID string `json:"user_id"`
 	Explanation
 }
+
+// ImportRequestStrings is ImportRequest with ids as strings.
+type ImportRequestStrings struct {
+	MessageID string             `json:"message_id,omitempty"`
+	Channel   string             `json:"channel,omitempty"`
+	Sends     []ImportedSendOfID `json:"sends"`
+}
+
+// ImportedSendOfID is ImportedSend with the id as a string.
+type ImportedSendOfID struct {
+	UserID    string    `json:"user_id"`
+	At        time.Time `json:"at"`
+	Channel   string    `json:"channel,omitempty"`
+	MessageID string    `json:"message_id,omitempty"`
+}
+
+// ImportAnswerStrings is ImportAnswer with ids as strings.
+type ImportAnswerStrings struct {
+	Unavailable []string      `json:"unavailable"`
+	Summary     ImportSummary `json:"summary"`
+}
+
+// SendsCheckStrings is SendsCheck with ids as strings.
+type SendsCheckStrings struct {
+	Missing     []MissingStrings  `json:"missing"`
+	Unavailable []string          `json:"unavailable"`
+	Time        time.Time         `json:"time"`
+	Summary     SendsCheckSummary `json:"summary"`
+}
+
+// MissingStrings is MissingSends with ids as strings.
+type MissingStrings struct {
+	Partition *int     `json:"partition,omitempty"`
+	Node      string   `json:"node,omitempty"`
+	UserIDs   []string `json:"user_ids"`
+}

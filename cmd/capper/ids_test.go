@@ -248,7 +248,7 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 			for _, w := range list {
 				w.start()
 			}
-			for step := range 120 {
+			for step := range 150 {
 				switch roll := rng.IntN(20); {
 				case roll == 0:
 					publish()
@@ -267,7 +267,14 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 						require.NoError(t, post(w.url+"/v1/sets/"+set+"/members", map[string]any{field: given},
 							new(map[string]any)))
 					}
-				case roll < 9:
+				case roll < 8:
+					sends, users := someSends(rng, some(8)), some(20)
+					want, checked := list[0].imports(sends), list[0].checks("p1", users...)
+					for _, w := range list[1:] {
+						require.Equal(t, want, w.imports(sends), "step %d, %s", step, w.kind)
+						require.Equal(t, checked, w.checks("p1", users...), "step %d, %s", step, w.kind)
+					}
+				case roll < 11:
 					message, users := fmt.Sprint("m", rng.IntN(12)), some(4)
 					for _, w := range list {
 						given := []any{}
@@ -295,6 +302,69 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// past is a send that another system made.
+type past struct {
+	user    int
+	at      time.Time
+	message string
+}
+
+// someSends returns past sends of users. No limit's window ends near a send, so that all services count the same.
+func someSends(rng *rand.Rand, users []int) (sends []past) {
+	ages := []time.Duration{time.Hour, 20 * time.Hour, 30 * time.Hour, 100 * time.Hour, 200 * time.Hour}
+	for _, n := range users {
+		age := ages[rng.IntN(len(ages))] + time.Duration(rng.IntN(1000))*time.Second
+		sends = append(sends, past{n, time.Now().Add(-age), fmt.Sprint("p", rng.IntN(3))})
+	}
+	return sends
+}
+
+// imports imports sends, those of message p0 without a message id, and returns the summary.
+func (w *world) imports(sends []past) any {
+	w.t.Helper()
+	list := []any{}
+	for _, s := range sends {
+		send := map[string]any{"user_id": w.given(s.user), "at": s.at}
+		if s.message != "p0" {
+			send["message_id"] = s.message
+		}
+		list = append(list, send)
+	}
+	var answer map[string]any
+	require.NoError(w.t, post(w.url+"/v1/sends", map[string]any{"channel": "push", "sends": list}, &answer))
+	require.Empty(w.t, answer["unavailable"])
+	return answer["summary"]
+}
+
+// checks returns the users without a recorded send of a message, and the summary of the answer.
+func (w *world) checks(message string, users ...int) []any {
+	w.t.Helper()
+	list, names := []any{}, map[string]int{}
+	for _, n := range users {
+		list, names[w.id(n)] = append(list, w.given(n)), n
+	}
+	var answer struct {
+		Missing []struct {
+			UserIDs []any `json:"user_ids"`
+		}
+		Unavailable []any
+		Summary     map[string]any
+	}
+	require.NoError(w.t, post(w.url+"/v1/sends/check", map[string]any{"message_id": message, "channel": "push",
+		"user_ids": list}, &answer))
+	require.Empty(w.t, answer.Unavailable)
+	missing := []int{}
+	for _, place := range answer.Missing {
+		for _, id := range place.UserIDs {
+			n, known := names[fmt.Sprint(id)]
+			require.True(w.t, known, "the answer names %v, whom nobody asked for", id)
+			missing = append(missing, n)
+		}
+	}
+	slices.Sort(missing)
+	return []any{missing, answer.Summary}
 }
 
 // A location and a store of different kinds or keys are refused at a start, a location with another key at a refresh.

@@ -309,9 +309,6 @@ func TestCallsThatTakeDenseIDsAloneSayIt(t *testing.T) {
 		{"GET", "/v1/users/" + ann + "/decisions?since=24h", "", "", denseAlone("GET /v1/users/{id}/decisions")},
 		{"GET", "/v1/decisions?message_id=m", "", "", denseAlone("GET /v1/decisions")},
 		{"POST", "/v1/messages/m/release", `{}`, "", denseAlone("POST /v1/messages/{id}/release")},
-		{"POST", "/v1/sends", `{"sends":[]}`, "", denseAlone("POST /v1/sends")},
-		{"POST", "/v1/sends/check", `{"message_id":"m","user_ids":["` + ann + `"]}`, "",
-			denseAlone("POST /v1/sends/check")},
 	} {
 		r := s.call(c.method, c.path, c.body)
 		requireRefused(t, r, http.StatusBadRequest, "invalid_request", badBody{field: c.field, message: c.message})

@@ -62,7 +62,9 @@ var bodies = map[string]any{
 var stringBodies = map[string]any{
 	"FilterIDs": api.FilterStrings{}, "WaveIDs": api.WaveStrings{}, "Denial": api.DenialOfID{},
 	"ReleaseIDs": api.ReleaseStrings{}, "LookupIDs": api.LookupStrings{}, "UserLookup": api.UserLookupOfID{},
-	"Explanation": api.ExplanationOfID{},
+	"Explanation": api.ExplanationOfID{}, "ImportRequest": api.ImportRequestStrings{},
+	"ImportedSend": api.ImportedSendOfID{}, "ImportAnswer": api.ImportAnswerStrings{},
+	"SendsCheck": api.SendsCheckStrings{}, "MissingSends": api.MissingStrings{},
 }
 
 // TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether

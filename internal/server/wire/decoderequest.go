@@ -62,6 +62,8 @@ type decoder struct {
 	seen   map[string]bool
 	given  Audience
 	asked  api.AudienceQuery
+	// keepsPacked: the answer lists packed ids of the request, and has no positions.
+	keepsPacked bool
 }
 
 func newDecoder(body []byte, bounds Bounds) *decoder {
