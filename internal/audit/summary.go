@@ -71,7 +71,7 @@ func (s *Summary) Entry(raw []byte) Entry {
 		first = last
 	}
 	e := Entry{
-		Format: Format, Instance: s.header.Instance, Number: s.header.Number, SHA256: hex.EncodeToString(sum[:]),
+		Format: s.header.IDs.format(), Instance: s.header.Instance, Number: s.header.Number, SHA256: hex.EncodeToString(sum[:]),
 		Bytes:   int64(len(raw)),
 		Records: s.records, Lost: s.lost, FirstSequence: s.header.First, LastSequence: s.header.First + s.records +
 			s.lost - 1,
