@@ -122,3 +122,27 @@ type MissingStrings struct {
 	Node      string   `json:"node,omitempty"`
 	UserIDs   []string `json:"user_ids"`
 }
+
+// DecisionsOfID is Decisions for an id that is a string.
+type DecisionsOfID struct {
+	UserID    string     `json:"user_id"`
+	Since     time.Time  `json:"since"`
+	More      bool       `json:"more"`
+	Faults    []string   `json:"faults,omitempty"`
+	Decisions []Decision `json:"decisions"`
+}
+
+// DecidedIDs is DecidedUsers where ids are not dense. An id that the generation in use does not contain is given as
+// "image:" with the 16 hexadecimal digits of its image. The lists share no user.
+type DecidedIDs struct {
+	MessageID string `json:"message_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Channel   string `json:"channel"`
+
+	Allowed     []string            `json:"allowed"` // users with a recorded send
+	Denied      map[string][]string `json:"denied"`  // by limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Released    []string            `json:"released"`
+	Unavailable []string            `json:"unavailable"`
+	// unreadable files, whose decisions are missing
+	Faults []string `json:"faults,omitempty"`
+}

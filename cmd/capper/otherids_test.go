@@ -49,7 +49,7 @@ func TestTheConsoleShowsUsersOfEveryKind(t *testing.T) {
 			status, text := page(visitor.Get(at))
 			require.Equal(t, http.StatusOK, status, text)
 			require.Contains(t, text, "User "+user)
-			require.Contains(t, text, "the audit takes dense ids alone so far")
+			require.Contains(t, text, "The audit is off")
 			require.Contains(t, text, "GET /v1/users/"+url.PathEscape(user))
 			require.Contains(t, text, "/console/users?id="+url.QueryEscape(user)+"&days=31")
 

@@ -33,8 +33,8 @@ func (p *Place) generations(ctx context.Context, source string) (func(context.Co
 			return nil, err
 		}
 		if g.Manifest.IDs != nil { // bitmaps hold numbers, and an audit holds ids
-			return nil, terminal.Misuse(fmt.Errorf("this deployment's ids are %s: the audit takes dense ids alone "+
-				"so far", g.Manifest.IDs.Kind))
+			return nil, terminal.Misuse(fmt.Errorf("generation %s has ids of the kind %s, but the audit has dense ids",
+				g.Manifest.Generation, g.Manifest.IDs.Kind))
 		}
 		return generation{Snapshot: g.Snapshot()}, nil
 	}, nil

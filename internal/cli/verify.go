@@ -51,7 +51,11 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.StoreFlags.check(&c.Span); err != nil {
 		return terminal.Misuse(err)
 	}
-	from, err := c.archive(ctx)
+	at, err := c.location(ctx)
+	if err != nil {
+		return err
+	}
+	from, err := denseArchive(ctx, at, "capper audit verify")
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,11 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	w := &whatIf{reading: reading{archive: archive.New(at, config.ParsePolicy)}, at: at, since: since, until: until}
+	from, err := denseArchive(ctx, at, "capper whatif")
+	if err != nil {
+		return err
+	}
+	w := &whatIf{reading: reading{archive: from}, at: at, since: since, until: until}
 	cfg, err := c.replay(ctx, w, policy)
 	if err != nil {
 		return err

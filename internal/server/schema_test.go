@@ -44,7 +44,8 @@ var bodies = map[string]any{
 	"SegmentChange":     api.SegmentChange{}, "SegmentMove": api.SegmentMove{},
 	"NoSegmentChange": api.NoSegmentChange{},
 	"Decisions":       api.Decisions{}, "Decision": api.Decision{}, "DecidedUsers": api.DecidedUsers{},
-	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{},
+	"DecidedIDs": api.DecidedIDs{},
+	"Segments":   api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{},
 	"LookupIDs":  api.LookupIDs{},
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
 	"SetChange": api.SetChange{}, "SetChanged": api.SetChanged{}, "Sets": api.Sets{}, "SetInfo": api.SetInfo{},
@@ -65,6 +66,7 @@ var stringBodies = map[string]any{
 	"Explanation": api.ExplanationOfID{}, "ImportRequest": api.ImportRequestStrings{},
 	"ImportedSend": api.ImportedSendOfID{}, "ImportAnswer": api.ImportAnswerStrings{},
 	"SendsCheck": api.SendsCheckStrings{}, "MissingSends": api.MissingStrings{},
+	"Decisions": api.DecisionsOfID{},
 }
 
 // TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/capping"
+	"capper/internal/ids"
+	"capper/internal/objects"
+	"capper/internal/segments"
+	"capper/internal/terminal"
+)
+
+// imagePrefix begins the text for a user whose id is unknown; 16 hexadecimal digits follow.
+const imagePrefix = "image:"
+
+// parseImage returns the user of a text that names an image.
+func parseImage(text string) (user capping.UserID, ok bool) {
+	digits, ok := strings.CutPrefix(text, imagePrefix)
+	raw, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(raw) != 8 {
+		return 0, false
+	}
+	for _, b := range raw {
+		user = user<<8 | capping.UserID(b)
+	}
+	return user, true
+}
+
+// Names holds the flag for the location that leads from ids to the images in an audit, and back.
+type Names struct {
+	Segments string `placeholder:"DIR|s3://…" help:"Location of the published generations, which leads to and from ids that are not dense. Default: segments.source of --config."`
+}
+
+// open opens the location, or returns nil if no flag names one.
+func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
+	source := n.Segments
+	if source == "" && p.configured != nil {
+		source = p.configured.Segments.Source
+	}
+	if source == "" {
+		return nil, nil
+	}
+	at, err := objects.Open(ctx, source, p.s3())
+	if err != nil {
+		return nil, terminal.Misuse(fmt.Errorf("--segments: %w", err))
+	}
+	return at, nil
+}
+
+// user returns the user that an argument names, and the text for the user in the output. The argument is an id of the
+// kind in the audit, or image:<16 hexadecimal digits>.
+func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
+	if want.Dense() {
+		var id UserID
+		err := id.UnmarshalText([]byte(argument))
+		return capping.UserID(id), argument, misuseOf(err)
+	}
+	if user, ok := parseImage(argument); ok {
+		return user, archive.ImageName(user), nil
+	}
+	at, err := n.open(ctx, p)
+	if err != nil {
+		return 0, "", err
+	}
+	if at == nil {
+		return 0, "", terminal.Misuse(fmt.Errorf("the audit has ids of the kind %s: set --segments or --config, whose "+
+			"location holds the key of the ids", want.Kind))
+	}
+	f, known, err := segments.ReadIDsFile(ctx, at)
+	if err == nil {
+		err = sameIDs(at, f.Scheme, known, want)
+	}
+	if err != nil {
+		return 0, "", terminal.WithStatus(terminal.BadInput, err)
+	}
+	scheme := f.Scheme()
+	image, err := scheme.Parse([]byte(argument))
+	if err != nil {
+		return 0, "", misuseOf(err)
+	}
+	text, err := scheme.Canonical(nil, []byte(argument))
+	return capping.UserID(image), string(text), err
+}
+
+// misuseOf returns the error of an argument that names no user.
+func misuseOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return terminal.Misuse(fmt.Errorf("<user>: %w", err))
+}
+
+// sameIDs returns an error unless the key of a segments' location belongs to the ids of the audit.
+func sameIDs(at objects.Source, f func() *ids.Scheme, known bool, want audit.IDs) error {
+	have := audit.IDs{}
+	if known {
+		have = audit.IDsOf(f())
+	}
+	if have == want {
+		return nil
+	}
+	return fmt.Errorf("%s has ids of the kind %s, but the audit has %s", at.Name(), have, want)
+}
+
+// names returns the texts for users of an archive whose ids are not dense. Without a location these are images.
+func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Name, error) {
+	at, err := n.open(ctx, p)
+	if err != nil || at == nil {
+		return archive.ImageName, err
+	}
+	g, err := liveIDs(ctx, at)
+	if err == nil {
+		err = sameIDs(at, func() *ids.Scheme { return g.Scheme }, true, want)
+	}
+	if err != nil {
+		return nil, terminal.WithStatus(terminal.BadInput, err)
+	}
+	var text []byte
+	return func(user capping.UserID) string {
+		text = g.Name(text[:0], user)
+		return string(text)
+	}, nil
+}
+
+// liveIDs reads the dictionary and the way back of the live generation.
+func liveIDs(ctx context.Context, at objects.Source) (*segments.Generation, error) {
+	live, _, err := segments.ReadPointer(ctx, at, "")
+	if err != nil {
+		return nil, err
+	}
+	m, err := live.ReadManifest(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return m.ReadIDs(ctx, at)
+}
