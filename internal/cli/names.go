@@ -71,14 +71,13 @@ func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument str
 		return 0, "", terminal.Misuse(fmt.Errorf("the audit has ids of the kind %s: set --segments or --config, whose "+
 			"location holds the key of the ids", want.Kind))
 	}
-	f, known, err := segments.ReadIDsFile(ctx, at)
+	scheme, err := keyOf(ctx, at)
 	if err == nil {
-		err = sameIDs(at, f.Scheme, known, want)
+		err = sameIDs(at, scheme, want)
 	}
 	if err != nil {
 		return 0, "", terminal.WithStatus(terminal.BadInput, err)
 	}
-	scheme := f.Scheme()
 	image, err := scheme.Parse([]byte(argument))
 	if err != nil {
 		return 0, "", misuseOf(err)
@@ -95,12 +94,18 @@ func misuseOf(err error) error {
 	return terminal.Misuse(fmt.Errorf("<user>: %w", err))
 }
 
-// sameIDs returns an error unless the key of a segments' location belongs to the ids of the audit.
-func sameIDs(at objects.Source, f func() *ids.Scheme, known bool, want audit.IDs) error {
-	have := audit.IDs{}
-	if known {
-		have = audit.IDsOf(f())
+// keyOf reads the kind and the key of a segments' location. The result is nil for dense ids.
+func keyOf(ctx context.Context, at objects.Source) (*ids.Scheme, error) {
+	f, known, err := segments.ReadIDsFile(ctx, at)
+	if err != nil || !known {
+		return nil, err
 	}
+	return f.Scheme(), nil
+}
+
+// sameIDs returns an error unless the scheme of a segments' location is that of the audit.
+func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
+	have := audit.IDsOf(scheme)
 	if have == want {
 		return nil
 	}
@@ -113,9 +118,9 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	if err != nil || at == nil {
 		return archive.ImageName, err
 	}
-	g, err := liveIDs(ctx, at)
+	g, err := liveIDs(ctx, at, want.Kind)
 	if err == nil {
-		err = sameIDs(at, func() *ids.Scheme { return g.Scheme }, true, want)
+		err = sameIDs(at, g.Scheme, want)
 	}
 	if err != nil {
 		return nil, terminal.WithStatus(terminal.BadInput, err)
@@ -127,8 +132,28 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	}, nil
 }
 
-// liveIDs reads the dictionary and the way back of the live generation.
-func liveIDs(ctx context.Context, at objects.Source) (*segments.Generation, error) {
+// late is names, but reads the location when the first user is named. If the location cannot be read, late reports the
+// error and names users by their images.
+func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
+	var name archive.Name
+	return func(user capping.UserID) string {
+		if name == nil {
+			var err error
+			if name, err = n.names(ctx, p, want); err != nil {
+				on.Warn("users are shown by the images of their ids: " + err.Error())
+				name = archive.ImageName
+			}
+		}
+		return name(user)
+	}
+}
+
+// liveIDs reads the dictionary and the way back of the live generation. 64-bit numbers need only the key.
+func liveIDs(ctx context.Context, at objects.Source, kind ids.Kind) (*segments.Generation, error) {
+	if kind == ids.Uint64 {
+		scheme, err := keyOf(ctx, at)
+		return &segments.Generation{Scheme: scheme}, err
+	}
 	live, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil {
 		return nil, err

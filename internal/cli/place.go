@@ -86,15 +86,6 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy).Of(ids), nil
 }
 
-// denseArchive is open for a command that takes dense ids alone so far.
-func denseArchive(ctx context.Context, at objects.Source, name string) (*archive.Archive, error) {
-	from, err := open(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return from, DenseAlone(from.IDs().Kind, name)
-}
-
 // damaged returns an error with exit status BadInput that joins the faults of unreadable audit files, or nil without
 // faults. The printed output of the command then covers only the readable files.
 func damaged(faults []error) error {

@@ -70,7 +70,7 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	from, err := denseArchive(ctx, at, "capper whatif")
+	from, err := open(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 
 // replay returns the settings of the replay.
 func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.Policy) (whatif.Config, error) {
-	segments, err := c.generations(ctx, c.Segments)
+	segments, err := c.generations(ctx, c.Segments, w.archive.IDs())
 	if err != nil {
 		return whatif.Config{}, err
 	}

@@ -2,7 +2,6 @@ package archive_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -21,38 +20,6 @@ import (
 	"capper/internal/ids"
 	"capper/internal/objects"
 )
-
-// scheme leads from every dense id of a test to an image and back.
-var scheme = ids.New(ids.Uint64, ids.Key{1})
-
-func imageOf(user uint32) capping.UserID {
-	return capping.UserID(scheme.Packed(binary.BigEndian.AppendUint64(nil, uint64(user))))
-}
-
-func userOf(t testing.TB, image capping.UserID) uint32 {
-	id, err := scheme.BackPacked(nil, uint64(image), 0)
-	require.NoError(t, err)
-	return uint32(binary.BigEndian.Uint64(id))
-}
-
-func imagesOf(users *bitmap.Bitmap) (images []capping.UserID) {
-	for user := range users.All() {
-		images = append(images, imageOf(user))
-	}
-	slices.Sort(images)
-	return images
-}
-
-// ofImages returns the record with images in place of dense ids.
-func ofImages(r *audit.Record) *audit.Record {
-	wide := *r
-	wide.Groups = slices.Clone(r.Groups)
-	for i := range wide.Groups {
-		g := &wide.Groups[i]
-		g.Images, g.Users = imagesOf(g.Users), nil
-	}
-	return &wide
-}
 
 func openDir(t testing.TB) objects.Location {
 	at, err := objects.Open(t.Context(), t.TempDir(), objects.S3Config{})
@@ -97,12 +64,12 @@ type both struct {
 func newBoth(t testing.TB, r *rand.Rand) *both {
 	b := &both{dense: openDir(t), wide: openDir(t)}
 	dense, wide := audittest.NewWriter(b.dense, 1), audittest.NewWriter(b.wide, 1)
-	wide.IDs = audit.IDsOf(scheme)
+	wide.IDs = audittest.IDs()
 	for n := 0; n < 40; {
 		var list, images []*audit.Record
 		for range 1 + r.IntN(6) {
 			record := randomRecord(r, n)
-			list, images = append(list, record), append(images, ofImages(record))
+			list, images = append(list, record), append(images, audittest.OfImages(record))
 			n++
 		}
 		if n >= 40 {
@@ -117,7 +84,7 @@ func newBoth(t testing.TB, r *rand.Rand) *both {
 		var users, images []capping.UserID
 		for range 1 + r.IntN(20) {
 			user := r.Uint32N(60)
-			users, images = append(users, capping.UserID(user)), append(images, imageOf(user))
+			users, images = append(users, capping.UserID(user)), append(images, audittest.Image(user))
 		}
 		when := begun + capping.Instant(r.IntN(50))*second
 		audittest.Erase(t, b.dense, n, when, users...)
@@ -129,7 +96,7 @@ func newBoth(t testing.TB, r *rand.Rand) *both {
 
 // reopen forgets what the archives know of the locations.
 func (b *both) reopen() {
-	b.denseArchive, b.wideArchive = open(b.dense), open(b.wide).Of(audit.IDsOf(scheme))
+	b.denseArchive, b.wideArchive = open(b.dense), open(b.wide).Of(audittest.IDs())
 }
 
 // records returns the records of an archive with dense ids.
@@ -141,7 +108,7 @@ func records(t testing.TB, a *archive.Archive, q archive.Query) (list []string) 
 			var users []uint32
 			for user := range g.All() {
 				if !a.IDs().Dense() {
-					user = capping.UserID(userOf(t, user))
+					user = capping.UserID(audittest.User(user))
 				}
 				users = append(users, capping.Dense(user))
 			}
@@ -179,7 +146,7 @@ func TestIDsMappedOneToOneGiveTheSameAnswers(t *testing.T) {
 func (b *both) requireSame(t testing.TB) {
 	require.Equal(t, records(t, b.denseArchive, archive.Query{}), records(t, b.wideArchive, archive.Query{}))
 	for user := range uint32(60) {
-		dense, wide := capping.UserID(user), imageOf(user)
+		dense, wide := capping.UserID(user), audittest.Image(user)
 		require.Equal(t, records(t, b.denseArchive, archive.Query{User: &dense}),
 			records(t, b.wideArchive, archive.Query{User: &wide}))
 	}
@@ -196,7 +163,7 @@ func (b *both) requireSame(t testing.TB) {
 				require.True(t, slices.IsSorted(list))
 				var users []capping.UserID
 				for _, image := range list {
-					users = append(users, capping.UserID(userOf(t, image)))
+					users = append(users, capping.UserID(audittest.User(image)))
 				}
 				slices.Sort(users)
 				require.Equal(t, one[i].Lists()[n], users)
@@ -211,14 +178,14 @@ func TestRecordsOfOtherIDsAreRefusedByName(t *testing.T) {
 	uuids, others := ids.New(ids.UUID, ids.Key{1}), ids.New(ids.UUID, ids.Key{2})
 	for _, c := range []struct{ have, want audit.IDs }{
 		{audit.IDs{}, audit.IDsOf(uuids)}, {audit.IDsOf(uuids), audit.IDs{}}, {audit.IDsOf(uuids), audit.IDsOf(others)},
-		{audit.IDsOf(uuids), audit.IDsOf(scheme)},
+		{audit.IDsOf(uuids), audittest.IDs()},
 	} {
 		at := openDir(t)
 		w := audittest.NewWriter(at, 1)
 		w.IDs = c.have
 		record := send(begun, "m1", 1, 7)
 		if !c.have.Dense() {
-			record = ofImages(record)
+			record = audittest.OfImages(record)
 		}
 		rolled := w.Roll(t, audittest.Frames(record)...)
 		opened := w.Open(t, 0, audittest.Frames(record)...)
@@ -244,12 +211,12 @@ func TestIDsOfALocationAreNamed(t *testing.T) {
 	found, err := archive.ReadIDs(t.Context(), at)
 	require.NoError(t, err)
 	require.Equal(t, audit.IDs{}, found)
-	raw, err := audit.IDsOf(scheme).Seal()
+	raw, err := audittest.IDs().Seal()
 	require.NoError(t, err)
 	require.NoError(t, at.Overwrite(t.Context(), audit.IDsKey, raw))
 	found, err = archive.ReadIDs(t.Context(), at)
 	require.NoError(t, err)
-	require.Equal(t, audit.IDsOf(scheme), found)
+	require.Equal(t, audittest.IDs(), found)
 	require.NoError(t, at.Overwrite(t.Context(), audit.IDsKey, bytes.Replace(raw, []byte("uint64"), []byte("uuid"), 1)))
 	_, err = archive.ReadIDs(t.Context(), at)
 	require.ErrorIs(t, err, audit.ErrDocument)
@@ -258,16 +225,16 @@ func TestIDsOfALocationAreNamed(t *testing.T) {
 // TestExportsNameUsers writes rows whose users have texts.
 func TestExportsNameUsers(t *testing.T) {
 	t.Parallel()
-	record := ofImages(send(begun, "m1", 1, 7, 8))
-	known := imageOf(7)
+	record := audittest.OfImages(send(begun, "m1", 1, 7, 8))
+	known := audittest.Image(7)
 	name := func(user capping.UserID) string {
 		if user == known {
 			return `seven "7"`
 		}
 		return archive.ImageName(user)
 	}
-	want := []string{`seven "7"`, fmt.Sprintf("image:%016x", uint64(imageOf(8)))}
-	if imageOf(8) < known {
+	want := []string{`seven "7"`, fmt.Sprintf("image:%016x", uint64(audittest.Image(8)))}
+	if audittest.Image(8) < known {
 		slices.Reverse(want)
 	}
 	for _, format := range []string{archive.NDJSON, archive.Parquet} {

@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"encoding/binary"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -15,28 +14,23 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/audit/archive"
+	"capper/internal/audit/audittest"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
 	userids "capper/internal/ids"
 	"capper/internal/objects"
 )
 
-var scheme = userids.New(userids.Uint64, userids.Key{1})
-
-func imageOf(user uint32) capping.UserID {
-	return capping.UserID(scheme.Packed(binary.BigEndian.AppendUint64(nil, uint64(user))))
-}
-
 // TestJournalsOfImagesRecordTheSameGroups gives random decisions, releases and changes to a journal of dense ids and to
 // one of images, mapped one to one.
 func TestJournalsOfImagesRecordTheSameGroups(t *testing.T) {
 	t.Parallel()
 	dense := open(t, journal.Config{To: t.TempDir()})
-	wide := open(t, journal.Config{To: t.TempDir(), IDs: audit.IDsOf(scheme)})
+	wide := open(t, journal.Config{To: t.TempDir(), IDs: audittest.IDs()})
 	back := map[capping.UserID]capping.UserID{}
 	images := func(users []capping.UserID) (list []capping.UserID) {
 		for _, user := range users {
-			image := imageOf(uint32(user))
+			image := audittest.Image(uint32(user))
 			back[image] = user
 			list = append(list, image)
 		}
@@ -123,7 +117,7 @@ func tree(t testing.TB, dir string) map[string]string {
 // TestTwoIDsOfOneImageAreOneUser records a user once whose image is twice in a call.
 func TestTwoIDsOfOneImageAreOneUser(t *testing.T) {
 	t.Parallel()
-	j := open(t, journal.Config{To: t.TempDir(), IDs: audit.IDsOf(scheme)})
+	j := open(t, journal.Config{To: t.TempDir(), IDs: audittest.IDs()})
 	j.Filter(call("m", 1<<40, 7, 1<<40))
 	require.NoError(t, j.Flush(t.Context()))
 	for r, err := range archive.New(j.Source(), nil).Of(j.IDs).Records(t.Context(), archive.Query{}) {
@@ -138,7 +132,7 @@ func TestALocationHasIDsOfOneKindAndKey(t *testing.T) {
 	uuids := audit.IDsOf(userids.New(userids.UUID, userids.Key{1}))
 	others := audit.IDsOf(userids.New(userids.UUID, userids.Key{2}))
 	for _, c := range []struct{ first, second audit.IDs }{
-		{audit.IDs{}, uuids}, {uuids, audit.IDs{}}, {uuids, others}, {uuids, audit.IDsOf(scheme)},
+		{audit.IDs{}, uuids}, {uuids, audit.IDs{}}, {uuids, others}, {uuids, audittest.IDs()},
 	} {
 		dir := t.TempDir()
 		j := open(t, journal.Config{To: dir, IDs: c.first})
@@ -169,10 +163,10 @@ func TestFilesOfOtherIDsStayInTheSpool(t *testing.T) {
 		"00000000000000bb/lock": nil, "00000000000000bb/1.erasure": erasure} {
 		require.NoError(t, place.Overwrite(t.Context(), audit.OpenPrefix+key, raw))
 	}
-	j := open(t, journal.Config{To: dir, IDs: audit.IDsOf(scheme)})
+	j := open(t, journal.Config{To: dir, IDs: audittest.IDs()})
 	const other = ": the records have ids of the kind dense, and the ids of this deployment are uint64 with the check "
 	for _, name := range []string{"1.audit", "1.erasure"} {
-		require.Eventually(t, func() bool { return strings.Contains(j.Status().Error, name+other+scheme.Check()) },
+		require.Eventually(t, func() bool { return strings.Contains(j.Status().Error, name+other+audittest.IDs().Check) },
 			10*time.Second, 10*time.Millisecond)
 	}
 	j.Filter(call("m", 1<<40))
