@@ -10,21 +10,21 @@ import (
 	"capper/internal/ids"
 )
 
-// Scheme returns a scheme that leads from every dense id of a test to an image and back.
-func Scheme() *ids.Scheme { return ids.New(ids.Uint64, ids.Key{1}) }
+// scheme leads from every dense id of a test to an image and back.
+var scheme = ids.New(ids.Uint64, ids.Key{1})
 
-// IDs returns the ids of Scheme.
-func IDs() audit.IDs { return audit.IDsOf(Scheme()) }
+// IDs returns the ids of all images.
+func IDs() audit.IDs { return audit.IDsOf(scheme) }
 
 // Image returns the image of a dense id.
 func Image(user uint32) capping.UserID {
-	return capping.UserID(Scheme().Packed(binary.BigEndian.AppendUint64(nil, uint64(user))))
+	return capping.UserID(scheme.Packed(binary.BigEndian.AppendUint64(nil, uint64(user))))
 }
 
 // User returns the dense id of an image.
 func User(image capping.UserID) uint32 {
-	id, err := Scheme().BackPacked(nil, uint64(image), 0)
-	if err != nil { // never happens for the kind of Scheme
+	id, err := scheme.BackPacked(nil, uint64(image), 0)
+	if err != nil { // never happens for this kind
 		panic(err)
 	}
 	return uint32(binary.BigEndian.Uint64(id))
