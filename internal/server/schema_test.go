@@ -50,6 +50,7 @@ var bodies = map[string]any{
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
 	"SetChange": api.SetChange{}, "SetChanged": api.SetChanged{}, "Sets": api.Sets{}, "SetInfo": api.SetInfo{},
 	"LiveSet": api.LiveSet{}, "SetMembers": api.SetMembers{}, "MemberChange": api.MemberChange{},
+	"SetMemberStrings": api.SetMemberStrings{}, "MemberChangeOfID": api.MemberChangeOfID{},
 	"LiveMembership": api.LiveMembership{},
 	"AuditStatus":    api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{},
 	"MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
@@ -67,6 +68,7 @@ var stringBodies = map[string]any{
 	"ImportedSend": api.ImportedSendOfID{}, "ImportAnswer": api.ImportAnswerStrings{},
 	"SendsCheck": api.SendsCheckStrings{}, "MissingSends": api.MissingStrings{},
 	"Decisions": api.DecisionsOfID{},
+	"Members": api.MemberStrings{},
 }
 
 // TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether

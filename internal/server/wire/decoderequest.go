@@ -18,15 +18,6 @@ type Bounds struct {
 	Scheme *ids.Scheme
 }
 
-// DenseAlone returns nil for dense ids, and a failure for other ids that names what takes dense ids alone. An empty
-// field is none.
-func (b *Bounds) DenseAlone(field, what string) error {
-	if b.Scheme == nil {
-		return nil
-	}
-	return DenseAlone(b.Scheme, field, what)
-}
-
 // DenseAlone returns the failure of a request for something that takes dense ids alone. An empty field is none.
 func DenseAlone(scheme *ids.Scheme, field, what string) error {
 	const text = "this deployment's ids are %s: %s takes dense ids alone so far"
@@ -207,7 +198,8 @@ func (d *decoder) unknown(name string) error {
 		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves",
 		"at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
-		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
+		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "add_images", "remove",
+		"remove_bitmap", "remove_images",
 	} {
 		switch {
 		case name == known:

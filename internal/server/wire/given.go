@@ -58,13 +58,27 @@ func givenOf(s *segments.Snapshot, numbers []uint32) (*Given, error) {
 	return g, nil
 }
 
+// textBytes is the size of a text id in bytes that estimates assume.
+const textBytes = 64
+
+// NameBytes returns the approximate size of an id in JSON, with a comma, in bytes. A nil scheme stands for dense ids.
+func NameBytes(scheme *ids.Scheme) int64 {
+	switch {
+	case scheme == nil:
+		return int64(len("4294967295,"))
+	case scheme.Kind() == ids.Text:
+		return textBytes + int64(len(`"",`))
+	}
+	return int64((&Given{scheme: scheme}).bytesOf(1))
+}
+
 // AudienceBytes returns the approximate memory of a user of an audience in bytes, with the id for the answer.
 func AudienceBytes(scheme *ids.Scheme) int64 {
 	switch {
 	case scheme == nil:
 		return UserBytes
 	case scheme.Kind() == ids.Text:
-		return UserBytes + 64
+		return UserBytes + textBytes
 	}
 	return UserBytes + int64(scheme.Width())
 }
