@@ -123,8 +123,8 @@ func (c *Client) changeSetOfImages(ctx context.Context, set string, change *SetC
 	}
 	add, remove := imageTexts(change.AddImages), imageTexts(change.RemoveImages)
 	if image, both := inBoth(add, remove); both {
-		return nil, fmt.Errorf("change set %q: image %s is in AddImages and in RemoveImages, but a user must be in one "+
-			"list only", set, image)
+		return nil, fmt.Errorf("change set %q: image %s is in AddImages and in RemoveImages, but a user must be in "+
+			"one list only", set, image)
 	}
 	return c.changeSetBy(ctx, set, change.At, add, remove, func(add, remove []string) *changeOfIDs {
 		return &changeOfIDs{AddImages: add, RemoveImages: remove}

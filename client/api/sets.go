@@ -16,8 +16,8 @@ type SetChange struct {
 	AddBitmap    *Bitmap  `json:"add_bitmap,omitempty"`
 	Remove       []uint32 `json:"remove,omitempty"` // either Remove or RemoveBitmap
 	RemoveBitmap *Bitmap  `json:"remove_bitmap,omitempty"`
-	// AddImages and RemoveImages are the images of ids that are not dense, in 16 hexadecimal digits each, in place of Add
-	// and Remove. MemberChangeOfID.Image is one.
+	// AddImages and RemoveImages are the images of ids that are not dense, in 16 hexadecimal digits each, in place of
+	// Add and Remove. MemberChangeOfID.Image is one.
 	AddImages    []string `json:"add_images,omitempty"`
 	RemoveImages []string `json:"remove_images,omitempty"`
 	// At is the time when the persons said so. Nil: the time of the call. A later change of a user stands against an
@@ -99,8 +99,8 @@ type SetMembers struct {
 	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// SetMemberStrings is SetMembers in a deployment whose ids are uint64, uuid or text. The changes are in the order of the
-// users' images.
+// SetMemberStrings is SetMembers in a deployment whose ids are uint64, uuid or text. The changes are in the order of
+// the users' images.
 type SetMemberStrings struct {
 	Set     string             `json:"set"`
 	Changes []MemberChangeOfID `json:"changes"`

@@ -139,8 +139,8 @@ func TestSamplesAreOfUsers(t *testing.T) {
 		}
 		sampled := func(list ...[]string) (images []uint64) {
 			d, bitmaps := segmentstest.Numbered(t, scheme, list...)
-			m, err := segmentstest.Manifest(t, segmentstest.Epoch, "", []string{"a", "b"}, bitmaps...).WithIDs(scheme, d,
-				nil)
+			m := segmentstest.Manifest(t, segmentstest.Epoch, "", []string{"a", "b"}, bitmaps...)
+			m, err := m.WithIDs(scheme, d, nil)
 			require.NoError(t, err)
 			g := &segments.Generation{Manifest: m, Bitmaps: bitmaps, Scheme: scheme, Dictionary: d}
 			of := bind(t, audience.NewEngine(0), "a", g.Snapshot())

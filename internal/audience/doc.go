@@ -7,9 +7,9 @@
 // a named expression of the configuration; all and default are built in. An audience is the users
 // that an expression selects in one generation. The number of a user is the dense id, or for other ids
 // the rank of the id in the dictionary of the generation. A block is 65,536 neighbouring numbers. A
-// sample is a deterministic share of all users, by their ids and not by their numbers. A part is one of several slices of an audience that share no
-// user. A page is a limited number of users of a slice, in ascending order. A cursor is the text
-// with which a caller requests the next page.
+// sample is a deterministic share of all users, by their ids and not by their numbers. A part is one
+// of several slices of an audience that share no user. A page is a limited number of users of a
+// slice, in ascending order. A cursor is the text with which a caller requests the next page.
 //
 // # The language
 //

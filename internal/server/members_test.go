@@ -115,7 +115,8 @@ func TestPagesOfMembersOfOtherIDs(t *testing.T) {
 	for kind, known := range map[ids.Kind][]string{ids.UUID: {ann}, ids.Text: {"a"}} {
 		nameless := newNumberedService(t, scheme(t, kind), known, known, false)
 		requireRefused(t, nameless.get("/v1/segments/vip/members"), http.StatusBadRequest, "invalid_request",
-			badBody{message: "does not contain its ids (segmentbuild build --no-names): POST /v1/audience/count counts its users"})
+			badBody{message: "does not contain its ids (segmentbuild build --no-names): POST /v1/audience/count " +
+				"counts its users"})
 	}
 	numbers := newNumberedService(t, scheme(t, ids.Uint64), []string{"7"}, []string{"7"}, false)
 	require.Equal(t, []string{"7"}, numbers.membersOf("vip", 10, func() {}), "an image of uint64 leads back to the id")

@@ -51,6 +51,7 @@ var bodies = map[string]any{
 	"SetChange": api.SetChange{}, "SetChanged": api.SetChanged{}, "Sets": api.Sets{}, "SetInfo": api.SetInfo{},
 	"LiveSet": api.LiveSet{}, "SetMembers": api.SetMembers{}, "MemberChange": api.MemberChange{},
 	"SetMemberStrings": api.SetMemberStrings{}, "MemberChangeOfID": api.MemberChangeOfID{},
+	"MemberStrings":  api.MemberStrings{},
 	"LiveMembership": api.LiveMembership{},
 	"AuditStatus":    api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{},
 	"MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
@@ -68,7 +69,6 @@ var stringBodies = map[string]any{
 	"ImportedSend": api.ImportedSendOfID{}, "ImportAnswer": api.ImportAnswerStrings{},
 	"SendsCheck": api.SendsCheckStrings{}, "MissingSends": api.MissingStrings{},
 	"Decisions": api.DecisionsOfID{},
-	"Members": api.MemberStrings{},
 }
 
 // TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether
