@@ -310,10 +310,6 @@ func TestCallsThatTakeDenseIDsAloneSayIt(t *testing.T) {
 		"deployment are text with the check cf1149fe")
 }
 
-func denseAlone(what string) string {
-	return "this deployment's ids are uuid: " + what + " takes dense ids alone so far"
-}
-
 // TestSetsAreChangedByID checks changes of sets with ids that are strings, up to the users that were not stored.
 func TestSetsAreChangedByID(t *testing.T) {
 	t.Parallel()

@@ -18,15 +18,6 @@ type Bounds struct {
 	Scheme *ids.Scheme
 }
 
-// DenseAlone returns the failure of a request for something that takes dense ids alone. An empty field is none.
-func DenseAlone(scheme *ids.Scheme, field, what string) error {
-	const text = "this deployment's ids are %s: %s takes dense ids alone so far"
-	if field == "" {
-		return NewFailure(api.CodeInvalidRequest, text, scheme.Kind(), what)
-	}
-	return Invalid(field, text, scheme.Kind(), what)
-}
-
 // FilterRequest is a decoded POST /v1/filter.
 type FilterRequest struct {
 	Audience
