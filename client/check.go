@@ -10,27 +10,53 @@ import (
 	"capper/client/api"
 )
 
-// SendsCheckRequest asks which users have a recorded send. Exactly one of Users and Bitmap must be set.
+// SendsCheckRequest asks which users have a recorded send. Exactly one of Users, IDs, Bitmap and Packed must be set.
 type SendsCheckRequest struct {
 	MessageID string
 	Namespace string // only for keys without a namespace; "": the key's own
 	Channel   string // "": a send without a channel
 	Users     []uint32
+	IDs       []string        // ids of every kind, such as UUIDs; for CheckSendsOfIDs
 	Bitmap    *roaring.Bitmap // not modified
+	Packed    *Packed         // UUIDs or uint64 ids; for CheckSendsOfIDs
 }
 
 // CheckSends returns which users have a recorded send of a message on a channel. CheckSends changes nothing and needs
-// a key with the scope read.
+// a key with the scope read. The request must have Users or Bitmap.
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
-	if (len(r.Users) > 0) == (r.Bitmap != nil) {
+	if (len(r.Users) > 0) == (r.Bitmap != nil) || len(r.IDs) > 0 || r.Packed != nil {
 		return nil, fmt.Errorf("check sends of %q: exactly one of Users and Bitmap must be set", r.MessageID)
 	}
-	request := &api.SendsCheckRequest{MessageID: r.MessageID, Channel: r.Channel, UserIDs: r.Users}
-	if r.Bitmap != nil {
-		request.UsersBitmap = &api.Bitmap{Bitmap: r.Bitmap}
+	request := r.plain()
+	request.UserIDs, request.UsersBitmap = r.Users, wireBitmap(r.Bitmap)
+	return checkedSends[api.SendsCheck](ctx, c, r, request)
+}
+
+// CheckSendsOfIDs is CheckSends for the IDs or the Packed ids of a request. The answer has canonical ids.
+func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheckStrings, error) {
+	if (len(r.IDs) > 0) == (r.Packed != nil) || len(r.Users) > 0 || r.Bitmap != nil {
+		return nil, fmt.Errorf("check sends of %q: exactly one of IDs and Packed must be set", r.MessageID)
 	}
-	var answer api.SendsCheck
-	if err := c.call(ctx, "POST", inNamespace("/v1/sends/check", url.Values{}, r.Namespace), request,
+	request := r.plain()
+	if r.Packed != nil {
+		request.UsersPacked = r.Packed.bytes()
+		return checkedSends[api.SendsCheckStrings](ctx, c, r, request)
+	}
+	return checkedSends[api.SendsCheckStrings](ctx, c, r, struct {
+		*api.SendsCheckRequest
+		UserIDs []string `json:"user_ids"`
+	}{request, r.IDs})
+}
+
+// plain returns the body of the request without users.
+func (r *SendsCheckRequest) plain() *api.SendsCheckRequest {
+	return &api.SendsCheckRequest{MessageID: r.MessageID, Channel: r.Channel}
+}
+
+// checkedSends makes the call of a request with a body.
+func checkedSends[Answer any](ctx context.Context, c *Client, r *SendsCheckRequest, body any) (*Answer, error) {
+	var answer Answer
+	if err := c.call(ctx, "POST", inNamespace("/v1/sends/check", url.Values{}, r.Namespace), body,
 		&answer); err != nil {
 		return nil, fmt.Errorf("check sends of %q: %w", r.MessageID, err)
 	}

@@ -45,7 +45,9 @@ type Error struct {
 	Unavailable []uint32
 	// UnavailableIDs lists these users in place of Unavailable, of a change with ids as strings
 	UnavailableIDs []string
-	RequestID      string // identifies the request in the service's log; "": the answer has none
+	// UnavailableImages lists these users in place of Unavailable, of a change with images of ids
+	UnavailableImages []string
+	RequestID         string // identifies the request in the service's log; "": the answer has none
 }
 
 func (e *Error) Error() string {
@@ -80,6 +82,7 @@ func errorOf(response *http.Response, body []byte) *Error {
 		e.Code, e.Message = string(answer.Error.Code), answer.Error.Message
 		e.Field, e.Column = answer.Error.Field, answer.Error.Column
 		e.Unavailable, e.UnavailableIDs = answer.Unavailable, answer.UnavailableIDs
+		e.UnavailableImages = answer.UnavailableImages
 		return e
 	}
 	e.Message = http.StatusText(response.StatusCode)

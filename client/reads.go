@@ -74,17 +74,32 @@ func (c *Client) Decisions(ctx context.Context, user uint32, since time.Time) (*
 		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
 }
 
+// DecisionsOfID is Decisions in a deployment whose ids are uint64, uuid or text.
+func (c *Client) DecisionsOfID(ctx context.Context, id string, since time.Time) (*api.DecisionsOfID, error) {
+	return read[api.DecisionsOfID](ctx, c, idPath(id)+"/decisions?since="+
+		url.QueryEscape(since.UTC().Format(api.Milliseconds)))
+}
+
 // DecidedUsers returns the users of a message on a channel by their latest outcome in the audit. The channel ""
 // stands for sends without a channel. The namespace "" means the key's own; other values need a key without a
 // namespace.
 func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace string) (*api.DecidedUsers, error) {
+	return read[api.DecidedUsers](ctx, c, decidedPath(messageID, channel, namespace))
+}
+
+// DecidedIDs is DecidedUsers in a deployment whose ids are uint64, uuid or text.
+func (c *Client) DecidedIDs(ctx context.Context, messageID, channel, namespace string) (*api.DecidedIDs, error) {
+	return read[api.DecidedIDs](ctx, c, decidedPath(messageID, channel, namespace))
+}
+
+func decidedPath(messageID, channel, namespace string) string {
 	parameters := url.Values{"message_id": {messageID}}
 	for name, value := range map[string]string{"channel": channel, "namespace": namespace} {
 		if value != "" {
 			parameters.Set(name, value)
 		}
 	}
-	return read[api.DecidedUsers](ctx, c, "/v1/decisions?"+parameters.Encode())
+	return "/v1/decisions?" + parameters.Encode()
 }
 
 // Limits returns the current policy.

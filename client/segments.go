@@ -155,6 +155,21 @@ func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2
 	}
 }
 
+// MemberIDs is Members in a deployment whose ids are uint64, uuid or text, in the order of the ids' images.
+func (c *Client) MemberIDs(ctx context.Context, name, generation string) iter.Seq2[*api.MemberStrings, error] {
+	return func(yield func(*api.MemberStrings, error) bool) {
+		parameters := url.Values{}
+		for {
+			page, err := read[api.MemberStrings](ctx, c, segmentPath(name, "members", parameters, generation))
+			if !yield(page, err) || err != nil || page.Next == nil {
+				return
+			}
+			generation = page.Generation
+			parameters.Set("after", *page.Next)
+		}
+	}
+}
+
 func segmentPath(name, what string, parameters url.Values, generation string) string {
 	if generation != "" {
 		parameters.Set("generation", generation)

@@ -16,9 +16,20 @@ func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportA
 
 // ImportInto imports sends into a namespace like Import; "" stands for the namespace without a name.
 func (c *Client) ImportInto(ctx context.Context, namespace string, r *api.ImportRequest) (*api.ImportAnswer, error) {
-	var answer api.ImportAnswer
+	return imported[api.ImportAnswer](ctx, c, namespace, r, len(r.Sends))
+}
+
+// ImportIDsInto is ImportInto for ids of every kind, such as UUIDs. The answer has canonical ids.
+func (c *Client) ImportIDsInto(ctx context.Context, namespace string, r *api.ImportRequestStrings) (
+	*api.ImportAnswerStrings, error) {
+	return imported[api.ImportAnswerStrings](ctx, c, namespace, r, len(r.Sends))
+}
+
+// imported makes the call of an import of n sends.
+func imported[Answer any](ctx context.Context, c *Client, namespace string, r any, n int) (*Answer, error) {
+	var answer Answer
 	if err := c.call(ctx, "POST", inNamespace("/v1/sends", url.Values{}, namespace), r, &answer); err != nil {
-		return nil, fmt.Errorf("import %d sends: %w", len(r.Sends), err)
+		return nil, fmt.Errorf("import %d sends: %w", n, err)
 	}
 	return &answer, nil
 }

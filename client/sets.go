@@ -22,6 +22,10 @@ type SetChange struct {
 	// AddIDs and RemoveIDs name the users by ids of every kind, such as UUIDs, in place of Add and Remove.
 	AddIDs    []string
 	RemoveIDs []string
+	// AddImages and RemoveImages name the users by the images of their ids, where ids are not dense. The id of an image
+	// need not be known (api.MemberChangeOfID.Image).
+	AddImages    []uint64
+	RemoveImages []uint64
 	// At is the time when the persons said so; zero: the time of the call. The latest change of a user stands, so a
 	// caller that repeats calls after a long outage sets At.
 	At time.Time
@@ -40,6 +44,9 @@ const setCalls = 1000
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
 	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
 		return c.changeSetOfIDs(ctx, set, &change)
+	}
+	if len(change.AddImages)+len(change.RemoveImages) > 0 {
+		return c.changeSetOfImages(ctx, set, &change)
 	}
 	add, remove := roaring.BitmapOf(change.Add...), roaring.BitmapOf(change.Remove...)
 	if both := roaring.And(add, remove); !both.IsEmpty() {
@@ -86,45 +93,86 @@ func removal(users *roaring.Bitmap) *api.SetChange {
 
 // changeOfIDs is an api.SetChange with ids as strings.
 type changeOfIDs struct {
-	Add    []string   `json:"add,omitempty"`
-	Remove []string   `json:"remove,omitempty"`
-	At     *time.Time `json:"at,omitempty"`
+	Add          []string   `json:"add,omitempty"`
+	Remove       []string   `json:"remove,omitempty"`
+	AddImages    []string   `json:"add_images,omitempty"`
+	RemoveImages []string   `json:"remove_images,omitempty"`
+	At           *time.Time `json:"at,omitempty"`
 }
 
 // changeSetOfIDs changes a set by ids. The service finds a user in both lists if the change fits into one call, and the
 // client finds equal texts in a larger one.
 func (c *Client) changeSetOfIDs(ctx context.Context, set string, change *SetChange) (*api.SetChanged, error) {
+	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
+		return nil, fmt.Errorf("change set %q: Add, Remove, AddImages and RemoveImages must be empty with AddIDs or "+
+			"RemoveIDs", set)
+	}
+	if id, both := inBoth(change.AddIDs, change.RemoveIDs); both {
+		return nil, fmt.Errorf("change set %q: user %q is in AddIDs and in RemoveIDs, but a user must be in one list "+
+			"only", set, id)
+	}
+	return c.changeSetBy(ctx, set, change.At, change.AddIDs, change.RemoveIDs, func(add, remove []string) *changeOfIDs {
+		return &changeOfIDs{Add: add, Remove: remove}
+	})
+}
+
+// changeSetOfImages changes a set by images of ids.
+func (c *Client) changeSetOfImages(ctx context.Context, set string, change *SetChange) (*api.SetChanged, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
-		return nil, fmt.Errorf("change set %q: Add and Remove must be empty with AddIDs or RemoveIDs", set)
+		return nil, fmt.Errorf("change set %q: Add and Remove must be empty with AddImages or RemoveImages", set)
 	}
-	added := make(map[string]bool, len(change.AddIDs))
-	for _, id := range change.AddIDs {
-		added[id] = true
+	add, remove := imageTexts(change.AddImages), imageTexts(change.RemoveImages)
+	if image, both := inBoth(add, remove); both {
+		return nil, fmt.Errorf("change set %q: image %s is in AddImages and in RemoveImages, but a user must be in "+
+			"one list only", set, image)
 	}
-	for _, id := range change.RemoveIDs {
-		if added[id] {
-			return nil, fmt.Errorf("change set %q: user %q is in AddIDs and in RemoveIDs, but a user must be in "+
-				"one list "+
-				"only", set, id)
+	return c.changeSetBy(ctx, set, change.At, add, remove, func(add, remove []string) *changeOfIDs {
+		return &changeOfIDs{AddImages: add, RemoveImages: remove}
+	})
+}
+
+func imageTexts(images []uint64) []string {
+	texts := make([]string, len(images))
+	for i, image := range images {
+		texts[i] = fmt.Sprintf("%016x", image)
+	}
+	return texts
+}
+
+// inBoth returns a text that is in both lists.
+func inBoth(list, other []string) (text string, both bool) {
+	known := make(map[string]bool, len(list))
+	for _, text := range list {
+		known[text] = true
+	}
+	for _, text := range other {
+		if known[text] {
+			return text, true
 		}
 	}
-	var bodies []changeOfIDs
-	if len(change.AddIDs)+len(change.RemoveIDs) <= api.MaxSetUsers {
-		bodies = append(bodies, changeOfIDs{Add: change.AddIDs, Remove: change.RemoveIDs})
+	return "", false
+}
+
+// changeSetBy changes a set in one call, or in several calls whose users are all added or all removed.
+func (c *Client) changeSetBy(ctx context.Context, set string, at time.Time, add, remove []string,
+	body func(add, remove []string) *changeOfIDs) (*api.SetChanged, error) {
+	var bodies []*changeOfIDs
+	if len(add)+len(remove) <= api.MaxSetUsers {
+		bodies = append(bodies, body(add, remove))
 	} else {
-		for part := range slices.Chunk(change.AddIDs, api.MaxSetUsers) {
-			bodies = append(bodies, changeOfIDs{Add: part})
+		for part := range slices.Chunk(add, api.MaxSetUsers) {
+			bodies = append(bodies, body(part, nil))
 		}
-		for part := range slices.Chunk(change.RemoveIDs, api.MaxSetUsers) {
-			bodies = append(bodies, changeOfIDs{Remove: part})
+		for part := range slices.Chunk(remove, api.MaxSetUsers) {
+			bodies = append(bodies, body(nil, part))
 		}
 	}
 	sum := &api.SetChanged{Set: set}
-	for i := range bodies {
-		if !change.At.IsZero() {
-			bodies[i].At = &change.At
+	for _, body := range bodies {
+		if !at.IsZero() {
+			body.At = &at
 		}
-		if err := c.changeSet(ctx, set, &bodies[i], sum); err != nil {
+		if err := c.changeSet(ctx, set, body, sum); err != nil {
 			return nil, err
 		}
 	}
@@ -156,26 +204,44 @@ func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 // SetMembers iterates over the live changes of a set since the given time, in the order of the users; the zero time
 // stands for all. These are changes by calls; Members lists the users of the build. The iteration ends after an error.
 func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) iter.Seq2[*api.MemberChange, error] {
-	return func(yield func(*api.MemberChange, error) bool) {
+	return changesIn(ctx, c, set, since, func(page *api.SetMembers) ([]api.MemberChange, *string) {
+		return page.Changes, page.Next
+	})
+}
+
+// SetMemberIDs is SetMembers in a deployment whose ids are uint64, uuid or text, in the order of the users' images.
+func (c *Client) SetMemberIDs(
+	ctx context.Context, set string, since time.Time,
+) iter.Seq2[*api.MemberChangeOfID, error] {
+	return changesIn(ctx, c, set, since, func(page *api.SetMemberStrings) ([]api.MemberChangeOfID, *string) {
+		return page.Changes, page.Next
+	})
+}
+
+// changesIn iterates over the changes of all pages. The function of returns those of a page, and its Next.
+func changesIn[Page, Change any](ctx context.Context, c *Client, set string, since time.Time,
+	of func(*Page) ([]Change, *string)) iter.Seq2[*Change, error] {
+	return func(yield func(*Change, error) bool) {
 		parameters := url.Values{"limit": {"10000"}}
 		if !since.IsZero() {
 			parameters.Set("since", since.UTC().Format(api.Milliseconds))
 		}
 		for {
-			page, err := read[api.SetMembers](ctx, c, setPath(set)+"?"+parameters.Encode())
+			page, err := read[Page](ctx, c, setPath(set)+"?"+parameters.Encode())
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			for i := range page.Changes {
-				if !yield(&page.Changes[i], nil) {
+			changes, next := of(page)
+			for i := range changes {
+				if !yield(&changes[i], nil) {
 					return
 				}
 			}
-			if page.Next == nil {
+			if next == nil {
 				return
 			}
-			parameters.Set("cursor", *page.Next)
+			parameters.Set("cursor", *next)
 		}
 	}
 }

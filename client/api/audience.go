@@ -14,8 +14,9 @@ type AudienceQuery struct {
 	Audience string  `json:"audience,omitempty"`
 	Sample   *Sample `json:"sample,omitempty"` // only a share of the users
 	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size
-	// MaxUsers is the maximum number of users of this call, the lowest ids first; AudienceTaken.Next selects the next
-	// ones. 0: all users, which is an error when there are more than a call allows.
+	// MaxUsers is the maximum number of users of this call, the lowest ids first, or where ids are not dense the ids
+	// with the lowest images; AudienceTaken.Next selects the next ones. 0: all users, which is an error when there are
+	// more than a call allows.
 	MaxUsers int `json:"max_users,omitempty"`
 	// Cursor is the AudienceTaken.Next of the previous call. The rest of the query must be unchanged.
 	Cursor string `json:"cursor,omitempty"`

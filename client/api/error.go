@@ -79,6 +79,8 @@ type Error struct {
 	Unavailable []uint32 `json:"unavailable,omitempty"`
 	// UnavailableIDs lists these users in place of Unavailable, for a call that gave ids as strings.
 	UnavailableIDs []string `json:"unavailable_ids,omitempty"`
+	// UnavailableImages lists those of these users whom the call named by images.
+	UnavailableImages []string `json:"unavailable_images,omitempty"`
 }
 
 // Refusal describes why a call was refused.

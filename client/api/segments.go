@@ -88,6 +88,15 @@ type Members struct {
 	Next       *uint32  `json:"next"` // parameter after of the next page; nil: this is the last page
 }
 
+// MemberStrings is Members in a deployment whose ids are uint64, uuid or text. The ids are in the order of their
+// images, which is the same in every generation.
+type MemberStrings struct {
+	Generation string   `json:"generation"`
+	Name       string   `json:"name"`
+	UserIDs    []string `json:"user_ids"` // canonical ids
+	Next       *string  `json:"next"`
+}
+
 // Generations is the answer of GET /v1/generations: the generations at the segments source, the newest first.
 type Generations struct {
 	InUse       string           `json:"in_use"` // here; "": none

@@ -16,6 +16,10 @@ type SetChange struct {
 	AddBitmap    *Bitmap  `json:"add_bitmap,omitempty"`
 	Remove       []uint32 `json:"remove,omitempty"` // either Remove or RemoveBitmap
 	RemoveBitmap *Bitmap  `json:"remove_bitmap,omitempty"`
+	// AddImages and RemoveImages are the images of ids that are not dense, in 16 hexadecimal digits each, in place of
+	// Add and Remove. MemberChangeOfID.Image is one.
+	AddImages    []string `json:"add_images,omitempty"`
+	RemoveImages []string `json:"remove_images,omitempty"`
 	// At is the time when the persons said so. Nil: the time of the call. A later change of a user stands against an
 	// earlier one, whatever the order of the calls.
 	At *time.Time `json:"at,omitempty"`
@@ -93,6 +97,35 @@ type SetMembers struct {
 	Set     string         `json:"set"`
 	Changes []MemberChange `json:"changes"`
 	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
+}
+
+// SetMemberStrings is SetMembers in a deployment whose ids are uint64, uuid or text. The changes are in the order of
+// the users' images.
+type SetMemberStrings struct {
+	Set     string             `json:"set"`
+	Changes []MemberChangeOfID `json:"changes"`
+	Next    *string            `json:"next"`
+}
+
+// MemberChangeOfID is MemberChange in a deployment whose ids are uint64, uuid or text.
+type MemberChangeOfID struct {
+	// UserID is the canonical id. "": the generation in use does not lead back to the id; Image names the user.
+	UserID string `json:"user_id,omitempty"`
+	// Image is the image of the id in 16 hexadecimal digits, by which the store knows the user; "" with UserID.
+	Image      string    `json:"image,omitempty"`
+	Change     string    `json:"change"`
+	At         time.Time `json:"at"`
+	By         string    `json:"by"`
+	Superseded bool      `json:"superseded,omitempty"`
+}
+
+// MarshalJSON writes At with milliseconds.
+func (m MemberChangeOfID) MarshalJSON() ([]byte, error) {
+	type plain MemberChangeOfID
+	return json.Marshal(struct {
+		plain
+		At instant `json:"at"`
+	}{plain(m), instant(m.At)})
 }
 
 // MemberChange is the latest live change of a user in a set.

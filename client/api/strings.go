@@ -86,3 +86,63 @@ type ExplanationOfID struct {
 	UserID string `json:"user_id"`
 	Explanation
 }
+
+// ImportRequestStrings is ImportRequest with ids as strings.
+type ImportRequestStrings struct {
+	MessageID string             `json:"message_id,omitempty"`
+	Channel   string             `json:"channel,omitempty"`
+	Sends     []ImportedSendOfID `json:"sends"`
+}
+
+// ImportedSendOfID is ImportedSend with the id as a string.
+type ImportedSendOfID struct {
+	UserID    string    `json:"user_id"`
+	At        time.Time `json:"at"`
+	Channel   string    `json:"channel,omitempty"`
+	MessageID string    `json:"message_id,omitempty"`
+}
+
+// ImportAnswerStrings is ImportAnswer with ids as strings.
+type ImportAnswerStrings struct {
+	Unavailable []string      `json:"unavailable"`
+	Summary     ImportSummary `json:"summary"`
+}
+
+// SendsCheckStrings is SendsCheck with ids as strings.
+type SendsCheckStrings struct {
+	Missing     []MissingStrings  `json:"missing"`
+	Unavailable []string          `json:"unavailable"`
+	Time        time.Time         `json:"time"`
+	Summary     SendsCheckSummary `json:"summary"`
+}
+
+// MissingStrings is MissingSends with ids as strings.
+type MissingStrings struct {
+	Partition *int     `json:"partition,omitempty"`
+	Node      string   `json:"node,omitempty"`
+	UserIDs   []string `json:"user_ids"`
+}
+
+// DecisionsOfID is Decisions for an id that is a string.
+type DecisionsOfID struct {
+	UserID    string     `json:"user_id"`
+	Since     time.Time  `json:"since"`
+	More      bool       `json:"more"`
+	Faults    []string   `json:"faults,omitempty"`
+	Decisions []Decision `json:"decisions"`
+}
+
+// DecidedIDs is DecidedUsers where ids are not dense. An id that the generation in use does not contain is given as
+// "image:" with the 16 hexadecimal digits of its image. The lists share no user.
+type DecidedIDs struct {
+	MessageID string `json:"message_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Channel   string `json:"channel"`
+
+	Allowed     []string            `json:"allowed"` // users with a recorded send
+	Denied      map[string][]string `json:"denied"`  // by limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Released    []string            `json:"released"`
+	Unavailable []string            `json:"unavailable"`
+	// unreadable files, whose decisions are missing
+	Faults []string `json:"faults,omitempty"`
+}

@@ -110,14 +110,11 @@ func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service 
 		users, err := c.read(ctx, on)
 		return cli.TodoUsers(users), err
 	}
-	if err := cli.DenseAlone(scheme.Kind(), "capper filter --audience"); err != nil {
-		return nil, err
-	}
 	parts, err := c.parts(ctx, service)
 	if err != nil {
 		return nil, c.interrupted(ctx, err)
 	}
-	return cli.TodoParts(parts), nil
+	return cli.TodoParts(parts, scheme, c.Batch, c.Parallel), nil
 }
 
 // unwritten adds advice to the error of results that could not be written: a second run returns the same results.

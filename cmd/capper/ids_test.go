@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/stretchr/testify/require"
 
+	"capper/client"
+	"capper/client/api"
 	"capper/internal/ids"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
@@ -101,6 +104,168 @@ func (w *world) build(segments, sets map[string][]int) string {
 	out, err := exec.Command(segmentbuild(w.t), args...).CombinedOutput()
 	require.NoError(w.t, err, "%s", out)
 	return live(w.t, filepath.Join(w.dir, "segments"))
+}
+
+// client returns a client of the service, whose calls about audiences have few users each.
+func (w *world) client() *client.Client {
+	w.t.Helper()
+	c, err := client.New(client.Config{URL: w.url, BatchBitmap: 7})
+	require.NoError(w.t, err)
+	return c
+}
+
+// most is the number of users in a world.
+const most = 60
+
+// numbers returns the numbers of all users of the world by their ids, and by their images in 16 hexadecimal digits.
+func (w *world) numbers() map[string]int {
+	w.t.Helper()
+	described, err := w.client().IDs(w.t.Context())
+	require.NoError(w.t, err)
+	var key ids.Key
+	if w.kind != ids.Dense {
+		key, err = ids.ParseKey(described.Key)
+		require.NoError(w.t, err)
+	}
+	scheme, numbers := ids.New(w.kind, key), map[string]int{}
+	for n := range most {
+		image, err := scheme.Parse([]byte(w.id(n)))
+		require.NoError(w.t, err)
+		numbers[w.id(n)], numbers[fmt.Sprintf("%016x", image)] = n, n
+	}
+	return numbers
+}
+
+// number returns the number of the user with an id or an image.
+func number(t *testing.T, numbers map[string]int, id string) int {
+	t.Helper()
+	n, known := numbers[id]
+	require.True(t, known, "nobody has the id %q", id)
+	return n
+}
+
+// members returns the members of a segment or set, ascending.
+func (w *world) members(name string) (list []int) {
+	w.t.Helper()
+	names := w.numbers()
+	if w.kind == ids.Dense {
+		for page, err := range w.client().Members(w.t.Context(), name, "") {
+			require.NoError(w.t, err)
+			for _, id := range page.UserIDs {
+				list = append(list, int(id))
+			}
+		}
+	} else {
+		for page, err := range w.client().MemberIDs(w.t.Context(), name, "") {
+			require.NoError(w.t, err)
+			for _, id := range page.UserIDs {
+				list = append(list, number(w.t, names, id))
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// changes returns the kind of the latest change of each user in a set.
+func (w *world) changes(set string) map[int]string {
+	w.t.Helper()
+	names, changes := w.numbers(), map[int]string{}
+	if w.kind == ids.Dense {
+		for change, err := range w.client().SetMembers(w.t.Context(), set, time.Time{}) {
+			require.NoError(w.t, err)
+			changes[int(change.UserID)] = change.Change
+		}
+		return changes
+	}
+	for change, err := range w.client().SetMemberIDs(w.t.Context(), set, time.Time{}) {
+		require.NoError(w.t, err)
+		changes[number(w.t, names, change.UserID+change.Image)] = change.Change
+	}
+	return changes
+}
+
+// audience returns for each user of an expression what the calls about its parts answered, and the number that the
+// service counts.
+func (w *world) audience(message, expression string) (got map[int]string, counted uint64) {
+	w.t.Helper()
+	names, ctx := w.numbers(), w.t.Context()
+	scheme := ids.New(w.kind, ids.Key{})
+	got = map[int]string{}
+	note := func(what string, dense *roaring.Bitmap, packed []byte, texts []string) {
+		if dense != nil {
+			for _, id := range dense.ToArray() {
+				got[int(id)] = what
+			}
+		}
+		for id := range slices.Chunk(packed, max(scheme.Width(), 1)) {
+			got[number(w.t, names, string(scheme.Unpack(nil, id)))] = what
+		}
+		for _, id := range texts {
+			got[number(w.t, names, id)] = what
+		}
+	}
+	// A sample of all users is another request than none.
+	of := &client.Audience{Expression: expression, Sample: &api.Sample{Percent: 100, Salt: "s"}}
+	require.NoError(w.t, w.client().FilterAll(ctx, &client.FilterRequest{MessageID: message, Channel: "push",
+		Audience: of}, func(_ *client.FilterRequest, r *client.FilterResult) error {
+		note("allowed", r.AllowedBitmap, r.AllowedPacked, r.AllowedIDs)
+		note("replayed", r.ReplayedBitmap, r.ReplayedPacked, r.ReplayedIDs)
+		for limit, users := range r.DeniedBitmaps {
+			note(limit, users, nil, nil)
+		}
+		for limit, users := range r.DeniedPacked {
+			note(limit, nil, users, nil)
+		}
+		for _, d := range r.DeniedIDs {
+			note(d.Limit, nil, nil, []string{d.UserID})
+		}
+		require.Zero(w.t, r.Summary.Unavailable)
+		return nil
+	}))
+	count, err := w.client().AudienceCount(ctx, of)
+	require.NoError(w.t, err)
+	return got, count.Users
+}
+
+// filterCommand returns for each user what `capper filter --audience` wrote, and the output of `capper set members`.
+func (w *world) filterCommand(message, expression string) (got map[int]string, changes map[int]string) {
+	w.t.Helper()
+	names, dir := w.numbers(), w.t.TempDir()
+	run := func(args ...string) string {
+		command := exec.Command("capper", append(args, "--url", w.url)...)
+		command.Dir = dir
+		var failed strings.Builder
+		command.Stderr = &failed
+		out, err := command.Output()
+		require.NoError(w.t, err, "%s", failed.String())
+		return string(out)
+	}
+	run("filter", "--audience", expression, "--message-id", message, "--channel", "push", "--batch", "5", "--allowed",
+		"allowed.txt", "--denied-dir", "denied")
+	files, err := filepath.Glob(filepath.Join(dir, "denied", "*.txt"))
+	require.NoError(w.t, err)
+	got = map[int]string{}
+	for _, file := range append(files, filepath.Join(dir, "allowed.txt")) {
+		for id := range strings.Lines(readFile(w.t, file)) {
+			n := number(w.t, names, strings.TrimSuffix(id, "\n"))
+			require.NotContains(w.t, got, n)
+			got[n] = filepath.Base(file)
+		}
+	}
+	changes = map[int]string{}
+	for line := range strings.Lines(run("set", "members", "stop", "--json")) {
+		var change struct {
+			UserID        any `json:"user_id"`
+			Image, Change string
+		}
+		require.NoError(w.t, json.Unmarshal([]byte(line), &change))
+		if change.UserID != nil {
+			change.Image = fmt.Sprint(change.UserID)
+		}
+		changes[number(w.t, names, change.Image)] = change.Change
+	}
+	return got, changes
 }
 
 func (w *world) start() {
@@ -228,7 +393,7 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 			rng := rand.New(rand.NewPCG(25, uint64(len(store))))
 			some := func(n int) (users []int) {
 				for range n {
-					users = append(users, rng.IntN(60))
+					users = append(users, rng.IntN(most))
 				}
 				slices.Sort(users)
 				return slices.Compact(users)
@@ -248,7 +413,7 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 			for _, w := range list {
 				w.start()
 			}
-			for step := range 120 {
+			for step := range 150 {
 				switch roll := rng.IntN(20); {
 				case roll == 0:
 					publish()
@@ -267,7 +432,14 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 						require.NoError(t, post(w.url+"/v1/sets/"+set+"/members", map[string]any{field: given},
 							new(map[string]any)))
 					}
-				case roll < 9:
+				case roll < 8:
+					sends, users := someSends(rng, some(8)), some(20)
+					want, checked := list[0].imports(sends), list[0].checks("p1", users...)
+					for _, w := range list[1:] {
+						require.Equal(t, want, w.imports(sends), "step %d, %s", step, w.kind)
+						require.Equal(t, checked, w.checks("p1", users...), "step %d, %s", step, w.kind)
+					}
+				case roll < 11:
 					message, users := fmt.Sprint("m", rng.IntN(12)), some(4)
 					for _, w := range list {
 						given := []any{}
@@ -278,6 +450,28 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 							"channel":  "push",
 							"user_ids": given}, new(map[string]any)))
 					}
+				case roll < 11:
+					message, expression := fmt.Sprint("m", rng.IntN(12)), []string{"vip", "vip | active",
+						"all - opted-out", "opted-out & (vip | active)"}[rng.IntN(4)]
+					want, counted := list[0].audience(message, expression)
+					for _, w := range list[1:] {
+						got, n := w.audience(message, expression)
+						require.Equal(t, want, got, "step %d, %s, %s", step, w.kind, expression)
+						require.Equal(t, counted, n)
+					}
+				case roll == 11:
+					for _, name := range []string{"vip", "active", "opted-out"} {
+						want := list[0].members(name)
+						for _, w := range list[1:] {
+							require.Equal(t, want, w.members(name), "step %d, %s, %s", step, w.kind, name)
+						}
+					}
+					for _, set := range []string{"stop", "opted-out"} {
+						want := list[0].changes(set)
+						for _, w := range list[1:] {
+							require.Equal(t, want, w.changes(set), "step %d, %s, %s", step, w.kind, set)
+						}
+					}
 				default:
 					message, users := fmt.Sprint("m", rng.IntN(12)), some(12)
 					want := list[0].outcomes(message, users...)
@@ -286,7 +480,14 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 					}
 				}
 			}
-			for n := range 60 {
+			wrote, changed := list[0].filterCommand("last", "all - vip")
+			require.NotEmpty(t, wrote)
+			for _, w := range list[1:] {
+				got, changes := w.filterCommand("last", "all - vip")
+				require.Equal(t, wrote, got, w.kind)
+				require.Equal(t, changed, changes, w.kind)
+			}
+			for n := range most {
 				want, segment := list[0].used(n)
 				for _, w := range list[1:] {
 					used, in := w.used(n)
@@ -295,6 +496,69 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// past is a send that another system made.
+type past struct {
+	user    int
+	at      time.Time
+	message string
+}
+
+// someSends returns past sends of users. No limit's window ends near a send, so that all services count the same.
+func someSends(rng *rand.Rand, users []int) (sends []past) {
+	ages := []time.Duration{time.Hour, 20 * time.Hour, 30 * time.Hour, 100 * time.Hour, 200 * time.Hour}
+	for _, n := range users {
+		age := ages[rng.IntN(len(ages))] + time.Duration(rng.IntN(1000))*time.Second
+		sends = append(sends, past{n, time.Now().Add(-age), fmt.Sprint("p", rng.IntN(3))})
+	}
+	return sends
+}
+
+// imports imports sends, those of message p0 without a message id, and returns the summary.
+func (w *world) imports(sends []past) any {
+	w.t.Helper()
+	list := []any{}
+	for _, s := range sends {
+		send := map[string]any{"user_id": w.given(s.user), "at": s.at}
+		if s.message != "p0" {
+			send["message_id"] = s.message
+		}
+		list = append(list, send)
+	}
+	var answer map[string]any
+	require.NoError(w.t, post(w.url+"/v1/sends", map[string]any{"channel": "push", "sends": list}, &answer))
+	require.Empty(w.t, answer["unavailable"])
+	return answer["summary"]
+}
+
+// checks returns the users without a recorded send of a message, and the summary of the answer.
+func (w *world) checks(message string, users ...int) []any {
+	w.t.Helper()
+	list, names := []any{}, map[string]int{}
+	for _, n := range users {
+		list, names[w.id(n)] = append(list, w.given(n)), n
+	}
+	var answer struct {
+		Missing []struct {
+			UserIDs []any `json:"user_ids"`
+		}
+		Unavailable []any
+		Summary     map[string]any
+	}
+	require.NoError(w.t, post(w.url+"/v1/sends/check", map[string]any{"message_id": message, "channel": "push",
+		"user_ids": list}, &answer))
+	require.Empty(w.t, answer.Unavailable)
+	missing := []int{}
+	for _, place := range answer.Missing {
+		for _, id := range place.UserIDs {
+			n, known := names[fmt.Sprint(id)]
+			require.True(w.t, known, "the answer names %v, whom nobody asked for", id)
+			missing = append(missing, n)
+		}
+	}
+	slices.Sort(missing)
+	return []any{missing, answer.Summary}
 }
 
 // A location and a store of different kinds or keys are refused at a start, a location with another key at a refresh.
@@ -319,9 +583,6 @@ func TestOtherIDsAreRefused(t *testing.T) {
 			generation := w.build(map[string][]int{"vip": {1, 2, 3}}, nil)
 			w.configure(limits + "ids: text\n")
 			refused(w, "ids: is text, but the location", "has ids of the kind uuid")
-			w.configure(limits + "audit: {to: audit}\n")
-			refused(w, "audit.to: this deployment's ids are uuid")
-			require.NoDirExists(t, filepath.Join(w.dir, "audit"))
 			w.configure(limits + "ids: uuid\n")
 			w.start()
 			require.Equal(t, map[int]string{1: "allowed"}, w.outcomes("m1", 1))

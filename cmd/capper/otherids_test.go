@@ -49,7 +49,7 @@ func TestTheConsoleShowsUsersOfEveryKind(t *testing.T) {
 			status, text := page(visitor.Get(at))
 			require.Equal(t, http.StatusOK, status, text)
 			require.Contains(t, text, "User "+user)
-			require.Contains(t, text, "the audit takes dense ids alone so far")
+			require.Contains(t, text, "The audit is off")
 			require.Contains(t, text, "GET /v1/users/"+url.PathEscape(user))
 			require.Contains(t, text, "/console/users?id="+url.QueryEscape(user)+"&days=31")
 
@@ -65,9 +65,18 @@ func TestTheConsoleShowsUsersOfEveryKind(t *testing.T) {
 				require.Equal(t, http.StatusBadRequest, status)
 				require.Contains(t, text, `The id is not a`)
 			}
-			status, text = page(visitor.PostForm(p.url+"/console/try", url.Values{"token": {form[1]}, "ids": {"7"}}))
-			require.Equal(t, http.StatusBadRequest, status, text)
-			require.Contains(t, text, "This deployment's ids are "+kind+": this page takes dense ids alone so far.")
+			status, text = page(visitor.PostForm(p.url+"/console/try", url.Values{"token": {form[1]},
+				"ids": {user + "\r\n" + other + "\r\n" + user}}))
+			require.Equal(t, http.StatusOK, status, text)
+			require.Contains(t, text, "2 of 2")
+			require.Contains(t, text, "1 ids were given more than once")
+			require.Contains(t, text, "The next seven days")
+			if kind != "text" {
+				status, text = page(visitor.PostForm(p.url+"/console/try", url.Values{"token": {form[1]},
+					"ids": {user + " x7"}}))
+				require.Equal(t, http.StatusBadRequest, status, text)
+				require.Contains(t, text, "Line 1: the id is not a ")
+			}
 			status, text = page(visitor.Get(p.url + "/console/try?audience=active"))
 			require.Equal(t, http.StatusOK, status, text)
 			require.Contains(t, text, "2 of 2")

@@ -42,7 +42,7 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return c.interrupted(err)
 	}
-	if scheme.Kind() == ids.Dense {
+	if scheme.Kind() == ids.Dense || c.Expression != "" {
 		request, users, err := c.request(ctx, on, service)
 		if err != nil {
 			return err
@@ -108,11 +108,8 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 // The sizes of a release of ids that are not dense: users of a call, and calls at one time.
 const releaseBatch, releaseCalls = 100_000, 4
 
-// ids returns the users of a release whose ids are not dense.
+// ids returns the users in a file whose ids are not dense.
 func (c *releaseCommand) ids(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*cli.IDs, error) {
-	if c.Expression != "" {
-		return nil, cli.DenseAlone(scheme.Kind(), "capper release --audience")
-	}
 	list, err := c.list(ctx, on, scheme)
 	if err != nil {
 		return nil, err
@@ -126,7 +123,7 @@ type releaseReport struct {
 	api.ReleaseSummary
 }
 
-// request returns the release request and its number of users.
+// request returns the release request of an expression, or of dense ids in a file, and its number of users.
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"capper/internal/audit"
 	"capper/internal/audit/archive"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
@@ -22,13 +23,14 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	}
 	s.journal, err = journal.Open(ctx, journal.Config{
 		To: cfg.To, S3: s.config.Segments.S3, Spool: cfg.Spool, Roll: cfg.Roll, MaxWaiting: cfg.MaxWaiting,
-		Widening: capping.Widening(s.store), Clock: s.clock, Logger: s.logger, Registerer: s.registry,
+		Widening: capping.Widening(s.store), IDs: audit.IDsOf(s.ids()), Clock: s.clock,
+		Logger: s.logger, Registerer: s.registry,
 	})
 	if err != nil {
 		return err
 	}
 	s.journal.SetPolicy(ctx, s.config.Policy.Version, s.config.PolicyText)
-	s.recorded = archive.New(s.journal.Source(), config.ParsePolicy)
+	s.recorded = s.archive()
 	s.policies.SetPast(s.recordedPolicies)
 	return nil
 }
@@ -85,7 +87,12 @@ func (s *Service) records() server.AuditRecords {
 	if s.journal == nil {
 		return nil
 	}
-	return archive.New(s.journal.Source(), config.ParsePolicy)
+	return s.archive()
+}
+
+// archive returns a reader of the audit.
+func (s *Service) archive() *archive.Archive {
+	return archive.New(s.journal.Source(), config.ParsePolicy).Of(audit.IDsOf(s.ids()))
 }
 
 // endAudit writes the last records. The wait of this step is shorter than the step's time limit, so that an unreachable

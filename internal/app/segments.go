@@ -45,12 +45,9 @@ func (s *Service) loadSegments(ctx context.Context) error {
 // of the service does not take them. A Refresher rejects later generations of another kind.
 func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
-	switch {
-	case s.config.IDs != "" && s.config.IDs != kind.String():
+	if s.config.IDs != "" && s.config.IDs != kind.String() {
 		return fmt.Errorf("ids: is %s, but the location %s has ids of the kind %s: correct ids or segments.source",
 			s.config.IDs, s.config.Segments.Source, kind)
-	case kind != ids.Dense && s.config.Audit.To != "":
-		return fmt.Errorf("audit.to: this deployment's ids are %s: the audit takes dense ids alone so far", kind)
 	}
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/audience"
+	"capper/internal/ids"
 	"capper/internal/segments"
+	"capper/internal/segments/segmentstest"
 	"capper/internal/share"
 )
 
@@ -115,6 +117,56 @@ func requireBreakdown(t *testing.T, m *model, want []int, a *audience.Audience, 
 	n, err := a.Count(t.Context(), q)
 	require.NoError(t, err)
 	require.EqualValues(t, len(want), n)
+}
+
+// TestSamplesAreOfUsers checks that a sample of ids that are not dense has the same users in every generation, whatever
+// their numbers are, and that they are those of the share of their images.
+func TestSamplesAreOfUsers(t *testing.T) {
+	t.Parallel()
+	cell, err := share.NewCell(share.Sample, 20, 70, "salt")
+	require.NoError(t, err)
+	for _, kind := range []ids.Kind{ids.Uint64, ids.UUID, ids.Text} {
+		scheme := ids.New(kind, segmentstest.Key(1))
+		users := func(first, last int) (list []string) {
+			for i := first; i < last; i++ {
+				id := fmt.Sprint(i)
+				if kind == ids.UUID {
+					id = fmt.Sprintf("%032x", i)
+				}
+				list = append(list, id)
+			}
+			return list
+		}
+		sampled := func(list ...[]string) (images []uint64) {
+			d, bitmaps := segmentstest.Numbered(t, scheme, list...)
+			m := segmentstest.Manifest(t, segmentstest.Epoch, "", []string{"a", "b"}, bitmaps...)
+			m, err := m.WithIDs(scheme, d, nil)
+			require.NoError(t, err)
+			g := &segments.Generation{Manifest: m, Bitmaps: bitmaps, Scheme: scheme, Dictionary: d}
+			of := bind(t, audience.NewEngine(0), "a", g.Snapshot())
+			q := audience.Query{Sample: &cell}
+			page, err := of.Users(t.Context(), q, 10_000)
+			require.NoError(t, err)
+			n, err := of.Count(t.Context(), q)
+			require.NoError(t, err)
+			require.EqualValues(t, len(page.Users), n)
+			for _, number := range page.Users {
+				images = append(images, d.Image(number))
+			}
+			return images
+		}
+		var want []uint64
+		for _, image := range segmentstest.Images(t, scheme, users(0, 3000)...) {
+			if share.Has(&cell, image) {
+				want = append(want, image)
+			}
+		}
+		slices.Sort(want)
+		require.Greater(t, len(want), 1300)
+		require.Less(t, len(want), 1700)
+		require.Equal(t, want, sampled(users(0, 3000), users(3000, 3001)))
+		require.Equal(t, want, sampled(users(0, 3000), users(3000, 9000)), "other numbers")
+	}
 }
 
 func TestWorkEndsWithItsContext(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"capper/internal/bitmap"
+	"capper/internal/capping"
+	"capper/internal/segments"
 	"capper/internal/share"
 )
 
@@ -86,14 +88,21 @@ func (p *plan) without(left bitmap.Extent, key int, w []bitmap.Words) bitmap.Ext
 type desk struct {
 	words []bitmap.Words // one buffer per block; the first holds the result
 	ids   []uint32       // the ids of the block, where they are checked one by one
+	users []capping.UserID
 	marks []uint8
 }
 
-// keep removes from the first buffer all users who are not in the sample.
-func (d *desk) keep(key int, sample *share.Share) {
+// keep removes from the first buffer all users who are not in the sample. A sample is one of users, so that it is the
+// same in every generation; the bitmaps of the generation hold numbers.
+func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
-	share.Mark(sample, d.ids, d.marks, 1)
+	if of.KnownIDs() == 0 { // the numbers of dense ids are the users
+		share.Mark(sample, d.ids, d.marks, 1)
+	} else {
+		d.users = of.AppendUsers(d.users[:0], d.ids)
+		share.Mark(sample, d.users, d.marks, 1)
+	}
 	d.words[0].SetMarked(d.ids, d.marks)
 }
 

@@ -47,8 +47,8 @@ func (p Part) next() *Part {
 	return &Part{Of: p.Of, Index: p.Index + 1}
 }
 
-// slice represents the users of an audience who are in the sample and whose ids lie between two
-// bounds.
+// slice represents the users of an audience who are in the sample and whose numbers lie between two
+// bounds. The number of a dense id is the id.
 type slice struct {
 	first, last uint32
 	empty       bool
@@ -125,7 +125,7 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 }
 
 // narrow removes from the first buffer all users who are not in the slice.
-func (s *slice) narrow(key int, d *desk, extent bitmap.Extent) {
+func (s *slice) narrow(key int, a *Audience, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {
 		w.Fill()
@@ -141,7 +141,7 @@ func (s *slice) narrow(key int, d *desk, extent bitmap.Extent) {
 		w.Keep(first, last)
 	}
 	if s.sample != nil {
-		d.keep(key, s.sample)
+		d.keep(key, a.snapshot, s.sample)
 	}
 }
 
@@ -165,7 +165,7 @@ func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bi
 	}
 	from, to := s.blocks(a)
 	return a.each(ctx, from, to, func(key int, d *desk, extent bitmap.Extent) {
-		s.narrow(key, d, extent)
+		s.narrow(key, a, d, extent)
 		use(key, &d.words[0])
 	})
 }
@@ -240,7 +240,7 @@ func (a *Audience) collect(ctx context.Context, s *slice, n int) ([]uint32, erro
 		if extent == bitmap.Nothing {
 			continue
 		}
-		s.narrow(key, d, extent)
+		s.narrow(key, a, d, extent)
 		users = d.words[0].AppendIDs(users, key, n-len(users))
 	}
 	return users, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -16,7 +17,10 @@ import (
 	"capper/internal/audit"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
+
+var uuids = audit.IDs{Kind: ids.UUID, Check: "51b11a30"}
 
 var update = flag.Bool("update", false, "write the golden files")
 
@@ -79,8 +83,10 @@ func plain(frames []audit.Frame) (list []any) {
 			var users [][]byte
 			r.Groups = slices.Clone(r.Groups)
 			for i := range r.Groups {
-				users = append(users, r.Groups[i].Users.Bytes())
-				r.Groups[i].Users = nil
+				if r.Groups[i].Users != nil {
+					users = append(users, r.Groups[i].Users.Bytes())
+					r.Groups[i].Users = nil
+				}
 			}
 			var permits audit.Permits
 			if r.Permits != nil {
@@ -104,8 +110,33 @@ func users(t *rapid.T) *bitmap.Bitmap {
 	return bitmap.Of(rapid.SliceOfN(rapid.Uint32(), 1, 30).Draw(t, "users")...)
 }
 
-func group(t *rapid.T, kind audit.Kind) (g audit.Group) {
-	g.Users = users(t)
+// images are a few near each other, many that are spread evenly, or the ends of the 64 bits.
+func images(t *rapid.T) (list []capping.UserID) {
+	switch rapid.IntRange(0, 2).Draw(t, "images") {
+	case 0:
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		for range rapid.IntRange(1, 5000).Draw(t, "many") {
+			list = append(list, capping.UserID(random.Uint64()))
+		}
+	case 1:
+		first := rapid.Uint64().Draw(t, "first")
+		for n := range rapid.Uint64Range(1, 100).Draw(t, "many") {
+			list = append(list, capping.UserID(first+n))
+		}
+	default:
+		list = append(list, 0, 1, 1<<63, 1<<64-1, capping.UserID(rapid.Uint64().Draw(t, "one")))
+		list = list[rapid.IntRange(0, 4).Draw(t, "from"):]
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func group(t *rapid.T, kind audit.Kind, ofImages bool) (g audit.Group) {
+	if ofImages {
+		g.Images = images(t)
+	} else {
+		g.Users = users(t)
+	}
 	if kind == audit.Release {
 		g.Outcome = rapid.SampledFrom([]audit.Outcome{audit.Released, audit.Absent, audit.ReleaseUnavailable}).Draw(t,
 			"outcome")
@@ -129,7 +160,7 @@ func group(t *rapid.T, kind audit.Kind) (g audit.Group) {
 	return g
 }
 
-func record(t *rapid.T) *audit.Record {
+func record(t *rapid.T, ofImages bool) *audit.Record {
 	r := &audit.Record{
 		Kind: rapid.SampledFrom([]audit.Kind{audit.Filter, audit.Release, audit.Pace, audit.Change}).Draw(t,
 			"kind"),
@@ -159,7 +190,7 @@ func record(t *rapid.T) *audit.Record {
 			RequestID: some(t, "request", "", "a1"), At: capping.Instant(rapid.Int64Range(0, 1e12).Draw(t, "since"))}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "groups") {
-		r.Groups = append(r.Groups, group(t, r.Kind))
+		r.Groups = append(r.Groups, group(t, r.Kind, ofImages))
 	}
 	if r.Kind == audit.Filter {
 		n := rapid.IntRange(1, 1e6).Draw(t, "n")
@@ -171,13 +202,14 @@ func record(t *rapid.T) *audit.Record {
 
 func file(t *rapid.T) *written {
 	w := &written{header: header, closed: rapid.Bool().Draw(t, "closed")}
+	w.header.IDs = rapid.SampledFrom([]audit.IDs{{}, uuids, {Kind: ids.Text, Check: "00000000"}}).Draw(t, "ids")
 	for range rapid.IntRange(0, 12).Draw(t, "frames") {
 		if rapid.IntRange(0, 5).Draw(t, "gap") == 0 {
 			w.frames = append(w.frames, audit.Frame{Gap: &audit.Gap{Lost: rapid.Uint64Range(1, 1e9).Draw(t, "lost"),
 				From: begun, To: begun + 1}})
 			continue
 		}
-		w.frames = append(w.frames, audit.Frame{Record: record(t)})
+		w.frames = append(w.frames, audit.Frame{Record: record(t, !w.header.IDs.Dense())})
 	}
 	return w
 }
@@ -238,15 +270,17 @@ func TestAFileThatIsCutIsTornAndNotDamaged(t *testing.T) {
 // Whatever byte of a closed file is another one, its reader does not see a whole file.
 func TestNoByteOfAClosedFileCanChangeUnseen(t *testing.T) {
 	t.Parallel()
-	stored, err := os.ReadFile("testdata/format1.audit")
-	require.NoError(t, err)
-	for at := range stored {
-		for _, bits := range []byte{1, 0x80, 0xff} {
-			flipped := slices.Clone(stored)
-			flipped[at] ^= bits
-			_, _, r, err := read(flipped)
-			require.False(t, errors.Is(err, io.EOF) && r.Ended(), "byte %d ^ %#x", at, bits)
-			require.ErrorAs(t, err, new(*audit.DamageError), "byte %d ^ %#x", at, bits)
+	for _, name := range []string{"testdata/format1.audit", "testdata/format2.audit"} {
+		stored, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for at := range stored {
+			for _, bits := range []byte{1, 0x80, 0xff} {
+				flipped := slices.Clone(stored)
+				flipped[at] ^= bits
+				_, _, r, err := read(flipped)
+				require.False(t, errors.Is(err, io.EOF) && r.Ended(), "byte %d ^ %#x", at, bits)
+				require.ErrorAs(t, err, new(*audit.DamageError), "byte %d ^ %#x", at, bits)
+			}
 		}
 	}
 }
@@ -306,6 +340,86 @@ func TestFormat1IsReadAndWritten(t *testing.T) {
 	requireGolden(t, changed(), "testdata/format1-sets.audit")
 }
 
+// ofImages returns a file with users of another kind than dense.
+func ofImages() *written {
+	w := golden()
+	w.header.IDs = uuids
+	image := capping.UserID(0x9e3779b97f4a7c15)
+	for _, f := range append(w.frames, changed().frames...) {
+		if f.Record == nil {
+			continue
+		}
+		for i := range f.Record.Groups {
+			g := &f.Record.Groups[i]
+			for range min(20, g.Users.Cardinality()) {
+				image *= 0x5851f42d4c957f2d
+				g.Images = append(g.Images, image)
+			}
+			slices.Sort(g.Images)
+			g.Users = nil
+		}
+	}
+	return w
+}
+
+// Files of format 2 are read as long as there are any.
+func TestFormat2IsReadAndWritten(t *testing.T) {
+	t.Parallel()
+	requireGolden(t, ofImages(), "testdata/format2.audit")
+}
+
+// An image takes some 64 bits less the bits of the number of images.
+func TestImagesOfABlastTake46Bits(t *testing.T) {
+	t.Parallel()
+	list, random := make([]capping.UserID, 1_000_000), rand.New(rand.NewPCG(1, 2))
+	for i := range list {
+		list[i] = capping.UserID(random.Uint64())
+	}
+	slices.Sort(list)
+	h := header
+	h.IDs = uuids
+	e, begin := audit.NewEncoder(nil, h)
+	stored, _, err := e.AppendRecord(slices.Clone(begin), &audit.Record{Kind: audit.Filter, At: begun,
+		Groups: []audit.Group{{Outcome: audit.Allowed, Images: list}}})
+	require.NoError(t, err)
+	require.Less(t, 8*(len(stored)-len(begin)), 46*len(list))
+
+	var g audit.Group
+	g.Outcome = audit.Allowed
+	g.SetSortedImages(list, nil)
+	e, begin = audit.NewEncoder(nil, h)
+	again, _, err := e.AppendRecord(begin, &audit.Record{Kind: audit.Filter, At: begun, Groups: []audit.Group{g}})
+	require.NoError(t, err)
+	require.Equal(t, stored, again)
+	_, frames, _, err := read(again)
+	require.Equal(t, io.EOF, err)
+	require.Equal(t, list, frames[0].Record.Groups[0].Images)
+}
+
+// A file of one kind of ids takes no users of another kind, and its header names a kind and a check.
+func TestIDsOfAFileAreOfOneKind(t *testing.T) {
+	t.Parallel()
+	dense := &audit.Record{Kind: audit.Filter, Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(1)}}}
+	wide := &audit.Record{Kind: audit.Filter, Groups: []audit.Group{{Outcome: audit.Allowed,
+		Images: []capping.UserID{1}}}}
+	h := header
+	e, file := audit.NewEncoder(nil, h)
+	_, _, err := e.AppendRecord(file, wide)
+	require.EqualError(t, err, "group 0: users are not of the kind of ids that the file holds")
+	h.IDs = uuids
+	e, file = audit.NewEncoder(nil, h)
+	_, _, err = e.AppendRecord(file, dense)
+	require.EqualError(t, err, "group 0: users are not of the kind of ids that the file holds")
+	for _, of := range []audit.IDs{{Kind: 9, Check: "51b11a30"}, {Kind: ids.UUID, Check: "51b11a3"},
+		{Kind: ids.UUID, Check: "51B11A30"}, {Kind: ids.UUID}} {
+		h.IDs = of
+		_, file := audit.NewEncoder(nil, h)
+		_, _, _, err := read(file)
+		require.ErrorAs(t, err, new(*audit.DamageError), of)
+		require.ErrorContains(t, err, "is invalid", of)
+	}
+}
+
 func requireGolden(t *testing.T, w *written, name string) {
 	t.Helper()
 	stored, _ := w.bytes(t)
@@ -319,7 +433,7 @@ func requireGolden(t *testing.T, w *written, name string) {
 	h, frames, r, err := read(before)
 	require.Equal(t, io.EOF, err)
 	require.True(t, r.Ended())
-	require.Equal(t, header, h)
+	require.Equal(t, w.header, h)
 	require.Equal(t, plain(w.frames), plain(frames[:len(frames)-1]))
 }
 
@@ -365,10 +479,12 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 // Whatever a file holds, reading it neither panics nor takes more memory than its size
 // asks for, and what was read can be written again and means the same.
 func FuzzReader(f *testing.F) {
-	stored, ends := golden().bytes(f)
-	f.Add(stored)
-	for _, end := range ends {
-		f.Add(stored[:end])
+	for _, w := range []*written{golden(), ofImages()} {
+		stored, ends := w.bytes(f)
+		f.Add(stored)
+		for _, end := range ends {
+			f.Add(stored[:end])
+		}
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		h, frames, r, err := read(file)

@@ -75,8 +75,14 @@ func (r *Reader) group(c *cursor) (g Group) {
 	if g.Outcome == Denied && g.By == capping.BySuppression {
 		g.Set = r.names.read(c)
 	}
-	if g.Users = readUsers(c); c.err == nil {
-		if err := g.check(); err != nil {
+	wide := !r.header.IDs.Dense()
+	if wide {
+		g.Images = c.images()
+	} else {
+		g.Users = readUsers(c)
+	}
+	if c.err == nil {
+		if err := g.check(wide); err != nil {
 			c.fail(err)
 		}
 	}

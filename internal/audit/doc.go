@@ -10,7 +10,8 @@
 // call for permits. A call that changes a set has a record too. The record groups the users by outcome and reason
 // (Group). The groups are disjoint bitmaps, so a
 // call for a million neighbouring users takes some 130 kB. The record names the generation of the segments and the
-// version of the configuration. The location stores each version's policy once.
+// version of the configuration. The location stores each version's policy once. Users of other ids than dense are
+// images (capping.UserID) in ascending order; a call for a million of them takes 5.7 MB.
 //
 // A record holds the time when its call was passed to the store (At) and the time that the store took (Took). The
 // timestamp of each send lies within that span. An analysis of the records therefore knows the time of a send only to
@@ -23,6 +24,7 @@
 //	policies/<config version>.yaml          channels, limits and all other settings that affect decisions
 //	erased/<…>.json                         erased users and the time; readers hide their earlier records
 //	open/<instance>/<n>.audit               in a directory: the file that is being written
+//	open/ids.json                           kind of ids and check of the key, unless the ids are dense
 //
 // Several instances write to one location. The day in a key is the day of a file's first record, in UTC. A writer
 // stores a file before its index entry, and removes the open file after both. A reader that lists open files before
@@ -35,7 +37,8 @@
 //
 //	frame    kind (1 byte), length of the payload, checksum of both (2: the halves of their CRC-32C,
 //	         xor), payload, CRC-32C of all of that (4), little endian
-//	header   1: format, instance (text), number, begun (ms since 2024), first sequence, widening in ms
+//	header   1: format, instance (text), number, begun (ms since 2024), first sequence, widening in ms; of format 2
+//	         also kind of ids (text) and check of the key (text)
 //	record   2: see Encoder.appendRecord
 //	gap      3: records, first and last instant of their calls
 //	end      4: records, last sequence, 1 if another process than the writer closed the file
@@ -43,7 +46,8 @@
 // A text is its length and its UTF-8 bytes. A record refers to a text by a number: 0 precedes a text that gets the
 // next number, 1 precedes a text that gets none, and 2 plus a number is an earlier text. Messages have their own
 // numbers, apart from all other names. The file dictionary.go bounds both. Users are a portable roaring bitmap, or a
-// list if they are few. A call for one user takes some 35 bytes.
+// list if they are few. A call for one user takes some 35 bytes. Files with other ids than dense have format 2 and hold
+// images as Rice-coded gaps, see images.go.
 //
 // A file without an end frame is open, or its writer died while the file was open. If its last frame is incomplete,
 // the file is torn (TornError). A torn file is not damaged (DamageError).

@@ -26,12 +26,16 @@ type Encoder struct {
 // NewEncoder begins a file and appends the file's first bytes to dst. The header must meet the bounds of the format.
 func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 	e := &Encoder{header: h, at: h.Begun, next: h.First}
-	p := appendUvarint(nil, Format)
+	p := appendUvarint(nil, uint64(h.IDs.format()))
 	p = appendText(p, h.Instance)
 	p = appendUvarint(p, h.Number)
 	p = appendUvarint(p, uint64(h.Begun))
 	p = appendUvarint(p, h.First)
 	p = appendUvarint(p, uint64(h.Widening.Milliseconds()))
+	if !h.IDs.Dense() {
+		p = appendText(p, h.IDs.Kind.String())
+		p = appendText(p, h.IDs.Check)
+	}
 	return e, appendFrame(append(dst, magic...), frameHeader, p)
 }
 
@@ -44,7 +48,7 @@ func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
 	}
-	if err := check(r); err != nil {
+	if err := check(r, !e.header.IDs.Dense()); err != nil {
 		return dst, 0, err
 	}
 	e.payload = e.appendRecord(e.payload[:0], r)
@@ -110,13 +114,15 @@ func (r *Record) SizeBound() int64 {
 		size += int64(len(r.Groups[i].encoded))
 		if users := r.Groups[i].Users; users != nil {
 			size += int64(len(users.Bytes()))
+		} else if images := r.Groups[i].Images; images != nil {
+			size += int64(imagesBound(len(images)))
 		}
 	}
 	return size
 }
 
-// check returns an error if the record cannot be stored.
-func check(r *Record) error {
+// check returns an error if the record cannot be stored in a file. wide says whether the file holds images.
+func check(r *Record, wide bool) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
 	if r.Change != nil {
 		texts = append(texts, r.Change.Set, r.Change.RequestID)
@@ -139,7 +145,7 @@ func check(r *Record) error {
 		return fmt.Errorf("audit record has invalid set %q or instant %d of a change", r.Change.Set, r.Change.At)
 	}
 	for i := range r.Groups {
-		if err := r.Groups[i].check(); err != nil {
+		if err := r.Groups[i].check(wide); err != nil {
 			return fmt.Errorf("group %d: %w", i, err)
 		}
 	}
@@ -202,6 +208,9 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 	}
 	if g.encoded != nil {
 		return append(p, g.encoded...)
+	}
+	if g.Images != nil {
+		return appendImages(p, g.Images)
 	}
 	return appendUsers(p, g.Users)
 }

@@ -9,8 +9,11 @@ import (
 	"capper/internal/capping"
 )
 
-// Format is the version of the file format. Writers and readers know only this version.
-const Format = 1
+// These are the versions of the file format. Writers and readers know no others.
+const (
+	Format       = 1 // for dense ids
+	FormatImages = 2 // for other ids: users are images, and the header names kind and check
+)
 
 // magic is the first bytes of every file.
 const magic = "capaudit"
@@ -39,6 +42,7 @@ type Header struct {
 	Begun    capping.Instant
 	First    uint64        // sequence number of the first record, even if lost
 	Widening time.Duration // time by which rolling windows are longer than the limits say, see capping.Widening
+	IDs      IDs           // ids of the users in all records
 }
 
 // Gap is a run of records that were lost.

@@ -57,8 +57,10 @@ func (k Kind) String() string {
 // Erasure is a set of erased users. Readers hide all their records from before At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
-	Users []capping.UserID `json:"user_ids"`
+	Users []capping.UserID `json:"user_ids"`      // images, for other ids than dense
 	At    time.Time        `json:"at"`
+	Kind  string           `json:"ids,omitempty"` // kind of the ids, unless they are dense; with the check of the key
+	Check string           `json:"ids_check,omitempty"`
 }
 
 // These prefixes begin the keys of an audit location, one for each type of object.

@@ -193,8 +193,10 @@ func readBody(in io.Reader, size int) ([]byte, error) {
 
 func (r *Reader) readHeader(payload []byte) error {
 	c := &cursor{rest: payload}
-	if format := c.uvarint(); c.err == nil && format != Format {
-		return fmt.Errorf("audit file has format %d, but this version of capper reads format %d", format, Format)
+	format := c.uvarint()
+	if c.err == nil && format != Format && format != FormatImages {
+		return fmt.Errorf("audit file has format %d, but this version of capper reads formats %d and %d", format,
+			Format, FormatImages)
 	}
 	h := &r.header
 	h.Instance = c.text()
@@ -202,6 +204,15 @@ func (r *Reader) readHeader(payload []byte) error {
 	h.Begun = c.instant()
 	h.First = c.uvarint()
 	h.Widening = c.millis()
+	if format == FormatImages {
+		kind, check := c.text(), c.text()
+		if c.err == nil {
+			var err error
+			if h.IDs, err = parseIDs(kind, check); err != nil {
+				c.fail(err)
+			}
+		}
+	}
 	r.at, r.next = h.Begun, h.First
 	if c.err == nil && (!IsInstance(h.Instance) || h.Number == 0 || h.First == 0) {
 		c.fail(fmt.Errorf("audit file header has invalid file number %d, instance %q or record number %d",

@@ -103,9 +103,12 @@ type Group struct {
 	// empty for other outcomes.
 	Limit string
 	Set   string // for BySuppression: the set
-	Users *bitmap.Bitmap
-	// encoded holds the users in their stored form, instead of Users; see SetSorted.
+	// Users holds users with dense ids. Images holds other users, in strictly ascending order. One of both is nil.
+	Users  *bitmap.Bitmap
+	Images []capping.UserID
+	// encoded holds the users in their stored form, instead of Users and Images; see SetSorted.
 	encoded []byte
+	wide    bool // set if encoded holds images
 }
 
 // SetSorted sets the users of a group that will only be encoded, without a Bitmap. The ids must be in strictly
@@ -113,12 +116,20 @@ type Group struct {
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)
-	g.encoded = buffer[start:len(buffer):len(buffer)]
+	g.encoded, g.wide = buffer[start:len(buffer):len(buffer)], false
 	return buffer
 }
 
-// check returns an error if the group is invalid.
-func (g *Group) check() error {
+// SetSortedImages does for images what SetSorted does for dense ids.
+func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
+	start := len(buffer)
+	buffer = appendImages(buffer, images)
+	g.encoded, g.wide = buffer[start:len(buffer):len(buffer)], true
+	return buffer
+}
+
+// check returns an error if the group is invalid. wide says whether its users must be images.
+func (g *Group) check(wide bool) error {
 	denied := g.Outcome == Denied
 	switch {
 	case !g.Outcome.known():
@@ -129,8 +140,10 @@ func (g *Group) check() error {
 		return fmt.Errorf("limit %q is not valid for outcome %d", g.Limit, g.Outcome)
 	case (g.Set != "") != (denied && g.By == capping.BySuppression):
 		return fmt.Errorf("set %q is not valid for reason %d", g.Set, g.By)
-	case len(g.encoded) == 0 && (g.Users == nil || g.Users.Cardinality() == 0):
+	case len(g.encoded) == 0 && g.Count() == 0:
 		return errors.New("nobody")
+	case wide != (g.Images != nil || g.encoded != nil && g.wide):
+		return errors.New("users are not of the kind of ids that the file holds")
 	}
 	return nil
 }

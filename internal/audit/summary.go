@@ -71,8 +71,8 @@ func (s *Summary) Entry(raw []byte) Entry {
 		first = last
 	}
 	e := Entry{
-		Format: Format, Instance: s.header.Instance, Number: s.header.Number, SHA256: hex.EncodeToString(sum[:]),
-		Bytes:   int64(len(raw)),
+		Format: s.header.IDs.format(), Instance: s.header.Instance, Number: s.header.Number,
+		SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(raw)),
 		Records: s.records, Lost: s.lost, FirstSequence: s.header.First, LastSequence: s.header.First + s.records +
 			s.lost - 1,
 		First: first.Time(), Last: last.Time(), Recovered: s.ended.Recovered,
@@ -86,6 +86,9 @@ func (s *Summary) Entry(raw []byte) Entry {
 	slices.Sort(e.Messages)
 	return e
 }
+
+// IDs returns the ids of the file.
+func (s *Summary) IDs() IDs { return s.header.IDs }
 
 // Last returns the end of the latest call so far. For a file without records it returns the time when the file was
 // begun.

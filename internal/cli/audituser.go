@@ -8,7 +8,6 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/audit/archive"
-	"capper/internal/capping"
 	"capper/internal/terminal"
 )
 
@@ -16,7 +15,8 @@ import (
 type userCommand struct {
 	Place
 	Span
-	User UserID `arg:"" help:"User id, from 0 to 4294967295."`
+	Names
+	User string `arg:"" help:"User id of the kind in the audit, or image:<16 hexadecimal digits> as exports show it."`
 	JSON bool   `help:"Print one JSON object per line."`
 }
 
@@ -40,15 +40,20 @@ func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	user := capping.UserID(c.User)
+	user, text, err := c.Names.user(ctx, &c.Place, from.IDs(), c.User)
+	if err != nil {
+		return err
+	}
 	q.User, q.Kinds = &user, kinds()
 	r := &reading{archive: from}
 	rows := [][]any{{"TIME", "MESSAGE", "NAMESPACE", "CHANNEL", "OUTCOME", "BY", "GENERATION", "CONFIG", "CALLER"}}
 	err = r.each(ctx, q, func(record *audit.Record) error {
 		g := archive.GroupOf(record, user)
 		row := archive.RowOf(record, g, r.channel(ctx, record))
-		if row.UserID = int64(user); c.JSON {
+		if row.UserID = int64(user); c.JSON && from.IDs().Dense() {
 			return jsonLine(on, row)
+		} else if c.JSON {
+			return jsonLine(on, archive.NamedRowOf(record, g, row.Channel, text))
 		}
 		rows = append(rows, userRow(&row, record, g))
 		return nil
@@ -57,8 +62,8 @@ func (c *userCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	if !c.JSON && (len(rows) > 1 || len(r.faults) == 0) { // a damaged file may contain more calls
-		if err := printRows(on, rows, fmt.Sprintf("the audit has no decision about user %d in this period",
-			user)); err != nil {
+		if err := printRows(on, rows, fmt.Sprintf("the audit has no decision about user %s in this period",
+			text)); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"capper/internal/audit/archive"
-	"capper/internal/config"
 	"capper/internal/terminal"
 )
 
@@ -39,8 +38,12 @@ func (c *compactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	report, err := archive.Compact(ctx, at, archive.New(at, config.ParsePolicy), archive.CompactConfig{Keep: c.Keep.ago,
-		Now: time.Now(), Dry: c.DryRun})
+	from, err := open(ctx, at)
+	if err != nil {
+		return err
+	}
+	report, err := archive.Compact(ctx, at, from, archive.CompactConfig{Keep: c.Keep.ago, Now: time.Now(),
+		Dry: c.DryRun})
 	if err != nil {
 		return terminal.Hinted(err, "all finished changes are complete; remove the cause of the error and run the "+
 			"command again")

@@ -14,6 +14,7 @@ import (
 type exportCommand struct {
 	Place
 	Span
+	Names
 	Format string `default:"ndjson" enum:"ndjson,parquet" help:"Output format: ndjson (one JSON object per line) or parquet."`
 	Out    string `placeholder:"FILE" help:"Output file; it appears only when it is complete. Default: standard output."`
 }
@@ -23,7 +24,9 @@ func (c *exportCommand) Help() string {
 	return "Columns: user_id, time, took_ms, kind (filter, release, set_change), message_id, namespace, " +
 		"channel, outcome, limit, set, exempt, client, key_id, generation, config_version, instance, sequence; " +
 		"of set_change " +
-		"in ndjson also at and request_id. Rows are in order of time. An unreadable file stops the export."
+		"in ndjson also at and request_id. Rows are in order of time. An unreadable file stops the export.\n\n" +
+		"Where ids are not dense, user_id is the id by the live generation at --segments, and " +
+		"image:<16 hexadecimal digits> for a user whom the generation does not name."
 }
 
 // Run writes the rows.
@@ -37,6 +40,20 @@ func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return terminal.WritePrivateFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
 }
 
+// rows returns the writer of the rows.
+func (c *exportCommand) rows(ctx context.Context, ids audit.IDs, to io.Writer) (archive.Rows, error) {
+	if ids.Dense() {
+		rows, err := archive.NewWriter(c.Format, to)
+		return rows, terminal.Misuse(err)
+	}
+	name, err := c.Names.names(ctx, &c.Place, ids)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := archive.NewNamedWriter(c.Format, to, name)
+	return rows, terminal.Misuse(err)
+}
+
 func (c *exportCommand) write(ctx context.Context, on *terminal.Streams, to io.Writer) error {
 	q, err := c.query()
 	if err != nil {
@@ -47,9 +64,9 @@ func (c *exportCommand) write(ctx context.Context, on *terminal.Streams, to io.W
 	if err != nil {
 		return err
 	}
-	rows, err := archive.NewWriter(c.Format, to)
+	rows, err := c.rows(ctx, from.IDs(), to)
 	if err != nil {
-		return terminal.Misuse(err)
+		return err
 	}
 	r := &reading{archive: from}
 	err = r.each(ctx, q, func(record *audit.Record) error {

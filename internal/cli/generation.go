@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 
+	"capper/internal/audit"
 	"capper/internal/capping"
 	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/terminal"
 )
 
-// generations returns a function that reads generations from a source. An empty source means the source in the
-// configuration.
-func (p *Place) generations(ctx context.Context, source string) (func(context.Context, string) (capping.Segments,
-	error), error) {
+// generations returns a function that reads generations with the ids of an audit from a source. An empty source means
+// the source in the configuration.
+func (p *Place) generations(ctx context.Context, source string, want audit.IDs) (
+	func(context.Context, string) (capping.Segments, error), error) {
 	if source == "" && p.configured != nil {
 		source = p.configured.Segments.Source
 	}
@@ -32,9 +33,9 @@ func (p *Place) generations(ctx context.Context, source string) (func(context.Co
 		if err != nil {
 			return nil, err
 		}
-		if g.Manifest.IDs != nil { // bitmaps hold numbers, and an audit holds ids
-			return nil, terminal.Misuse(fmt.Errorf("this deployment's ids are %s: the audit takes dense ids alone "+
-				"so far", g.Manifest.IDs.Kind))
+		if have := audit.IDsOf(g.Scheme); have != want {
+			return nil, terminal.Misuse(fmt.Errorf("generation %s has ids of the kind %s, but the audit has %s",
+				g.Manifest.Generation, have, want))
 		}
 		return generation{Snapshot: g.Snapshot()}, nil
 	}, nil

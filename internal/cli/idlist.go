@@ -4,19 +4,28 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"iter"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
 	"capper/client"
-	"capper/internal/segments/ingest"
+	"capper/internal/ids"
 )
+
+// UserList holds ids that are not dense, by positions from 0. An *ingest.UserList is one.
+type UserList interface {
+	Scheme() *ids.Scheme
+	Len() int
+	AppendText(dst []byte, position int) []byte   // the canonical text of an id
+	AppendPacked(dst []byte, position int) []byte // the packed form of an id, of kinds that have one
+}
 
 // IDs is a list of ids that are not dense. A command knows the users by their positions in the list, so that sets of
 // them are bitmaps. Calls have the users in the order of the list, which is that of the store.
 type IDs struct {
-	*ingest.UserList
+	UserList
 	Batch    int // users of a call
 	Parallel int // calls at one time
 }
@@ -35,13 +44,21 @@ func (l *IDs) all() *roaring.Bitmap {
 func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	out := bufio.NewWriterSize(to, 1<<16)
 	var line []byte
-	for each := users.Iterator(); each.HasNext(); {
-		line = append(l.AppendText(line[:0], int(each.Next())), '\n')
+	for position := range l.inOrder(users) {
+		line = append(l.AppendText(line[:0], int(position)), '\n')
 		if _, err := out.Write(line); err != nil {
 			return err
 		}
 	}
 	return out.Flush()
+}
+
+// inOrder yields the positions in the order of the store.
+func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
+	if found, ok := l.UserList.(*foundIDs); ok {
+		return found.inOrder(users)
+	}
+	return roaring.Values(users)
 }
 
 // filter asks for the users at the positions. The function each gets the answers one after the other, with bitmaps of

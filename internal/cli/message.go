@@ -113,7 +113,7 @@ func (t *totals) add(r *audit.Record, channel string, keep int) {
 		Instance: r.Instance, Sequence: r.Sequence}
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		n := int64(g.Users.Cardinality())
+		n := int64(g.Count())
 		one.Users += n
 		one.Outcomes[g.Outcome.String()] += n
 		t.Outcomes[g.Outcome.String()] += n

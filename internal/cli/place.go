@@ -7,7 +7,6 @@ import (
 
 	"capper/internal/audit/archive"
 	"capper/internal/config"
-	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/terminal"
 )
@@ -47,13 +46,6 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
 		return nil, err
 	}
-	if p.configured != nil && p.configured.IDs != "" {
-		if kind, err := ids.ParseKind(p.configured.IDs); err == nil {
-			if err := DenseAlone(kind, "the audit"); err != nil {
-				return nil, err
-			}
-		}
-	}
 	if p.Audit == "" && p.configured != nil {
 		p.Audit = p.configured.Audit.To
 	}
@@ -82,7 +74,16 @@ func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return archive.New(at, config.ParsePolicy), nil
+	return open(ctx, at)
+}
+
+// open returns a reader of the records at an audit location.
+func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
+	ids, err := archive.ReadIDs(ctx, at)
+	if err != nil {
+		return nil, terminal.WithStatus(terminal.BadInput, err)
+	}
+	return archive.New(at, config.ParsePolicy).Of(ids), nil
 }
 
 // damaged returns an error with exit status BadInput that joins the faults of unreadable audit files, or nil without

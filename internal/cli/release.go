@@ -14,9 +14,6 @@ func Release(ctx context.Context, on *terminal.Streams, service *Service, messag
 	if err != nil {
 		return err
 	}
-	if err := service.DenseAlone(ctx, api, "capper release --all"); err != nil {
-		return err
-	}
 	given, err := api.ReleaseMessage(ctx, message, nil)
 	switch {
 	case client.HasCode(err, client.CodeConflict):

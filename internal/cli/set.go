@@ -7,6 +7,7 @@ import (
 
 	"capper/client"
 	"capper/client/api"
+	"capper/internal/ids"
 	"capper/internal/terminal"
 )
 
@@ -21,7 +22,8 @@ type SetMembersCommand struct {
 func (c *SetMembersCommand) Help() string {
 	return "Lists the latest change of each user whom calls added to the set or removed from it. A superseded change " +
 		"has no effect, because the build in use is newer; it is left out after a while. Users of the build are not " +
-		"listed. The API key needs the scope read or lists."
+		"listed. A user to whose id the generation in use does not lead back is image: and the id's image. The API " +
+		"key needs the scope read or lists."
 }
 
 // Run prints the changes.
@@ -30,34 +32,63 @@ func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error
 	if err != nil {
 		return err
 	}
-	if err := c.DenseAlone(ctx, service, "capper set members"); err != nil {
+	scheme, err := c.Scheme(ctx, service)
+	if err != nil {
 		return err
 	}
 	since := time.Time{}
 	if c.Since.Given() {
 		since = c.Since.Instant(time.Now()).Time()
 	}
-	rows := [][]any{{"USER", "CHANGE", "SINCE", "CALLER", "STATE"}}
-	for change, err := range service.SetMembers(ctx, c.Set, since) {
-		if err != nil {
-			return c.HintedLists(err)
-		}
-		if c.JSON {
-			if err := jsonLine(on, change); err != nil {
+	list := &changeList{on: on, json: c.JSON, rows: [][]any{{"USER", "CHANGE", "SINCE", "CALLER", "STATE"}}}
+	if scheme.Kind() == ids.Dense {
+		for change, err := range service.SetMembers(ctx, c.Set, since) {
+			if err != nil {
+				return c.HintedLists(err)
+			}
+			if err := list.add(change, change.UserID, change); err != nil {
 				return err
 			}
-			continue
 		}
-		state := "in force"
-		if change.Superseded {
-			state = "superseded"
+	} else {
+		for change, err := range service.SetMemberIDs(ctx, c.Set, since) {
+			if err != nil {
+				return c.HintedLists(err)
+			}
+			user := change.UserID
+			if user == "" {
+				user = "image:" + change.Image
+			}
+			of := &api.MemberChange{Change: change.Change, At: change.At, By: change.By, Superseded: change.Superseded}
+			if err := list.add(change, user, of); err != nil {
+				return err
+			}
 		}
-		rows = append(rows, []any{change.UserID, change.Change, change.At.UTC().Format(milliseconds), change.By, state})
 	}
 	if c.JSON {
 		return nil
 	}
-	return printRows(on, rows, fmt.Sprintf("no call has changed set %s in this period", c.Set))
+	return printRows(on, list.rows, fmt.Sprintf("no call has changed set %s in this period", c.Set))
+}
+
+// changeList prints changes of a set: as JSON at once, or as the rows of a table at the end.
+type changeList struct {
+	on   *terminal.Streams
+	json bool
+	rows [][]any
+}
+
+// add adds a change. The user is that of the table, and the answer is the JSON.
+func (l *changeList) add(answer, user any, change *api.MemberChange) error {
+	if l.json {
+		return jsonLine(l.on, answer)
+	}
+	state := "in force"
+	if change.Superseded {
+		state = "superseded"
+	}
+	l.rows = append(l.rows, []any{user, change.Change, change.At.UTC().Format(milliseconds), change.By, state})
+	return nil
 }
 
 // SetListCommand is the command `capper set list`.

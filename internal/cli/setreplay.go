@@ -52,8 +52,12 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	if err != nil {
 		return err
 	}
-	if err := c.DenseAlone(ctx, service, "capper set replay"); err != nil {
+	scheme, err := c.Scheme(ctx, service)
+	if err != nil {
 		return err
+	}
+	if err := from.IDs().Same(audit.IDsOf(scheme)); err != nil {
+		return terminal.WithStatus(terminal.BadInput, err)
 	}
 	q := archive.Query{Since: since, Until: until, Kinds: []audit.Kind{audit.Change}}
 	p := &replay{service: service, only: c.Set}
@@ -100,14 +104,14 @@ func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) err
 	for i := range record.Groups {
 		switch g := &record.Groups[i]; g.Outcome {
 		case audit.Added:
-			change.Add = g.Users.IDs()
+			change.Add, change.AddImages = usersOf(g)
 		case audit.Removed:
-			change.Remove = g.Users.IDs()
+			change.Remove, change.RemoveImages = usersOf(g)
 		default:
-			p.unknown += int64(g.Users.Cardinality())
+			p.unknown += int64(g.Count())
 		}
 	}
-	if len(change.Add)+len(change.Remove) == 0 {
+	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) == 0 {
 		return nil
 	}
 	set := record.Change.Set
@@ -124,6 +128,17 @@ func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) err
 		return nil
 	})
 	return nil
+}
+
+// usersOf returns the users of a group: dense ids, or the images of other ids, whether a generation knows them or not.
+func usersOf(g *audit.Group) (dense []uint32, images []uint64) {
+	if g.Users != nil {
+		return g.Users.IDs(), nil
+	}
+	for _, image := range g.Images {
+		images = append(images, uint64(image))
+	}
+	return nil, images
 }
 
 func (p *replay) count(changed *api.SetChanged) {

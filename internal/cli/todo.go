@@ -6,12 +6,13 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client"
+	"capper/internal/ids"
 )
 
 // Todo holds the users who are not decided yet: a set of users, or parts of an audience that the service computes.
 type Todo struct {
 	users    *roaring.Bitmap // nil if the audience is given by parts
-	list     *IDs            // nil: users has dense ids; else positions in the list
+	list     *IDs            // nil: the ids are dense; else users and results have positions in the list
 	parts    *client.Parts
 	answered map[int]uint64 // number of answered users by Part.Index
 }
@@ -30,8 +31,15 @@ func (t *Todo) List() *IDs { return t.list }
 // Again returns a Todo for those of the users whom r has as unavailable, and removes them from r.
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
-// TodoParts returns a Todo for parts of an audience.
-func TodoParts(parts *client.Parts) *Todo { return &Todo{parts: parts, answered: map[int]uint64{}} }
+// TodoParts returns a Todo for parts of an audience, in a deployment whose ids have the scheme. The numbers are those
+// of the calls for users who were unavailable: the users of a call, and calls at one time.
+func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *Todo {
+	t := &Todo{parts: parts, answered: map[int]uint64{}}
+	if scheme.Kind() != ids.Dense {
+		t.list = &IDs{UserList: &foundIDs{scheme: scheme}, Batch: batch, Parallel: parallel}
+	}
+	return t
+}
 
 // Users returns the number of users in the Todo.
 func (t *Todo) Users() int64 {
@@ -46,7 +54,13 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
 		if batch.Audience != nil {
-			t.answered[batch.Audience.Part.Index] = uint64(result.Summary.Requested)
+			part := batch.Audience.Part.Index
+			if found, ok := t.found(); ok {
+				if err := found.take(part, result); err != nil {
+					return err
+				}
+			}
+			t.answered[part] = uint64(result.Summary.Requested)
 		}
 		r.Add(result)
 		report()
@@ -69,14 +83,24 @@ func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
 		return &Todo{users: r.Missing(t.users), list: t.list}
 	}
-	rest := &client.Parts{Generation: t.parts.Generation, Users: t.parts.Users}
+	rest := &Todo{list: t.list, answered: map[int]uint64{}}
+	rest.parts = &client.Parts{Generation: t.parts.Generation, Users: t.parts.Users}
 	for _, part := range t.parts.List {
 		users, answered := t.answered[part.Part.Index]
 		if answered {
-			rest.Users -= min(users, rest.Users)
+			rest.parts.Users -= min(users, rest.parts.Users)
 		} else {
-			rest.List = append(rest.List, part)
+			rest.parts.List = append(rest.parts.List, part)
 		}
 	}
-	return TodoParts(rest)
+	return rest
+}
+
+// found returns the list of the users of an audience whose ids are not dense.
+func (t *Todo) found() (found *foundIDs, ok bool) {
+	if t.list == nil {
+		return nil, false
+	}
+	found, ok = t.list.UserList.(*foundIDs)
+	return found, ok
 }

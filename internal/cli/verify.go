@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"capper/internal/audit"
 	"capper/internal/audit/archive"
 	"capper/internal/audit/verify"
 	"capper/internal/capping"
@@ -55,14 +56,14 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	generations, err := c.generations(ctx, c.Segments)
+	generations, err := c.generations(ctx, c.Segments, from.IDs())
 	if err != nil {
 		return err
 	}
 	begun := time.Now()
 	report, err := c.verify(ctx, on, from, verify.Config{
 		Since: since, Until: until, Segments: generations, Generation: c.Generation, OnlyFiles: c.FilesOnly,
-		AcceptedUntil: accepted,
+		AcceptedUntil: accepted, Name: c.name(ctx, on, from.IDs()),
 	})
 	if err != nil {
 		return err
@@ -81,6 +82,12 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	return verdict(report)
+}
+
+// name returns the texts for users of findings.
+func (c *verifyCommand) name(ctx context.Context, on *terminal.Streams, ids audit.IDs) archive.Name {
+	names := Names{Segments: c.Segments}
+	return names.late(ctx, on, &c.Place, ids)
 }
 
 // verify checks the audit, and compares it with the store if a flag requests that.
@@ -137,8 +144,8 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 		text += f.Text
 		if f.Kind == verify.NotInStore {
 			text += fmt.Sprintf(
-				": user %d, message %s, channel %s, %s, %s",
-				*f.User,
+				": user %s, message %s, channel %s, %s, %s",
+				f.User,
 				namespaced(f.Namespace, f.Message),
 				shown(f.Channel),
 				f.At.Format(milliseconds),

@@ -70,7 +70,11 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	w := &whatIf{reading: reading{archive: archive.New(at, config.ParsePolicy)}, at: at, since: since, until: until}
+	from, err := open(ctx, at)
+	if err != nil {
+		return err
+	}
+	w := &whatIf{reading: reading{archive: from}, at: at, since: since, until: until}
 	cfg, err := c.replay(ctx, w, policy)
 	if err != nil {
 		return err
@@ -105,7 +109,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 
 // replay returns the settings of the replay.
 func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.Policy) (whatif.Config, error) {
-	segments, err := c.generations(ctx, c.Segments)
+	segments, err := c.generations(ctx, c.Segments, w.archive.IDs())
 	if err != nil {
 		return whatif.Config{}, err
 	}

@@ -308,3 +308,64 @@ func TestAudiencesOfOtherIDs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "a", looked.IDs[0].UserID)
 }
+
+// TestClientListsMembersOfOtherIDs checks pages of members, and live changes of users whom no generation names.
+func TestClientListsMembersOfOtherIDs(t *testing.T) {
+	t.Parallel()
+	for kind, given := range map[ids.Kind][2]string{ids.UUID: {ann, ben}, ids.Uint64: {"18446744073709551615", "7"},
+		ids.Text: {"a", "b"}} {
+		ctx, c := t.Context(), newOfKind(t, kind, nil)
+		_, err := c.ChangeSet(ctx, "opted-out", client.SetChange{AddIDs: given[:]})
+		require.NoError(t, err)
+		described, err := c.IDs(ctx)
+		require.NoError(t, err)
+		key, err := ids.ParseKey(described.Key)
+		require.NoError(t, err)
+		images := segmentstest.Images(t, ids.New(kind, key), given[:]...)
+		changes := func() map[string]string {
+			changes := map[string]string{}
+			for change, err := range c.SetMemberIDs(ctx, "opted-out", time.Now().Add(-time.Hour)) {
+				require.NoError(t, err)
+				require.WithinDuration(t, time.Now(), change.At, time.Minute)
+				changes[change.UserID+change.Image] = change.Change
+			}
+			return changes
+		}
+		names := []string{fmt.Sprintf("%016x", images[0]), fmt.Sprintf("%016x", images[1])}
+		if kind == ids.Uint64 {
+			names = given[:]
+		}
+		require.Equal(t, map[string]string{names[0]: "added", names[1]: "added"}, changes())
+		changed, err := c.ChangeSet(ctx, "opted-out", client.SetChange{AddImages: images[:1], RemoveImages: images[1:]})
+		require.NoError(t, err)
+		require.Equal(t, []int{1, 1}, []int{changed.Added, changed.Removed})
+		require.Equal(t, map[string]string{names[0]: "added", names[1]: "removed"}, changes())
+
+		for _, wrong := range []client.SetChange{{AddImages: images, RemoveImages: images[:1]}, {AddImages: images,
+			Remove: []uint32{1}}, {AddImages: images, RemoveIDs: given[:1]}} {
+			_, err = c.ChangeSet(ctx, "opted-out", wrong)
+			require.Error(t, err)
+		}
+	}
+	_, err := newOfKind(t, ids.Dense, nil).ChangeSet(t.Context(), "opted-out", client.SetChange{AddImages: []uint64{7}})
+	require.ErrorContains(t, err, "this deployment's ids are dense: use add")
+
+	var asked []string
+	c := newOfKind(t, ids.Text, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.RawQuery)
+			if len(asked) == 1 {
+				_, _ = w.Write([]byte(`{"generation":"g","name":"vip","user_ids":["a b","c&d"],"next":"c&d"}`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"generation":"g","name":"vip","user_ids":["e"],"next":null}`))
+		})
+	})
+	var members []string
+	for page, err := range c.MemberIDs(t.Context(), "vip", "") {
+		require.NoError(t, err)
+		members = append(members, page.UserIDs...)
+	}
+	require.Equal(t, []string{"a b", "c&d", "e"}, members)
+	require.Equal(t, []string{"", "after=c%26d&generation=g"}, asked)
+}

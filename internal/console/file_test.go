@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/ids"
 )
 
 func TestAFileOfIDs(t *testing.T) {
@@ -24,9 +26,9 @@ func TestAFileOfIDs(t *testing.T) {
 		"user_id\n":                               nil,
 		"4294967295\n0\n" + `"12"` + "\n00000007": {0, 7, 12, 4294967295},
 	} {
-		found, fault := readFile(strings.NewReader(text))
+		found, fault := readFile(ids.Dense, strings.NewReader(text))
 		require.Empty(t, fault, "%q", text)
-		require.ElementsMatch(t, want, found.users.ToArray(), "%q", text)
+		require.ElementsMatch(t, want, found.dense.ToArray(), "%q", text)
 	}
 	for text, want := range map[string]string{
 		"7,100\n42,200\n":          "Line 1 has 2 values, and none is named user_id or id",
@@ -43,7 +45,7 @@ func TestAFileOfIDs(t *testing.T) {
 		"user_id\n7\n\"8\n":        "line 3",
 		"user_id\n7\nuser_id\n8\n": `Line 3: "user_id" is not a user id`,
 	} {
-		_, fault := readFile(strings.NewReader(text))
+		_, fault := readFile(ids.Dense, strings.NewReader(text))
 		require.Contains(t, fault, want, "%q", text)
 	}
 }
@@ -52,8 +54,8 @@ func TestTheSampleFileOfASegment(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "segments", "new.csv"))
 	require.NoError(t, err)
-	found, fault := readFile(strings.NewReader(string(text)))
+	found, fault := readFile(ids.Dense, strings.NewReader(string(text)))
 	require.Empty(t, fault)
-	require.Equal(t, uint64(strings.Count(string(text), "\n")-1), found.users.GetCardinality())
+	require.Equal(t, uint64(strings.Count(string(text), "\n")-1), found.count())
 	require.Zero(t, found.repeats)
 }

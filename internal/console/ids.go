@@ -11,6 +11,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"capper/client"
+	"capper/client/api"
 	"capper/internal/console/frame"
 	"capper/internal/ids"
 )
@@ -38,11 +40,6 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 	if err != nil {
 		return err
 	}
-	if kind != ids.Dense {
-		p.Wrong = &wrong{Field: "ids", Text: fmt.Sprintf("This deployment's ids are %s: this page takes dense ids "+
-			"alone so far. Use capper filter --preview with a file instead.", kind)}
-		return nil
-	}
 	from, what, err := source(v)
 	if err != nil {
 		return err
@@ -51,21 +48,21 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 	if what != pasted {
 		field, read = "file", readFile
 	}
-	found, fault := read(from)
+	found, fault := read(kind, from)
 	switch {
 	case fault != "":
 		p.Wrong = &wrong{Field: field, Text: fault}
-	case found.users.IsEmpty():
+	case found.count() == 0:
 		p.Wrong = &wrong{Field: field, Text: "No user id was given. Paste ids, or choose a file with one id per line."}
 	}
 	if p.Wrong != nil {
 		return nil
 	}
-	p.Tried = &tried{What: what, Users: found.users.GetCardinality(), Ignored: found.repeats}
+	p.Tried = &tried{What: what, Users: found.count(), Ignored: found.repeats}
 	if len(p.Pasted) > keptPaste {
 		p.Pasted = "" // the page need not return the pasted text
 	}
-	return ps.tryUsers(v, p, found.users)
+	return ps.tryUsers(v, p, &found.group)
 }
 
 const (
@@ -86,48 +83,158 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
 
-// longestID is the number of bytes that a page shows of a wrong id. A valid id is shorter.
-const longestID = 40
+// group is a set of users: dense ids, packed ids of UUIDs and 64-bit numbers, or texts.
+type group struct {
+	dense  *roaring.Bitmap // nil: the ids are not dense
+	packed *client.Packed  // nil: the ids have no packed form
+	texts  []string
+}
+
+// count returns the number of users.
+func (g *group) count() uint64 {
+	switch {
+	case g.dense != nil:
+		return g.dense.GetCardinality()
+	case g.packed != nil:
+		return uint64(g.packed.Len())
+	}
+	return uint64(len(g.texts))
+}
+
+// forecast returns a request about the users.
+func (g *group) forecast(channel string) *client.ForecastRequest {
+	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
+}
+
+// some returns about most of the users, spread evenly over their ids, or over their places in the list.
+func (g *group) some(most uint64) *group {
+	n := g.count()
+	if n <= most {
+		return g
+	}
+	some := &group{}
+	switch {
+	case g.dense != nil:
+		some.dense = roaring.New()
+	case g.packed != nil:
+		some.packed = &client.Packed{Width: g.packed.Width}
+	}
+	for i := range most {
+		at := i * n / most
+		switch {
+		case g.dense != nil:
+			if id, err := g.dense.Select(uint32(at)); err == nil { //nolint:gosec // below the cardinality
+				some.dense.Add(id)
+			}
+		case g.packed != nil:
+			some.packed.Bytes = append(some.packed.Bytes, g.packed.ID(int(at))...)
+		default:
+			some.texts = append(some.texts, g.texts[at])
+		}
+	}
+	return some
+}
+
+// The numbers of bytes that are kept of a word. A dense id is shorter than longestDense, and every other id in any
+// spelling is shorter than longestOther.
+const (
+	longestDense = 40
+	longestOther = 300
+)
 
 // given holds users that a form listed by id.
 type given struct {
-	users   *roaring.Bitmap
-	repeats int // number of repeated ids
+	group
+	kind    ids.Kind
+	scheme  *ids.Scheme     // parses ids that are not dense
+	known   map[string]bool // the ids that are not dense
+	repeats int             // number of repeated ids
 }
 
-func newGiven() *given { return &given{users: roaring.New()} }
+func newGiven(kind ids.Kind) *given {
+	g := &given{kind: kind}
+	if kind == ids.Dense {
+		g.dense = roaring.New()
+		return g
+	}
+	g.scheme, g.known = ids.New(kind, ids.Key{}), map[string]bool{}
+	if width := g.scheme.Width(); width > 0 {
+		g.packed = &client.Packed{Width: width}
+	}
+	return g
+}
 
 // add adds an id from a line. The returned text describes an invalid id.
 func (g *given) add(word string, line int) (fault string) {
+	if g.kind != ids.Dense {
+		return g.addOther(word, line)
+	}
 	id, err := strconv.ParseUint(word, 10, 32)
 	if err != nil {
-		if len(word) > longestID {
-			word = word[:longestID]
+		if len(word) > longestDense {
+			word = word[:longestDense]
 		}
 		return fmt.Sprintf("Line %d: %q is not a user id (0 to 4294967295).", line, strings.ToValidUTF8(word, "?"))
 	}
-	if !g.users.CheckedAdd(uint32(id)) {
+	if !g.dense.CheckedAdd(uint32(id)) {
 		g.repeats++
 	}
 	return ""
 }
 
+// addOther adds an id that is not dense.
+func (g *given) addOther(word string, line int) (fault string) {
+	var id []byte
+	var err error
+	if g.packed != nil {
+		id, err = g.scheme.AppendPacked(nil, []byte(word))
+	} else {
+		id, err = g.scheme.Canonical(nil, []byte(word))
+	}
+	switch {
+	case err != nil:
+		return fmt.Sprintf("Line %d: the id %s.", line, err)
+	case g.known[string(id)]:
+		g.repeats++
+		return ""
+	}
+	g.known[string(id)] = true
+	if g.packed != nil {
+		g.packed.Bytes = append(g.packed.Bytes, id...)
+	} else {
+		g.texts = append(g.texts, string(id))
+	}
+	return ""
+}
+
+// mostOf returns the number of ids of a kind that can be tried at once.
+func mostOf(kind ids.Kind) uint64 {
+	if kind == ids.Text {
+		return api.MaxUserIDs // texts have no packed form
+	}
+	return mostNow
+}
+
 // tooMany returns an error text when there are more users than can be tried at once, and otherwise "".
 func (g *given) tooMany() string {
-	n := g.users.GetCardinality()
-	if n <= mostNow {
+	n, most := g.count(), mostOf(g.kind)
+	if n <= most {
 		return ""
 	}
 	return fmt.Sprintf("The list has %s ids, but at most %s can be tried at once. Use a part of the list, or "+
-		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(mostNow).Text)
+		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(most).Text)
 }
 
-// readWords reads ids separated by white space, commas or semicolons. The returned fault describes the first error
-// and its line.
-func readWords(from io.Reader) (found *given, fault string) {
-	found = newGiven()
+// readWords reads ids separated by white space, commas or semicolons; ids of the kind text, which may contain these,
+// stand on a line each. The returned fault describes the first error and its line.
+func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
+	found = newGiven(kind)
+	longest := longestDense
+	if kind != ids.Dense {
+		longest = longestOther
+	}
 	words := bufio.NewReader(from)
-	line, word := 1, make([]byte, 0, longestID)
+	line, word := 1, make([]byte, 0, longest)
 	take := func() bool {
 		if len(word) > 0 {
 			fault = found.add(string(word), line)
@@ -140,22 +247,30 @@ func readWords(from io.Reader) (found *given, fault string) {
 		if err != nil {
 			break
 		}
-		switch c {
-		case ' ', '\t', '\r', '\n', ',', ';':
+		if separates(kind, c) {
 			if !take() {
 				return found, fault
 			}
 			if c == '\n' {
 				line++
 			}
-		default:
-			if len(word) < longestID {
-				word = append(word, c)
-			}
+		} else if len(word) < longest {
+			word = append(word, c)
 		}
 	}
 	if !take() {
 		return found, fault
 	}
 	return found, found.tooMany()
+}
+
+// separates reports whether a byte stands between two pasted ids.
+func separates(kind ids.Kind, c byte) bool {
+	switch c {
+	case '\r', '\n':
+		return true
+	case ' ', '\t', ',', ';':
+		return kind != ids.Text
+	}
+	return false
 }

@@ -260,7 +260,7 @@ func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame
 			if held.IsEmpty() {
 				return &Outlook{}, nil
 			}
-			return iDs(v, data.Channel, held)
+			return iDs(v, data.Channel, &group{dense: held})
 		})
 	switch {
 	case client.HasCode(err, client.CodeConflict):

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/console/frame"
@@ -91,24 +89,8 @@ func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) 
 }
 
 // iDs computes the outlook of users that are given by id.
-func iDs(v *frame.Visit, channel string, users *roaring.Bitmap) (*Outlook, error) {
-	return ask(v, &client.ForecastRequest{Channel: channel, Bitmap: sample(users, mostUsers)}, users.GetCardinality())
-}
-
-// sample returns about most of the users, spread evenly over their ids.
-func sample(users *roaring.Bitmap, most uint64) *roaring.Bitmap {
-	n := users.GetCardinality()
-	if n <= most {
-		return users
-	}
-	some := roaring.New()
-	for i := range most {
-		id, err := users.Select(uint32(i * n / most)) //nolint:gosec // below the cardinality
-		if err == nil {
-			some.Add(id)
-		}
-	}
-	return some
+func iDs(v *frame.Visit, channel string, users *group) (*Outlook, error) {
+	return ask(v, users.some(mostUsers).forecast(channel), users.count())
 }
 
 func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, error) {

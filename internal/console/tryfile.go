@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"capper/internal/ids"
 )
 
 // idColumns lists the accepted names of the id column. The first name found in a file is used.
@@ -16,12 +18,13 @@ var idColumns = [...]string{"user_id", "id"}
 // readFile reads a file with one id on each line, with or without a header, or a CSV file whose header names the id
 // column. readFile never guesses a column, because any other number could be taken for a user. The returned fault
 // describes the first error and its line.
-func readFile(from io.Reader) (found *given, fault string) {
+func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines := bufio.NewReader(from)
 	rows := csv.NewReader(lines)
 	rows.Comma = delimiter(lines)
-	rows.FieldsPerRecord, rows.ReuseRecord, rows.TrimLeadingSpace = -1, true, rows.Comma != '\t'
-	found = newGiven()
+	isText := kind == ids.Text // such an id may begin or end with blanks
+	rows.FieldsPerRecord, rows.ReuseRecord, rows.TrimLeadingSpace = -1, true, rows.Comma != '\t' && !isText
+	found = newGiven(kind)
 	column, columns := 0, 0
 	for {
 		row, err := rows.Read()
@@ -46,7 +49,11 @@ func readFile(from io.Reader) (found *given, fault string) {
 			return found, fmt.Sprintf("Line %d has %s, but line 1 has %d: every line needs the same columns.", line,
 				values(len(row)), columns)
 		}
-		if id := strings.TrimSpace(row[column]); id != "" || columns > 1 {
+		id := row[column]
+		if !isText {
+			id = strings.TrimSpace(id)
+		}
+		if id != "" || columns > 1 {
 			if fault = found.add(id, line); fault != "" {
 				return found, fault
 			}

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/console/frame"
+	"capper/internal/ids"
 )
 
 const tryAt = "try"
@@ -47,6 +46,8 @@ type tryView struct {
 	Expression string
 	Pasted     string
 	Names      []string // names of segments and sets, as a help for writing an expression
+	Lines      bool     // pasted ids stand on a line each
+	Most       string   // number of ids that can be tried at once
 	Wrong      *wrong
 	Tried      *tried
 }
@@ -119,6 +120,11 @@ func begin(v *frame.Visit, channel string) (*tryView, error) {
 		Channel:  channel,
 		Required: policy.RequireChannel,
 	}
+	kind, err := kindOf(v)
+	if err != nil {
+		return nil, err
+	}
+	p.Lines, p.Most = kind == ids.Text, frame.Count(mostOf(kind)).Text
 	if p.Required && channel == "" {
 		p.Channel = p.Channels[0]
 	}
@@ -234,9 +240,9 @@ func atOnce(ask func() (now, later basis, err error)) error {
 }
 
 // tryUsers tries users that are given by id.
-func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *roaring.Bitmap) error {
+func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	return atOnce(func() (now, later basis, err error) {
-		f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Bitmap: users})
+		f, err := v.API.Forecast(v.Context(), users.forecast(p.Channel))
 		if err != nil {
 			return now, later, err
 		}

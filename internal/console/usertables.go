@@ -163,13 +163,22 @@ func nothingIn(days int) string {
 		"records are not written yet.", pastDays(days))
 }
 
+func decisionsOf(v *frame.Visit, user userRef, since time.Time) (*api.Decisions, error) {
+	if user.id == "" {
+		return v.API.Decisions(v.Context(), user.dense, since)
+	}
+	found, err := v.API.DecisionsOfID(v.Context(), user.id, since)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Decisions{Since: found.Since, More: found.More, Faults: found.Faults,
+		Decisions: found.Decisions}, nil
+}
+
 // pastOf reads the decisions about the user from the audit. When the audit cannot be read, the page shows the other
 // data.
 func pastOf(v *frame.Visit, user userRef, days int) past {
-	if user.id != "" {
-		return past{Empty: "Decisions are not shown: the audit takes dense ids alone so far."}
-	}
-	found, err := v.API.Decisions(v.Context(), user.dense, v.Now.AddDate(0, 0, -days))
+	found, err := decisionsOf(v, user, v.Now.AddDate(0, 0, -days))
 	switch {
 	case client.HasCode(err, client.CodeConflict):
 		return past{Empty: "The audit is off, so denials are not recorded. Set the key audit in the configuration " +

@@ -175,6 +175,16 @@ func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 	}
 }
 
+// After returns the number of the lowest image above the given one, which need not be in the dictionary. After returns
+// Len if there is no such image.
+func (d *Dictionary) After(image uint64) uint32 {
+	row := int(image >> d.shift)
+	first, rest := d.start(row), image&d.mask
+	return first + uint32(sort.Search(int(d.start(row+1)-first), func(i int) bool {
+		return d.rest(first+uint32(i)) > rest
+	}))
+}
+
 // Image returns the image with this number, which must be below Len.
 func (d *Dictionary) Image(number uint32) uint64 {
 	row := sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })

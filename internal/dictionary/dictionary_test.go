@@ -54,6 +54,11 @@ func TestDictionaryAgreesWithAMap(t *testing.T) {
 				require.Equal(t, number, got)
 				require.Equal(t, known, ok)
 				require.Equal(t, number, numbers[i])
+				after, _ := slices.BinarySearch(list, image+1)
+				if image == 1<<64-1 {
+					after = len(list)
+				}
+				require.EqualValues(t, after, d.After(image))
 			}
 			read := []uint64{}
 			for number, image := range d.All() {

@@ -15,8 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/audit"
 	"capper/internal/bitmap"
 	"capper/internal/config"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/objects/s3test"
 	"capper/internal/segments/publish"
@@ -162,6 +164,15 @@ func TestEachFaultOfAPlaceIsTold(t *testing.T) {
 			_ *Subject) {
 			touch(t, filepath.Join(dir, "audit"))
 		}, result: Failed, check: "audit", seen: "must be a directory"},
+		"an audit of other ids": {config: embedded("audit: {to: audit}\n"), prepare: func(t *testing.T, dir string,
+			_ *Subject) {
+			raw, err := audit.IDs{Kind: ids.UUID, Check: "51b11a30"}.Seal()
+			require.NoError(t, err)
+			file := filepath.Join(dir, "audit", filepath.FromSlash(audit.IDsKey))
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			require.NoError(t, os.WriteFile(file, raw, 0o600))
+		}, result: Failed, check: "audit", seen: "the records have ids of the kind uuid with the check 51b11a30, and " +
+			"the ids of this deployment are dense"},
 		"no room for the users": {config: embedded(""), prepare: func(_ *testing.T, _ string, s *Subject) {
 			s.Users,
 				s.Sends = 4_000_000_000, 1000

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
 	"capper/internal/objects"
 	"capper/internal/segments"
 )
@@ -116,6 +118,7 @@ func auditPlace(s *Subject) check {
 			if tryDirectory(n, a.To, "decisions are not recorded") {
 				judgeRoom(n, a.To, 0, "future records")
 			}
+			s.judgeAuditIDs(ctx, n, objects.NewDirectory(a.To))
 			return
 		}
 		at, err := objects.Open(ctx, a.To, s.Config.Segments.S3)
@@ -124,6 +127,7 @@ func auditPlace(s *Subject) check {
 			return
 		}
 		s.tryAudit(ctx, n, at)
+		s.judgeAuditIDs(ctx, n, at)
 		if tryDirectory(n, a.Spool, "decisions are not recorded") {
 			judgeRoom(n, a.Spool, a.MaxWaiting, "files waiting for upload (max_waiting)")
 		}
@@ -148,6 +152,44 @@ func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 		return
 	}
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
+}
+
+// judgeAuditIDs compares the ids of the records with the key of the segments' location. Dense ids get no finding.
+func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source) {
+	const name, starts = "ids", "the service does not start"
+	want, err := s.auditIDs(ctx)
+	if err != nil {
+		return // the checks of the segments report the error
+	}
+	have, err := archive.ReadIDs(ctx, at)
+	if err == nil && have.Dense() && !want.Dense() {
+		var policies []objects.Object
+		if policies, err = at.List(ctx, audit.PoliciesPrefix); err == nil && len(policies) == 0 {
+			have = want // a location without records takes the ids of its first service
+		}
+	}
+	if err == nil {
+		err = have.Same(want)
+	}
+	switch {
+	case err != nil:
+		n.Fail(name, err.Error(), "correct audit.to or segments.source, or move the records away", starts)
+	case !want.Dense():
+		n.OK(name, "%s", want)
+	}
+}
+
+// auditIDs returns the ids that the service would record.
+func (s *Subject) auditIDs(ctx context.Context) (audit.IDs, error) {
+	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
+	if err != nil {
+		return audit.IDs{}, err
+	}
+	f, known, err := segments.ReadIDsFile(ctx, at)
+	if err != nil || !known {
+		return audit.IDs{}, err
+	}
+	return audit.IDsOf(f.Scheme()), nil
 }
 
 // reachOr returns advice for an error of S3: the missing rights, or how to reach the server.

@@ -105,9 +105,6 @@ func (s *Subject) judgeIDs(ctx context.Context, n *notes, at objects.Location, m
 	case configured != "" && configured != kind:
 		n.Fail(name, "the configuration says "+configured+", but the location has ids of the kind "+kind,
 			"correct ids or segments.source", starts)
-	case kind != ids.Dense.String() && s.Config.Audit.To != "":
-		n.Fail(name, "the ids are "+kind+", and audit.to is set: the audit takes dense ids alone so far",
-			"remove audit.to", starts)
 	case m.IDs != nil:
 		n.OK(name, "%s: %d ids in a dictionary of %s", kind, m.IDs.Count, bytesText(m.IDs.Dictionary[0].SizeBytes))
 	case configured != "":

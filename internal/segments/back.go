@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"strconv"
 	"strings"
 
+	"capper/internal/capping"
 	"capper/internal/dictionary"
 	"capper/internal/ids"
 	"capper/internal/objects"
@@ -197,6 +200,33 @@ func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 	dst, err := (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).ID(dst, number)
 	runtime.KeepAlive(s)
 	return dst, err
+}
+
+// Name appends the canonical text of a user's id. If the snapshot does not lead back to the id, Name appends
+// image:<16 hexadecimal digits>.
+func (s *Snapshot) Name(dst []byte, user capping.UserID) []byte {
+	dst = (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).Name(dst, user)
+	runtime.KeepAlive(s)
+	return dst
+}
+
+// Name is Snapshot.Name.
+func (g *Generation) Name(dst []byte, user capping.UserID) []byte {
+	switch {
+	case g.Scheme == nil:
+		return strconv.AppendUint(dst, uint64(user), 10)
+	case g.Scheme.Kind() == ids.Uint64:
+		dst, _ = g.Scheme.Back(dst, uint64(user), 0) // never fails for this kind
+		return dst
+	}
+	var number [1]uint32
+	g.Dictionary.users([]capping.UserID{user}, number[:])
+	if number[0] != math.MaxUint32 {
+		if named, err := g.ID(dst, number[0]); err == nil {
+			return named
+		}
+	}
+	return fmt.Appendf(dst, "image:%016x", uint64(user))
 }
 
 // ID is Snapshot.Back.

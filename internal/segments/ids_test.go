@@ -342,6 +342,11 @@ func TestNumbersLeadBackToIDs(t *testing.T) {
 					text, err := s.Back([]byte("x"), numbers[0])
 					require.NoError(t, err)
 					require.Equal(t, "x"+id, string(text))
+					image := capping.UserID(segmentstest.Images(t, scheme, id)[0])
+					require.Equal(t, "x"+id, string(s.Name([]byte("x"), image)))
+				}
+				if kind != ids.Uint64 {
+					require.Equal(t, "ximage:0000000000000007", string(s.Name([]byte("x"), 7)))
 				}
 			}
 			if kind == ids.Uint64 {
@@ -372,6 +377,8 @@ func TestNumbersLeadBackToIDs(t *testing.T) {
 			require.False(t, g.Snapshot().HasNames())
 			_, err = g.Snapshot().Back(nil, 0)
 			require.ErrorIs(t, err, segments.ErrNoNames)
+			image := capping.UserID(segmentstest.Images(t, scheme, list[0])[0])
+			require.Equal(t, fmt.Sprintf("image:%016x", uint64(image)), string(g.Snapshot().Name(nil, image)))
 		})
 	}
 }

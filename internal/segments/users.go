@@ -18,3 +18,14 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 	runtime.KeepAlive(s) // keeps the dictionary's file mapped
 	return dst
 }
+
+// NumberAfter returns the lowest number that a user above the given one has in the snapshot, or a number above those of
+// all members if there is no such user. The given user need not be in the snapshot.
+func (s *Snapshot) NumberAfter(user capping.UserID) uint64 {
+	if s.dictionary == nil {
+		return uint64(user) + 1
+	}
+	after := s.dictionary.After(uint64(user))
+	runtime.KeepAlive(s) // keeps the dictionary's file mapped
+	return uint64(after)
+}

@@ -63,15 +63,6 @@ func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	}
 }
 
-// denseAlone returns nil in a deployment with dense ids. In others it returns a failure that names what takes dense ids
-// alone.
-func (s *Server) denseAlone(what string) error {
-	if s.ids == nil {
-		return nil
-	}
-	return wire.DenseAlone(s.ids, "", what)
-}
-
 // writeAnswer writes an answer that was encoded into the place's buffer.
 func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	_, part := trace.Start(c.ctx, "write answer")

@@ -11,6 +11,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/audience"
+	"capper/internal/audit"
 	"capper/internal/audit/journal"
 	"capper/internal/capping"
 	"capper/internal/ids"
@@ -130,9 +131,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.IDs != nil && c.IDs.Kind() == ids.Dense {
 		c.IDs = nil
 	}
-	if c.IDs != nil && (c.Journal != nil || c.Audit != nil || c.Records != nil) {
-		return c, fmt.Errorf("server: this deployment's ids are %s: the audit takes dense ids alone so far",
-			c.IDs.Kind())
+	if c.Journal != nil {
+		if err := c.Journal.IDs.Same(audit.IDsOf(c.IDs)); err != nil {
+			return c, fmt.Errorf("server: Config.Journal: %w", err)
+		}
 	}
 	if c.Pacers == nil {
 		c.Pacers = pacing.New(nil, &pacing.Policy{Version: c.Capper.Policy().Version}) // which never asks its store

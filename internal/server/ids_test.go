@@ -299,29 +299,15 @@ func TestCallsThatTakeDenseIDsAloneSayIt(t *testing.T) {
 			uses + "user_ids, users_packed or audience"},
 		{"POST", "/v1/segments/lookup", `{"users_bitmap":"` + bits + `"}`, "users_bitmap",
 			uses + "user_ids, users_packed or audience"},
-		{"POST", "/v1/audience/count", `{"audience":"vip","sample":{"percent":10,"salt":"s"}}`, "sample",
-			denseAlone("a sample")},
-		{"POST", "/v1/forecast", `{"audience":"vip","sample":{"percent":10,"salt":"s"}}`, "sample",
-			denseAlone("a sample")},
-		{"GET", "/v1/segments/vip/bitmap", "", "", denseAlone("GET /v1/segments/{name}/bitmap")},
-		{"GET", "/v1/segments/vip/members", "", "", denseAlone("GET /v1/segments/{name}/members")},
-		{"GET", "/v1/sets/opted-out/members", "", "", denseAlone("GET /v1/sets/{set}/members")},
-		{"GET", "/v1/users/" + ann + "/decisions?since=24h", "", "", denseAlone("GET /v1/users/{id}/decisions")},
-		{"GET", "/v1/decisions?message_id=m", "", "", denseAlone("GET /v1/decisions")},
-		{"POST", "/v1/messages/m/release", `{}`, "", denseAlone("POST /v1/messages/{id}/release")},
-		{"POST", "/v1/sends", `{"sends":[]}`, "", denseAlone("POST /v1/sends")},
-		{"POST", "/v1/sends/check", `{"message_id":"m","user_ids":["` + ann + `"]}`, "",
-			denseAlone("POST /v1/sends/check")},
+		{"GET", "/v1/segments/vip/bitmap", "", "", "this deployment's ids are uuid, and bitmaps hold dense ids: " +
+			"use GET /v1/segments/{name}/members"},
 	} {
 		r := s.call(c.method, c.path, c.body)
 		requireRefused(t, r, http.StatusBadRequest, "invalid_request", badBody{field: c.field, message: c.message})
 	}
 	_, err := server.New(server.Config{Capper: s.capper, IDs: scheme(t, ids.Text), Journal: new(auditjournal.Journal)})
-	require.EqualError(t, err, "server: this deployment's ids are text: the audit takes dense ids alone so far")
-}
-
-func denseAlone(what string) string {
-	return "this deployment's ids are uuid: " + what + " takes dense ids alone so far"
+	require.EqualError(t, err, "server: Config.Journal: the records have ids of the kind dense, and the ids of this "+
+		"deployment are text with the check cf1149fe")
 }
 
 // TestSetsAreChangedByID checks changes of sets with ids that are strings, up to the users that were not stored.
@@ -563,27 +549,43 @@ func backOf(t testing.TB, sch *ids.Scheme, d *segments.Dictionary, lists ...[]st
 // The generation leads back to the ids if names is true.
 func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string, names bool) *service {
 	t.Helper()
-	clock := testkit.NewClockAt(startOfTest)
+	s, _ := newServiceOfNumbers(t, sch, numberedSnapshot(t, sch, vip, optedOut, names, 0))
+	return s
+}
+
+// numberedSnapshot returns the n-th generation of newNumberedService.
+func numberedSnapshot(t testing.TB, sch *ids.Scheme, vip, optedOut []string, names bool, n int) *segments.Snapshot {
+	t.Helper()
 	d, bitmaps := segmentstest.Numbered(t, sch, vip, optedOut)
 	var back *segments.Back
 	if names {
 		back = backOf(t, sch, d, vip, optedOut)
 	}
 	entries := []segments.Set{{Segment: segments.Describe("opted-out", bitmaps[1])}}
-	m, err := segments.NewManifest(segmentstest.Epoch, "test", "", []segments.Segment{segments.Describe("vip",
-		bitmaps[0])}, entries...)
+	m, err := segments.NewManifest(segmentstest.Epoch.Add(time.Duration(n)*time.Hour), "test", "",
+		[]segments.Segment{segments.Describe("vip", bitmaps[0])}, entries...)
 	require.NoError(t, err)
 	m, err = m.WithIDs(sch, d, back)
 	require.NoError(t, err)
-	g := &generations{list: []*segments.Snapshot{(&segments.Generation{Manifest: m, Bitmaps: bitmaps[:1],
-		Sets: bitmaps[1:], Scheme: sch, Dictionary: d, Back: back}).Snapshot()}}
+	return (&segments.Generation{Manifest: m, Bitmaps: bitmaps[:1], Sets: bitmaps[1:], Scheme: sch, Dictionary: d,
+		Back: back}).Snapshot()
+}
+
+// newServiceOfNumbers returns a service with a first generation, and the list to which a test appends further ones.
+func newServiceOfNumbers(t testing.TB, sch *ids.Scheme, first *segments.Snapshot) (*service, *generations) {
+	t.Helper()
+	clock, g := testkit.NewClockAt(startOfTest), &generations{list: []*segments.Snapshot{first}}
 	policy := setPolicy(t)
 	policy.Suppress, policy.Quiet = policy.Suppress[:1], nil
 	store := openStoreOf(t, sch, clock.Now)
-	capper := capping.New(store, func() capping.Segments { return snapshot{g.current()} }, policy, clock.Now)
+	changes, ok := capping.As[live.Store](store)
+	require.True(t, ok)
+	capper := capping.New(store, func() capping.Segments {
+		return changedSnapshot{snapshot: snapshot{g.current()}, lists: changes.Lists()}
+	}, policy, clock.Now)
 	return newServiceOver(t, store, clock, func(cfg *server.Config) {
 		cfg.IDs, cfg.Capper, cfg.Generations = sch, capper, g.pin
-	})
+	}), g
 }
 
 // TestGenerationsOfOtherIDsAreLookedUp checks look-ups, counts, previews and forecasts of a generation with a

@@ -61,17 +61,10 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	}
 	answer := &api.DecidedUsers{MessageID: message.ID, Namespace: message.Namespace, Channel: r.channelName(channel),
 		DeniedBitmaps: map[string]api.Bitmap{}}
-	q := archive.Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
 	found := userOutcomes{}
-	for record, err := range r.Records.Records(ctx, q) {
-		switch {
-		case err != nil && !tolerable(err):
-			return nil, unreadable(err)
-		case err != nil:
-			answer.Faults = addFault(answer.Faults, err)
-		case record.Channel == channel || record.Kind == audit.Release && record.Channel == 0:
-			found.take(record)
-		}
+	var err error
+	if answer.Faults, err = r.calls(ctx, message, channel, found.take); err != nil {
+		return nil, err
 	}
 	for o, set := range found {
 		users, err := wireBitmap(set.Bitmap())
@@ -90,6 +83,25 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 		}
 	}
 	return answer, nil
+}
+
+// calls calls take for each audit record of a message on a channel, in the order of time. The faults name unreadable
+// files.
+func (r *auditReader) calls(
+	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),
+) (faults []string, err error) {
+	q := archive.Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
+	for record, err := range r.Records.Records(ctx, q) {
+		switch {
+		case err != nil && !tolerable(err):
+			return nil, unreadable(err)
+		case err != nil:
+			faults = addFault(faults, err)
+		case record.Channel == channel || record.Kind == audit.Release && record.Channel == 0:
+			take(record)
+		}
+	}
+	return faults, nil
 }
 
 // wireBitmap converts a bitmap to the form used in answers.

@@ -35,9 +35,6 @@ func (s *Server) messageCounts(c *call) error {
 
 // releaseMessage serves POST /v1/messages/{id}/release.
 func (s *Server) releaseMessage(c *call) error {
-	if err := s.denseAlone("POST /v1/messages/{id}/release"); err != nil {
-		return err
-	}
 	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err
@@ -147,9 +144,6 @@ func outcome(unavailable int) string {
 
 // importSends serves POST /v1/sends.
 func (s *Server) importSends(c *call) error {
-	if err := s.denseAlone("POST /v1/sends"); err != nil {
-		return err
-	}
 	body, err := s.bodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err
@@ -168,7 +162,7 @@ func (s *Server) importSends(c *call) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.enterImport(c, sent)
+	p, err := s.enterImport(c, sent, r.UserBytes())
 	if err != nil {
 		return err
 	}
@@ -177,7 +171,7 @@ func (s *Server) importSends(c *call) error {
 	defer cancel()
 	merge := capping.MergeOf(sent)
 	merge.Counted, merge.Messages = true, s.importedMessages(c, r)
-	body.Close()
+	body.KeepUsers(r.Bytes())
 	sum := api.ImportSummary{Requested: len(r.Sends), Expired: len(r.Sends) - len(sent)}
 	merged, err := s.capper.Merge(ctx, merge)
 	if errors.Is(err, capping.ErrNoMerger) {
@@ -190,16 +184,17 @@ func (s *Server) importSends(c *call) error {
 	s.metrics.CountImported(&sum)
 	s.audit(c, "import", outcome(sum.Unavailable), "sends", sum.Requested, "added", sum.Added, "unavailable",
 		sum.Unavailable)
-	return writeJSON(c.w, &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum})
+	return writeJSON(c.w, r.Answer(unavailable, sum))
 }
 
-// enterImport admits an import. The import takes a place for its sends and pays for its users from the client's rate.
-func (s *Server) enterImport(c *call, sent []capping.Sent) (*gate.Place, error) {
+// enterImport admits an import. The import takes a place for its sends and pays for its users from the client's rate. In
+// the answer the id of a user takes the given number of bytes.
+func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {
 		users[sent[i].User] = struct{}{}
 	}
-	p, err := s.budgets.Enter(c.holder, len(sent), 1024+11*int64(len(users)))
+	p, err := s.budgets.Enter(c.holder, len(sent), 1024+idBytes*int64(len(users)))
 	if err != nil {
 		return nil, err
 	}

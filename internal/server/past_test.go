@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -127,5 +130,60 @@ func TestWithoutAnAuditAndWithABrokenOne(t *testing.T) {
 		require.Equal(t, code, wire.FailureOf(err).Code)
 		_, err = r.Message(t.Context(), capping.Message{ID: "promo"}, 1)
 		require.Equal(t, code, wire.FailureOf(err).Code)
+		_, err = r.MessageIDs(t.Context(), capping.Message{ID: "promo"}, 1, nil)
+		require.Equal(t, code, wire.FailureOf(err).Code)
+	}
+}
+
+// TestUsersOfAMessageAreTheSameByImage gives random records of a message to both forms of the answer.
+func TestUsersOfAMessageAreTheSameByImage(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	outcomes := []audit.Outcome{audit.Allowed, audit.Replayed, audit.Denied, audit.Unavailable, audit.Released,
+		audit.Absent}
+	image := func(user uint32) capping.UserID { return capping.UserID(user) * 0x9e3779b97f4a7c15 }
+	name := func(dst []byte, user capping.UserID) []byte { // the factor has an inverse
+		return strconv.AppendUint(dst, uint64(user*0xf1de83e19937733d), 10)
+	}
+	for range 50 {
+		var dense, wide []*audit.Record
+		for n := range 20 {
+			outcome, limit := outcomes[random.IntN(len(outcomes))], ""
+			if outcome == audit.Denied {
+				limit = []string{"daily", "weekly"}[random.IntN(2)]
+			}
+			var users []uint32
+			for range 1 + random.IntN(8) {
+				users = append(users, random.Uint32N(30))
+			}
+			r := auditCall(time.Duration(100-n)*time.Second, audit.Filter, outcome, limit, users...)
+			dense = append(dense, r)
+			other := *r
+			other.Groups = []audit.Group{{Outcome: outcome, Limit: limit}}
+			for user := range r.Groups[0].Users.All() {
+				other.Groups[0].Images = append(other.Groups[0].Images, image(user))
+			}
+			slices.Sort(other.Groups[0].Images)
+			wide = append(wide, &other)
+		}
+		want, err := reader(recorded{list: dense}).Message(t.Context(), capping.Message{ID: "promo"}, 1)
+		require.NoError(t, err)
+		got, err := reader(recorded{list: wide}).MessageIDs(t.Context(), capping.Message{ID: "promo"}, 1, name)
+		require.NoError(t, err)
+		texts := func(b api.Bitmap) (list []string) {
+			list = []string{}
+			if b.Bitmap != nil {
+				for _, user := range b.ToArray() {
+					list = append(list, strconv.Itoa(int(user)))
+				}
+			}
+			return list
+		}
+		require.ElementsMatch(t, texts(want.AllowedBitmap), got.Allowed)
+		require.ElementsMatch(t, texts(want.ReleasedBitmap), got.Released)
+		require.ElementsMatch(t, texts(want.UnavailableBitmap), got.Unavailable)
+		for _, limit := range []string{"daily", "weekly"} {
+			require.ElementsMatch(t, texts(want.DeniedBitmaps[limit]), got.Denied[limit])
+		}
 	}
 }

@@ -91,8 +91,7 @@ func (m *Messages) grants(ctx context.Context, message capping.Message, channel 
 
 // giveBack removes the sends on one channel.
 func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
-	for _, ids := range [][]uint32{g.Users.IDs(), g.Unknown.IDs()} {
-		users := capping.AppendUsers(make([]capping.UserID, 0, len(ids)), ids)
+	for _, users := range g.Lists() {
 		r.answer.Found += int64(len(users))
 		for part := range slices.Chunk(users, partUsers) {
 			if ctx.Err() != nil || !r.until.IsZero() && r.Clock().After(r.until) {

@@ -24,7 +24,7 @@ func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	refusal := f.Refusal
 	refusal.RequestID = requestID
 	body, err := json.Marshal(api.Error{Error: refusal, Unavailable: f.Unavailable,
-		UnavailableIDs: f.UnavailableIDs})
+		UnavailableIDs: f.UnavailableIDs, UnavailableImages: f.UnavailableImages})
 	if err != nil { // a struct of strings always encodes
 		body = nil
 	}

@@ -44,11 +44,14 @@ var bodies = map[string]any{
 	"SegmentChange":     api.SegmentChange{}, "SegmentMove": api.SegmentMove{},
 	"NoSegmentChange": api.NoSegmentChange{},
 	"Decisions":       api.Decisions{}, "Decision": api.Decision{}, "DecidedUsers": api.DecidedUsers{},
-	"Segments": api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{},
+	"DecidedIDs": api.DecidedIDs{},
+	"Segments":   api.Segments{}, "SegmentInfo": api.SegmentInfo{}, "LookupRequest": api.LookupRequest{},
 	"LookupIDs":  api.LookupIDs{},
 	"UserLookup": api.UserLookup{}, "LookupBitmaps": api.LookupBitmaps{}, "Members": api.Members{},
 	"SetChange": api.SetChange{}, "SetChanged": api.SetChanged{}, "Sets": api.Sets{}, "SetInfo": api.SetInfo{},
 	"LiveSet": api.LiveSet{}, "SetMembers": api.SetMembers{}, "MemberChange": api.MemberChange{},
+	"SetMemberStrings": api.SetMemberStrings{}, "MemberChangeOfID": api.MemberChangeOfID{},
+	"MemberStrings":  api.MemberStrings{},
 	"LiveMembership": api.LiveMembership{},
 	"AuditStatus":    api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{},
 	"MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
@@ -62,7 +65,10 @@ var bodies = map[string]any{
 var stringBodies = map[string]any{
 	"FilterIDs": api.FilterStrings{}, "WaveIDs": api.WaveStrings{}, "Denial": api.DenialOfID{},
 	"ReleaseIDs": api.ReleaseStrings{}, "LookupIDs": api.LookupStrings{}, "UserLookup": api.UserLookupOfID{},
-	"Explanation": api.ExplanationOfID{},
+	"Explanation": api.ExplanationOfID{}, "ImportRequest": api.ImportRequestStrings{},
+	"ImportedSend": api.ImportedSendOfID{}, "ImportAnswer": api.ImportAnswerStrings{},
+	"SendsCheck": api.SendsCheckStrings{}, "MissingSends": api.MissingStrings{},
+	"Decisions": api.DecisionsOfID{},
 }
 
 // TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether

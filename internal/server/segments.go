@@ -84,10 +84,7 @@ const (
 
 // members serves GET /v1/segments/{name}/members.
 func (s *Server) members(c *call) error {
-	if err := s.denseAlone("GET /v1/segments/{name}/members"); err != nil {
-		return err
-	}
-	first, n, err := wire.PageOf(c.parameters, usualPage, s.bounds.JSONUsers)
+	from, n, err := wire.PageOf(c.parameters, s.ids, usualPage, s.bounds.JSONUsers)
 	if err != nil {
 		return err
 	}
@@ -95,7 +92,12 @@ func (s *Server) members(c *call) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.budgets.Enter(c.holder, n, int64(1024+(4+idBytes)*n))
+	size := 1024 + wire.NameBytes(s.ids)*int64(n)
+	memory := size + 4*int64(n)
+	if s.ids != nil {
+		memory += size // the ids before they are encoded
+	}
+	p, err := s.budgets.Enter(c.holder, n, memory)
 	if err != nil {
 		return err
 	}
@@ -103,7 +105,11 @@ func (s *Server) members(c *call) error {
 	if err := s.admit(c, "max", n); err != nil {
 		return err
 	}
-	s.writeAnswer(c, p, wire.EncodeMembers(p.Buffer(int64(1024+idBytes*n)), m.Page(first, n)))
+	page, err := m.Page(from, n)
+	if err != nil {
+		return err
+	}
+	s.writeAnswer(c, p, wire.EncodeMembers(p.Buffer(size), page))
 	return nil
 }
 
@@ -121,8 +127,9 @@ const generationHeader = "X-Segments-Generation"
 
 // segmentBitmap serves GET and HEAD /v1/segments/{name}/bitmap.
 func (s *Server) segmentBitmap(c *call) error {
-	if err := s.denseAlone("GET /v1/segments/{name}/bitmap"); err != nil {
-		return err
+	if s.ids != nil {
+		return wire.NewFailure(api.CodeInvalidRequest, "this deployment's ids are %s, and bitmaps hold dense ids: use "+
+			"GET /v1/segments/{name}/members", s.ids.Kind())
 	}
 	m, err := s.membersOf(c)
 	if err != nil {

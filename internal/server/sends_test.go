@@ -119,7 +119,7 @@ func TestImportRefusesBodies(t *testing.T) {
 			"null is not a user id"},
 		{"user fraction", send(`{"user_id":1.5,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id",
 			"1.5 is not a user id"},
-		{"user text", send(`{"user_id":"1","at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "is not a user id"},
+		{"user text", send(`{"user_id":"01","at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", `"01" is not a user id`},
 		{"user twice", send(`{"user_id":1,"user_id":1,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "twice"},
 		{"unknown", send(`{"user_id":1,"when":1}`), "sends[1].when", "no such field"},
 		{"time null", send(`{"user_id":1,"at":null}`), "sends[1].at", "null is not a string"},

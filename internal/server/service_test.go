@@ -243,6 +243,8 @@ type failed struct {
 	}
 	Unavailable    []uint32
 	UnavailableIDs []string `json:"unavailable_ids"`
+
+	UnavailableImages []string `json:"unavailable_images"`
 }
 
 func (r reply) failure(t testing.TB) *failed {

@@ -281,14 +281,11 @@ func (s *Server) sees(c *call) func(set string) bool {
 const (
 	usualChanges = 1000
 	mostChanges  = 10_000
-	changeBytes  = 128 // of JSON
+	changeBytes  = 128 // of JSON, without an id of another kind than dense
 )
 
 // setMembers serves GET /v1/sets/{set}/members.
 func (s *Server) setMembers(c *call) error {
-	if err := s.denseAlone("GET /v1/sets/{set}/members"); err != nil {
-		return err
-	}
 	if err := s.mayRead(c, c.id); err != nil {
 		return err
 	}
@@ -300,7 +297,7 @@ func (s *Server) setMembers(c *call) error {
 	if store == nil {
 		return wire.NewFailure(api.CodeConflict, "the store keeps no changes of sets")
 	}
-	from, n, err := wire.CursorOf(c.parameters, usualChanges, mostChanges)
+	from, n, err := wire.CursorOf(c.parameters, s.ids, usualChanges, mostChanges)
 	if err != nil {
 		return err
 	}
@@ -310,7 +307,11 @@ func (s *Server) setMembers(c *call) error {
 			return err
 		}
 	}
-	p, err := s.budgets.Enter(c.holder, n, int64(1024+changeBytes*n))
+	each := int64(changeBytes)
+	if s.ids != nil {
+		each += wire.NameBytes(s.ids)
+	}
+	p, err := s.budgets.Enter(c.holder, n, 1024+each*int64(n))
 	if err != nil {
 		return err
 	}
@@ -318,8 +319,11 @@ func (s *Server) setMembers(c *call) error {
 	if err := s.admit(c, "limit", n); err != nil {
 		return err
 	}
-	return writeJSON(c.w, wire.MembersPage(c.id, store.Lists().Since(c.id, after, from, n+1), n,
-		wire.BuiltAsOf(snapshot, c.id), gate.OpenClient))
+	changes, asOf := store.Lists().Since(c.id, after, from, n+1), wire.BuiltAsOf(snapshot, c.id)
+	if s.ids != nil {
+		return writeJSON(c.w, wire.MembersPageOfIDs(c.id, changes, n, asOf, gate.OpenClient, s.ids, snapshot))
+	}
+	return writeJSON(c.w, wire.MembersPage(c.id, changes, n, asOf, gate.OpenClient))
 }
 
 // liveMemberships lists the live changes that decide about the sets of a user.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"capper/client/api"
+	"capper/internal/audit/archive"
 	"capper/internal/capping"
 	"capper/internal/server/wire"
 )
@@ -110,10 +111,7 @@ func (s *Server) erase(c *call) error {
 
 // decisions serves GET /v1/users/{id}/decisions.
 func (s *Server) decisions(c *call) error {
-	if err := s.denseAlone("GET /v1/users/{id}/decisions"); err != nil {
-		return err
-	}
-	user, err := userID(c.id)
+	user, id, err := s.user(c)
 	if err != nil {
 		return err
 	}
@@ -131,14 +129,15 @@ func (s *Server) decisions(c *call) error {
 	if err != nil {
 		return err
 	}
+	if s.ids != nil {
+		return writeJSON(c.w, &api.DecisionsOfID{UserID: id, Since: found.Since, More: found.More,
+			Faults: found.Faults, Decisions: found.Decisions})
+	}
 	return writeJSON(c.w, found)
 }
 
 // decidedUsers serves GET /v1/decisions.
 func (s *Server) decidedUsers(c *call) error {
-	if err := s.denseAlone("GET /v1/decisions"); err != nil {
-		return err
-	}
 	message, err := caller{Namespace: c.Namespace, Parameters: c.parameters}.Message(
 		c.parameters["message_id"])
 	if err != nil {
@@ -150,11 +149,26 @@ func (s *Server) decidedUsers(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, readingTime*s.bounds.CallTimeout)
 	defer cancel()
+	if s.ids != nil {
+		found, err := s.past.MessageIDs(ctx, message, channel, s.name())
+		if err != nil {
+			return err
+		}
+		return writeJSON(c.w, found)
+	}
 	found, err := s.past.Message(ctx, message, channel)
 	if err != nil {
 		return err
 	}
 	return writeJSON(c.w, found)
+}
+
+// name returns a function that appends the text of a user's id, by the generation in use.
+func (s *Server) name() func(dst []byte, user capping.UserID) []byte {
+	if snapshot := s.inUse(); snapshot != nil {
+		return snapshot.Name
+	}
+	return func(dst []byte, user capping.UserID) []byte { return append(dst, archive.ImageName(user)...) }
 }
 
 // readingTime is the factor by which reading the audit for a message may take longer than another call.

@@ -105,8 +105,14 @@ func DictionaryBytes(l Load) float64 {
 	return 2 * dictionaryBytes * float64(l.Users)
 }
 
+// auditImage is the bytes of an image in the audit record of a call for 10,000 users; larger calls take less.
+const auditImage = 6.5
+
 // AuditDay returns the bytes of audit records for one day; see docs/audit.md, The format.
 func AuditDay(l Load) float64 {
+	if l.Spread() {
+		return l.Messages*float64(l.Blast)*auditImage + l.Single*86400*44
+	}
 	share := float64(l.Blast) / float64(l.Users) * l.Density
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }

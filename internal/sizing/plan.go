@@ -147,7 +147,9 @@ func (p *Plan) disk(l Load) {
 	const room = "Disk"
 	p.add(room, "append-only file of each server", AppendOnly(l), "bytes",
 		"3 × its data: a snapshot, the writes before the next rewrite, and the new file")
-	if l.Spread() { // the audit takes dense ids alone so far
+	if l.Spread() {
+		p.add(room, "audit, a day", AuditDay(l), "bytes",
+			"%g campaigns × %d users × %g B, + 44 B per call for one user", l.Messages, l.Blast, auditImage)
 		return
 	}
 	p.add(room, "audit, a day", AuditDay(l), "bytes",

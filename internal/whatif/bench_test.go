@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/audit"
+	"capper/internal/audit/audittest"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/segments"
@@ -27,6 +28,24 @@ type snapshot struct {
 func (s snapshot) Set(name string) (capping.Set, bool) {
 	set := s.Snapshot.Set(name)
 	return capping.SetByNumber{Members: set}, set != nil
+}
+
+// imageSnapshot is a generation of images; the number of an image is the dense id from which it came.
+type imageSnapshot struct {
+	snapshot
+}
+
+func (imageSnapshot) Numbers(users []capping.UserID, numbers []uint32) {
+	for i, user := range users {
+		numbers[i] = audittest.User(user)
+	}
+}
+
+func ofImages(records []*audit.Record) (list []*audit.Record) {
+	for _, r := range records {
+		list = append(list, audittest.OfImages(r))
+	}
+	return list
 }
 
 // benchSegments puts four fifths of the users into four segments at random.
@@ -128,6 +147,9 @@ func BenchmarkReplay(b *testing.B) {
 		}{{"judged anew", benchPolicy("q", 2)}, {"same rules", benchPolicy("q", 3)},
 			{"one segment changed", oneSegment()}} {
 			b.Run(demand.name+"/"+other.name, func(b *testing.B) { benchReplay(b, records, in, other.policy) })
+			b.Run(demand.name+"/"+other.name+"/images", func(b *testing.B) {
+				benchReplay(b, ofImages(records), imageSnapshot{in}, other.policy)
+			})
 		}
 	}
 }
@@ -146,7 +168,7 @@ func oneSegment() *capping.Policy {
 	return p
 }
 
-func benchReplay(b *testing.B, records []*audit.Record, in snapshot, policy *capping.Policy) {
+func benchReplay(b *testing.B, records []*audit.Record, in capping.Segments, policy *capping.Policy) {
 	b.ReportAllocs()
 	began := cpuTime(b)
 	var got *Result

@@ -35,7 +35,7 @@ type call struct {
 	before, after sum
 	// released holds the channels of the released sends, for users whose sends are known.
 	released     map[capping.Channel]*pair[Counts]
-	users        []capping.UserID // those who are looked at next
+	users        []capping.UserID // those who are looked at next, by the numbers of the histories
 	groups       []uint16         // for each user, an index into the record's groups
 	ids          []uint32         // of one block of a group
 	numbers      []uint32
@@ -43,6 +43,7 @@ type call struct {
 	cursors      []int
 	judgedUsers  []capping.UserID
 	judgedGroups []uint16
+	images       []capping.UserID // users by their ids
 }
 
 // atOnce is the number of users that are checked together. So few users fit in a core's cache.
@@ -259,7 +260,7 @@ func (c *call) flush() error {
 // look selects the queued users who are judged again.
 func (c *call) look(users []capping.UserID, groups []uint16) {
 	c.codes, c.numbers = resized(c.codes, len(users)), resized(c.numbers, len(users))
-	c.segments.Numbers(users, c.numbers)
+	c.segments.Numbers(c.byID(users), c.numbers)
 	c.segments.Lookup(c.numbers, c.codes)
 	judged := c.judgedUsers[:0]
 	judgedGroups := c.judgedGroups[:0]
@@ -284,10 +285,15 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	}
 }
 
+// byID returns the ids of users, by the numbers of the histories. The ids are valid until the next call.
+func (c *call) byID(users []capping.UserID) []capping.UserID {
+	return c.histories.numbers.users(&c.images, users)
+}
+
 // decide judges users with the domain's code, as of the record's time.
 func (c *call) decide(users []capping.UserID) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	return c.policy.judging.capper.Filter(context.Background(), &capping.Send{
-		Message: c.r.Message, Channel: c.r.Channel, Users: users, Enforce: !c.r.Exempt, At: max(c.r.At, 1),
+		Message: c.r.Message, Channel: c.r.Channel, Users: c.byID(users), Enforce: !c.r.Exempt, At: max(c.r.At, 1),
 	})
 }

@@ -134,6 +134,10 @@ func (e *engine) replay(r *audit.Record) error {
 	if r.Kind != audit.Filter && r.Kind != audit.Release {
 		return nil
 	}
+	r, err := e.histories.numbered(r)
+	if err != nil {
+		return err
+	}
 	policy, err := e.policy(r.Config)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"capper/internal/audit"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 )
@@ -15,6 +16,7 @@ type histories struct {
 	// horizon is an instant. No policy looks back to sends at or before it.
 	horizon capping.Instant
 	bytes   int64
+	numbers *numbers // nil: the ids are dense
 
 	first, second []uint32 // the two histories of the user who is being changed
 	ids           []uint32 // ids of the block that is being read
@@ -23,6 +25,17 @@ type histories struct {
 
 func newHistories() *histories {
 	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
+}
+
+// numbered returns the record with the ids by which histories are kept.
+func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
+	if !slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Images != nil }) {
+		return r, nil
+	}
+	if h.numbers == nil {
+		h.numbers = newNumbers()
+	}
+	return h.numbers.numbered(r)
 }
 
 // call stores a call that sends something and returns its number.

@@ -14,7 +14,8 @@ type logs struct {
 	*histories
 	widen time.Duration
 
-	mu     sync.Mutex // guards the fields below: parts of a call with many rules run in parallel
+	mu     sync.Mutex       // guards the fields below: parts of a call with many rules run in parallel
+	users  []capping.UserID // by the numbers of the histories, where ids are not dense
 	places []uint32
 	// headers is the sum of the prefetched headers. Nothing reads it; it keeps the compiler from removing the reads.
 	headers uint32
@@ -30,13 +31,14 @@ var _ capping.Store = (*logs)(nil)
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	users := l.numbers.of(&l.users, b.Users)
 	l.places = l.places[:0]
-	for _, user := range b.Users {
+	for _, user := range users {
 		l.places = append(l.places, l.pages[user>>16].place(uint16(user)))
 	}
 	for i, place := range l.places { // asks for all blocks before the first is needed
 		if place != 0 {
-			l.headers += *l.pages[b.Users[i]>>16].header(place)
+			l.headers += *l.pages[users[i]>>16].header(place)
 		}
 	}
 	l.bare, l.known = resized(l.bare, len(b.Rules)), resized(l.known, len(b.Rules))
@@ -51,7 +53,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 			verdicts[i] = l.bare[group]
 			continue
 		}
-		verdicts[i] = capping.Judge(l.of(b.Users[i], place), b.Channel, b.Token, b.Rules[group], b.At, horizon)
+		verdicts[i] = capping.Judge(l.of(users[i], place), b.Channel, b.Token, b.Rules[group], b.At, horizon)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 				audit.Allowed: capping.Allowed, audit.Replayed: capping.Replayed, audit.Denied: capping.Denied,
 			}[c.r.Groups[groups[i]].Outcome]
 		}
-		c.observe(c.r, users, verdicts)
+		c.observe(c.r, c.byID(users), verdicts)
 	}
 }
 
@@ -63,7 +63,7 @@ func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent boo
 // settleJudged adds the outcomes of users who were judged again.
 func (c *call) settleJudged(users []capping.UserID, groups []uint16, d *capping.Decisions) {
 	if c.observe != nil {
-		c.observe(c.r, users, d.Verdicts)
+		c.observe(c.r, c.byID(users), d.Verdicts)
 	}
 	c.after.judged += int64(len(users))
 	for i, user := range users {

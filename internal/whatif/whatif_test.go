@@ -16,6 +16,7 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/capping"
+	"capper/internal/capping/pebblestore"
 	"capper/internal/testkit"
 )
 
@@ -50,7 +51,8 @@ type expected struct {
 	decisions int
 }
 
-func newHistory(t *testing.T, seed uint64, standIn bool) *history {
+// newHistory begins a history of dense ids or of images.
+func newHistory(t *testing.T, seed uint64, standIn, images bool) *history {
 	h := &history{
 		draw: draw{rand.New(rand.NewPCG(seed, 13)), t, seed%2 == 0}, policies: map[string]*capping.Policy{},
 		generations: map[string]*generation{},
@@ -62,7 +64,11 @@ func newHistory(t *testing.T, seed uint64, standIn bool) *history {
 	}
 	for _, base := range []capping.UserID{0, 65_530, 4_294_967_280} {
 		for i := range capping.UserID(12) {
-			h.users = append(h.users, base+i)
+			if user := base + i; !images {
+				h.users = append(h.users, user)
+			} else {
+				h.users = append(h.users, capping.UserID(h.Uint64()|1<<40))
+			}
 		}
 	}
 	for i := range 6 {
@@ -71,13 +77,17 @@ func newHistory(t *testing.T, seed uint64, standIn bool) *history {
 	h.messages = append(h.messages, capping.Message{Namespace: "growth", ID: "promo-0"})
 	first := h.policy("p0")
 	h.policies["p0"] = first
-	h.service = newService(t, h.clock, first)
+	var ids pebblestore.IDs
+	if images {
+		ids = pebblestore.IDs{Kind: "uuid", Check: "51b11a30"}
+	}
+	h.service = newService(t, h.clock, first, ids)
 	h.newGeneration()
 	if standIn {
 		h.standIn = h.generation("g-other", h.users)
 		h.generations["g-other"] = h.standIn
 	}
-	h.other = newService(t, h.clock, h.changed(first, "q"))
+	h.other = newService(t, h.clock, h.changed(first, "q"), ids)
 	h.counted = capping.InstantOf(h.clock.Now().Add(time.Duration(h.IntN(3)) * 3 * day))
 	return h
 }
@@ -165,9 +175,9 @@ func (h *history) leaveOut(r *audit.Record, users []capping.UserID, d *capping.D
 	at := slices.IndexFunc(r.Groups, func(g audit.Group) bool { return g.Outcome == audit.Unavailable })
 	if at < 0 {
 		at = len(r.Groups)
-		r.Groups = append(r.Groups, audit.Group{Outcome: audit.Unavailable, Users: sorted(nil)})
+		r.Groups = append(r.Groups, audit.Group{Outcome: audit.Unavailable})
 	}
-	r.Groups[at].Users = sorted(capping.AppendUsers(users[:len(users):len(users)], r.Groups[at].Users.IDs()))
+	r.Groups[at] = group{Outcome: audit.Unavailable}.of(r.Groups[at].AppendUsers(slices.Clone(users)))
 	for _, user := range users {
 		name := h.service.segments.segmentOf(user)
 		if name == defaultName {
@@ -345,14 +355,23 @@ func (h *history) replay(cfg Config, observe func(*audit.Record, []capping.UserI
 }
 
 func eachHistory(t *testing.T, standIn bool) {
+	ofBothForms(t, func(t *testing.T, seed uint64, images bool) {
+		h := newHistory(t, seed, standIn, images)
+		h.run()
+		h.checkAgainstTheOther(t)
+		h.checkInForce(t)
+	})
+}
+
+// ofBothForms tries many seeds with dense ids, and with images those seeds whose policies forget nothing.
+func ofBothForms(t *testing.T, try func(t *testing.T, seed uint64, images bool)) {
 	for seed := range uint64(manyHistories) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			h := newHistory(t, seed, standIn)
-			h.run()
-			h.checkAgainstTheOther(t)
-			h.checkInForce(t)
-		})
+		for _, images := range []bool{false, true}[:2-seed%2] {
+			t.Run(fmt.Sprint(seed, " images ", images), func(t *testing.T) {
+				t.Parallel()
+				try(t, seed, images)
+			})
+		}
 	}
 }
 
@@ -369,15 +388,12 @@ func TestOtherSegmentsAreWhatASecondServiceDecides(t *testing.T) {
 // TestTheRecordReplaysToItself judges every recorded decision again, by the limits that were in force.
 func TestTheRecordReplaysToItself(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(manyHistories) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			h := newHistory(t, seed, false)
-			h.steady = true
-			h.run()
-			h.checkEveryDecision(t)
-		})
-	}
+	ofBothForms(t, func(t *testing.T, seed uint64, images bool) {
+		h := newHistory(t, seed, false, images)
+		h.steady = true
+		h.run()
+		h.checkEveryDecision(t)
+	})
 }
 
 // checkAgainstTheOther: under other limits, it is what the other service decided.
@@ -413,8 +429,8 @@ func (h *history) checkEveryDecision(t *testing.T) {
 	for _, r := range h.records {
 		of := map[capping.UserID]capping.Outcome{}
 		for _, g := range r.Groups {
-			for _, user := range g.Users.IDs() {
-				of[capping.UserID(user)] = outcomes[g.Outcome]
+			for user := range g.All() {
+				of[user] = outcomes[g.Outcome]
 			}
 		}
 		recorded[r.Sequence] = of

@@ -47,7 +47,7 @@ func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark ui
 
 // generation is who is in what, in the plainest way.
 type generation struct {
-	capping.DenseIDs
+	users    []capping.UserID // by number, where ids are not dense; some users have no number
 	name     string
 	names    []string
 	segments []members
@@ -66,16 +66,36 @@ func (g *generation) Set(name string) (capping.Set, bool) {
 	return set, ok
 }
 
+func (g *generation) Numbers(users []capping.UserID, numbers []uint32) {
+	for i, user := range users {
+		numbers[i] = uint32(user)
+		if g.users != nil {
+			numbers[i] = uint32(slices.Index(g.users, user)) // the number of an unknown user is in no bitmap
+		}
+	}
+}
+
+// userOf is the user with a number; one that is in nothing for unknown users.
+func (g *generation) userOf(number uint32) capping.UserID {
+	if g.users == nil {
+		return capping.UserID(number)
+	}
+	if number == math.MaxUint32 {
+		return 0
+	}
+	return g.users[number]
+}
+
 func (g *generation) Lookup(numbers []uint32, codes []uint8) {
 	for i, number := range numbers {
-		user := capping.UserID(number)
+		user := g.userOf(number)
 		codes[i] = uint8(1 + slices.IndexFunc(g.segments, func(m members) bool { return m[user] }))
 	}
 }
 
 func (g *generation) LookupZones(numbers []uint32, zones []uint16) {
 	for i, number := range numbers {
-		user := capping.UserID(number)
+		user := g.userOf(number)
 		zones[i] = uint16(1 +
 			slices.IndexFunc(g.places, func(at *time.Location) bool { return g.sets["tz/"+at.String()][user] }))
 	}
@@ -114,6 +134,13 @@ func (d draw) members(users []capping.UserID) members {
 
 func (d draw) generation(name string, users []capping.UserID) *generation {
 	g := &generation{name: name, names: []string{"new", "vip"}, sets: map[string]members{}}
+	if slices.Max(users) > capping.MaxDense {
+		users = slices.Clone(users)
+		d.Shuffle(len(users), func(i, j int) { users[i], users[j] = users[j], users[i] })
+		users = users[:2+d.IntN(len(users)-2)] // the others are in no file
+		slices.Sort(users)
+		g.users = users
+	}
 	if d.one(3) {
 		g.names = []string{"vip", "lapsed", "new"}
 	}
@@ -225,9 +252,9 @@ type service struct {
 	segments *generation
 }
 
-func newService(t testing.TB, clock *testkit.Clock, policy *capping.Policy) *service {
+func newService(t testing.TB, clock *testkit.Clock, policy *capping.Policy, ids pebblestore.IDs) *service {
 	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now,
-		ClockBound: math.MaxInt64, CacheBytes: 1 << 20})
+		ClockBound: math.MaxInt64, CacheBytes: 1 << 20, IDs: ids})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	s := &service{store: store}
@@ -275,8 +302,7 @@ func recordOf(send *capping.Send, at capping.Instant, d *capping.Decisions) *aud
 		groups[k] = append(groups[k], user)
 	}
 	for _, k := range order {
-		r.Groups = append(r.Groups, audit.Group{Outcome: k.outcome, By: k.by, Limit: k.limit, Set: k.set,
-			Users: sorted(groups[k])})
+		r.Groups = append(r.Groups, group{Outcome: k.outcome, By: k.by, Limit: k.limit, Set: k.set}.of(groups[k]))
 	}
 	for _, s := range segments {
 		if s.Requested > 0 {
@@ -307,15 +333,23 @@ func recordOfRelease(message capping.Message, channel capping.Channel, at cappin
 			}
 		}
 		if len(those) > 0 {
-			r.Groups = append(r.Groups, audit.Group{Outcome: outcome, Users: sorted(those)})
+			r.Groups = append(r.Groups, group{Outcome: outcome}.of(those))
 		}
 	}
 	return r
 }
 
-// sorted is the bitmap of a few users: a bitmap.Set has room for all there are.
-func sorted(users []capping.UserID) *bitmap.Bitmap {
+// group is a group without its users.
+type group audit.Group
+
+// of is the group with the users. A history has either dense ids or larger ones.
+func (g group) of(users []capping.UserID) audit.Group {
 	users = slices.Clone(users)
 	slices.Sort(users)
-	return bitmap.OfSorted(capping.AppendDense(nil, users))
+	if len(users) > 0 && users[0] > capping.MaxDense {
+		g.Images = users
+	} else {
+		g.Users = bitmap.OfSorted(capping.AppendDense(nil, users))
+	}
+	return audit.Group(g)
 }

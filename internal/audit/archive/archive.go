@@ -17,6 +17,7 @@ import (
 type Archive struct {
 	at    objects.Source
 	parse func(raw []byte) (*capping.Policy, error)
+	ids   audit.IDs
 
 	mu       sync.Mutex
 	entries  map[objects.Object]*Entry
@@ -27,6 +28,32 @@ type Archive struct {
 // does. New itself reads nothing.
 func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Archive {
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
+}
+
+// Of makes the archive read records with the given ids, and returns the archive. Without a call to Of these are dense
+// ids. Files with other ids are FileErrors that wrap an *audit.OtherIDsError.
+func (a *Archive) Of(ids audit.IDs) *Archive {
+	a.ids = ids
+	return a
+}
+
+// IDs returns the ids of the records that the archive reads.
+func (a *Archive) IDs() audit.IDs { return a.ids }
+
+// ReadIDs returns the ids of a location: dense ids, unless a document names others.
+func ReadIDs(ctx context.Context, at objects.Source) (audit.IDs, error) {
+	raw, err := at.Read(ctx, audit.IDsKey, objects.MaxDocumentBytes)
+	if errors.Is(err, objects.ErrNotFound) {
+		return audit.IDs{}, nil
+	}
+	if err != nil {
+		return audit.IDs{}, err
+	}
+	ids, err := audit.UnsealIDs(raw)
+	if err != nil {
+		return ids, &FileError{audit.IDsKey, err}
+	}
+	return ids, nil
 }
 
 // Name returns the name of the location as the user wrote it.

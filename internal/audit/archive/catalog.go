@@ -150,9 +150,9 @@ func ParseEntry(key string, raw []byte) (*Entry, error) {
 	switch {
 	case !ok || place.instance != e.Instance || place.number != e.Number:
 		return nil, fmt.Errorf("index entry belongs to file %d of instance %q", e.Number, e.Instance)
-	case e.Format != audit.Format:
-		return nil, fmt.Errorf("index entry has format %d, but this version of capper reads format %d",
-			e.Format, audit.Format)
+	case e.Format != audit.Format && e.Format != audit.FormatImages:
+		return nil, fmt.Errorf("index entry has format %d, but this version of capper reads formats %d and %d",
+			e.Format, audit.Format, audit.FormatImages)
 	case !isRecordsKey(e.Key, e.SHA256):
 		return nil, fmt.Errorf("index entry names no audit file: %q", e.Key)
 	}

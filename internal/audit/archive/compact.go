@@ -170,6 +170,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	if err != nil {
 		return nil, nil, 0, err
 	}
+	if err := reader.Header().IDs.Same(r.archive.ids); err != nil {
+		return nil, nil, 0, err
+	}
 	encoder, again := audit.NewEncoder(make([]byte, 0, len(raw)), reader.Header())
 	summary = audit.NewSummary(reader.Header())
 	for {

@@ -17,7 +17,7 @@ import (
 // Erased is the set of erased users. Readers must not show records of these users from before their erasure.
 type Erased struct {
 	at  map[capping.UserID]capping.Instant // the last time
-	all *bitmap.Bitmap                     // the users; nil: none
+	all *bitmap.Bitmap                     // the users with dense ids; nil: none
 }
 
 // maxErasureBytes is the most bytes in the document of one erasure.
@@ -38,7 +38,7 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	return newErased(list), nil
+	return newErased(list, a.ids), nil
 }
 
 // isErasure reports whether a key below the prefix is that of an erasure. Other keys are temporary files that a
@@ -56,13 +56,19 @@ func (a *Archive) readErasure(ctx context.Context, key string) (e audit.Erasure,
 	if err == nil {
 		err = audit.Unseal(raw, &e)
 	}
+	if err == nil {
+		var ids audit.IDs
+		if ids, err = e.IDs(); err == nil {
+			err = ids.Same(a.ids)
+		}
+	}
 	if err != nil {
 		return e, &FileError{key, err}
 	}
 	return e, nil
 }
 
-func newErased(list []audit.Erasure) *Erased {
+func newErased(list []audit.Erasure, ids audit.IDs) *Erased {
 	e := &Erased{at: map[capping.UserID]capping.Instant{}}
 	for _, erasure := range list {
 		at := capping.InstantOf(erasure.At)
@@ -70,7 +76,7 @@ func newErased(list []audit.Erasure) *Erased {
 			e.at[user] = max(e.at[user], at)
 		}
 	}
-	if len(e.at) > 0 {
+	if len(e.at) > 0 && ids.Dense() {
 		var set bitmap.Set
 		for user := range e.at {
 			set.Add(capping.Dense(user))
@@ -106,14 +112,19 @@ func (e *Erased) Latest() (latest capping.Instant) {
 // Apply removes users from a record's groups if they were erased after the record. Apply returns the number of
 // removed users.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
-	if e.all == nil {
+	if len(e.at) == 0 {
 		return 0
 	}
 	kept := r.Groups[:0]
 	for _, g := range r.Groups {
-		users := e.without(g.Users, r.At)
-		taken += int64(g.Users.Cardinality()) - int64(users.Cardinality())
-		if g.Users = users; users.Cardinality() > 0 {
+		before := g.Count()
+		if g.Users == nil {
+			g.Images = e.withoutImages(g.Images, r.At)
+		} else {
+			g.Users = e.without(g.Users, r.At)
+		}
+		after := g.Count()
+		if taken += int64(before - after); after > 0 {
 			kept = append(kept, g)
 		}
 	}
@@ -140,6 +151,32 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 	set.AddBitmap(users)
 	set.Subtract(bitmap.Of(capping.AppendDense(nil, drop)...))
 	return set.Bitmap()
+}
+
+// withoutImages does for images what without does for dense ids.
+func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []capping.UserID {
+	if len(images) <= len(e.at) {
+		return slices.DeleteFunc(images, func(image capping.UserID) bool { return e.Hides(image, at) })
+	}
+	var places []int
+	for image, erased := range e.at {
+		if place, found := slices.BinarySearch(images, image); found && at < erased {
+			places = append(places, place)
+		}
+	}
+	if len(places) == 0 {
+		return images
+	}
+	slices.Sort(places)
+	kept := images[:places[0]]
+	for i, place := range places {
+		end := len(images)
+		if i+1 < len(places) {
+			end = places[i+1]
+		}
+		kept = append(kept, images[place+1:end]...)
+	}
+	return kept
 }
 
 // few is the size of the largest set whose users are checked one by one.

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"capper/internal/audit"
+	"capper/internal/capping"
 )
 
 // These are the output formats of an export.
@@ -13,8 +14,8 @@ const (
 	Parquet = "parquet"
 )
 
-// rowWriter writes rows to an export. rowWriter is not safe for concurrent use.
-type rowWriter interface {
+// Rows writes rows to an export. Rows is not safe for concurrent use.
+type Rows interface {
 	// Add writes the rows of a record. channel is the name of the record's channel.
 	Add(r *audit.Record, channel string) error
 	// Rows returns the number of rows that were written.
@@ -24,19 +25,43 @@ type rowWriter interface {
 }
 
 // NewWriter returns a writer for an export format.
-func NewWriter(format string, to io.Writer) (rowWriter, error) {
+func NewWriter(format string, to io.Writer) (Rows, error) {
 	switch format {
 	case NDJSON:
 		return newLines(to), nil
 	case Parquet:
-		return newTable(to), nil
+		return newTable(to, func(user capping.UserID) int64 { return int64(user) }), nil
 	}
 	return nil, fmt.Errorf("unknown format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
-// Row is the outcome for one user in one call.
-type Row struct {
-	UserID     int64  `json:"user_id" parquet:"user_id,snappy"`
+// Name returns the text for a user in an export, where ids are not dense.
+type Name func(user capping.UserID) string
+
+// ImageName returns the text for a user whose id is unknown.
+func ImageName(user capping.UserID) string { return fmt.Sprintf("image:%016x", uint64(user)) }
+
+// NewNamedWriter returns a writer for an export format, of records whose ids are not dense.
+func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {
+	w, err := NewWriter(format, to)
+	if err != nil {
+		return nil, err
+	}
+	if l, ok := w.(*ndjsonRows); ok {
+		l.name = name
+		return l, nil
+	}
+	return newTable(to, func(user capping.UserID) string { return name(user) }), nil
+}
+
+// Row is the outcome for one user in one call, with a dense id.
+type Row = row[int64]
+
+// NamedRow is the outcome for one user in one call, with the text of an id.
+type NamedRow = row[string]
+
+type row[ID int64 | string] struct {
+	UserID     ID     `json:"user_id" parquet:"user_id,snappy"`
 	TimeMS     int64  `json:"-" parquet:"time,timestamp(millisecond),snappy"`
 	Time       string `json:"time" parquet:"-"` // RFC 3339, of the call
 	TookMS     int64  `json:"took_ms" parquet:"took_ms,snappy"`
@@ -64,9 +89,18 @@ type Row struct {
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
 // RowOf returns the row of a group, without the user id.
-func RowOf(r *audit.Record, g *audit.Group, channel string) Row {
+func RowOf(r *audit.Record, g *audit.Group, channel string) Row { return rowOf[int64](r, g, channel) }
+
+// NamedRowOf returns the row of a group, with the text of a user's id.
+func NamedRowOf(r *audit.Record, g *audit.Group, channel, user string) NamedRow {
+	row := rowOf[string](r, g, channel)
+	row.UserID = user
+	return row
+}
+
+func rowOf[ID int64 | string](r *audit.Record, g *audit.Group, channel string) row[ID] {
 	at := r.At.Time()
-	row := Row{
+	row := row[ID]{
 		TimeMS: at.UnixMilli(), Time: at.Format(milliseconds), TookMS: r.Took.Milliseconds(),
 		Kind:      r.Kind.String(),
 		MessageID: r.Message.ID, Namespace: r.Message.Namespace, Channel: channel, Outcome: g.Outcome.String(),

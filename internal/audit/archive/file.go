@@ -45,7 +45,7 @@ func (a *Archive) readRolled(ctx context.Context, e *Entry) (*file, error) {
 	if raw == nil {
 		return &file{first: capping.Never}, nil
 	}
-	f, err := scan(e.Key, raw, false)
+	f, err := a.scan(e.Key, raw, false)
 	if err != nil {
 		return nil, &FileError{e.Key, err}
 	}
@@ -91,19 +91,22 @@ func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	if err != nil {
 		return nil, &FileError{o.key, err}
 	}
-	f, err := scan(o.key, raw, true)
+	f, err := a.scan(o.key, raw, true)
 	if err != nil {
 		return nil, &FileError{o.key, err}
 	}
 	return f, nil
 }
 
-// scan checks all frames of a file. scan ignores a torn frame at the end of an open file.
-func scan(key string, raw []byte, open bool) (*file, error) {
+// scan checks the ids and all frames of a file. scan ignores a torn frame at the end of an open file.
+func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	f := &file{key: key, raw: raw, first: capping.Never}
 	r, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		return f, tornIs(err, open)
+	}
+	if err := r.Header().IDs.Same(a.ids); err != nil {
+		return f, err
 	}
 	for {
 		frame, err := r.Next()

@@ -15,6 +15,17 @@ type Grants struct {
 	// Users holds the users whose send was allowed and not released since. Unknown holds the users whose call ended
 	// with an unknown result. The two sets are disjoint.
 	Users, Unknown *bitmap.Bitmap
+	// Images and UnknownImages hold these users where ids are not dense, in ascending order; then Users and Unknown
+	// are nil.
+	Images, UnknownImages []capping.UserID
+}
+
+// Lists returns the users who hold a send, and those for whom that is unknown.
+func (g *Grants) Lists() [2][]capping.UserID {
+	if g.Users == nil {
+		return [2][]capping.UserID{g.Images, g.UnknownImages}
+	}
+	return [2][]capping.UserID{capping.AppendUsers(nil, g.Users.IDs()), capping.AppendUsers(nil, g.Unknown.IDs())}
 }
 
 // Grants returns the users who hold sends of the message, by channel, beginning with sends without a channel. Channel
@@ -28,7 +39,7 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 		}
 		if r.Kind == audit.Filter {
 			if byChannel[r.Channel] == nil {
-				byChannel[r.Channel] = &held{}
+				byChannel[r.Channel] = a.newHeld()
 			}
 			byChannel[r.Channel].sent(r)
 			continue
@@ -41,9 +52,8 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 	}
 	var list []Grants
 	for on, h := range byChannel {
-		g := Grants{Channel: on, Users: h.users.Bitmap()}
-		h.unknown.Subtract(g.Users)
-		if g.Unknown = h.unknown.Bitmap(); g.Users.Cardinality()+g.Unknown.Cardinality() > 0 {
+		if g, some := h.grants(); some {
+			g.Channel = on
 			list = append(list, g)
 		}
 	}
@@ -52,14 +62,50 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 }
 
 // held collects the users who hold a send, from the records read so far.
-type held struct{ users, unknown bitmap.Set }
+type held struct {
+	users, unknown bitmap.Set
+	images         map[capping.UserID]bool // where ids are not dense, instead; false: unknown
+}
+
+func (a *Archive) newHeld() *held {
+	if a.ids.Dense() {
+		return &held{}
+	}
+	return &held{images: map[capping.UserID]bool{}}
+}
+
+// grants returns the users of both sets. some reports whether there are any.
+func (h *held) grants() (g Grants, some bool) {
+	if h.images == nil {
+		g.Users = h.users.Bitmap()
+		h.unknown.Subtract(g.Users)
+		g.Unknown = h.unknown.Bitmap()
+		return g, g.Users.Cardinality()+g.Unknown.Cardinality() > 0
+	}
+	for image, sent := range h.images {
+		if sent {
+			g.Images = append(g.Images, image)
+		} else {
+			g.UnknownImages = append(g.UnknownImages, image)
+		}
+	}
+	slices.Sort(g.Images)
+	slices.Sort(g.UnknownImages)
+	return g, len(h.images) > 0
+}
 
 func (h *held) sent(r *audit.Record) {
 	for i := range r.Groups {
-		switch g := &r.Groups[i]; g.Outcome {
-		case audit.Allowed, audit.Replayed:
+		g := &r.Groups[i]
+		switch sent := g.Outcome == audit.Allowed || g.Outcome == audit.Replayed; {
+		case !sent && g.Outcome != audit.Unavailable:
+		case g.Users == nil:
+			for _, image := range g.Images {
+				h.images[image] = h.images[image] || sent
+			}
+		case sent:
 			h.users.AddBitmap(g.Users)
-		case audit.Unavailable:
+		default:
 			h.unknown.AddBitmap(g.Users)
 		}
 	}
@@ -68,6 +114,12 @@ func (h *held) sent(r *audit.Record) {
 func (h *held) gaveBack(r *audit.Record) {
 	for i := range r.Groups {
 		if g := &r.Groups[i]; g.Outcome == audit.Released || g.Outcome == audit.Absent {
+			if g.Users == nil {
+				for _, image := range g.Images {
+					delete(h.images, image)
+				}
+				continue
+			}
 			h.users.Subtract(g.Users)
 			h.unknown.Subtract(g.Users)
 		}

@@ -14,6 +14,7 @@ import (
 // ndjsonRows writes rows as NDJSON. For each group it encodes the line once, except for the user id.
 type ndjsonRows struct {
 	out  *bufio.Writer
+	name Name // nil: ids are dense
 	rows int64
 	line []byte
 }
@@ -33,8 +34,17 @@ func (l *ndjsonRows) Add(r *audit.Record, channel string) error {
 			return err
 		}
 		rest := text.Bytes()[len(lineBegin)+1:]
-		for user := range g.Users.All() {
-			l.line = append(strconv.AppendUint(append(l.line[:0], lineBegin...), uint64(user), 10), rest...)
+		for user := range g.All() {
+			if l.line = append(l.line[:0], lineBegin...); l.name == nil {
+				l.line = strconv.AppendUint(l.line, uint64(user), 10)
+			} else {
+				id, err := json.Marshal(l.name(user))
+				if err != nil {
+					return err
+				}
+				l.line = append(l.line, id...)
+			}
+			l.line = append(l.line, rest...)
 			if _, err := l.out.Write(l.line); err != nil {
 				return err
 			}

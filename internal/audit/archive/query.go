@@ -32,7 +32,7 @@ func (q *Query) has(r *audit.Record) bool {
 // GroupOf returns the record's group that contains the user, or nil if no group does.
 func GroupOf(r *audit.Record, user capping.UserID) *audit.Group {
 	for i := range r.Groups {
-		if r.Groups[i].Users.Contains(capping.Dense(user)) {
+		if r.Groups[i].Has(user) {
 			return &r.Groups[i]
 		}
 	}

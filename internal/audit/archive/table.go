@@ -8,30 +8,33 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"capper/internal/audit"
+	"capper/internal/capping"
 )
 
-// parquetRows writes rows to a Parquet file.
-type parquetRows struct {
+// parquetRows writes rows to a Parquet file. The column of users holds numbers, or texts where ids are not dense.
+type parquetRows[ID int64 | string] struct {
 	out  *bufio.Writer
-	file *parquet.GenericWriter[Row]
-	wait []Row // rows that are not written yet
+	file *parquet.GenericWriter[row[ID]]
+	id   func(user capping.UserID) ID
+	wait []row[ID] // rows that are not written yet
 	rows int64
 }
 
 // rowsOfGroup is the number of rows that are kept in memory before they are written as one row group.
 const rowsOfGroup = 1 << 17
 
-func newTable(to io.Writer) *parquetRows {
+func newTable[ID int64 | string](to io.Writer, id func(user capping.UserID) ID) *parquetRows[ID] {
 	out := bufio.NewWriterSize(to, 1<<20)
-	return &parquetRows{out: out, wait: make([]Row, 0, 1<<10), file: parquet.NewGenericWriter[Row](out,
-		parquet.MaxRowsPerRowGroup(rowsOfGroup))}
+	schema := parquet.NewSchema("Row", parquet.SchemaOf(new(row[ID])))
+	return &parquetRows[ID]{out: out, id: id, wait: make([]row[ID], 0, 1<<10),
+		file: parquet.NewGenericWriter[row[ID]](out, schema, parquet.MaxRowsPerRowGroup(rowsOfGroup))}
 }
 
-func (t *parquetRows) Add(r *audit.Record, channel string) error {
+func (t *parquetRows[ID]) Add(r *audit.Record, channel string) error {
 	for i := range r.Groups {
-		row := RowOf(r, &r.Groups[i], channel)
-		for user := range r.Groups[i].Users.All() {
-			row.UserID = int64(user)
+		row := rowOf[ID](r, &r.Groups[i], channel)
+		for user := range r.Groups[i].All() {
+			row.UserID = t.id(user)
 			t.rows++
 			if t.wait = append(t.wait, row); len(t.wait) == cap(t.wait) {
 				if err := t.flush(); err != nil {
@@ -43,12 +46,12 @@ func (t *parquetRows) Add(r *audit.Record, channel string) error {
 	return nil
 }
 
-func (t *parquetRows) flush() error {
+func (t *parquetRows[ID]) flush() error {
 	_, err := t.file.Write(t.wait)
 	t.wait = t.wait[:0]
 	return err
 }
 
-func (t *parquetRows) Rows() int64 { return t.rows }
+func (t *parquetRows[ID]) Rows() int64 { return t.rows }
 
-func (t *parquetRows) Close() error { return errors.Join(t.flush(), t.file.Close(), t.out.Flush()) }
+func (t *parquetRows[ID]) Close() error { return errors.Join(t.flush(), t.file.Close(), t.out.Flush()) }

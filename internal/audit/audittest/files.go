@@ -17,6 +17,7 @@ import (
 type Writer struct {
 	Instance string
 	Widening time.Duration // widening of the next files
+	IDs      audit.IDs     // ids of the next files
 	at       objects.Location
 	file     uint64
 	next     uint64
@@ -70,7 +71,7 @@ func (w *Writer) encode(t testing.TB, closed bool, frames []audit.Frame) ([]byte
 	t.Helper()
 	w.file++
 	header := audit.Header{Instance: w.Instance, Number: w.file, Begun: begun(frames), First: w.next,
-		Widening: w.Widening}
+		Widening: w.Widening, IDs: w.IDs}
 	e, raw := audit.NewEncoder(nil, header)
 	summary := audit.NewSummary(header)
 	for _, f := range frames {
@@ -113,10 +114,18 @@ func Policy(t testing.TB, at objects.Location, version, yaml string) {
 	require.NoError(t, at.Overwrite(t.Context(), audit.PolicyKey(version), audit.SealPolicy([]byte(yaml))))
 }
 
-// Erase writes an erasure of users.
+// Erase writes an erasure of users with dense ids.
 func Erase(t testing.TB, at objects.Location, n uint64, when capping.Instant, users ...capping.UserID) {
 	t.Helper()
-	sealed, err := audit.Seal(audit.Erasure{Users: users, At: when.Time()})
+	EraseOf(t, at, audit.IDs{}, n, when, users...)
+}
+
+// EraseOf writes an erasure of users.
+func EraseOf(
+	t testing.TB, at objects.Location, ids audit.IDs, n uint64, when capping.Instant, users ...capping.UserID,
+) {
+	t.Helper()
+	sealed, err := audit.Seal(audit.NewErasure(ids, users, when.Time()))
 	require.NoError(t, err)
 	require.NoError(t, at.Overwrite(t.Context(), audit.ErasedKey("0000000000000000", n), sealed))
 }

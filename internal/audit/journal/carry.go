@@ -81,6 +81,9 @@ func (c *carrier) loop(ctx context.Context) {
 
 // deliver uploads all waiting files. A fault in one file does not stop the uploads of the others.
 func (c *carrier) deliver(ctx context.Context) error {
+	if err := c.claim(ctx); err != nil {
+		return err
+	}
 	c.findDead()
 	var faults []error
 	c.mu.Lock()
@@ -202,7 +205,31 @@ func (c *carrier) deliverPolicy(ctx context.Context, r *room, name string) error
 
 func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) error {
 	number := name[:len(name)-len(erasureExtension)]
+	if err := c.checkErasure(r.path(name)); err != nil {
+		return err
+	}
 	return c.move(ctx, r, name, audit.ErasedPrefix+r.instance+"-"+number+".json")
+}
+
+// checkErasure returns an error if the ids of an erasure differ from those of the journal: another service had the same
+// directory.
+func (c *carrier) checkErasure(path string) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var e audit.Erasure
+	if err := audit.Unseal(raw, &e); err != nil {
+		return nil // readers report the damage
+	}
+	ids, err := e.IDs()
+	if err == nil {
+		err = ids.Same(c.IDs)
+	}
+	if err != nil {
+		return fmt.Errorf("erasure %s: %w", path, err)
+	}
+	return nil
 }
 
 // move stores a document of the room under its key and removes the document from the room.
@@ -239,6 +266,11 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	}
 	size := int64(len(file))
 	closed, summary, fault := finish(file, capping.InstantOf(c.Clock()))
+	if summary != nil {
+		if err := summary.IDs().Same(c.IDs); err != nil { // of another service that had the same directory
+			return fmt.Errorf("audit file %s: %w", r.path(name), err)
+		}
+	}
 	if fault != nil {
 		if err := c.setAside(r.path(name), fault); err != nil {
 			return err

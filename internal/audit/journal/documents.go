@@ -25,8 +25,10 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if !objects.IsURL(j.To) { // readers find the policy beside the open file
 		ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 		defer cancel()
-		if _, err := j.place.Put(ctx, audit.PolicyKey(version), text); err == nil {
-			return
+		if err := j.claim(ctx); err == nil {
+			if _, err := j.place.Put(ctx, audit.PolicyKey(version), text); err == nil {
+				return
+			}
 		}
 	}
 	j.flushing.Lock()
@@ -44,13 +46,18 @@ func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 	}
 	number := j.erasures.Add(1)
 	key := audit.ErasedKey(j.instance, number)
-	body, err := audit.Seal(audit.Erasure{Key: key, Users: []capping.UserID{user}, At: j.Clock().UTC()})
+	erasure := audit.NewErasure(j.IDs, []capping.UserID{user}, j.Clock().UTC())
+	erasure.Key = key
+	body, err := audit.Seal(erasure)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
-	_, atPlace := j.place.Put(ctx, key, body)
+	atPlace := j.claim(ctx)
+	if atPlace == nil {
+		_, atPlace = j.place.Put(ctx, key, body)
+	}
 	if atPlace == nil {
 		return nil
 	}

@@ -28,22 +28,39 @@ type sorter struct {
 	spare   []uint32 // memory for sorting
 	dense   []uint32 // the users of a call with one outcome
 	encoded []byte   // encoded users
+
+	wide        bool             // set if ids are not dense: then these slices are used instead
+	spareImages []capping.UserID // memory for sorting
+	images      []capping.UserID // the users of a call with one outcome
 }
 
 // bin holds the users of one group.
 type bin struct {
 	audit.Group
-	users []uint32
+	users  []uint32
+	images []capping.UserID // instead, if ids are not dense
+}
+
+// add adds a user.
+func (b *bin) add(user capping.UserID, wide bool) {
+	if wide {
+		b.images = append(b.images, user)
+	} else {
+		b.users = append(b.users, capping.Dense(user))
+	}
 }
 
 // sorters keeps the memory of sorters for reuse.
-type sorters struct{ pool sync.Pool }
+type sorters struct {
+	wide bool // set if ids are not dense
+	pool sync.Pool
+}
 
 func (p *sorters) take() *sorter {
 	if s, ok := p.pool.Get().(*sorter); ok {
 		return s
 	}
-	return &sorter{}
+	return &sorter{wide: p.wide}
 }
 
 // groupsOf sorts the users of a filter call by decision. The caller must encode the groups before it returns the
@@ -51,8 +68,13 @@ func (p *sorters) take() *sorter {
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
-		s.dense = capping.AppendDense(s.dense[:0], d.Users)
-		s.encode(&g, s.dense)
+		if s.wide {
+			s.images = append(s.images[:0], d.Users...)
+			s.encodeImages(&g, s.images)
+		} else {
+			s.dense = capping.AppendDense(s.dense[:0], d.Users)
+			s.encode(&g, s.dense)
+		}
 		return []audit.Group{g}
 	}
 	s.begin(outcomeBins)
@@ -74,7 +96,7 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 				k = s.denied(d, i, at)
 			}
 		}
-		s.bins[k].users = append(s.bins[k].users, capping.Dense(d.Users[i]))
+		s.bins[k].add(d.Users[i], s.wide)
 	}
 	return s.groups()
 }
@@ -119,7 +141,7 @@ func (s *sorter) groupsOfRelease(users []capping.UserID, results []capping.Relea
 	s.bins[capping.ReleaseDone].Outcome = audit.Released
 	s.bins[capping.ReleaseAbsent].Outcome = audit.Absent
 	for i, result := range results {
-		s.bins[result].users = append(s.bins[result].users, capping.Dense(users[i]))
+		s.bins[result].add(users[i], s.wide)
 	}
 	return s.groups()
 }
@@ -143,10 +165,14 @@ func (s *sorter) add(g audit.Group) int {
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
 		b := &s.bins[i]
-		if len(b.users) == 0 {
+		switch {
+		case len(b.images) > 0:
+			s.encodeImages(&b.Group, b.images)
+		case len(b.users) > 0:
+			s.encode(&b.Group, b.users)
+		default:
 			continue
 		}
-		s.encode(&b.Group, b.users)
 		groups = append(groups, b.Group)
 	}
 	return groups
@@ -160,6 +186,15 @@ func (s *sorter) encode(g *audit.Group, users []uint32) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
+// encodeImages does for images what encode does for dense ids. Two ids of one image are one user.
+func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
+	if !ascending(images) {
+		s.spareImages = sortIDs(images, s.spareImages)
+		images = slices.Compact(images)
+	}
+	s.encoded = g.SetSortedImages(images, s.encoded)
+}
+
 // most is the most users for which a sorter keeps its memory.
 const most = 4 << 20
 
@@ -169,11 +204,12 @@ func (p *sorters) keep(s *sorter) {
 	}
 	s.entries = s.entries[:0]
 	s.encoded = s.encoded[:0]
-	kept := cap(s.spare) + cap(s.dense) + cap(s.encoded)/4
+	kept := cap(s.spare) + cap(s.dense) + cap(s.encoded)/4 + 2*(cap(s.spareImages)+cap(s.images))
 	for i := range s.bins[:s.used] {
 		s.bins[i].Group = audit.Group{}
 		s.bins[i].users = s.bins[i].users[:0]
-		kept += cap(s.bins[i].users)
+		s.bins[i].images = s.bins[i].images[:0]
+		kept += cap(s.bins[i].users) + 2*cap(s.bins[i].images)
 	}
 	s.used = 0
 	if kept <= most {

@@ -28,6 +28,7 @@ type Config struct {
 	Roll       time.Duration    // time after which a file ends; 0: 10 minutes
 	MaxWaiting int64            // bytes of files that may wait for upload; 0: 10 GiB
 	Widening   time.Duration    // widening of the store's rolling windows, see capping.Widening
+	IDs        audit.IDs        // ids of the users
 	Clock      func() time.Time // nil: time.Now
 	Logger     *slog.Logger     // nil: no log
 	// Registerer registers the journal's metrics. If it is nil, the journal has no metrics.
@@ -80,6 +81,7 @@ type Journal struct {
 	carrier carrier
 
 	erasures atomic.Uint64
+	claimed  atomic.Bool // set when the location is known to have the journal's ids
 
 	flushing sync.Mutex // guards writing
 	kick     chan struct{}
@@ -89,7 +91,8 @@ type Journal struct {
 	closeErr error
 }
 
-// Open starts a journal. Open does not wait for the disk or the location; Status shows their faults.
+// Open starts a journal. Open does not wait for the disk, and not long for the location; Status shows their faults. If
+// the location is that of other ids, Open returns an error that wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -107,8 +110,12 @@ func Open(ctx context.Context, cfg Config) (*Journal, error) {
 		j.home = filepath.Join(cfg.To, filepath.FromSlash(audit.OpenPrefix))
 	}
 	j.beside.idle = sync.NewCond(&j.beside.mu)
-	j.tape = tape{instance: j.instance, widening: cfg.Widening, next: 1, clock: cfg.Clock, waiting: j.waiting.Load,
-		most: cfg.MaxWaiting}
+	j.sorters.wide = !cfg.IDs.Dense()
+	j.tape = tape{instance: j.instance, widening: cfg.Widening, ids: cfg.IDs, next: 1, clock: cfg.Clock,
+		waiting: j.waiting.Load, most: cfg.MaxWaiting}
+	if err := j.claim(ctx); errors.As(err, new(*audit.OtherIDsError)) {
+		return nil, err
+	}
 	j.writing = writer{room: room{dir: filepath.Join(j.home, j.instance), instance: j.instance},
 		policies: map[string][]byte{}}
 	j.carrier = carrier{Journal: j}
@@ -179,12 +186,19 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 			users   []capping.UserID
 		}{{audit.Added, added}, {audit.Removed, removed}, {audit.ChangeUnavailable, unavailable}} {
 			if len(g.users) > 0 {
-				r.Groups = append(r.Groups, audit.Group{Outcome: g.outcome,
-					Users: bitmap.OfSorted(capping.AppendDense(nil, g.users))})
+				r.Groups = append(r.Groups, j.group(g.outcome, g.users))
 			}
 		}
 		j.tape.append(r)
 	})
+}
+
+// group returns a group of users, who ascend strictly.
+func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Group {
+	if !j.IDs.Dense() {
+		return audit.Group{Outcome: outcome, Images: users}
+	}
+	return audit.Group{Outcome: outcome, Users: bitmap.OfSorted(capping.AppendDense(nil, users))}
 }
 
 // Flush waits until all earlier records are on the disk. Flush returns an error if they cannot be written.

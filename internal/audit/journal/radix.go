@@ -3,7 +3,7 @@ package journal
 import "slices"
 
 // ascending reports whether the ids are in strictly ascending order.
-func ascending(ids []uint32) bool {
+func ascending[ID ~uint32 | ~uint64](ids []ID) bool {
 	for i := 1; i < len(ids); i++ {
 		if ids[i] <= ids[i-1] {
 			return false
@@ -17,14 +17,14 @@ const fewIDs = 200
 
 // sortIDs sorts ids with a radix sort, by digits of 11 bits. sortIDs takes some nanoseconds for each id, a tenth of
 // the time of a comparing sort. spare is scratch memory; sortIDs returns the scratch memory for the next call.
-func sortIDs(ids, spare []uint32) []uint32 {
+func sortIDs[ID ~uint32 | ~uint64](ids, spare []ID) []ID {
 	if len(ids) <= fewIDs {
 		slices.Sort(ids)
 		return spare
 	}
 	spare = slices.Grow(spare[:0], len(ids))[:len(ids)]
 	from, to := ids, spare
-	for shift := 0; shift < 32; shift += 11 {
+	for shift := 0; ^ID(0)>>shift > 0; shift += 11 {
 		var starts [1 << 11]uint32
 		for _, id := range from {
 			starts[id>>shift&(1<<11-1)]++
@@ -41,6 +41,8 @@ func sortIDs(ids, spare []uint32) []uint32 {
 		}
 		from, to = to, from
 	}
-	copy(ids, from) // after three passes the ids are in the spare memory
+	if &from[0] != &ids[0] { // as after the three passes over 32 bits
+		copy(ids, from)
+	}
 	return spare
 }

@@ -14,6 +14,7 @@ import (
 type tape struct {
 	instance string
 	widening time.Duration
+	ids      audit.IDs
 	clock    func() time.Time
 	waiting  func() int64 // bytes of files that wait for upload
 	most     int64        // the bound for these bytes
@@ -77,7 +78,7 @@ func (t *tape) begin(at capping.Instant) {
 	t.number++
 	t.begun, t.size = t.clock(), 0
 	t.encoder, t.pending = audit.NewEncoder(t.pending, audit.Header{
-		Instance: t.instance, Number: t.number, Begun: at, First: t.next, Widening: t.widening,
+		Instance: t.instance, Number: t.number, Begun: at, First: t.next, Widening: t.widening, IDs: t.ids,
 	})
 }
 

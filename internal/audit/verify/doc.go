@@ -35,6 +35,7 @@
 // # Cost
 //
 // Verify reads the records once to check and count them, and then once for each pass. A pass covers blocks of 65,536
-// neighbouring ids that have together at most Config.Events events of 12 bytes. Each pass sorts its blocks by user
+// neighbouring ids that have together at most Config.Events events of 12 bytes. Where ids are not dense, a block holds
+// the images with the same upper 16 bits, and an event takes 24 bytes. Each pass sorts its blocks by user
 // and judges the users on all cores. Each record takes 48 bytes more in memory.
 package verify

@@ -96,7 +96,7 @@ func (d *doubts) known(
 		users := int64(0)
 		for i := range r.Groups {
 			g := &r.Groups[i]
-			if users += int64(g.Users.Cardinality()); g.Outcome != audit.Released &&
+			if users += int64(g.Count()); g.Outcome != audit.Released &&
 				g.Outcome != audit.ReleaseUnavailable {
 				continue
 			}
@@ -104,7 +104,7 @@ func (d *doubts) known(
 			if r.Channel == 0 {
 				each = channels
 			}
-			released += each * int64(g.Users.Cardinality())
+			released += each * int64(g.Count())
 		}
 		bulk = bulk || r.Kind == audit.Filter && users >= capping.BulkUsers
 	}

@@ -9,6 +9,15 @@ import (
 	"capper/internal/objects"
 )
 
+// sameIDs returns an error if an erasure has other ids than the archive.
+func (s *work) sameIDs(e *audit.Erasure) error {
+	ids, err := e.IDs()
+	if err != nil {
+		return err
+	}
+	return ids.Same(s.archive.IDs())
+}
+
 // erasures checks the documents of erasures. A missing number is no finding: the upload of that erasure may be
 // pending, or its request was rejected.
 func (s *work) erasures(ctx context.Context, list []objects.Object) {
@@ -26,6 +35,9 @@ func (s *work) erasures(ctx context.Context, list []objects.Object) {
 		var erasure audit.Erasure
 		if err == nil {
 			err = audit.Unseal(raw, &erasure)
+		}
+		if err == nil {
+			err = s.sameIDs(&erasure)
 		}
 		switch {
 		case err != nil:

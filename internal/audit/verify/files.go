@@ -233,6 +233,9 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	if err != nil {
 		return nil, err
 	}
+	if err := r.Header().IDs.Same(s.archive.IDs()); err != nil {
+		return nil, err
+	}
 	summary := audit.NewSummary(r.Header())
 	for {
 		frame, err := r.Next()
@@ -315,5 +318,17 @@ func (s *work) documents(ctx context.Context, inv inventory) error {
 		}
 	}
 	s.erasures(ctx, inv.erased)
+	if err := s.sameIDsDocument(ctx); err != nil && ctx.Err() == nil {
+		s.find(Finding{Kind: Damage, Key: audit.IDsKey, Text: err.Error()})
+	}
 	return ctx.Err()
+}
+
+// sameIDsDocument checks the document that names the ids of the location.
+func (s *work) sameIDsDocument(ctx context.Context) error {
+	found, err := archive.ReadIDs(ctx, s.archive.Source())
+	if err != nil {
+		return err
+	}
+	return found.Same(s.archive.IDs())
 }

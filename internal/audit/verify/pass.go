@@ -1,10 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"capper/internal/audit"
@@ -20,13 +22,15 @@ type pass struct {
 	*work
 	table
 	ctx    context.Context
-	first  int       // first block of the pass
-	blocks [][]event // events of each block, beginning with first, in the order of time
+	first  int                // first block of the pass
+	blocks [][]event          // events of each block, beginning with first, in the order of time
+	images [][]capping.UserID // users of these events, where ids are not dense
 
 	worldOf map[string]uint16
 	recent  []loaded // generations in memory, the most recently used first
 	words   bitmap.Words
 	ids     []uint32
+	numbers []uint32
 	codes   []uint8
 	zones   []uint16
 }
@@ -52,7 +56,7 @@ type work struct {
 
 	// expected receives the sends that the store must hold. It is nil if there is no comparison with the store.
 	expected   func(ctx context.Context, p *pass, list []expectedSend) error
-	users      *bitmap.Bitmap // only these users; nil: the users of the sample
+	users      map[capping.UserID]bool // only these users; nil: the users of the sample
 	since, now capping.Instant
 }
 
@@ -66,14 +70,24 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 			continue
 		}
 		if what == sent {
-			s.report.Sends += int64(g.Users.Cardinality())
+			s.report.Sends += int64(g.Count())
 		}
-		countBlocks(g.Users, &s.counts)
+		countBlocks(g, &s.counts)
 	}
 }
 
-// countBlocks adds the number of users in each block to counts.
-func countBlocks(users *bitmap.Bitmap, counts *[bitmap.MaxBlocks]uint32) {
+// imageBits is the number of bits below those that are the block of an image.
+const imageBits = 48
+
+// countBlocks adds the number of a group's users in each block to counts.
+func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
+	for _, image := range g.Images {
+		counts[image>>imageBits]++
+	}
+	users := g.Users
+	if users == nil {
+		return
+	}
 	if users.Cardinality() <= few {
 		for user := range users.All() {
 			counts[user>>16]++
@@ -139,9 +153,17 @@ func (s *work) newPass(first, end int) *pass {
 		work: s, first: first, blocks: make([][]event, end-first), worldOf: map[string]uint16{},
 		table: table{policies: s.inForce, messages: map[messageKey]uint32{}, unsure: s.unsure},
 	}
+	wide := !s.archive.IDs().Dense()
+	if wide {
+		p.images = make([][]capping.UserID, end-first)
+	}
 	for i := range p.blocks {
-		if n := s.counts[first+i]; n > 0 {
+		n := s.counts[first+i]
+		if n > 0 {
 			p.blocks[i] = make([]event, 0, n)
+		}
+		if n > 0 && wide {
+			p.images[i] = make([]capping.UserID, 0, n)
 		}
 	}
 	return p
@@ -162,7 +184,12 @@ func (p *pass) run(ctx context.Context) error {
 	var list []expectedSend
 	parallel.AtMost(runtime.GOMAXPROCS(0), len(p.blocks), func(i int) {
 		j := &judge{table: &p.table, work: p.work, periods: periods{}}
-		j.block(p.first+i, p.blocks[i])
+		if p.images == nil {
+			j.block(p.first+i, p.blocks[i])
+		} else {
+			j.imageBlock(p.blocks[i], p.images[i])
+			p.images[i] = nil
+		}
 		p.blocks[i] = nil
 		mu.Lock()
 		defer mu.Unlock()
@@ -188,7 +215,7 @@ func (s *work) asksFor(user capping.UserID) bool {
 	case s.expected == nil:
 		return false
 	case s.users != nil:
-		return s.users.Contains(capping.Dense(user))
+		return s.users[user]
 	}
 	return s.config.Store.Sample == nil || share.Has(s.config.Store.Sample, user)
 }
@@ -204,6 +231,10 @@ func (p *pass) gather(r *audit.Record) {
 		}
 		if uint32(len(p.calls)) == number {
 			p.calls = append(p.calls, p.call(r))
+		}
+		if g.Users == nil {
+			p.noteImages(number, what, p.within(g.Images))
+			continue
 		}
 		p.users(g.Users, func(key int, ids []uint32) { p.note(number, what, key, ids) })
 	}
@@ -299,12 +330,15 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	}
 }
 
-// note appends an event for users of one block.
-func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
-	if cap(p.codes) < len(ids) {
+// memberships returns codes of segments and zones for at most bitmap.BlockIDs users. The function numbers returns the
+// numbers of the users in a generation.
+func (p *pass) memberships(
+	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
+) ([]uint8, []uint16) {
+	if p.codes == nil {
 		p.codes, p.zones = make([]uint8, bitmap.BlockIDs), make([]uint16, bitmap.BlockIDs)
 	}
-	codes, zones := p.codes[:len(ids)], p.zones[:len(ids)]
+	codes, zones := p.codes[:users], p.zones[:users]
 	clear(codes)
 	clear(zones)
 	c := &p.calls[number]
@@ -314,10 +348,17 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 			found = p.load(c.world)
 		}
 		if found != nil {
-			found.Lookup(ids, codes)
-			found.LookupZones(ids, zones)
+			of := numbers(found)
+			found.Lookup(of, codes)
+			found.LookupZones(of, zones)
 		}
 	}
+	return codes, zones
+}
+
+// note appends an event for users of one block.
+func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
+	codes, zones := p.memberships(number, what, len(ids), func(capping.Segments) []uint32 { return ids })
 	events := p.blocks[key-p.first]
 	for i, user := range ids {
 		if p.config.OnlyFiles && !p.asksFor(capping.UserID(user)) {
@@ -326,6 +367,59 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 		events = append(events, event{number, uint16(user), zones[i], codes[i], what})
 	}
 	p.blocks[key-p.first] = events
+}
+
+// within returns the images in the blocks of the pass.
+func (p *pass) within(images []capping.UserID) []capping.UserID {
+	place := func(block int) int {
+		if block == bitmap.MaxBlocks {
+			return len(images)
+		}
+		i, _ := slices.BinarySearch(images, capping.UserID(block)<<imageBits)
+		return i
+	}
+	return images[place(p.first):place(p.first+len(p.blocks))]
+}
+
+// noteImages does for images what note does for dense ids. The images may belong to several blocks of the pass.
+func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
+	for part := range slices.Chunk(images, bitmap.BlockIDs) {
+		codes, zones := p.memberships(number, what, len(part), func(s capping.Segments) []uint32 {
+			p.numbers = slices.Grow(p.numbers[:0], len(part))[:len(part)]
+			s.Numbers(part, p.numbers)
+			return p.numbers
+		})
+		for i, image := range part {
+			if p.config.OnlyFiles && !p.asksFor(image) {
+				continue
+			}
+			at := int(image>>imageBits) - p.first
+			p.blocks[at] = append(p.blocks[at], event{call: number, zone: zones[i], segment: codes[i], what: what})
+			p.images[at] = append(p.images[at], image)
+		}
+	}
+}
+
+// imageBlock judges the users of a block, who are given for each event.
+func (j *judge) imageBlock(events []event, images []capping.UserID) {
+	order := make([]uint32, len(events))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { // keeps each user's events in the order of time
+		return cmp.Or(cmp.Compare(images[a], images[b]), cmp.Compare(a, b))
+	})
+	var own []event
+	var list []send
+	for begin := 0; begin < len(order); {
+		user := images[order[begin]]
+		own = own[:0]
+		for ; begin < len(order) && images[order[begin]] == user; begin++ {
+			own = append(own, events[order[begin]])
+		}
+		list = j.sendsOf(own, list)
+		j.user(user, list)
+	}
 }
 
 // block judges the users of a block.
@@ -352,25 +446,29 @@ func (j *judge) block(key int, events []event) {
 			end++
 		}
 		list = j.sendsOf(sorted[begin:end], list)
-		user := capping.UserID(key<<16 | int(sorted[begin].low))
-		if !j.config.OnlyFiles {
-			j.judge(user, list)
-		}
-		if j.asksFor(user) {
-			j.owes(user, list)
-		}
+		j.user(capping.UserID(key<<16|int(sorted[begin].low)), list)
 		begin = end
+	}
+}
+
+// user judges the sends of a user, and adds those that the store must hold.
+func (j *judge) user(user capping.UserID, sends []send) {
+	if !j.config.OnlyFiles {
+		j.judge(user, sends)
+	}
+	if j.asksFor(user) {
+		j.owes(user, sends)
 	}
 }
 
 func (j *judge) finding(v *violation) Finding {
 	c := v.call
-	message := j.texts[c.message]
+	message, user := j.texts[c.message], j.named(v.user)
 	return Finding{
-		Kind: OverSend, Instance: j.instances.list[c.instance], Sequence: c.sequence, At: c.from.Time(), User: &v.user,
+		Kind: OverSend, Instance: j.instances.list[c.instance], Sequence: c.sequence, At: c.from.Time(), User: user,
 		Limit:   v.limit.Name,
 		Message: message.id, Namespace: message.namespace, Channel: j.policies[c.policy].policy.ChannelName(c.channel),
-		Text: fmt.Sprintf("user %d received more than %d sends within %s, the maximum of limit %s of configuration %s",
-			v.user, v.limit.Max, v.limit.Span(), v.limit.Name, j.policies[c.policy].version),
+		Text: fmt.Sprintf("user %s received more than %d sends within %s, the maximum of limit %s of configuration %s",
+			user, v.limit.Max, v.limit.Span(), v.limit.Name, j.policies[c.policy].version),
 	}
 }

@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"capper/internal/capping"
@@ -38,12 +40,43 @@ type Finding struct {
 	Records  uint64    `json:"records,omitempty"` // that are missing
 	At       time.Time `json:"at,omitzero"`
 
-	User      *capping.UserID `json:"user_id,omitempty"` // user of a send; all fields below belong to the send
-	Message   string          `json:"message_id,omitempty"`
-	Namespace string          `json:"namespace,omitempty"`
-	Channel   string          `json:"channel,omitempty"`
-	Limit     string          `json:"limit,omitempty"`
-	Place     string          `json:"place,omitempty"` // place of a send that the store lacks
+	User      *User  `json:"user_id,omitempty"` // user of a send; all fields below belong to the send
+	Message   string `json:"message_id,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Channel   string `json:"channel,omitempty"`
+	Limit     string `json:"limit,omitempty"`
+	Place     string `json:"place,omitempty"` // place of a send that the store lacks
+}
+
+// User is the user of a finding. In JSON it is a number for a dense id, and the name otherwise.
+type User struct {
+	ID   capping.UserID
+	Name string // "": the id is dense
+}
+
+// String returns the dense id or the name.
+func (u *User) String() string {
+	if u.Name == "" {
+		return strconv.FormatUint(uint64(u.ID), 10)
+	}
+	return u.Name
+}
+
+// MarshalJSON writes the dense id or the name.
+func (u *User) MarshalJSON() ([]byte, error) {
+	if u.Name == "" {
+		return json.Marshal(u.ID)
+	}
+	return json.Marshal(u.Name)
+}
+
+// named returns the user of a finding.
+func (s *work) named(user capping.UserID) *User {
+	u := &User{ID: user}
+	if !s.archive.IDs().Dense() {
+		u.Name = s.config.Name(user)
+	}
+	return u
 }
 
 // Report says what was checked and lists the findings.

@@ -37,7 +37,7 @@ const (
 // event is one effect of a call on the sends of one user.
 type event struct {
 	call    uint32
-	low     uint16 // lower half of the user id
+	low     uint16 // lower half of a dense id
 	zone    uint16 // code of the user's time zone
 	segment uint8  // code of the user's segment
 	what    happening

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"capper/internal/audit"
-	"capper/internal/bitmap"
 	"capper/internal/capping"
 	"capper/internal/parallel"
 	"capper/internal/share"
@@ -364,15 +363,15 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	var users bitmap.Set
+	users := make(map[capping.UserID]bool, len(c.missing))
 	for i := range c.missing {
-		users.Add(capping.Dense(c.missing[i].User))
+		users[c.missing[i].User] = true
 	}
 	still := map[sendKey]bool{}
 	again := &work{
 		archive: w.archive, query: w.query, config: w.config, policyOf: map[string]uint16{}, report: &Report{},
 		erased: erased,
-		since:  w.since, now: w.now, users: users.Bitmap(),
+		since:  w.since, now: w.now, users: users,
 		expected: func(_ context.Context, p *pass, list []expectedSend) error {
 			for _, o := range list {
 				m := p.missing(o, "", 0)
@@ -410,7 +409,7 @@ func (c *comparison) record(m *MissingSend, w *work) error {
 	p := &c.report.Places[i]
 	p.Missing, p.Last = p.Missing+1, at
 	w.find(Finding{
-		Kind: NotInStore, Instance: m.Instance, Sequence: m.Sequence, At: at, User: &m.User, Message: m.Message.ID,
+		Kind: NotInStore, Instance: m.Instance, Sequence: m.Sequence, At: at, User: w.named(m.User), Message: m.Message.ID,
 		Namespace: m.Message.Namespace, Channel: m.Name, Place: m.Place,
 		Text: "the store lacks a send that the audit contains",
 	})

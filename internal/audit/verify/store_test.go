@@ -27,6 +27,7 @@ type answers struct {
 	bounds   map[string]bool // messages whose released is a lower bound
 	asked    int
 	settled  func() // what happens while the comparison waits
+	images   bool   // the audit has images
 }
 
 func sendName(message string, user capping.UserID) string { return fmt.Sprint(message, " ", user) }
@@ -35,23 +36,35 @@ func (a *answers) ask(_ context.Context, q *verify.Question) (*verify.Answer, er
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	answer := &verify.Answer{At: a.at}
-	for _, user := range q.Users {
+	for _, image := range q.Users {
 		a.asked++
-		switch {
+		switch user := a.user(image); {
 		case a.silent[user]:
-			answer.Unavailable = append(answer.Unavailable, user)
+			answer.Unavailable = append(answer.Unavailable, image)
 		case a.lacks[sendName(q.Message.ID, user)]:
-			answer.Missing = append(answer.Missing, verify.MissingUsers{Place: "here", Users: []capping.UserID{user}})
+			answer.Missing = append(answer.Missing, verify.MissingUsers{Place: "here", Users: []capping.UserID{image}})
 		}
 	}
 	return answer, nil
 }
 
+// user is the dense id of a user in the audit.
+func (a *answers) user(image capping.UserID) capping.UserID {
+	if a.images {
+		return capping.UserID(audittest.User(image))
+	}
+	return image
+}
+
 func (a *answers) compare(t *testing.T, at objects.Source) (*verify.Report, []string) {
 	t.Helper()
 	var missing []string
-	report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy),
-		verify.Config{Segments: worlds, Store: &verify.Store{
+	from := archive.New(at, config.ParsePolicy)
+	if a.images {
+		from.Of(audittest.IDs())
+	}
+	report, err := verify.Check(t.Context(), from,
+		verify.Config{Segments: worlds, Name: named, Store: &verify.Store{
 			Ask: a.ask, Now: a.at,
 			Settle: func(context.Context) error {
 				if a.settled != nil {
@@ -67,7 +80,7 @@ func (a *answers) compare(t *testing.T, at objects.Source) (*verify.Report, []st
 				return n, 1, !a.bounds[m.ID], nil
 			},
 			Missing: func(m *verify.MissingSend) error {
-				missing = append(missing, sendName(m.Message.ID, m.User))
+				missing = append(missing, sendName(m.Message.ID, a.user(m.User)))
 				return nil
 			},
 		}})

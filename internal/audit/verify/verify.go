@@ -18,19 +18,24 @@ type Config struct {
 	Generation string // generation for all records; "": each record's own
 	Events     int    // largest number of events in memory at once; default DefaultEvents
 	OnlyFiles  bool   // sends are not judged
+	// Name returns the text for a user, where ids are not dense; default archive.ImageName. Calls do not overlap.
+	Name archive.Name
 	// AcceptedUntil is the end of the time in which over-sends are accepted. Earlier over-sends are counted and are
 	// no findings. The zero value accepts none.
 	AcceptedUntil capping.Instant
 	Store         *Store // is compared with the audit; nil: it is not. It goes without Until
 }
 
-// DefaultEvents is the default of Config.Events; it takes 200 MB of memory.
+// DefaultEvents is the default of Config.Events; it takes 200 MB of memory, or 400 MB where ids are not dense.
 const DefaultEvents = 1 << 24
 
 // Check verifies a location. Check returns an error if the verification could not finish; the report then holds the
 // findings so far.
 func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, error) {
 	config.Events = cmp.Or(config.Events, DefaultEvents)
+	if config.Name == nil {
+		config.Name = archive.ImageName
+	}
 	query := archive.Query{Since: config.Since, Until: config.Until}
 	w := &work{archive: a, query: query, config: config, policyOf: map[string]uint16{},
 		report: &Report{Findings: []Finding{}, Notes: []string{}}}

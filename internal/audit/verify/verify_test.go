@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,7 +34,17 @@ const (
 var noon = capping.InstantOf(time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC))
 
 // world is a generation: users below 100 are new, those from 1000 on live in Singapore.
-type world struct{ capping.DenseIDs }
+type world struct {
+	images bool // the users are images; their numbers are the dense ids from which these came
+}
+
+func (w world) Numbers(users []capping.UserID, numbers []uint32) {
+	for i, user := range users {
+		if numbers[i] = uint32(user); w.images {
+			numbers[i] = audittest.User(user)
+		}
+	}
+}
 
 func (world) Generation() string             { return "g1" }
 func (world) Names() []string                { return []string{"new"} }
@@ -69,6 +80,15 @@ func worlds(_ context.Context, generation string) (capping.Segments, error) {
 	return world{}, nil
 }
 
+// imageWorlds is worlds where ids are not dense.
+func imageWorlds(ctx context.Context, generation string) (capping.Segments, error) {
+	_, err := worlds(ctx, generation)
+	return world{images: true}, err
+}
+
+// named is the dense id from which an image came, as a text.
+func named(image capping.UserID) string { return strconv.FormatUint(uint64(audittest.User(image)), 10) }
+
 // sent is a filter call that allowed users, under configuration c1.
 func sent(at capping.Instant, message string, channel capping.Channel, users ...uint32) *audit.Record {
 	return &audit.Record{Kind: audit.Filter, At: at, Took: 2 * time.Millisecond, Message: capping.Message{ID: message},
@@ -96,18 +116,44 @@ func under(config string) func(*audit.Record) {
 
 const head = "channels: {push: 1, email: 2}\nlimits:\n"
 
-// check verifies records of one instance under policies by version.
+// check verifies records of one instance under policies by version. The findings are the same if the ids are not
+// dense.
 func check(t *testing.T, policies map[string]string, c verify.Config, records ...*audit.Record) *verify.Report {
 	t.Helper()
-	at := objects.NewDirectory(t.TempDir())
-	for version, limits := range policies {
-		audittest.Policy(t, at, version, "version: "+version+"\n"+head+limits)
+	var reports [2]*verify.Report
+	for i := range reports {
+		at := objects.NewDirectory(t.TempDir())
+		for version, limits := range policies {
+			audittest.Policy(t, at, version, "version: "+version+"\n"+head+limits)
+		}
+		w, frames, from := audittest.NewWriter(at, 1), audittest.Frames(records...), archive.New(at, config.ParsePolicy)
+		c.Segments = worlds
+		if i == 1 {
+			w.IDs, frames, c.Segments, c.Name = audittest.IDs(), audittest.FramesOfImages(frames), imageWorlds, named
+			nameIDs(t, at)
+			from.Of(w.IDs)
+		}
+		w.Roll(t, frames...)
+		var err error
+		reports[i], err = verify.Check(t.Context(), from, c)
+		require.NoError(t, err)
 	}
-	audittest.NewWriter(at, 1).Roll(t, audittest.Frames(records...)...)
-	c.Segments = worlds
-	report, err := verify.Check(t.Context(), archive.New(at, config.ParsePolicy), c)
+	require.ElementsMatch(t, overs(reports[0]), overs(reports[1]))
+	require.Equal(t, *counted(reports[0]), *counted(reports[1]))
+	return reports[0]
+}
+
+// counted is a report without its findings, and without the size of files, which depends on the ids.
+func counted(r *verify.Report) *verify.Report {
+	return &verify.Report{Files: r.Files, Open: r.Open, Records: r.Records, Sends: r.Sends, Unjudged: r.Unjudged,
+		Erased: r.Erased, Accepted: r.Accepted, Found: r.Found, Notes: r.Notes}
+}
+
+// nameIDs writes the document that names the ids of a location.
+func nameIDs(t *testing.T, at objects.Location) {
+	raw, err := audittest.IDs().Seal()
 	require.NoError(t, err)
-	return report
+	require.NoError(t, at.Overwrite(t.Context(), audit.IDsKey, raw))
 }
 
 // overs are the over-sends of a report.
@@ -117,7 +163,7 @@ func overs(r *verify.Report) (list []string) {
 			list = append(list, f.Kind+": "+f.Text)
 			continue
 		}
-		list = append(list, fmt.Sprintf("%d %s %s", *f.User, f.Limit, f.Message))
+		list = append(list, fmt.Sprintf("%s %s %s", f.User, f.Limit, f.Message))
 	}
 	return list
 }

@@ -6,12 +6,22 @@ import (
 	"path/filepath"
 
 	"capper/internal/capping/pebblestore"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/terminal"
 )
 
 // migratedDir returns the directory name of the embedded store from the last pass on. The new name keeps a service
 // from deciding on the old store again.
 func migratedDir(dir string) string { return dir + ".migrated" }
+
+// lookFor learns the ids of the store for a last pass before which no other pass was made. The file beside the
+// directory, which stays when the directory is renamed, has them.
+func (w *work) lookFor(dir string) (err error) {
+	if w.state.Store == "" {
+		w.ids, err = database.KnownIDs(dir)
+	}
+	return err
+}
 
 // openFinished opens the embedded store itself for the last pass, under its new name. Because nothing is recorded
 // there any longer, a failed last pass can be repeated. A store that already has the new name shows that a last pass

@@ -18,6 +18,7 @@ import (
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/cli"
+	"capper/internal/ids"
 	"capper/internal/objects"
 	"capper/internal/segments/ingest/format"
 	"capper/internal/terminal"
@@ -40,6 +41,7 @@ type ImportCommand struct {
 	Timezone        string  `placeholder:"ZONE" help:"Time zone of times without an offset, such as Asia/Singapore. Default: such times are bad rows."`
 	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: by file name."`
 	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end in a line break: auto (required in long files) or optional."`
+	IDs             string  `enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. A service with another kind is rejected. Default: the kind of the service; with --dry-run: dense."`
 	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of rows that are not valid sends; they are skipped. With more, nothing is imported. Default: 0."`
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
@@ -63,9 +65,10 @@ type report struct {
 	Sent       *api.ImportSummary `json:"sent,omitempty"`
 	Verified   *api.ImportSummary `json:"verified,omitempty"`
 
-	users *roaring.Bitmap
-	bad   []string
-	empty []string // files without a row
+	dense  *roaring.Bitmap
+	images distinct
+	bad    []string
+	empty  []string // files without a row
 }
 
 // mostShown is the most bad rows that are shown.
@@ -117,9 +120,14 @@ func (c *ImportCommand) ask(
 	service *client.Client,
 	o *format.SendOptions,
 ) error {
-	if err := c.DenseAlone(ctx, service, "capper import"); err != nil {
+	scheme, err := c.Scheme(ctx, service)
+	if err != nil {
 		return err
 	}
+	if c.IDs != "" && c.IDs != scheme.Kind().String() {
+		return terminal.Misuse(fmt.Errorf("--ids: this deployment's ids are %s, not %s", scheme.Kind(), c.IDs))
+	}
+	o.Scheme = scheme
 	limits, err := service.Limits(ctx)
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, keyRule)
@@ -163,6 +171,13 @@ func (c *ImportCommand) options() (*format.SendOptions, error) {
 	if c.Namespace != nil && *c.Namespace != "" && !capping.IsName(*c.Namespace) {
 		return nil, fmt.Errorf("--namespace: "+capping.NameRule, *c.Namespace)
 	}
+	if c.IDs != "" {
+		kind, err := ids.ParseKind(c.IDs)
+		if err != nil {
+			return nil, fmt.Errorf("--ids: %w", err)
+		}
+		o.Scheme = ids.New(kind, ids.Key{}) // until the service returns its key, which only a real import needs
+	}
 	if c.Timezone == "" {
 		return o, nil
 	}
@@ -181,7 +196,7 @@ func (c *ImportCommand) read(
 	o *format.SendOptions,
 	rows *sorter,
 ) (*report, error) {
-	r := &report{Channels: map[string]int64{}, Namespaces: map[string]int64{}, users: roaring.New()}
+	r := &report{Channels: map[string]int64{}, Namespaces: map[string]int64{}, dense: roaring.New()}
 	files, err := c.expand(ctx)
 	if err != nil {
 		return nil, terminal.WithStatus(terminal.BadInput, err)
@@ -217,7 +232,7 @@ func (c *ImportCommand) read(
 		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput,
 			fmt.Errorf("%d of %d rows are not valid sends, such as\n  %s",
 				r.BadRows, r.BadRows+r.Rows, strings.Join(r.bad, "\n  "))),
-			"nothing was imported; correct the rows, or skip them with --max-bad-rows")
+			c.remedy())
 	}
 	if r.Rows == 0 {
 		return nil, terminal.Hinted(terminal.WithStatus(terminal.BadInput, r.nothing()),
@@ -226,8 +241,17 @@ func (c *ImportCommand) read(
 	if len(r.empty) > 0 {
 		on.Warn(fmt.Sprintf("%d of %d files have no rows, such as %s", len(r.empty), len(files), r.empty[0]))
 	}
-	r.Users = r.users.GetCardinality()
+	r.Users = r.dense.GetCardinality() + r.images.count()
 	return r, nil
+}
+
+// remedy returns the advice for bad rows.
+func (c *ImportCommand) remedy() string {
+	advice := "nothing was imported; correct the rows, or skip them with --max-bad-rows"
+	if c.DryRun && c.IDs == "" {
+		advice += "; if the user ids are no dense ids, name their kind with --ids"
+	}
+	return advice
 }
 
 // nothing returns an error for files without any send.
@@ -275,7 +299,11 @@ func (r *report) add(row format.SendRow) {
 	r.Rows++
 	r.Channels[row.Channel]++
 	r.Namespaces[row.Namespace]++
-	r.users.Add(row.User)
+	if row.ID == "" {
+		r.dense.Add(capping.Dense(row.User))
+	} else {
+		r.images.add(uint64(row.User))
+	}
 }
 
 func (r *report) addBad(file string, bad *format.RowError) error {

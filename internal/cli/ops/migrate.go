@@ -1,17 +1,21 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"capper/internal/app"
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/capping/redisstore"
 	"capper/internal/cli"
 	"capper/internal/config"
 	"capper/internal/ids"
 	"capper/internal/live"
+	"capper/internal/objects"
+	"capper/internal/segments"
 	"capper/internal/terminal"
 )
 
@@ -53,11 +57,6 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 			"%s: store.kind: must be redis, got %s: --config names the configuration to use after the migration",
 			c.Config, cfg.Store.Kind))
 	}
-	if kind, err := ids.ParseKind(cfg.IDs); err == nil {
-		if err := cli.DenseAlone(kind, "capper migrate"); err != nil {
-			return err
-		}
-	}
 	work, err := openWork(c.Work, c.Finish != "")
 	if err != nil {
 		return err
@@ -66,7 +65,11 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	if err := c.fetch(ctx, cfg, work); err != nil {
 		return err
 	}
-	target, err := openTarget(ctx, cfg, work.state.Begun)
+	users, err := c.compareIDs(ctx, on, cfg, work.ids)
+	if err != nil {
+		return errors.Join(err, work.dropNext())
+	}
+	target, err := openTarget(ctx, cfg, work, users)
 	if err != nil { // the copy was not used; otherwise each try would leave another copy
 		return errors.Join(err, work.dropNext())
 	}
@@ -80,7 +83,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	}
 	done := migrated{Finished: c.Finish != ""}
 	pass := Pass{Now: now, Last: work.last, Unfinished: work.unfinished, Target: target,
-		Retention: cfg.Policy.Retention(target.ClockTolerance() * 2)}
+		Images: work.ids != (database.IDs{}), Retention: cfg.Policy.Retention(target.ClockTolerance() * 2)}
 	if done.Result, err = bring(ctx, &pass, on); err != nil {
 		return err
 	}
@@ -124,12 +127,11 @@ func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *wo
 		if err != nil {
 			return err
 		}
-		if err := c.DenseAlone(ctx, api, "capper migrate"); err != nil {
-			return err
-		}
 		if err := work.fetch(ctx, api); err != nil {
 			return c.HintedAdmin(err)
 		}
+	} else if err := work.lookFor(c.Finish); err != nil {
+		return err
 	}
 	err := cfg.KeepsChannels(c.Config, work.state.Channels)
 	if err != nil && c.Finish == "" {
@@ -164,13 +166,59 @@ func (c *MigrateCommand) print(on *terminal.Streams, done *migrated) error {
 	return nil
 }
 
-// openTarget opens Redis. The first pass creates the store and fails if a store already exists.
-func openTarget(ctx context.Context, cfg *config.Config, known bool) (*redisstore.Store, error) {
+// lookingTime bounds the time for reading the location of the segments.
+const lookingTime = 30 * time.Second
+
+// compareIDs compares the ids of the store with those of the service that will use the copy. compareIDs returns the
+// number of ids in the segments' location; 0 means that the number is not known.
+func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, cfg *config.Config, are database.IDs) (
+	users int, err error) {
+	kind := cmp.Or(are.Kind, ids.Dense.String())
+	if cfg.IDs != "" && cfg.IDs != kind {
+		return 0, c.otherIDs("ids: is "+cfg.IDs, kind)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookingTime)
+	defer cancel()
+	place := "segments.source: the location " + cfg.Segments.Source
+	at, err := objects.Open(ctx, cfg.Segments.Source, cfg.Segments.S3)
+	var live *segments.Manifest
+	if err == nil {
+		live, err = segments.ReadLiveManifest(ctx, at)
+	}
+	switch {
+	case err != nil:
+		on.Warn(fmt.Sprintf("%s cannot be read, so its ids are not compared with those of the store: %s", place, err))
+	case live.IDs == nil && kind == ids.Dense.String():
+	case live.IDs == nil:
+		return 0, c.otherIDs(place+" has dense ids", kind)
+	case live.IDs.Kind != kind:
+		return 0, c.otherIDs(place+" has ids of the kind "+live.IDs.Kind, kind)
+	case live.IDs.Check != are.Check:
+		return 0, c.otherIDs(fmt.Sprintf("%s has another key for its ids (check %s)", place, live.IDs.Check),
+			fmt.Sprintf("%s with the check %s", kind, are.Check))
+	default:
+		users = int(live.IDs.Count)
+	}
+	return users, nil
+}
+
+// otherIDs returns the error for a configuration whose ids are not those of the store.
+func (c *MigrateCommand) otherIDs(found, kind string) error {
+	return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
+		"%s: %s, but the ids of the embedded store are %s: a migration keeps the kind and the key of the ids",
+		c.Config, found, kind))
+}
+
+// openTarget opens Redis. The first pass creates the store, for about the given number of users, and fails if a store
+// already exists.
+func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) (*redisstore.Store, error) {
 	options, err := app.RedisOptions(cfg.Store.Redis)
 	if err != nil {
 		return nil, err
 	}
+	known := work.state.Begun
 	options.MustExist = known
+	options.IDs = redisstore.IDs{Kind: work.ids.Kind, Check: work.ids.Check, Users: users}
 	target, err := redisstore.Open(ctx, options)
 	if err != nil && known {
 		return nil, terminal.Hinted(err, "if the Redis of this migration was emptied or lost data, start with an "+

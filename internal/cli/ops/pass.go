@@ -32,6 +32,7 @@ type Pass struct {
 	Last       Source   // the data of the last finished pass; nil: no pass has finished
 	Unfinished []Source // the data of later passes that did not finish
 	Target     target
+	Images     bool                 // users are images of ids
 	Retention  time.Duration        // longest window of the policy
 	Clock      func() time.Time     // nil: time.Now
 	Progress   func(result *Result) // called now and then; nil: no progress
@@ -82,6 +83,14 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 			p.Progress(&result)
 		}
 	}
+}
+
+// name returns the name of a user in errors.
+func (p *Pass) name(user capping.UserID) string {
+	if p.Images {
+		return fmt.Sprintf("image %016x", uint64(user))
+	}
+	return fmt.Sprintf("user %d", user)
 }
 
 // batch is a number of users whose logs are copied together.
@@ -158,7 +167,8 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	if err := b.pass.Target.Merge(ctx, m, make([]capping.Merged, len(m.Users))); err != nil {
-		return fmt.Errorf("merge the logs of users %d to %d: %w", m.Users[0], m.Users[len(m.Users)-1], err)
+		return fmt.Errorf("merge the logs of %s to %s: %w", b.pass.name(m.Users[0]),
+			b.pass.name(m.Users[len(m.Users)-1]), err)
 	}
 	return nil
 }
@@ -191,16 +201,16 @@ func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 		return false, err
 	}
 	if !of(found, append(b.had[i], want)) {
-		return false, fmt.Errorf("user %d: %w", user, ErrDiffers)
+		return false, fmt.Errorf("%s: %w", b.pass.name(user), ErrDiffers)
 	}
 	if err := b.pass.Target.Erase(ctx, user); err != nil {
-		return true, fmt.Errorf("erase the log of user %d: %w", user, err)
+		return true, fmt.Errorf("erase the log of %s: %w", b.pass.name(user), err)
 	}
 	if err := b.merge(ctx, []capping.UserID{user}, []capping.Log{want}); err != nil {
 		return true, err
 	}
 	if found, err = b.read(ctx, user); err == nil && !bytes.Equal(found, want) {
-		err = fmt.Errorf("user %d: %w", user, ErrDiffers)
+		err = fmt.Errorf("%s: %w", b.pass.name(user), ErrDiffers)
 	}
 	return true, err
 }
@@ -209,7 +219,7 @@ func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	found, err := b.pass.Target.Log(ctx, user)
 	if err != nil {
-		return nil, fmt.Errorf("read the log of user %d: %w", user, err)
+		return nil, fmt.Errorf("read the log of %s: %w", b.pass.name(user), err)
 	}
 	return found.Live(b.horizon), nil
 }

@@ -1,9 +1,11 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"capper/client"
 	"capper/client/api"
+	"capper/internal/capping"
 	"capper/internal/segments/ingest/format"
 )
 
@@ -89,8 +92,9 @@ func (l *queue) give(ctx context.Context) error {
 }
 
 // queueOf distributes users over n workers. queueOf also spreads regular selections evenly, such as every fourth user.
-func queueOf(user uint32, n int) int {
-	return int(uint64(user*2654435769) * uint64(n) >> 32)
+func queueOf(user capping.UserID, n int) int {
+	high, _ := bits.Mul64(uint64(user)*0x9e3779b97f4a7c15, uint64(n))
+	return int(high)
 }
 
 func (s *sender) fail(err error) {
@@ -106,7 +110,7 @@ func (s *sender) fail(err error) {
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
-		result, err := s.api.ImportInto(ctx, batch[0].Namespace, requestOf(batch))
+		left, sum, err := s.call(ctx, batch)
 		if client.HasCode(err, client.CodeTooLarge) && len(batch) > 1 {
 			half := len(batch) / 2
 			if err := s.send(ctx, batch[:half]); err != nil {
@@ -121,14 +125,12 @@ func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 			return err
 		}
 		if err == nil {
-			left := leftOf(batch, result)
 			if len(left) == 0 || time.Now().After(until) {
-				s.count(&result.Summary)
+				s.count(&sum)
 				return nil
 			}
-			done := result.Summary
-			done.Requested, done.Unavailable = done.Requested-done.Unavailable, 0
-			s.count(&done)
+			sum.Requested, sum.Unavailable = sum.Requested-sum.Unavailable, 0
+			s.count(&sum)
 			batch = left
 		}
 		select {
@@ -147,15 +149,36 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// leftOf returns the rows of unavailable users. Their expired sends are sent again but counted only once, because
-// only sends that have not expired count as unavailable.
-func leftOf(batch []format.SendRow, result *api.ImportAnswer) (left []format.SendRow) {
-	if len(result.Unavailable) == 0 {
-		return nil
+// call sends one batch once. call returns the rows of unavailable users. Their expired sends are sent again but counted
+// only once, because only sends that have not expired count as unavailable.
+func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
+	err error) {
+	if batch[0].ID == "" {
+		result, err := s.api.ImportInto(ctx, batch[0].Namespace, requestOf(batch))
+		if err != nil {
+			return nil, sum, err
+		}
+		return leftOf(batch, func(r *format.SendRow) bool {
+			_, found := slices.BinarySearch(result.Unavailable, capping.Dense(r.User))
+			return found
+		}), result.Summary, nil
 	}
-	for _, r := range batch {
-		if _, found := slices.BinarySearch(result.Unavailable, r.User); found {
-			left = append(left, r)
+	result, err := s.api.ImportIDsInto(ctx, batch[0].Namespace, requestOfIDs(batch))
+	if err != nil {
+		return nil, sum, err
+	}
+	open := make(map[string]bool, len(result.Unavailable))
+	for _, id := range result.Unavailable {
+		open[id] = true
+	}
+	return leftOf(batch, func(r *format.SendRow) bool { return open[r.ID] }), result.Summary, nil
+}
+
+// leftOf returns the rows of unavailable users.
+func leftOf(batch []format.SendRow, unavailable func(*format.SendRow) bool) (left []format.SendRow) {
+	for i := range batch {
+		if unavailable(&batch[i]) {
+			left = append(left, batch[i])
 		}
 	}
 	return left
@@ -170,7 +193,7 @@ type refusedSend struct {
 
 // Error returns a text with the fields of the send, because the position in the call means nothing to the user.
 func (r *refusedSend) Error() string {
-	text := fmt.Sprintf("the service rejected the send of user %d at %s", r.row.User,
+	text := fmt.Sprintf("the service rejected the send of user %s at %s", idOf(&r.row),
 		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
 	if r.row.MessageID != "" {
 		text += fmt.Sprintf(" with message id %q", r.row.MessageID)
@@ -199,28 +222,54 @@ func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) 
 	return batch[i], true
 }
 
-// requestOf returns the rows as the request of a call. A field that all rows share appears once.
+// idOf returns the id of a row's user.
+func idOf(row *format.SendRow) string {
+	return cmp.Or(row.ID, strconv.FormatUint(uint64(row.User), 10))
+}
+
+// requestOf returns rows of dense ids as the request of a call. A field that all rows share appears once.
 func requestOf(batch []format.SendRow) *api.ImportRequest {
-	r := &api.ImportRequest{Channel: batch[0].Channel, MessageID: batch[0].MessageID,
-		Sends: make([]api.ImportedSend, len(batch))}
-	for _, row := range batch {
-		if row.Channel != r.Channel {
-			r.Channel = ""
-		}
-		if row.MessageID != r.MessageID {
-			r.MessageID = ""
-		}
-	}
+	channel, messageID := sharedBy(batch)
+	r := &api.ImportRequest{Channel: channel, MessageID: messageID, Sends: make([]api.ImportedSend, len(batch))}
 	for i, row := range batch {
-		r.Sends[i] = api.ImportedSend{UserID: row.User, At: time.UnixMilli(row.At).UTC()}
-		if r.Channel == "" {
-			r.Sends[i].Channel = row.Channel
-		}
-		if r.MessageID == "" {
-			r.Sends[i].MessageID = row.MessageID
-		}
+		r.Sends[i] = api.ImportedSend{UserID: capping.Dense(row.User), At: time.UnixMilli(row.At).UTC(),
+			Channel: unless(channel, row.Channel), MessageID: unless(messageID, row.MessageID)}
 	}
 	return r
+}
+
+// requestOfIDs is requestOf for ids of the other kinds.
+func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
+	channel, messageID := sharedBy(batch)
+	r := &api.ImportRequestStrings{Channel: channel, MessageID: messageID,
+		Sends: make([]api.ImportedSendOfID, len(batch))}
+	for i, row := range batch {
+		r.Sends[i] = api.ImportedSendOfID{UserID: row.ID, At: time.UnixMilli(row.At).UTC(),
+			Channel: unless(channel, row.Channel), MessageID: unless(messageID, row.MessageID)}
+	}
+	return r
+}
+
+// sharedBy returns the channel and the message id that all rows have; "" if they differ.
+func sharedBy(batch []format.SendRow) (channel, messageID string) {
+	channel, messageID = batch[0].Channel, batch[0].MessageID
+	for i := range batch {
+		if batch[i].Channel != channel {
+			channel = ""
+		}
+		if batch[i].MessageID != messageID {
+			messageID = ""
+		}
+	}
+	return channel, messageID
+}
+
+// unless returns the text of a row, or "" if all rows share a text.
+func unless(shared, own string) string {
+	if shared != "" {
+		return ""
+	}
+	return own
 }
 
 // lost returns the error for an import after which n sends were missing.

@@ -13,6 +13,7 @@ import (
 
 	"capper/client"
 	"capper/client/api"
+	"capper/internal/capping"
 	"capper/internal/segments/ingest/format"
 )
 
@@ -82,7 +83,7 @@ func TestTheEarliestOfEqualSendsIsRecorded(t *testing.T) {
 				at := begin.Add(time.Duration(times-1-i/users) * time.Second)
 				require.NoError(
 					t,
-					rows.add(format.SendRow{User: 4 * uint32(i%users), At: at.UnixMilli(), MessageID: "m"}),
+					rows.add(format.SendRow{User: 4 * capping.UserID(i%users), At: at.UnixMilli(), MessageID: "m"}),
 				)
 			}
 			s := &sender{api: to, patience: time.Minute, parallel: 4, batch: 100, reach: func(*api.ImportSummary) {}}
@@ -106,7 +107,7 @@ func TestLanesAreEven(t *testing.T) {
 		for _, step := range []uint32{1, 2, 4, 10, 1000, 1 << 16} {
 			counts := make([]int, n)
 			for i := range uint32(10_000) {
-				counts[queueOf(7+i*step, n)]++
+				counts[queueOf(capping.UserID(7+i*step), n)]++
 			}
 			for _, count := range counts {
 				require.Greater(t, count, 10_000/n/2, "%d lanes, every %dth user", n, step)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"capper/internal/capping"
 	"capper/internal/segments/ingest/format"
 )
 
@@ -30,7 +31,7 @@ type sorter struct {
 
 func inTurn(a, b format.SendRow) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User),
-		cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
+		cmp.Compare(a.ID, b.ID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
 }
 
 // mostNames is the most different texts that the sorter shares between rows.
@@ -92,7 +93,7 @@ func (s *sorter) close() error {
 func appendRow(dst []byte, r format.SendRow) []byte {
 	dst = binary.AppendVarint(dst, r.At)
 	dst = binary.AppendUvarint(dst, uint64(r.User))
-	for _, text := range []string{r.Channel, r.MessageID, r.Namespace} {
+	for _, text := range []string{r.ID, r.Channel, r.MessageID, r.Namespace} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
 	return dst
@@ -110,8 +111,8 @@ func (r *run) advance() (err error) {
 		return err
 	}
 	user, err := binary.ReadUvarint(r.from)
-	r.next.User = uint32(user)
-	for _, text := range []*string{&r.next.Channel, &r.next.MessageID, &r.next.Namespace} {
+	r.next.User = capping.UserID(user)
+	for _, text := range []*string{&r.next.ID, &r.next.Channel, &r.next.MessageID, &r.next.Namespace} {
 		n, fault := binary.ReadUvarint(r.from)
 		bytes := make([]byte, min(n, 1<<20))
 		_, short := io.ReadFull(r.from, bytes)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"capper/internal/capping/pebblestore/database"
 	"capper/internal/terminal"
 )
 
@@ -20,6 +21,7 @@ const stateFile = "state.json"
 type state struct {
 	Begun     bool             `json:"begun"`               // this migration has created the store in Redis
 	Store     string           `json:"store,omitempty"`     // id of the embedded store; "": not known yet
+	IDs       *database.IDs    `json:"ids,omitempty"`       // ids of the embedded store's users; nil: dense ids
 	Mark      uint64           `json:"mark,omitempty"`      // mark of the newest copy
 	Channels  map[string]uint8 `json:"channels,omitempty"`  // numbers of the channels in the logs
 	Finishing string           `json:"finishing,omitempty"` // directory of the store; "": the last pass has not begun

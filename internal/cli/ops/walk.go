@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is a store whose logs can be read in order of user ids. Nobody may write to the store.
+// Source is a store whose logs can be read in order of users. Nobody may write to the store.
 type Source interface {
 	// Logs returns up to most users who have a log, in ascending order beginning at from, and their logs.
 	Logs(ctx context.Context, from capping.UserID, most int) ([]capping.UserID, []capping.Log, error)
@@ -20,18 +20,19 @@ type walk struct {
 	source Source
 	users  []capping.UserID
 	logs   []capping.Log
-	from   uint64 // where the next portion begins
+	from   capping.UserID // where the next portion begins
+	ended  bool           // the source has no next portion
 }
 
 // head returns the next user. ok is false at the end.
 func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err error) {
-	if len(w.users) == 0 && w.from <= math.MaxUint32 {
-		if w.users, w.logs, err = w.source.Logs(ctx, capping.UserID(w.from), portion); err != nil {
+	if len(w.users) == 0 && !w.ended {
+		if w.users, w.logs, err = w.source.Logs(ctx, w.from, portion); err != nil {
 			return 0, false, err
 		}
-		w.from = math.MaxUint32 + 1
-		if n := len(w.users); n == portion {
-			w.from = uint64(w.users[n-1]) + 1
+		n := len(w.users)
+		if w.ended = n < portion || w.users[n-1] == math.MaxUint64; !w.ended {
+			w.from = w.users[n-1] + 1
 		}
 	}
 	if len(w.users) == 0 {

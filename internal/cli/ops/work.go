@@ -32,8 +32,9 @@ const copyCache = 64 << 20
 type work struct {
 	dir        string
 	state      state
-	last       Source   // nil: no pass has finished
-	unfinished []Source // passes since the last finished one
+	ids        database.IDs // ids of the store's users
+	last       Source       // nil: no pass has finished
+	unfinished []Source     // passes since the last finished one
 	stores     []*pebblestore.Store
 }
 
@@ -62,6 +63,9 @@ func (w *work) begin(finish bool) (err error) {
 			"the last pass of the migration was already started: only this pass can be run again"),
 			"add --finish "+s.Finishing+"; to keep the embedded store, rename "+migratedDir(s.Finishing)+
 				" to that name, empty Redis, and start again with another --work later")
+	}
+	if w.state.IDs != nil {
+		w.ids = *w.state.IDs
 	}
 	return w.openCopies()
 }
@@ -104,7 +108,7 @@ func (w *work) note(reached func(*state)) error {
 // open opens a store that no other process has open.
 func (w *work) open(dir string) (*pebblestore.Store, error) {
 	store, err := pebblestore.Open(context.Background(), pebblestore.Config{Path: dir, MustExist: true,
-		CacheBytes: copyCache})
+		CacheBytes: copyCache, IDs: w.ids})
 	if err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
 	}
@@ -135,15 +139,15 @@ func (w *work) fetch(ctx context.Context, api *client.Client) error {
 	if err := errors.Join(err, file.Close(), remove(w.path(archive))); err != nil {
 		return err
 	}
-	if ids := manifest.IDs; ids != nil {
-		return errors.Join(fmt.Errorf("this deployment's ids are %s: capper migrate takes dense ids alone so far",
-			ids.Kind),
-			w.dropNext())
-	}
 	if w.state.Store != "" && w.state.Store != manifest.Store {
 		return errors.Join(w.state.errAnother("that of the service"), w.dropNext())
 	}
-	return w.note(func(s *state) { s.Store, s.Mark, s.Channels = manifest.Store, manifest.Mark, manifest.Channels })
+	if manifest.IDs != nil {
+		w.ids = *manifest.IDs
+	}
+	return w.note(func(s *state) {
+		s.Store, s.IDs, s.Mark, s.Channels = manifest.Store, manifest.IDs, manifest.Mark, manifest.Channels
+	})
 }
 
 func (w *work) dropNext() error {

@@ -93,8 +93,7 @@ func (f *Finder) Find(
 		return err
 	}
 	if names && !s.HasNames() {
-		return Invalid("audience", "generation %s does not contain its ids (segmentbuild build --no-names): send "+
-			"user_ids", s.Generation())
+		return noNames(s, "audience", "send user_ids")
 	}
 	of, err := f.find(s, q, named)
 	if err != nil {

@@ -108,10 +108,10 @@ func (d *decoder) audience() (Audience, error) {
 	}
 	switch {
 	case ascending(a.Users):
-	case a.Packed:
-		a.distinctPositions()
 	case a.Given != nil:
 		a.Users, a.Duplicates = a.Given.distinct(a.Users)
+	case a.Packed:
+		a.distinctPositions()
 	default:
 		a.Users, a.Duplicates = capping.Distinct(a.Users)
 	}
@@ -149,7 +149,7 @@ func (a *Audience) IDBytes() int {
 // in bytes. It is 0 for dense ids as numbers, which the other estimates of an answer contain.
 func (a *Audience) GivenBytes() int64 {
 	switch {
-	case a.Packed:
+	case a.Packed && a.Given == nil:
 		return UserBytes * int64(len(a.Users)) // positions
 	case a.Given == nil:
 		return 0

@@ -18,24 +18,6 @@ type Bounds struct {
 	Scheme *ids.Scheme
 }
 
-// DenseAlone returns nil for dense ids, and a failure for other ids that names what takes dense ids alone. An empty
-// field is none.
-func (b *Bounds) DenseAlone(field, what string) error {
-	if b.Scheme == nil {
-		return nil
-	}
-	return DenseAlone(b.Scheme, field, what)
-}
-
-// DenseAlone returns the failure of a request for something that takes dense ids alone. An empty field is none.
-func DenseAlone(scheme *ids.Scheme, field, what string) error {
-	const text = "this deployment's ids are %s: %s takes dense ids alone so far"
-	if field == "" {
-		return NewFailure(api.CodeInvalidRequest, text, scheme.Kind(), what)
-	}
-	return Invalid(field, text, scheme.Kind(), what)
-}
-
 // FilterRequest is a decoded POST /v1/filter.
 type FilterRequest struct {
 	Audience
@@ -62,6 +44,8 @@ type decoder struct {
 	seen   map[string]bool
 	given  Audience
 	asked  api.AudienceQuery
+	// keepsPacked: the answer lists packed ids of the request, and has no positions.
+	keepsPacked bool
 }
 
 func newDecoder(body []byte, bounds Bounds) *decoder {
@@ -205,7 +189,8 @@ func (d *decoder) unknown(name string) error {
 		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves",
 		"at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
-		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
+		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "add_images", "remove",
+		"remove_bitmap", "remove_images",
 	} {
 		switch {
 		case name == known:

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,9 @@ type SetChange struct {
 	Add, Remove []capping.UserID
 	At          capping.Instant // 0: the request has no time
 
-	added, removed *Given // the ids of Add and Remove; nil: dense ids as numbers
+	added, removed *Given // the ids of Add and Remove; nil: dense ids as numbers, or images
+	// addedImages and removedImages say that the request named the users by their images.
+	addedImages, removedImages bool
 }
 
 // Users returns the number of changed users.
@@ -30,15 +33,23 @@ func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed
 
 // Unstored writes the users of a call whose changes may not be stored, in ascending order, to a failure.
 func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
-	if c.added == nil && c.removed == nil {
+	if c.added == nil && c.removed == nil && !c.addedImages && !c.removedImages {
 		f.Unavailable = capping.AppendDense(nil, users)
 		return
 	}
 	for _, user := range users {
-		if i, ok := slices.BinarySearch(c.Add, user); ok {
-			f.UnavailableIDs = append(f.UnavailableIDs, c.added.canonical(i, user))
-		} else if i, ok := slices.BinarySearch(c.Remove, user); ok {
-			f.UnavailableIDs = append(f.UnavailableIDs, c.removed.canonical(i, user))
+		given, isImage := c.added, c.addedImages
+		i, ok := slices.BinarySearch(c.Add, user)
+		if !ok {
+			given, isImage = c.removed, c.removedImages
+			i, ok = slices.BinarySearch(c.Remove, user)
+		}
+		switch {
+		case !ok:
+		case isImage:
+			f.UnavailableImages = append(f.UnavailableImages, imageText(user))
+		default:
+			f.UnavailableIDs = append(f.UnavailableIDs, given.canonical(i, user))
 		}
 	}
 }
@@ -68,9 +79,9 @@ func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetCha
 			return err
 		}
 		switch name {
-		case "add", "add_bitmap":
+		case "add", "add_bitmap", "add_images":
 			return d.list(name, &c.Add)
-		case "remove", "remove_bitmap":
+		case "remove", "remove_bitmap", "remove_images":
 			return d.list(name, &c.Remove)
 		case "at":
 			c.At, err = d.time(now, latest)
@@ -84,7 +95,7 @@ func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetCha
 	return c, d.check()
 }
 
-// list decodes the users of a field, which gives them as ids or as a bitmap.
+// list decodes the users of a field, which gives them as ids, as images or as a bitmap.
 func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	if other := d.field[to]; other != "" {
 		return Invalid(name, "%s and %s are both given, but at most one of them is allowed", other, name)
@@ -93,7 +104,16 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	if err := d.bounds.Reserve(int64(len(d.data))); err != nil { // the ids of JSON, or the bytes of base64
 		return err
 	}
-	if name == "add_bitmap" || name == "remove_bitmap" {
+	switch name {
+	case "add_images":
+		d.change.addedImages = true
+		*to, err = d.images(name)
+		return err
+	case "remove_images":
+		d.change.removedImages = true
+		*to, err = d.images(name)
+		return err
+	case "add_bitmap", "remove_bitmap":
 		if d.bounds.Scheme != nil {
 			return Invalid(name, "this deployment's ids are %s: use %s", d.bounds.Scheme.Kind(),
 				strings.TrimSuffix(name, "_bitmap"))
@@ -105,9 +125,8 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 		*to, err = bitmapUsers(name, text, min(d.bounds.Bitmap, api.MaxSetUsers), d.bounds.Reserve)
 		return err
 	}
-	most := min(d.bounds.IDs, api.MaxSetUsers)
 	var given *Given
-	*to, given, err = d.listed(name, most, "split the call")
+	*to, given, err = d.listed(name, d.most(), "split the call")
 	switch {
 	case err != nil:
 		return err
@@ -123,6 +142,45 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 		d.change.removed = given
 	}
 	return nil
+}
+
+// most returns the most users of a list.
+func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
+
+// images decodes an array of images of ids, and returns the users in ascending order, each once.
+func (d *setDecoder) images(field string) ([]capping.UserID, error) {
+	if d.bounds.Scheme == nil {
+		return nil, Invalid(field, "this deployment's ids are dense: use %s", strings.TrimSuffix(field, "_images"))
+	}
+	if !d.accept('[') {
+		return nil, Invalid(field, "%s is not an array of images", d.value())
+	}
+	if d.accept(']') {
+		return nil, nil
+	}
+	var users []capping.UserID
+	for {
+		if len(users) == d.most() {
+			return nil, FieldFailure(api.CodeTooLarge, field, "has more than %d images: split the call", d.most())
+		}
+		at := fmt.Sprintf("%s[%d]", field, len(users))
+		text, err := d.str(at)
+		if err != nil {
+			return nil, err
+		}
+		user, ok := parseImage(string(text))
+		if !ok {
+			return nil, Invalid(at, "%q is not an image: an image has 16 hexadecimal digits in lower case", Clip(text))
+		}
+		users = append(users, user)
+		if d.accept(']') {
+			slices.Sort(users)
+			return slices.Compact(users), nil
+		}
+		if !d.accept(',') {
+			return nil, d.syntax("',' or ']'")
+		}
+	}
 }
 
 // earliest is the beginning of the time in which changes of sets exist.
@@ -167,8 +225,12 @@ func (d *setDecoder) check() error {
 		case remove < add:
 			k++
 		default:
-			return Invalid(d.field[&c.Remove], "user %s is also in %s: a call adds a user or removes the user",
-				c.added.name(i, add), d.field[&c.Add])
+			name := imageText(add)
+			if !c.addedImages {
+				name = c.added.name(i, add)
+			}
+			return Invalid(d.field[&c.Remove], "user %s is also in %s: a call adds a user or removes the user", name,
+				d.field[&c.Add])
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -9,50 +9,100 @@ import (
 	"capper/internal/capping"
 )
 
+// sendsCheck is api.SendsCheck with ids of every kind.
+type sendsCheck struct {
+	Missing     []missingSends        `json:"missing"`
+	Unavailable []json.RawMessage     `json:"unavailable"`
+	Time        time.Time             `json:"time"`
+	Summary     api.SendsCheckSummary `json:"summary"`
+}
+
+// missingSends is api.MissingSends with ids of every kind.
+type missingSends struct {
+	Partition *int              `json:"partition,omitempty"`
+	Node      string            `json:"node,omitempty"`
+	UserIDs   []json.RawMessage `json:"user_ids"`
+}
+
+// group is the users in one place of the store who lack the send.
+type group struct {
+	partition *int
+	node      string
+	places    []int // of the users in the request
+}
+
 // CheckAnswer builds the answer of a call that looks for recorded sends. The function locate returns where a user's
-// log is stored; nil means that there is only one place.
+// log is stored; nil means that there is only one place. The answer lists ids, also for a bitmap and for packed ids.
 func CheckAnswer(
 	r *MessageRequest, found []capping.Presence, at time.Time, locate func(capping.UserID) capping.Location,
-) *api.SendsCheck {
-	a := &api.SendsCheck{Missing: []api.MissingSends{}, Unavailable: []uint32{},
-		Time: at.UTC().Truncate(time.Millisecond)}
-	a.Summary = api.SendsCheckSummary{Requested: len(r.Users) + r.Duplicates, Duplicates: r.Duplicates}
-	var missing []capping.UserID
+) any {
+	sum := api.SendsCheckSummary{Requested: len(r.Users) + r.Duplicates, Duplicates: r.Duplicates}
+	var missing, unavailable []int
 	for i, presence := range found {
 		switch presence {
 		case capping.PresenceRecorded:
-			a.Summary.Recorded++
+			sum.Recorded++
 		case capping.PresenceForgotten:
-			a.Summary.Forgotten++
+			sum.Forgotten++
 		case capping.PresenceMissing:
-			missing = append(missing, r.Users[i])
+			missing = append(missing, i)
 		default:
-			a.Unavailable = append(a.Unavailable, capping.Dense(r.Users[i]))
+			unavailable = append(unavailable, i)
 		}
 	}
-	a.Summary.Missing, a.Summary.Unavailable = len(missing), len(a.Unavailable)
-	if len(missing) > 0 {
-		a.Missing = byPlace(missing, locate)
+	sum.Missing, sum.Unavailable = len(missing), len(unavailable)
+	at = at.UTC().Truncate(time.Millisecond)
+	groups := grouped(r.Users, missing, locate)
+	if r.Given != nil {
+		a := &sendsCheck{Missing: []missingSends{}, Unavailable: r.ids(unavailable), Time: at, Summary: sum}
+		for _, g := range groups {
+			a.Missing = append(a.Missing, missingSends{g.partition, g.node, r.ids(g.places)})
+		}
+		return a
+	}
+	a := &api.SendsCheck{Missing: []api.MissingSends{}, Unavailable: r.numbers(unavailable), Time: at, Summary: sum}
+	for _, g := range groups {
+		a.Missing = append(a.Missing, api.MissingSends{Partition: g.partition, Node: g.node,
+			UserIDs: r.numbers(g.places)})
 	}
 	return a
 }
 
-func byPlace(users []capping.UserID, locate func(capping.UserID) capping.Location) []api.MissingSends {
+// grouped returns the users at the given places of a request by the partition of their logs, in ascending order.
+func grouped(users []capping.UserID, places []int, locate func(capping.UserID) capping.Location) (groups []*group) {
 	if locate == nil {
-		return []api.MissingSends{{UserIDs: capping.AppendDense(nil, users)}}
-	}
-	places := map[int]*api.MissingSends{}
-	for _, user := range users {
-		at := locate(user)
-		if places[at.Partition] == nil {
-			places[at.Partition] = &api.MissingSends{Partition: &at.Partition, Node: at.Node}
+		if len(places) == 0 {
+			return nil
 		}
-		places[at.Partition].UserIDs = append(places[at.Partition].UserIDs, capping.Dense(user))
+		return []*group{{places: places}}
 	}
-	list := make([]api.MissingSends, 0, len(places))
-	for _, place := range places {
-		list = append(list, *place)
+	known := map[int]*group{}
+	for _, i := range places {
+		at := locate(users[i])
+		if known[at.Partition] == nil {
+			known[at.Partition] = &group{partition: &at.Partition, node: at.Node}
+			groups = append(groups, known[at.Partition])
+		}
+		known[at.Partition].places = append(known[at.Partition].places, i)
 	}
-	slices.SortFunc(list, func(a, b api.MissingSends) int { return cmp.Compare(*a.Partition, *b.Partition) })
+	slices.SortFunc(groups, func(a, b *group) int { return *a.partition - *b.partition })
+	return groups
+}
+
+// numbers returns the dense ids of the users at the given places.
+func (a *Audience) numbers(places []int) []uint32 {
+	list := make([]uint32, len(places))
+	for n, i := range places {
+		list[n] = capping.Dense(a.Users[i])
+	}
+	return list
+}
+
+// ids returns the ids of the users at the given places as JSON values.
+func (a *Audience) ids(places []int) []json.RawMessage {
+	list := make([]json.RawMessage, len(places))
+	for n, i := range places {
+		list[n] = a.Given.append(nil, i, a.Users[i])
+	}
 	return list
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"capper/client/api"
 	"capper/internal/capping"
 )
 
@@ -139,16 +138,4 @@ func (a *answer) taken(of *Audience) {
 	}
 	a.raw(`,"audience":`)
 	a.out = append(a.out, text...)
-}
-
-// EncodeMembers appends a page of members to dst.
-func EncodeMembers(dst []byte, page *api.Members) []byte {
-	a := &answer{out: dst}
-	a.raw(`{"generation":`).text(page.Generation)
-	a.raw(`,"name":`).text(page.Name)
-	list(a.raw(`,"user_ids":`), page.UserIDs)
-	if page.Next == nil {
-		return a.raw(`,"next":null}` + "\n").out
-	}
-	return a.raw(`,"next":`).number(int(*page.Next)).raw("}\n").out
 }

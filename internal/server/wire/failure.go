@@ -19,6 +19,8 @@ type Failure struct {
 	Unavailable []uint32      // users whose changes may not be stored; see api.Error
 	// UnavailableIDs are these users by their canonical ids, where an id of the call came as a string.
 	UnavailableIDs []string
+	// UnavailableImages are those of these users whom the call named by their images.
+	UnavailableImages []string
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }

@@ -58,13 +58,27 @@ func givenOf(s *segments.Snapshot, numbers []uint32) (*Given, error) {
 	return g, nil
 }
 
+// textBytes is the size of a text id in bytes that estimates assume.
+const textBytes = 64
+
+// NameBytes returns the approximate size of an id in JSON, with a comma, in bytes. A nil scheme stands for dense ids.
+func NameBytes(scheme *ids.Scheme) int64 {
+	switch {
+	case scheme == nil:
+		return int64(len("4294967295,"))
+	case scheme.Kind() == ids.Text:
+		return textBytes + int64(len(`"",`))
+	}
+	return int64((&Given{scheme: scheme}).bytesOf(1))
+}
+
 // AudienceBytes returns the approximate memory of a user of an audience in bytes, with the id for the answer.
 func AudienceBytes(scheme *ids.Scheme) int64 {
 	switch {
 	case scheme == nil:
 		return UserBytes
 	case scheme.Kind() == ids.Text:
-		return UserBytes + 64
+		return UserBytes + textBytes
 	}
 	return UserBytes + int64(scheme.Width())
 }
@@ -240,10 +254,11 @@ func (g *Given) canonical(i int, user capping.UserID) string {
 	return string(g.scheme.Unpack(nil, g.packed[width*i:width*i+width]))
 }
 
-// givenDecoder decodes an array of ids that the answer repeats.
+// givenDecoder decodes ids that the answer repeats.
 type givenDecoder struct {
 	*decoder
-	field  string
+	field  string        // of an array of ids
+	path   func() string // returns the JSON path of the current id; nil: an element of field
 	kind   ids.Kind
 	parser *ids.Parser
 	users  []capping.UserID
@@ -269,14 +284,12 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 	g := &givenDecoder{decoder: d, field: field, kind: scheme.Kind(), parser: scheme.NewParser(),
 		users: make([]capping.UserID, 0, most), given: &Given{scheme: scheme}}
-	if width := scheme.Width(); width > 0 {
-		g.given.packed = make([]byte, 0, width*most)
-	} else if g.kind == ids.Text {
-		g.given.packed = make([]byte, 0, len(d.data)-d.pos) // which is reserved
-		g.given.ends = make([]uint32, 0, most)
-	}
+	g.allocate(most)
 	for {
-		if err := g.next(limit, remedy); err != nil {
+		if len(g.users) == limit {
+			return nil, nil, FieldFailure(api.CodeTooLarge, field, "has more than %d ids: %s", limit, remedy)
+		}
+		if err := g.one(); err != nil {
 			return nil, nil, err
 		}
 		if d.pos < len(d.data) && d.data[d.pos] == ',' {
@@ -292,12 +305,28 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 }
 
-// next decodes one id.
-func (g *givenDecoder) next(limit int, remedy string) error {
-	g.skipSpace()
-	if len(g.users) == limit {
-		return FieldFailure(api.CodeTooLarge, g.field, "has more than %d ids: %s", limit, remedy)
+// allocate makes the memory for at most n more ids in the rest of the document. The caller has reserved the memory of
+// text ids.
+func (g *givenDecoder) allocate(n int) {
+	if width := g.given.scheme.Width(); width > 0 {
+		g.given.packed = make([]byte, 0, width*n)
+	} else if g.kind == ids.Text {
+		g.given.packed = make([]byte, 0, len(g.data)-g.pos)
+		g.given.ends = make([]uint32, 0, n)
 	}
+}
+
+// reserved returns the memory that allocate makes, in bytes.
+func (g *givenDecoder) reserved(n int) int64 {
+	if g.kind == ids.Text {
+		return int64(len(g.data)-g.pos) + 4*int64(n)
+	}
+	return int64(g.given.scheme.Width() * n)
+}
+
+// one decodes one id.
+func (g *givenDecoder) one() error {
+	g.skipSpace()
 	if g.kind == ids.UUID && g.dashedUUID() {
 		return nil
 	}
@@ -317,7 +346,12 @@ func (g *givenDecoder) next(limit int, remedy string) error {
 }
 
 // at returns the JSON path of the current id.
-func (g *givenDecoder) at() string { return g.field + "[" + strconv.Itoa(len(g.users)) + "]" }
+func (g *givenDecoder) at() string {
+	if g.path != nil {
+		return g.path()
+	}
+	return g.field + "[" + strconv.Itoa(len(g.users)) + "]"
+}
 
 // dashedUUID decodes a UUID that comes as a string of 36 bytes, as nearly all do, and reports whether the next value is
 // one. No byte is looked at twice: a quote or an escape among the 36 bytes is no part of a UUID.
@@ -334,7 +368,11 @@ func (g *givenDecoder) dashedUUID() bool {
 // text decodes the text of a string or of a number.
 func (g *givenDecoder) text() (text []byte, quoted bool, err error) {
 	if g.pos < len(g.data) && g.data[g.pos] == '"' {
-		text, err = g.decoder.text(g.field)
+		field := g.field
+		if g.path != nil {
+			field = g.path()
+		}
+		text, err = g.decoder.text(field)
 		return text, true, err
 	}
 	end := g.pos

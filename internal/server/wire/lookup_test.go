@@ -38,10 +38,7 @@ func TestLookupAnswersAreTheWireTypes(t *testing.T) {
 		} else {
 			requireWireType(t, EncodeLookup(nil, r, m), new(api.LookupIDs))
 		}
-		page := &api.Members{Generation: m.Generation, Name: "a/b", UserIDs: m.Users}
-		if len(m.Users) > 0 {
-			page.Next = &m.Users[0]
-		}
+		page := &PageOfMembers{generation: m.Generation, name: "a/b", numbers: m.Users, more: len(m.Users) > 0}
 		requireWireType(t, EncodeMembers(nil, page), new(api.Members))
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/bitmap"
+	"capper/internal/ids"
 	"capper/internal/parallel"
 	"capper/internal/segments"
 )
@@ -57,25 +58,89 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// Page returns up to n members whose ids are first or greater.
-func (m *Members) Page(first uint64, n int) *api.Members {
-	ids := []uint32{}
+// numbers returns up to n members whose numbers are first or greater, and whether further members follow.
+func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
+	numbers = []uint32{}
 	var w bitmap.Words
-	for key := int(first >> 16); key < m.blocks() && len(ids) <= n; key++ {
+	for key := int(first >> 16); key < m.blocks() && len(numbers) <= n; key++ {
 		if !m.load(key, &w) {
 			continue
 		}
 		if key == int(first>>16) && uint16(first) > 0 {
 			w.Keep(uint16(first), 1<<16-1)
 		}
-		ids = w.AppendIDs(ids, key, n+1-len(ids))
+		numbers = w.AppendIDs(numbers, key, n+1-len(numbers))
 	}
-	page := &api.Members{Generation: m.Generation(), Name: m.name, UserIDs: ids}
-	if len(ids) > n {
-		page.UserIDs = ids[:n]
-		page.Next = &ids[n-1]
+	if len(numbers) > n {
+		return numbers[:n], true
 	}
-	return page
+	return numbers, false
+}
+
+// Page returns up to n members from a position on.
+func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
+	first := uint64(0)
+	if from.given {
+		first = m.snapshot.NumberAfter(from.after)
+	}
+	p := &PageOfMembers{generation: m.Generation(), name: m.name}
+	p.numbers, p.more = m.numbers(first, n)
+	if m.snapshot.IDs().Kind() == ids.Dense {
+		return p, nil
+	}
+	if !m.snapshot.HasNames() {
+		return nil, noNames(m.snapshot, "", "POST /v1/audience/count counts its users")
+	}
+	var err error
+	p.given, err = givenOf(m.snapshot, p.numbers)
+	return p, err
+}
+
+// noNames returns the failure of a call that would name users of a generation that does not contain its ids.
+func noNames(s *segments.Snapshot, field, instead string) error {
+	const text = "generation %s does not contain its ids (segmentbuild build --no-names): %s"
+	if field == "" {
+		return NewFailure(api.CodeInvalidRequest, text, s.Generation(), instead)
+	}
+	return Invalid(field, text, s.Generation(), instead)
+}
+
+// PageOfMembers is a page of members.
+type PageOfMembers struct {
+	generation, name string
+	numbers          []uint32
+	given            *Given // nil: the ids are dense, so the numbers are the ids
+	more             bool   // further members follow
+}
+
+// EncodeMembers appends a page of members to dst.
+func EncodeMembers(dst []byte, page *PageOfMembers) []byte {
+	a := &answer{out: dst, given: page.given}
+	a.raw(`{"generation":`).text(page.generation)
+	a.raw(`,"name":`).text(page.name)
+	a.raw(`,"user_ids":`)
+	if page.given == nil {
+		list(a, page.numbers)
+	} else {
+		a.raw(`[`)
+		for i := range page.numbers {
+			if i > 0 {
+				a.raw(`,`)
+			}
+			a.out = page.given.append(a.out, i, 0)
+		}
+		a.raw(`]`)
+	}
+	a.raw(`,"next":`)
+	switch last := len(page.numbers) - 1; {
+	case !page.more:
+		a.raw(`null`)
+	case page.given == nil:
+		a.number(int(page.numbers[last]))
+	default:
+		a.out = page.given.append(a.out, last, 0)
+	}
+	return a.raw("}\n").out
 }
 
 // Bitmap returns all members. The members of a segment are computed on all cores, after the holder has waited for its

@@ -58,6 +58,9 @@ func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	if err := d.bounds.Reserve(packedBytes * int64(n)); err != nil {
 		return nil, err
 	}
+	if d.keepsPacked {
+		d.given.Given = &Given{scheme: d.bounds.Scheme, packed: raw, quoted: true}
+	}
 	return imagesOf(d.bounds.Scheme, raw), nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
 
 // DecodeParameters decodes a query string. Each parameter must be known, may occur once and must not be empty.
@@ -53,12 +54,18 @@ func Flag(parameters map[string]string, name string) (bool, error) {
 }
 
 // CursorOf decodes the query parameters cursor and limit of a page. CursorOf returns the first user of the page and the
-// number of entries.
-func CursorOf(parameters map[string]string, usual, most int) (first capping.UserID, n int, err error) {
+// number of entries. A nil scheme stands for dense ids.
+func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (first capping.UserID, n int,
+	err error) {
 	n = usual
 	if text, given := parameters["cursor"]; given {
 		var ok bool
-		if first, ok = UserID(text); !ok {
+		if scheme == nil {
+			first, ok = UserID(text)
+		} else {
+			first, ok = parseImage(text)
+		}
+		if !ok {
 			return 0, 0, Invalid("cursor", "%s is not the next of an earlier page", Clip([]byte(text)))
 		}
 	}
@@ -72,23 +79,45 @@ func CursorOf(parameters map[string]string, usual, most int) (first capping.User
 	return first, n, nil
 }
 
-// PageOf decodes the query parameters after and max of a page. PageOf returns the first id of the page and the number
-// of ids. The default is the first id and the usual number, but never more than the maximum.
-func PageOf(parameters map[string]string, usual, most int) (first uint64, n int, err error) {
+// Position is where a page of users begins: after a user, or at the first user (the zero value).
+type Position struct {
+	after capping.UserID
+	given bool
+}
+
+// PageOf decodes the query parameters after and max of a page of users, whose ids have the scheme; a nil scheme stands
+// for dense ids. PageOf returns the position of the page and its number of ids. The default is the first id and the
+// usual number, but never more than the maximum.
+func PageOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (from Position, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {
-		after, ok := UserID(text)
-		if !ok {
-			return 0, 0, Invalid("after", "%s is not a user id (0 to 4294967295)", Clip([]byte(text)))
+		after, err := userAfter(text, scheme)
+		if err != nil {
+			return from, 0, err
 		}
-		first = uint64(after) + 1
+		from = Position{after, true}
 	}
 	if text, given := parameters["max"]; given {
 		wanted, ok := UserID(text)
 		if !ok || wanted < 1 || int64(wanted) > int64(most) {
-			return 0, 0, Invalid("max", "%s is not a number from 1 to %d", Clip([]byte(text)), most)
+			return from, 0, Invalid("max", "%s is not a number from 1 to %d", Clip([]byte(text)), most)
 		}
 		n = int(wanted)
 	}
-	return first, n, nil
+	return from, n, nil
+}
+
+func userAfter(text string, scheme *ids.Scheme) (capping.UserID, error) {
+	if scheme == nil {
+		after, ok := UserID(text)
+		if !ok {
+			return 0, Invalid("after", "%s is not a user id (0 to 4294967295)", Clip([]byte(text)))
+		}
+		return after, nil
+	}
+	image, err := scheme.Parse([]byte(text))
+	if err != nil {
+		return 0, Invalid("after", "%s", err)
+	}
+	return capping.UserID(image), nil
 }

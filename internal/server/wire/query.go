@@ -23,9 +23,6 @@ func (d *decoder) query(name string) (known bool, err error) {
 	case "audience":
 		q.Audience, err = d.expression()
 	case "sample":
-		if err := d.bounds.DenseAlone(name, "a sample"); err != nil {
-			return true, err
-		}
 		q.Sample, err = d.sample()
 	case "part":
 		q.Part, err = d.part()

@@ -1,17 +1,21 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
 
 // ImportRequest is a decoded POST /v1/sends.
 type ImportRequest struct {
 	Sends    []importedSend
+	Given    *Given   // the id of each send, which the answer names; nil: dense ids as numbers
 	Messages []string // names of messages; index 0 stands for none
 	Channels []string // names of channels; index 0 stands for none
 }
@@ -22,6 +26,51 @@ type importedSend struct {
 	At      capping.Instant // may be before 2024
 	Message int             // index in Messages
 	Channel int             // index in Channels
+}
+
+// UserBytes returns the size of a user's id in the answer, with a comma, in bytes.
+func (r *ImportRequest) UserBytes() int64 {
+	if r.Given == nil {
+		return int64(len("4294967295,"))
+	}
+	return int64(r.Given.bytesOf(len(r.Sends)))
+}
+
+// Bytes returns the memory in bytes of the ids that the request keeps for its answer.
+func (r *ImportRequest) Bytes() int64 {
+	if r.Given == nil {
+		return 0
+	}
+	return r.Given.size() + sendBytes*int64(len(r.Sends))
+}
+
+// importAnswer is api.ImportAnswer with ids of every kind.
+type importAnswer struct {
+	Unavailable []json.RawMessage `json:"unavailable"`
+	Summary     api.ImportSummary `json:"summary"`
+}
+
+// Answer returns the answer to the import. The users of unknown results ascend. The answer names them by their ids, each
+// id once.
+func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
+	if r.Given == nil {
+		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}
+	}
+	answer, named := &importAnswer{Unavailable: []json.RawMessage{}, Summary: sum}, map[string]bool{}
+	for i := range r.Sends {
+		user := r.Sends[i].User
+		if len(unavailable) == 0 {
+			break
+		}
+		if _, found := slices.BinarySearch(unavailable, user); !found {
+			continue
+		}
+		if id := r.Given.name(i, user); !named[id] { // two ids that share an image are both named
+			named[id] = true
+			answer.Unavailable = append(answer.Unavailable, json.RawMessage(id))
+		}
+	}
+	return answer
 }
 
 // names collects distinct names and numbers them.
@@ -48,6 +97,8 @@ type importDecoder struct {
 	latest             capping.Instant
 	messages, channels names
 	sends              []importedSend
+	userIDs            *givenDecoder
+	named              bool // the answer names users by ids that the decoder keeps
 }
 
 const (
@@ -61,6 +112,7 @@ const (
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}
+	d.userIDs = d.importedIDs()
 	message, channel := 0, 0
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
@@ -101,7 +153,22 @@ func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportReq
 			send.Channel = channel
 		}
 	}
-	return &ImportRequest{d.sends, d.messages.all, d.channels.all}, nil
+	r := &ImportRequest{Sends: d.sends, Messages: d.messages.all, Channels: d.channels.all}
+	if d.named {
+		r.Given = d.userIDs.given
+	}
+	return r, nil
+}
+
+// importedIDs returns the decoder of the sends' ids.
+func (d *importDecoder) importedIDs() *givenDecoder {
+	scheme := d.bounds.Scheme
+	if scheme == nil {
+		scheme = new(ids.Scheme)
+	}
+	d.named = d.bounds.Scheme != nil
+	return &givenDecoder{decoder: d.decoder, kind: scheme.Kind(), parser: scheme.NewParser(),
+		path: func() string { return d.path("user_id") }, given: &Given{scheme: scheme}}
 }
 
 // array decodes the array of sends.
@@ -114,10 +181,11 @@ func (d *importDecoder) array() error {
 		return nil
 	}
 	room := min((len(d.data)-d.pos)/shortestSend+1, d.bounds.IDs)
-	if err := d.bounds.Reserve(int64(room) * sendBytes); err != nil {
+	if err := d.bounds.Reserve(int64(room)*sendBytes + d.userIDs.reserved(room)); err != nil {
 		return err
 	}
 	d.sends = make([]importedSend, 0, room)
+	d.userIDs.allocate(room)
 	for {
 		if len(d.sends) == d.bounds.IDs {
 			return FieldFailure(api.CodeTooLarge, field, "has more than %d sends: split the batch", d.bounds.IDs)
@@ -207,13 +275,21 @@ func fieldOf(name string) int {
 	return 0
 }
 
+// user decodes the id of a send's user.
 func (d *importDecoder) user() (capping.UserID, error) {
 	d.skipSpace()
-	user, end := number(d.data, d.pos)
-	if end < 0 {
-		return 0, Invalid(d.path("user_id"), "%s is not a user id (0 to 4294967295)", d.value())
+	if d.bounds.Scheme == nil {
+		if user, end := number(d.data, d.pos); end >= 0 {
+			d.pos = end
+			return user, nil
+		}
+		d.named = true // unless this id is a fault
 	}
-	d.pos = end
+	if err := d.userIDs.one(); err != nil {
+		return 0, err
+	}
+	user := d.userIDs.users[0]
+	d.userIDs.users = d.userIDs.users[:0]
 	return user, nil
 }
 

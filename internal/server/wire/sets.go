@@ -11,6 +11,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/segments"
 )
@@ -150,6 +151,65 @@ func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant,
 		}
 	}
 	return told
+}
+
+// MembersPageOfIDs is MembersPage for users whose ids have the scheme and are not dense. The snapshot leads back to the
+// ids; a nil snapshot leads to none.
+func MembersPageOfIDs(
+	set string, changes []live.Change, n int, asOf capping.Instant, anonymous string, scheme *ids.Scheme,
+	s *segments.Snapshot,
+) *api.SetMemberStrings {
+	told := &api.SetMemberStrings{Set: set, Changes: []api.MemberChangeOfID{}}
+	if len(changes) > n {
+		next := imageText(changes[n].User)
+		changes, told.Next = changes[:n], &next
+	}
+	changes = slices.DeleteFunc(changes, func(c live.Change) bool { return c.Kind == live.Forgotten })
+	users := make([]capping.UserID, len(changes))
+	for i := range changes {
+		users[i] = changes[i].User
+	}
+	for i, id := range namesOf(scheme, s, users) {
+		c := &changes[i]
+		change := api.MemberChangeOfID{UserID: id, Change: c.Kind.String(), At: c.At.Time(),
+			By: cmp.Or(c.By, anonymous), Superseded: !c.Counts(asOf)}
+		if id == "" {
+			change.Image = imageText(c.User)
+		}
+		told.Changes = append(told.Changes, change)
+	}
+	return told
+}
+
+// namesOf returns the canonical ids of users; "" for a user to whose id the snapshot does not lead back.
+func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) []string {
+	names, numbers := make([]string, len(users)), make([]uint32, len(users))
+	if s != nil {
+		s.Numbers(users, numbers)
+	}
+	for i, user := range users {
+		var name []byte
+		var err error
+		switch {
+		case scheme.Kind() == ids.Uint64:
+			name, err = scheme.Back(nil, uint64(user), 0)
+		case s != nil && s.HasNames() && int64(numbers[i]) < int64(s.KnownIDs()):
+			name, err = s.Back(nil, numbers[i])
+		}
+		if err == nil {
+			names[i] = string(name)
+		}
+	}
+	return names
+}
+
+// imageText returns the text of an image: 16 hexadecimal digits.
+func imageText(image capping.UserID) string { return fmt.Sprintf("%016x", uint64(image)) }
+
+// parseImage parses the text of an image.
+func parseImage(text string) (capping.UserID, bool) {
+	image, err := strconv.ParseUint(text, 16, 64)
+	return capping.UserID(image), err == nil && imageText(capping.UserID(image)) == text
 }
 
 // LiveMemberships lists the changes of a user that decide about sets, in the order of the names of the sets.

@@ -254,6 +254,16 @@ func known(path string) (Copy, error) {
 	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
 }
 
+// KnownIDs returns the ids of the users of a store according to the file beside its directory. Without such a file they
+// are dense.
+func KnownIDs(path string) (IDs, error) {
+	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
+	if err != nil || found == nil {
+		return IDs{}, err
+	}
+	return found.IDs.value(), nil
+}
+
 // restored says that the database was restored from a backup.
 type restored struct {
 	Until time.Time `json:"until"` // later sends are unknown

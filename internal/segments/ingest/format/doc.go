@@ -31,8 +31,8 @@
 // # Sends
 //
 // ReadSends reads messages that another system sent: rows with a user, a time, and usually a channel, a
-// message id and a namespace. A user is a decimal number from 0 to 4294967295. A time has one of these
-// forms:
+// message id and a namespace. A user is a decimal number from 0 to 4294967295, or an id of SendOptions.Scheme
+// in any spelling. A time has one of these forms:
 //
 //   - RFC 3339, such as 2026-11-20T09:12:44.120Z or with an offset; a space may replace the T
 //   - the same without an offset, if SendOptions.Zone is set. If clocks showed the time twice, the later

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"capper/internal/ids"
 )
 
 // Columns holds the names of the columns of a send.
@@ -26,6 +28,7 @@ type SendOptions struct {
 	Channels           map[string]bool // the configured channels; nil: unknown
 	FinalNewline       bool            // false: the last line of a text may lack a line break
 	Now                time.Time
+	Scheme             *ids.Scheme // of the users' ids; nil: dense ids
 }
 
 // usual holds the default names of the columns.
@@ -55,6 +58,9 @@ type sendReader struct {
 	asked [sendColumns]string // the names of columns that must exist
 	names [sendColumns]string // the names of all columns
 	yield func(SendRow, *RowError) error
+
+	parser *ids.Parser // nil: ids are dense
+	id     []byte      // canonical id of the current row
 }
 
 // ReadSends calls yield for each row of a file, with a RowError for a row that is not a valid send. If
@@ -69,6 +75,9 @@ func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, pro
 	r := &sendReader{SendOptions: o, file: file, asked: o.Columns.list(), names: usual.list(), yield: yield}
 	for i, asked := range r.asked {
 		r.names[i] = cmp.Or(asked, r.names[i])
+	}
+	if o.Scheme != nil && o.Scheme.Kind() != ids.Dense {
+		r.parser = o.Scheme.NewParser()
 	}
 	format, err := o.formatOf(name, file)
 	if err == nil {

@@ -11,12 +11,14 @@ import (
 	"unicode/utf8"
 
 	"capper/internal/capping"
+	"capper/internal/ids"
 )
 
 // SendRow is one send that was made elsewhere.
 type SendRow struct {
-	User      uint32
-	At        int64 // milliseconds since 1970
+	User      capping.UserID
+	ID        string // canonical id of the user; "" for dense ids, which are the users
+	At        int64  // milliseconds since 1970
 	Channel   string
 	MessageID string
 	Namespace string // "": the one without a name
@@ -130,17 +132,15 @@ func epochOf(text string) (int64, bool) {
 
 // rowOf returns the send of a row, or an error if the row is not a valid send.
 func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
-	user, ok := parseID(bytes.TrimSpace(fields[columnUser]))
-	if !ok {
-		return row, fmt.Errorf("%s: %q: must be a user id from 0 to 4294967295", r.names[columnUser],
-			Clip(fields[columnUser]))
+	if err := r.userOf(&row, fields[columnUser]); err != nil {
+		return row, err
 	}
 	at, err := timeOf(string(fields[columnAt]), r.Zone)
 	if err != nil {
 		return row, fmt.Errorf("%s: %w", r.names[columnAt], err)
 	}
-	row = SendRow{User: user, At: at, Channel: cmp.Or(string(fields[columnChannel]), r.Channel),
-		MessageID: cmp.Or(string(fields[columnMessageID]), r.MessageID)}
+	row.At, row.Channel = at, cmp.Or(string(fields[columnChannel]), r.Channel)
+	row.MessageID = cmp.Or(string(fields[columnMessageID]), r.MessageID)
 	if row.Namespace, err = r.namespaceOf(fields[columnNamespace]); err != nil {
 		return row, err
 	}
@@ -158,6 +158,34 @@ func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 		return row, fmt.Errorf("channel %q is not configured", Clip([]byte(row.Channel)))
 	}
 	return row, nil
+}
+
+// userOf writes the user of a field to a row. Blanks around an id are left out, except for the kind text.
+func (r *sendReader) userOf(row *SendRow, field []byte) error {
+	name, id := r.names[columnUser], bytes.TrimSpace(field)
+	if r.parser == nil {
+		user, ok := parseID(id)
+		if !ok {
+			return fmt.Errorf("%s: %q: must be a user id from 0 to 4294967295", name, Clip(field))
+		}
+		row.User = capping.UserID(user)
+		return nil
+	}
+	if len(id) == 0 {
+		return fmt.Errorf("%s is empty: must be an id of the kind %s", name, r.Scheme.Kind())
+	}
+	if r.Scheme.Kind() == ids.Text {
+		id = field
+	}
+	image, err := r.parser.Parse(id)
+	if err != nil {
+		return fmt.Errorf("%s %w", name, err)
+	}
+	if r.id, err = r.Scheme.Canonical(r.id[:0], id); err != nil {
+		return fmt.Errorf("%s %w", name, err)
+	}
+	row.User, row.ID = capping.UserID(image), string(r.id)
+	return nil
 }
 
 // namespaceOf returns the namespace of a row. An empty field means the namespace without a name, never

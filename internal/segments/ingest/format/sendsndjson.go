@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"unicode/utf8"
+
+	"capper/internal/ids"
 )
 
 // objectRows parses lines of JSON objects into sends.
@@ -91,6 +93,10 @@ func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 		if fields[i], fault = textIn(value); fault != nil && err == nil {
 			err = fmt.Errorf("%s %w", r.names[i], fault)
 		}
+	}
+	if value := r.values[columnUser]; err == nil && r.parser != nil && len(value) > 0 && value[0] != '"' &&
+		value[0] != 'n' && r.Scheme.Kind() != ids.Uint64 {
+		err = fmt.Errorf("%s must be a JSON string, got %s", r.names[columnUser], Clip(value))
 	}
 	for i, name := range r.names[:columnAt+1] {
 		if value := r.values[i]; err == nil && (value == nil || value[0] == 'n') {

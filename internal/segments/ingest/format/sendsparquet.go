@@ -42,7 +42,7 @@ type parquetRows struct {
 	*sendReader
 	parquetFile
 	columns []int                 // of a send, for each column that is read
-	as      []idType              // for each column that is read: unsigned, or any other type
+	as      []idType              // storage type of each column that is read; only some types matter
 	stamp   *format.TimestampType // type of the time column; nil: text or a number
 	n       int64                 // rows so far
 	row     record
@@ -67,6 +67,11 @@ func (r *parquetRows) find() error {
 			return fmt.Errorf("column %q holds more than one value per row", names[place])
 		}
 		as, _ := integerType(columns[place].Type())
+		if i == columnUser && r.parser != nil {
+			if as, err = otherTypeOf(columns[place], r.Scheme.Kind()); err != nil {
+				return err
+			}
+		}
 		r.columns, r.leaves, r.as = append(r.columns, i), append(r.leaves, columns[place]), append(r.as, as)
 	}
 	r.stamp, err = stampOf(r.leaves[columnAt])
@@ -124,6 +129,8 @@ func (r *parquetRows) fields(values parquet.Row, wide []bool) *record {
 			fields[i] = timestampText(value, r.stamp)
 		case wide[k]:
 			fields[i] = textOf(parquet.Int32Value(int32(value.Int64())), r.as[k])
+		case r.as[k] == packed:
+			fields[i] = r.Scheme.Unpack(nil, value.ByteArray())
 		default:
 			fields[i] = textOf(value, r.as[k])
 		}
@@ -133,8 +140,13 @@ func (r *parquetRows) fields(values parquet.Row, wide []bool) *record {
 
 // textOf returns a value in the form that text formats use.
 func textOf(value parquet.Value, as idType) []byte {
-	if as == unsigned && value.Kind() == parquet.Int32 {
+	switch {
+	case as == unsigned && value.Kind() == parquet.Int32:
 		return strconv.AppendUint(nil, uint64(value.Uint32()), 10)
+	case as == unsigned && value.Kind() == parquet.Int64:
+		return strconv.AppendUint(nil, value.Uint64(), 10)
+	case as == decimal:
+		return decimalText(value.ByteArray())
 	}
 	switch value.Kind() {
 	case parquet.Int32:

@@ -130,13 +130,18 @@ func (p *pageIDs) text(i int) []byte {
 	case digits, plain:
 		return p.raw[i]
 	case decimal:
-		v := new(big.Int).SetBytes(p.raw[i])
-		if len(p.raw[i]) > 0 && p.raw[i][0] >= 0x80 {
-			v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(p.raw[i]))))
-		}
-		return v.Append(nil, 10)
+		return decimalText(p.raw[i])
 	}
 	return strconv.AppendInt(nil, p.values[i], 10)
+}
+
+// decimalText returns a decimal in bytes, which is a number in two's complement, as text.
+func decimalText(word []byte) []byte {
+	v := new(big.Int).SetBytes(word)
+	if len(word) > 0 && word[0] >= 0x80 {
+		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(word))))
+	}
+	return v.Append(nil, 10)
 }
 
 // bigEndian converts a number in two's complement; the result is -1 for every number that is not a

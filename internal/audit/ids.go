@@ -1,0 +1,150 @@
+package audit
+
+import (
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/ids"
+)
+
+// IDs names the ids of the users in a file. The zero value stands for dense ids.
+type IDs struct {
+	Kind  ids.Kind
+	Check string // the check of kind and key, see ids.Scheme.Check; "" for dense ids
+}
+
+// IDsOf returns the IDs of a scheme. A nil scheme stands for dense ids.
+func IDsOf(scheme *ids.Scheme) IDs {
+	if scheme == nil || scheme.Kind() == ids.Dense {
+		return IDs{}
+	}
+	return IDs{Kind: scheme.Kind(), Check: scheme.Check()}
+}
+
+// Dense reports whether the ids are dense.
+func (i IDs) Dense() bool { return i.Kind == ids.Dense }
+
+// String returns the kind, with the check if there is one.
+func (i IDs) String() string {
+	if i.Dense() {
+		return i.Kind.String()
+	}
+	return fmt.Sprintf("%s with the check %s", i.Kind, i.Check)
+}
+
+// format returns the version of the file format that holds the ids.
+func (i IDs) format() int {
+	if i.Dense() {
+		return Format
+	}
+	return FormatImages
+}
+
+// OtherIDsError reports audit records whose ids differ from those of the reader or the writer.
+type OtherIDsError struct{ Have, Want IDs }
+
+func (e *OtherIDsError) Error() string {
+	return fmt.Sprintf("the records have ids of the kind %s, and the ids of this deployment are %s", e.Have, e.Want)
+}
+
+// Same returns an *OtherIDsError if the ids differ from want.
+func (i IDs) Same(want IDs) error {
+	if i == want {
+		return nil
+	}
+	return &OtherIDsError{Have: i, Want: want}
+}
+
+var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
+
+// parseIDs returns the IDs of a kind's name and a check, for other kinds than dense.
+func parseIDs(kind, check string) (IDs, error) {
+	k, err := ids.ParseKind(kind)
+	if err != nil || k == ids.Dense || !checkRule.MatchString(check) {
+		return IDs{}, fmt.Errorf("kind of ids %q with the check %q is invalid", kind, check)
+	}
+	return IDs{Kind: k, Check: check}, nil
+}
+
+// IDsKey is the key of the document that names the ids of a location. Locations of dense ids do not have it. The
+// document lies below OpenPrefix, because earlier versions ignore other objects than records files there.
+const IDsKey = OpenPrefix + "ids.json"
+
+// idsDocument is the JSON form of IDs.
+type idsDocument struct {
+	Kind  string `json:"kind"`
+	Check string `json:"check_of_key"`
+}
+
+// Seal encodes the document that names the ids of a location.
+func (i IDs) Seal() ([]byte, error) { return Seal(idsDocument{i.Kind.String(), i.Check}) }
+
+// UnsealIDs decodes the document that names the ids of a location.
+func UnsealIDs(raw []byte) (IDs, error) {
+	var d idsDocument
+	if err := Unseal(raw, &d); err != nil {
+		return IDs{}, err
+	}
+	return parseIDs(d.Kind, d.Check)
+}
+
+// Count returns the number of users.
+func (g *Group) Count() int {
+	if g.Users != nil {
+		return int(g.Users.Cardinality())
+	}
+	return len(g.Images)
+}
+
+// Has reports whether the user is in the group.
+func (g *Group) Has(user capping.UserID) bool {
+	if g.Users != nil {
+		return user <= capping.MaxDense && g.Users.Contains(capping.Dense(user))
+	}
+	_, found := slices.BinarySearch(g.Images, user)
+	return found
+}
+
+// All yields the users in ascending order.
+func (g *Group) All() iter.Seq[capping.UserID] {
+	if g.Users == nil {
+		return slices.Values(g.Images)
+	}
+	return func(yield func(capping.UserID) bool) {
+		for id := range g.Users.All() {
+			if !yield(capping.UserID(id)) {
+				return
+			}
+		}
+	}
+}
+
+// AppendUsers appends the users in ascending order to dst.
+func (g *Group) AppendUsers(dst []capping.UserID) []capping.UserID {
+	dst = slices.Grow(dst, g.Count())
+	for user := range g.All() {
+		dst = append(dst, user)
+	}
+	return dst
+}
+
+// NewErasure returns an erasure of users with these ids.
+func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
+	e := Erasure{Users: users, At: at}
+	if !i.Dense() {
+		e.Kind, e.Check = i.Kind.String(), i.Check
+	}
+	return e
+}
+
+// IDs returns the ids of the erased users.
+func (e *Erasure) IDs() (IDs, error) {
+	if e.Kind == "" && e.Check == "" {
+		return IDs{}, nil
+	}
+	return parseIDs(e.Kind, e.Check)
+}

@@ -1,0 +1,172 @@
+package audit
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"capper/internal/capping"
+)
+
+// Images are stored as the gaps between them. Of a gap, the low bits are stored as they are, and the rest as a run of
+// zeros behind which a 1 stands (Rice coding). The number of low bits follows from the number of images alone. Images
+// are spread evenly, so that a rest is small: a million images take 46 bits each. Whatever the images are, the rests
+// of n images are at most 2n together.
+
+// lowBits returns the number of low bits of a gap between n images.
+func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
+
+// imagesBound returns the most bytes that n images take.
+func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
+
+// appendImages appends a set of images in strictly ascending order: their number, and then the gaps as bits, of which
+// the first is the lowest bit of the first byte. A gap is the number of values between an image and the previous one.
+func appendImages(p []byte, images []capping.UserID) []byte {
+	p = appendUvarint(p, uint64(len(images)))
+	low := lowBits(len(images))
+	w := bitWriter{out: p}
+	next := uint64(0)
+	for _, image := range images {
+		gap := uint64(image) - next
+		w.put(gap&(1<<low-1), low)
+		rest := gap >> low
+		for ; rest >= 32; rest -= 32 {
+			w.put(0, 32)
+		}
+		w.put(1<<rest, uint(rest)+1)
+		next = uint64(image) + 1
+	}
+	return w.end()
+}
+
+// bitWriter appends bits, the lowest bit of each byte first.
+type bitWriter struct {
+	out  []byte
+	last uint64 // bits that are not in out
+	n    uint   // number of these bits, below 64
+}
+
+// put appends the lowest n bits of v, whose other bits are 0. n is at most 64.
+func (w *bitWriter) put(v uint64, n uint) {
+	w.last |= v << w.n
+	if w.n += n; w.n >= 64 {
+		w.out = binary.LittleEndian.AppendUint64(w.out, w.last)
+		w.n -= 64
+		w.last = v >> (n - w.n)
+	}
+}
+
+// end appends the last bits, filled up with zeros to whole bytes, and returns all bytes.
+func (w *bitWriter) end() []byte {
+	for n := uint(0); n < w.n; n += 8 {
+		w.out = append(w.out, byte(w.last>>n))
+	}
+	return w.out
+}
+
+// errImages reports images beyond 64 bits.
+var errImages = errors.New("images exceed 64 bits")
+
+// images reads a set of images.
+func (c *cursor) images() []capping.UserID {
+	// An image takes more than one bit, so that a number that the payload cannot hold costs no memory.
+	n := c.below(8 * uint64(len(c.rest)))
+	if c.err != nil {
+		return nil
+	}
+	if n == 0 {
+		c.fail(errors.New("nobody"))
+		return nil
+	}
+	low := lowBits(int(n))
+	if need := n * uint64(low+1); need > 8*uint64(len(c.rest)) {
+		c.fail(errTruncated)
+		return nil
+	}
+	images := make([]capping.UserID, n)
+	r := bitReader{in: c.rest}
+	next, over := uint64(0), false
+	for i := range images {
+		gap := r.bits(low)
+		rest := r.zeros()
+		if over || rest > 1<<(64-low)-1 {
+			c.fail(errImages)
+			return nil
+		}
+		image, carry := bits.Add64(next, gap|rest<<low, 0)
+		if carry != 0 {
+			c.fail(errImages)
+			return nil
+		}
+		images[i] = capping.UserID(image)
+		next, over = image+1, image == 1<<64-1
+	}
+	used, err := r.end()
+	if err != nil {
+		c.fail(err)
+		return nil
+	}
+	c.rest = c.rest[used:]
+	return images
+}
+
+// bitReader reads the bits that a bitWriter wrote. Bits behind the input read as ones, so that every run of zeros
+// ends; end returns the fault.
+type bitReader struct {
+	in []byte
+	at int // position in bits
+}
+
+// window returns at least 56 bits from the current position on.
+func (r *bitReader) window() uint64 {
+	at := r.at >> 3
+	if at+8 <= len(r.in) {
+		return binary.LittleEndian.Uint64(r.in[at:]) >> (r.at & 7)
+	}
+	window := ^uint64(0)
+	for i := len(r.in) - 1; i >= at; i-- {
+		window = window<<8 | uint64(r.in[i])
+	}
+	return window >> (r.at & 7)
+}
+
+// bits reads n bits. n is at most 64.
+func (r *bitReader) bits(n uint) (v uint64) {
+	if n > 32 {
+		v = r.window() & (1<<32 - 1)
+		r.at += 32
+		v |= (r.window() & (1<<(n-32) - 1)) << 32
+		r.at += int(n - 32)
+		return v
+	}
+	v = r.window() & (1<<n - 1)
+	r.at += int(n)
+	return v
+}
+
+// zeros reads a run of zeros and the 1 behind it, and returns the length of the run.
+func (r *bitReader) zeros() (n uint64) {
+	for {
+		run := min(bits.TrailingZeros64(r.window()), 48)
+		n += uint64(run)
+		if run < 48 {
+			r.at += run + 1
+			return n
+		}
+		r.at += run
+	}
+}
+
+// end returns the number of bytes that were read, and an error if the input ended earlier or if the bits behind the
+// last one are not 0.
+func (r *bitReader) end() (used int, err error) {
+	used = (r.at + 7) / 8
+	if used > len(r.in) {
+		return 0, errTruncated
+	}
+	if spare := r.at & 7; spare > 0 && r.in[used-1]>>spare != 0 {
+		return 0, fmt.Errorf("bits behind the last of the images are not 0")
+	}
+	return used, nil
+}

@@ -1,0 +1,66 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/internal/audit"
+	"capper/internal/objects"
+)
+
+// claim makes sure that the location holds records with the journal's ids. Where the ids are not dense, claim stores a
+// document that names them, and returns every error. Where they are dense, claim only returns an error if the location
+// names other ids. That error wraps an *audit.OtherIDsError. Once the ids are known to be right, claim does nothing.
+func (j *Journal) claim(ctx context.Context) error {
+	if j.claimed.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+	defer cancel()
+	found, err := j.idsOfPlace(ctx)
+	if err == nil {
+		err = found.Same(j.IDs)
+	}
+	switch {
+	case err == nil:
+		j.claimed.Store(true)
+	case !j.IDs.Dense() || errors.As(err, new(*audit.OtherIDsError)):
+		return fmt.Errorf("audit.to: %s: %w", j.To, err)
+	}
+	return nil
+}
+
+// idsOfPlace returns the ids of the records at the location. A location without any records gets those of the journal.
+func (j *Journal) idsOfPlace(ctx context.Context) (audit.IDs, error) {
+	found, named, err := j.namedIDs(ctx)
+	if err != nil || named || j.IDs.Dense() {
+		return found, err
+	}
+	policies, err := j.place.List(ctx, audit.PoliciesPrefix) // every journal stores its policy before its records
+	if err != nil || len(policies) > 0 {
+		return audit.IDs{}, err
+	}
+	body, err := j.IDs.Seal()
+	if err != nil {
+		return audit.IDs{}, err
+	}
+	_, err = j.place.Replace(ctx, audit.IDsKey, body, "")
+	if err != nil && !errors.Is(err, objects.ErrLostRace) {
+		return audit.IDs{}, err
+	}
+	found, _, err = j.namedIDs(ctx) // another journal may have been faster
+	return found, err
+}
+
+// namedIDs returns the ids that the location names. named is false if the location names none.
+func (j *Journal) namedIDs(ctx context.Context) (found audit.IDs, named bool, err error) {
+	raw, err := j.place.Read(ctx, audit.IDsKey, objects.MaxDocumentBytes)
+	if errors.Is(err, objects.ErrNotFound) {
+		return audit.IDs{}, false, nil
+	}
+	if err == nil {
+		found, err = audit.UnsealIDs(raw)
+	}
+	return found, true, err
+}

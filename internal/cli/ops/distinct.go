@@ -1,0 +1,48 @@
+package ops
+
+import "slices"
+
+// distinct counts different images, with 8 to 24 bytes of memory for each. The zero value has none.
+type distinct struct {
+	sorted []uint64 // each once
+	recent []uint64
+}
+
+// leastRecent is the least number of images that are sorted together.
+const leastRecent = 1 << 20
+
+func (d *distinct) add(image uint64) {
+	if d.recent = append(d.recent, image); len(d.recent) >= max(leastRecent, len(d.sorted)) {
+		d.settle()
+	}
+}
+
+// count returns the number of different images.
+func (d *distinct) count() uint64 {
+	d.settle()
+	return uint64(len(d.sorted))
+}
+
+// settle moves the recent images to the sorted ones.
+func (d *distinct) settle() {
+	slices.Sort(d.recent)
+	fresh := slices.Compact(d.recent)
+	if len(d.sorted) == 0 {
+		d.sorted, d.recent = slices.Clone(fresh), d.recent[:0]
+		return
+	}
+	old := d.sorted
+	d.sorted = make([]uint64, 0, len(old)+len(fresh))
+	for len(old) > 0 && len(fresh) > 0 {
+		switch next := min(old[0], fresh[0]); {
+		case old[0] == fresh[0]:
+			d.sorted = append(d.sorted, next)
+			old, fresh = old[1:], fresh[1:]
+		case next == old[0]:
+			d.sorted, old = append(d.sorted, next), old[1:]
+		default:
+			d.sorted, fresh = append(d.sorted, next), fresh[1:]
+		}
+	}
+	d.sorted, d.recent = append(append(d.sorted, old...), fresh...), d.recent[:0]
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"capper/client/api"
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/server/wire"
+)
+
+// mostDecided is the most users of a message that an answer with ids names.
+const mostDecided = 1_000_000
+
+// imageOutcomes is userOutcomes where ids are not dense.
+type imageOutcomes struct {
+	known []userOutcome
+	of    map[capping.UserID]uint16 // places in known
+}
+
+// take applies an audit record of the message to the outcomes.
+func (o *imageOutcomes) take(r *audit.Record) {
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		var now userOutcome
+		switch g.Outcome {
+		case audit.Allowed, audit.Replayed:
+			now.kind = audit.Allowed
+		case audit.Denied:
+			now = userOutcome{audit.Denied, g.Limit}
+		case audit.Unavailable, audit.Released:
+			now.kind = g.Outcome
+		default:
+			continue
+		}
+		place := slices.Index(o.known, now)
+		if place < 0 {
+			place = len(o.known)
+			o.known = append(o.known, now)
+		}
+		for user := range g.All() {
+			o.of[user] = uint16(place)
+		}
+	}
+}
+
+// MessageIDs is Message where ids are not dense. The function name appends the text of a user's id.
+func (r *auditReader) MessageIDs(
+	ctx context.Context, message capping.Message, channel capping.Channel,
+	name func(dst []byte, user capping.UserID) []byte,
+) (*api.DecidedIDs, error) {
+	if r.Records == nil {
+		return nil, noAudit()
+	}
+	answer := &api.DecidedIDs{MessageID: message.ID, Namespace: message.Namespace, Channel: r.channelName(channel),
+		Allowed: []string{}, Denied: map[string][]string{}, Released: []string{}, Unavailable: []string{}}
+	found := &imageOutcomes{of: map[capping.UserID]uint16{}}
+	var err error
+	if answer.Faults, err = r.calls(ctx, message, channel, found.take); err != nil {
+		return nil, err
+	}
+	if len(found.of) > mostDecided {
+		return nil, wire.NewFailure(api.CodeConflict, "the message has more than %d users: list them with capper "+
+			"audit export", mostDecided)
+	}
+	users := make([]capping.UserID, 0, len(found.of))
+	for user := range found.of {
+		users = append(users, user)
+	}
+	slices.Sort(users)
+	var text []byte
+	for _, user := range users {
+		text = name(text[:0], user)
+		id := string(text)
+		switch o := found.known[found.of[user]]; o.kind {
+		case audit.Allowed:
+			answer.Allowed = append(answer.Allowed, id)
+		case audit.Denied:
+			answer.Denied[o.limit] = append(answer.Denied[o.limit], id)
+		case audit.Released:
+			answer.Released = append(answer.Released, id)
+		default:
+			answer.Unavailable = append(answer.Unavailable, id)
+		}
+	}
+	return answer, nil
+}

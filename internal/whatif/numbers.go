@@ -1,0 +1,116 @@
+package whatif
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"capper/internal/audit"
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// numbers gives the users of an audit numbers from 0 on, in the order in which the replay meets the users. Histories
+// are kept by these numbers, because images are spread over 64 bits. A nil *numbers stands for dense ids, whose numbers
+// are the ids.
+type numbers struct {
+	images []capping.UserID // by number
+	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
+	shift  int              // 64 less the binary logarithm of the number of slots
+	seed   uint64
+	found  []uint32 // of the group that is being numbered
+}
+
+func newNumbers() *numbers {
+	const bits = 10
+	return &numbers{slots: make([]uint32, 1<<bits), shift: 64 - bits, seed: rand.Uint64()}
+}
+
+// slot returns the slot of an image: that of its number, or the free one for the number.
+func (n *numbers) slot(image capping.UserID) *uint32 {
+	at := (uint64(image) ^ n.seed) * 0x9e3779b97f4a7c15 >> n.shift
+	for n.slots[at] != 0 && n.images[n.slots[at]-1] != image {
+		at = (at + 1) & uint64(len(n.slots)-1)
+	}
+	return &n.slots[at]
+}
+
+// add returns the number of an image, which is a new one if the image has none.
+func (n *numbers) add(image capping.UserID) (uint32, error) {
+	slot := n.slot(image)
+	if *slot == 0 {
+		if len(n.images) == math.MaxUint32 {
+			return 0, fmt.Errorf("the audit has more than %d users", uint32(math.MaxUint32))
+		}
+		if n.images = append(n.images, image); 2*len(n.images) > len(n.slots) {
+			n.grow()
+			slot = n.slot(image)
+		}
+		*slot = uint32(len(n.images))
+	}
+	return *slot - 1, nil
+}
+
+// grow doubles the hash table.
+func (n *numbers) grow() {
+	n.slots, n.shift = make([]uint32, 2*len(n.slots)), n.shift-1
+	for i, image := range n.images[:len(n.images)-1] {
+		*n.slot(image) = uint32(i + 1)
+	}
+}
+
+// bytes returns the memory of the numbers in bytes.
+func (n *numbers) bytes() int64 {
+	if n == nil {
+		return 0
+	}
+	return int64(8*cap(n.images) + 4*len(n.slots) + 4*cap(n.found))
+}
+
+// numbered returns the record with the numbers of its users as their ids.
+func (n *numbers) numbered(r *audit.Record) (*audit.Record, error) {
+	with := *r
+	with.Groups = slices.Clone(r.Groups)
+	for i := range with.Groups {
+		g := &with.Groups[i]
+		n.found = n.found[:0]
+		for _, image := range g.Images {
+			number, err := n.add(image)
+			if err != nil {
+				return nil, err
+			}
+			n.found = append(n.found, number)
+		}
+		slices.Sort(n.found)
+		g.Users, g.Images = bitmap.OfSorted(n.found), nil
+	}
+	return &with, nil
+}
+
+// of returns the numbers of users whom a record named before. The numbers take the memory of the buffer. For dense ids
+// these are the users.
+func (n *numbers) of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
+	if n == nil {
+		return users
+	}
+	list := (*buffer)[:0]
+	for _, image := range users {
+		list = append(list, capping.UserID(*n.slot(image)-1))
+	}
+	*buffer = list
+	return list
+}
+
+// users returns the users with the numbers, as of does.
+func (n *numbers) users(buffer *[]capping.UserID, numbers []capping.UserID) []capping.UserID {
+	if n == nil {
+		return numbers
+	}
+	list := (*buffer)[:0]
+	for _, number := range numbers {
+		list = append(list, n.images[number])
+	}
+	*buffer = list
+	return list
+}
