@@ -38,36 +38,52 @@ const setCalls = 1000
 // were answered 200. Repeating ChangeSet is safe. A set at its bound (CodeTooManyRecords) is an error at once: a build
 // that contains the changes makes space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
+	bodies, err := change.bodies()
+	if err != nil {
+		return nil, fmt.Errorf("change set %q: %w", set, err)
+	}
+	sum := &api.SetChanged{Set: set}
+	for _, body := range bodies {
+		if err := c.changeSet(ctx, set, body, sum); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// bodies returns the bodies of the calls for a change.
+func (change *SetChange) bodies() ([]any, error) {
 	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
-		return c.changeSetOfIDs(ctx, set, &change)
+		return change.bodiesOfIDs()
 	}
 	add, remove := roaring.BitmapOf(change.Add...), roaring.BitmapOf(change.Remove...)
 	if both := roaring.And(add, remove); !both.IsEmpty() {
-		return nil, fmt.Errorf("change set %q: user %d is in Add and in Remove, but a user must be in one list only",
-			set, both.Minimum())
+		return nil, fmt.Errorf("user %d is in Add and in Remove, but a user must be in one list only", both.Minimum())
 	}
 	if add.IsEmpty() && remove.IsEmpty() {
-		return nil, fmt.Errorf("change set %q: at least one user must be in Add or Remove", set)
+		return nil, errors.New("at least one user must be in Add or Remove")
 	}
-	sum := &api.SetChanged{Set: set}
-	var failed error
+	var bodies []any
 	for _, list := range []struct {
 		users *roaring.Bitmap
 		body  func(*roaring.Bitmap) *api.SetChange
 	}{{add, addition}, {remove, removal}} {
 		SplitBitmap(list.users, api.MaxSetUsers, func(part *roaring.Bitmap) bool {
 			body := list.body(part)
-			if !change.At.IsZero() {
-				body.At = &change.At
-			}
-			failed = c.changeSet(ctx, set, body, sum)
-			return failed == nil
+			body.At = change.at()
+			bodies = append(bodies, body)
+			return true
 		})
-		if failed != nil {
-			return sum, failed
-		}
 	}
-	return sum, nil
+	return bodies, nil
+}
+
+// at returns the time of the change, or nil for the time of the call.
+func (change *SetChange) at() *time.Time {
+	if change.At.IsZero() {
+		return nil
+	}
+	return &change.At
 }
 
 func addition(users *roaring.Bitmap) *api.SetChange {
@@ -91,11 +107,11 @@ type changeOfIDs struct {
 	At     *time.Time `json:"at,omitempty"`
 }
 
-// changeSetOfIDs changes a set by ids. The service finds a user in both lists if the change fits into one call, and the
-// client finds equal texts in a larger one.
-func (c *Client) changeSetOfIDs(ctx context.Context, set string, change *SetChange) (*api.SetChanged, error) {
+// bodiesOfIDs returns the bodies of the calls for a change by ids. The service finds a user in both lists if the change
+// fits into one call, and the client finds equal texts in a larger one.
+func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
-		return nil, fmt.Errorf("change set %q: Add and Remove must be empty with AddIDs or RemoveIDs", set)
+		return nil, errors.New("Add and Remove must be empty with AddIDs or RemoveIDs")
 	}
 	added := make(map[string]bool, len(change.AddIDs))
 	for _, id := range change.AddIDs {
@@ -103,32 +119,20 @@ func (c *Client) changeSetOfIDs(ctx context.Context, set string, change *SetChan
 	}
 	for _, id := range change.RemoveIDs {
 		if added[id] {
-			return nil, fmt.Errorf("change set %q: user %q is in AddIDs and in RemoveIDs, but a user must be in "+
-				"one list "+
-				"only", set, id)
+			return nil, fmt.Errorf("user %q is in AddIDs and in RemoveIDs, but a user must be in one list only", id)
 		}
 	}
-	var bodies []changeOfIDs
 	if len(change.AddIDs)+len(change.RemoveIDs) <= api.MaxSetUsers {
-		bodies = append(bodies, changeOfIDs{Add: change.AddIDs, Remove: change.RemoveIDs})
-	} else {
-		for part := range slices.Chunk(change.AddIDs, api.MaxSetUsers) {
-			bodies = append(bodies, changeOfIDs{Add: part})
-		}
-		for part := range slices.Chunk(change.RemoveIDs, api.MaxSetUsers) {
-			bodies = append(bodies, changeOfIDs{Remove: part})
-		}
+		return []any{&changeOfIDs{change.AddIDs, change.RemoveIDs, change.at()}}, nil
 	}
-	sum := &api.SetChanged{Set: set}
-	for i := range bodies {
-		if !change.At.IsZero() {
-			bodies[i].At = &change.At
-		}
-		if err := c.changeSet(ctx, set, &bodies[i], sum); err != nil {
-			return nil, err
-		}
+	var bodies []any
+	for part := range slices.Chunk(change.AddIDs, api.MaxSetUsers) {
+		bodies = append(bodies, &changeOfIDs{Add: part, At: change.at()})
 	}
-	return sum, nil
+	for part := range slices.Chunk(change.RemoveIDs, api.MaxSetUsers) {
+		bodies = append(bodies, &changeOfIDs{Remove: part, At: change.at()})
+	}
+	return bodies, nil
 }
 
 // changeSet makes one call and adds its result to sum.
