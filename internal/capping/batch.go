@@ -157,41 +157,47 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // returns that part of the slice and the number of duplicates. Distinct runs in linear time with an
 // open-addressing hash set of twice the size. The hash mixes all bits with a seed that is new in every call,
 // so that neither consecutive nor chosen ids collide.
-func Distinct(users []UserID) (distinct []UserID, duplicates int) {
+func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
+
+// DistinctMoved is Distinct, and calls moved for each user that moves to an earlier place. A nil function is not called.
+func DistinctMoved(users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	all := UserID(0)
 	for _, user := range users {
 		all |= user
 	}
 	if all <= MaxDense {
-		return distinctIn[uint32](users) // in half of the memory, which the processor's caches hold longer
+		return distinctIn[uint32](users, moved) // in half of the memory, which the processor's caches hold longer
 	}
-	return distinctIn[UserID](users)
+	return distinctIn[UserID](users, moved)
 }
 
-func distinctIn[Slot uint32 | UserID](users []UserID) (distinct []UserID, duplicates int) {
+func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	size := 1 << max(4, bits.Len(uint(len(users)))+1)
 	mask, shift := uint64(size-1), 65-bits.Len(uint(size))
 	slots := make([]Slot, size)
 	seed := UserID(rand.Uint64())
 	hasZero, n := false, 0
-	for _, user := range users {
+	for i, user := range users {
 		if user == 0 {
-			if !hasZero {
-				hasZero = true
-				users[n] = user
-				n++
+			if hasZero {
+				continue
 			}
-			continue
-		}
-		slot := mix(uint64(user^seed)) >> shift
-		for slots[slot] != 0 && slots[slot] != Slot(user) {
-			slot = (slot + 1) & mask
-		}
-		if slots[slot] == 0 {
+			hasZero = true
+		} else {
+			slot := mix(uint64(user^seed)) >> shift
+			for slots[slot] != 0 && slots[slot] != Slot(user) {
+				slot = (slot + 1) & mask
+			}
+			if slots[slot] != 0 {
+				continue
+			}
 			slots[slot] = Slot(user)
-			users[n] = user
-			n++
 		}
+		users[n] = user
+		if n < i && moved != nil {
+			moved(n, i)
+		}
+		n++
 	}
 	return users[:n], len(users) - n
 }

@@ -255,50 +255,41 @@ func TestImagesLeadBackToIDs(t *testing.T) {
 	require.ErrorIs(t, err, ids.ErrNoWayBack)
 }
 
-func TestBatchesAgreeWithSingleIDs(t *testing.T) {
+func TestParsersAgreeWithSchemes(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemes(t) {
 		texts, packed := sample(t, s, 100)
 		p := s.NewParser()
-		images, n, err := p.ParseAll([]uint64{1}, texts)
-		require.NoError(t, err)
-		require.Equal(t, 100, n)
-		require.Len(t, images, 101)
 		for i, text := range texts {
-			image, err := s.Parse(text)
+			want, err := s.Parse(text)
 			require.NoError(t, err)
-			require.Equal(t, image, images[i+1])
+			image, err := p.Parse(text)
+			require.NoError(t, err)
+			require.Equal(t, want, image)
+			if width := s.Width(); width > 0 {
+				image, _ = p.Packed(packed[width*i : width*i+width])
+				require.Equal(t, want, image)
+			}
 		}
-		texts[7] = []byte("\x00")
-		_, bad, err := p.ParseAll(nil, texts)
-		require.Error(t, err)
-		require.Equal(t, 7, bad)
-
-		unpacked, err := p.Images(nil, packed)
-		if s.Width() == 0 {
-			require.EqualError(t, err, "cannot be read: ids of the kind "+s.Kind().String()+" have no packed form")
-			_, err = s.AppendPacked(nil, texts[0])
-			require.EqualError(t, err, "cannot be packed: ids of the kind "+s.Kind().String()+" have no packed form")
-			require.Panics(t, func() { s.Packed(make([]byte, 16)) })
-			require.Panics(t, func() { s.Unpack(nil, make([]byte, 16)) })
+		if s.Width() > 0 {
 			continue
 		}
-		require.NoError(t, err)
-		require.Equal(t, images[1:], unpacked)
-		_, err = p.Images(nil, packed[1:])
-		want := fmt.Sprintf("must hold %d bytes for each id, got %d bytes", s.Width(), len(packed)-1)
-		require.EqualError(t, err, want)
+		_, err := s.AppendPacked(nil, texts[0])
+		require.EqualError(t, err, "cannot be packed: ids of the kind "+s.Kind().String()+" have no packed form")
+		require.Panics(t, func() { s.Packed(make([]byte, 16)) })
+		require.Panics(t, func() { s.Unpack(nil, make([]byte, 16)) })
 	}
 }
 
 func TestParsersAllocateNothing(t *testing.T) {
 	for _, s := range schemes(t) {
 		texts, packed := sample(t, s, 100)
-		p, images, text := s.NewParser(), make([]uint64, 0, 100), make([]byte, 0, 256)
+		p, text := s.NewParser(), make([]byte, 0, 256)
 		require.Zero(t, testing.AllocsPerRun(10, func() {
-			_, _, err := p.ParseAll(images, texts)
+			image, err := p.Parse(texts[0])
 			if s.Width() > 0 && err == nil {
-				_, err = p.Images(images, packed)
+				p.Packed(packed)
+				_, err = p.BackPacked(text, image, 0)
 			}
 			if err == nil {
 				_, err = s.Canonical(text, texts[0])
@@ -463,11 +454,13 @@ func BenchmarkParse(b *testing.B) {
 	for _, s := range schemes(b) {
 		b.Run(s.Kind().String(), func(b *testing.B) {
 			texts, _ := sample(b, s, 10_000)
-			p, images := s.NewParser(), make([]uint64, 0, len(texts))
+			p := s.NewParser()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, err := p.ParseAll(images, texts); err != nil {
-					b.Fatal(err)
+				for _, text := range texts {
+					if _, err := p.Parse(text); err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(texts)), "ns/id")
@@ -479,11 +472,11 @@ func BenchmarkPacked(b *testing.B) {
 	for _, s := range schemes(b)[1:3] {
 		b.Run(s.Kind().String(), func(b *testing.B) {
 			_, packed := sample(b, s, 10_000)
-			p, images := s.NewParser(), make([]uint64, 0, 10_000)
+			p := s.NewParser()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.Images(images, packed); err != nil {
-					b.Fatal(err)
+				for left := packed; len(left) > 0; left = left[s.Width():] {
+					p.Packed(left)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*10_000), "ns/id")

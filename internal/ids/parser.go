@@ -1,9 +1,6 @@
 package ids
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 // Parser returns the images of many ids without allocating memory. A parser belongs to one goroutine.
 type Parser struct {
@@ -56,34 +53,17 @@ func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	return s.cut(s.mixer.image(binary.BigEndian.Uint64(id))), 0
 }
 
-// Images appends the images of packed ids, one behind the other. The error follows the name of a field and says that
-// the length is no multiple of Width, or that the kind has no packed form; images is then returned as it was.
-func (p *Parser) Images(images []uint64, packed []byte) ([]uint64, error) {
-	width := p.scheme.Width()
-	if width == 0 {
-		return images, fmt.Errorf("cannot be read: ids of the kind %s have no packed form", p.scheme.kind)
+// BackPacked is Scheme.BackPacked.
+func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
+	s := p.scheme
+	if s.narrow != 0 || s.kind == Text {
+		return dst, ErrNoWayBack
 	}
-	if len(packed)%width != 0 {
-		return images, fmt.Errorf("must hold %d bytes for each id, got %d bytes", width, len(packed))
+	s.mustPack()
+	if s.kind == UUID {
+		return append(dst, p.decrypted(image, rest)[:]...), nil
 	}
-	for ; len(packed) > 0; packed = packed[width:] {
-		image, _ := p.Packed(packed[:width])
-		images = append(images, image)
-	}
-	return images, nil
-}
-
-// ParseAll appends the images of ids in any spelling. ParseAll stops at the first text that is no id: bad is its
-// position, and the error follows the name of a field. Without an error bad is the number of texts.
-func (p *Parser) ParseAll(images []uint64, texts [][]byte) (appended []uint64, bad int, err error) {
-	for i, text := range texts {
-		image, err := p.Parse(text)
-		if err != nil {
-			return images, i, err
-		}
-		images = append(images, image)
-	}
-	return images, len(texts), nil
+	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
 }
 
 // encrypted returns image and rest of the UUID in the buffer.
@@ -91,4 +71,12 @@ func (p *Parser) encrypted() (image, rest uint64) {
 	p.scheme.block.Encrypt(p.buffer[:], p.buffer[:])
 	image, rest = binary.BigEndian.Uint64(p.buffer[:8]), binary.BigEndian.Uint64(p.buffer[8:])
 	return p.scheme.cut(image), rest
+}
+
+// decrypted returns the UUID that has an image and a rest, which the next call of a method overwrites.
+func (p *Parser) decrypted(image, rest uint64) *[16]byte {
+	binary.BigEndian.PutUint64(p.buffer[:8], image)
+	binary.BigEndian.PutUint64(p.buffer[8:], rest)
+	p.scheme.block.Decrypt(p.buffer[:], p.buffer[:])
+	return &p.buffer
 }

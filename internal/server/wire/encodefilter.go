@@ -11,22 +11,22 @@ import (
 
 // answer encodes a response by appending to a buffer, without reflection and without a value per user.
 type answer struct {
-	out      []byte
-	scratch  []byte // buffer for bitmaps
-	users    []capping.UserID
-	d        *capping.Decisions
-	s        *Summary
-	r        *FilterRequest
-	given    *Given           // the ids of the request; nil: dense ids as numbers
-	inPacked bool             // bitmaps are packed ids, of the places in their argument
-	of       []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
+	out     []byte
+	scratch []byte // buffer for bitmaps
+	users   []capping.UserID
+	d       *capping.Decisions
+	s       *Summary
+	r       *FilterRequest
+	given   *Given           // the ids of the request; nil: dense ids as numbers
+	form    Form             // InPacked: bitmaps are packed ids, of the places in their argument
+	of      []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
 }
 
 // EncodeFilter appends the answer of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
-	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users), inPacked: r.InPacked}
+	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users), form: r.Form}
 	a.raw(`{`)
-	if r.Listed() {
+	if r.Form == InLists {
 		a.lists()
 	} else {
 		a.bitmaps()
@@ -113,7 +113,7 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 
 // bitmaps writes the decisions for a request with users_bitmap, users_packed or audience.
 func (a *answer) bitmaps() {
-	one, many := a.r.form()
+	one, many := a.form.names()
 	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
 	a.raw(`,"replayed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Replayed, isReplayed))
 	if !a.r.Counts {
@@ -163,7 +163,7 @@ func appendIDs[ID ~uint32 | ~uint64](dst []byte, users []ID) []byte {
 func (a *answer) bitmap(users []capping.UserID) *answer { return base64Bitmap(a, users) }
 
 func base64Bitmap[ID ~uint32 | ~uint64](a *answer, users []ID) *answer {
-	if a.inPacked {
+	if a.form == InPacked {
 		a.out, a.scratch = appendPacked(a.out, a.scratch, a.given, users)
 	} else {
 		a.out, a.scratch = appendBase64Bitmap(a.out, a.scratch, users)

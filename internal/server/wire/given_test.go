@@ -138,8 +138,7 @@ func TestAnswersWithStringsAreTheWireTypes(t *testing.T) {
 }
 
 // FuzzDecodeGiven checks that no body of any kind is answered by a panic, that ids that are accepted are so again in
-// the
-// canonical spelling, and that the body does not change.
+// the canonical spelling, and that the body does not change.
 func FuzzDecodeGiven(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
