@@ -3,6 +3,7 @@ package ids_test
 import (
 	_ "embed"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -255,6 +256,30 @@ func TestImagesLeadBackToIDs(t *testing.T) {
 	require.ErrorIs(t, err, ids.ErrNoWayBack)
 }
 
+// TestEveryByteOfAUUID checks each byte at each place of a UUID, with and without dashes, against the library.
+func TestEveryByteOfAUUID(t *testing.T) {
+	t.Parallel()
+	s := ids.New(ids.UUID, testKey(t))
+	const dashed = "018F3c4e-7a1B-7c3d-9e5f-0123456789ab"
+	for _, whole := range []string{dashed, strings.ReplaceAll(dashed, "-", "")} {
+		for at := range len(whole) {
+			for b := range 256 {
+				text := []byte(whole)
+				text[at] = byte(b)
+				var want []byte
+				placed := len(whole) == 32 || text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
+				raw, err := hex.DecodeString(strings.ReplaceAll(string(text), "-", ""))
+				if placed && err == nil && len(raw) == 16 {
+					want = raw
+				}
+				packed, err := s.AppendPacked(nil, text)
+				require.Equal(t, want == nil, err != nil, "%q", text)
+				require.Equal(t, want, packed, "%q", text)
+			}
+		}
+	}
+}
+
 func TestParsersAgreeWithSchemes(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemes(t) {
@@ -269,6 +294,13 @@ func TestParsersAgreeWithSchemes(t *testing.T) {
 			if width := s.Width(); width > 0 {
 				image, _ = p.Packed(packed[width*i : width*i+width])
 				require.Equal(t, want, image)
+				appended, image, err := p.AppendPacked([]byte("x"), text)
+				require.NoError(t, err)
+				require.Equal(t, want, image)
+				require.Equal(t, "x"+string(packed[width*i:width*i+width]), string(appended))
+				appended, _, err = p.AppendPacked([]byte("x"), []byte("\x00"))
+				require.Error(t, err)
+				require.Equal(t, "x", string(appended))
 			}
 		}
 		if s.Width() > 0 {

@@ -53,6 +53,23 @@ func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	return s.cut(s.mixer.image(binary.BigEndian.Uint64(id))), 0
 }
 
+// AppendPacked is Scheme.AppendPacked, and also returns the image.
+func (p *Parser) AppendPacked(dst, text []byte) (packed []byte, image uint64, err error) {
+	if p.scheme.kind == UUID {
+		if !parseUUID(&p.buffer, text) {
+			return dst, 0, uuidError(text)
+		}
+		packed = append(dst, p.buffer[:]...)
+		image, _ = p.encrypted()
+		return packed, image, nil
+	}
+	if packed, err = p.scheme.AppendPacked(dst, text); err != nil {
+		return dst, 0, err
+	}
+	image, _ = p.Packed(packed[len(dst):])
+	return packed, image, nil
+}
+
 // BackPacked is Scheme.BackPacked.
 func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	s := p.scheme

@@ -151,8 +151,8 @@ func (g *Given) cut(n int) {
 	}
 }
 
-// distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share an
-// image are one user.
+// distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share
+// an image are one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
 	distinct, duplicates = capping.DistinctMoved(users, g.move)
 	g.cut(len(distinct))
@@ -330,12 +330,11 @@ func (g *givenDecoder) add(text []byte, quoted bool) (err error) {
 	to, image := g.given, uint64(0)
 	switch g.kind {
 	case ids.UUID, ids.Uint64:
-		if to.packed, err = to.scheme.AppendPacked(to.packed, text); err != nil {
+		if to.packed, image, err = g.parser.AppendPacked(to.packed, text); err != nil {
 			return err
 		}
-		id := to.packed[len(to.packed)-to.scheme.Width():]
-		image, _ = g.parser.Packed(id)
-		to.quoted = to.quoted || quoted || g.kind == ids.Uint64 && binary.BigEndian.Uint64(id) > maxNumber
+		to.quoted = to.quoted || quoted ||
+			g.kind == ids.Uint64 && binary.BigEndian.Uint64(to.packed[len(to.packed)-8:]) > maxNumber
 	default:
 		if image, err = g.parser.Parse(text); err != nil {
 			return err
