@@ -152,8 +152,7 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 }
 
 // ForecastRequest asks how many users could receive a message at several times. Exactly one of Users, IDs, Bitmap,
-// Packed
-// and Audience must be set.
+// Packed and Audience must be set.
 type ForecastRequest struct {
 	Channel  string // "": none
 	Users    []uint32

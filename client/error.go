@@ -43,7 +43,8 @@ type Error struct {
 	// Unavailable lists the users of a change to a set of whom it is not known whether it is stored; nil: the answer
 	// names none
 	Unavailable []uint32
-	// UnavailableIDs lists these users in place of Unavailable, of a change with ids as strings
+	// UnavailableIDs lists these users in place of Unavailable where ids are not dense, and for a change with dense ids
+	// as strings
 	UnavailableIDs []string
 	// UnavailableImages lists these users in place of Unavailable, of a change with images of ids
 	UnavailableImages []string

@@ -19,8 +19,10 @@ type FilterRequest struct {
 	Users     []uint32        // sent as ids; repeated ids are decided once
 	IDs       []string        // ids of every kind, such as UUIDs; answered with ids
 	Packed    *Packed         // UUIDs or uint64 ids, answered with bitmaps of positions in Packed
-	Bitmap    *roaring.Bitmap // sent as a bitmap, and answered with bitmaps. It is not modified
-	Audience  *Audience       // selected by the service, and answered with bitmaps. For one call, except in FilterAll
+	Bitmap    *roaring.Bitmap // dense ids: sent as a bitmap, and answered with bitmaps. It is not modified
+	// Audience is selected by the service. The answer has bitmaps of dense ids, packed UUIDs or uint64 ids, or lists of
+	// text ids. For one call, except in FilterAll.
+	Audience *Audience
 
 	Exempt  bool      // deny nobody, but record the sends (enforce: false)
 	Preview bool      // only decide, record nothing (record: false)
@@ -190,10 +192,12 @@ type filterOfAudience struct{ result *FilterResult }
 
 // UnmarshalJSON decodes an answer in each form.
 func (f *filterOfAudience) UnmarshalJSON(answer []byte) (err error) {
-	switch formOf(answer, "allowed", "replayed") {
-	case inPacked:
+	switch form, wrong := formOf(answer, "allowed", "replayed"); {
+	case wrong != nil:
+		return wrong
+	case form == inPacked:
 		f.result, err = decoded(answer, resultOfPacked)
-	case inStrings:
+	case form == inStrings:
 		f.result, err = decoded(answer, resultOfStrings)
 	default:
 		f.result, err = decoded(answer, resultOfBitmaps)
@@ -225,62 +229,56 @@ func (r *FilterRequest) wire() *api.FilterRequest {
 	return w
 }
 
+// resultOf returns a result with the fields that answers of every form have.
+func resultOf[W any](summary api.Summary, generation, config string, taken *api.AudienceTaken, waves []W,
+	of func(*W) Wave) *FilterResult {
+	r := &FilterResult{Audience: taken, Summary: summary, Generation: generation, ConfigVersion: config}
+	for i := range waves {
+		r.Waves = append(r.Waves, of(&waves[i]))
+	}
+	return r
+}
+
 func resultOfIDs(a *api.FilterIDs) *FilterResult {
-	r := &FilterResult{
-		Allowed: a.Allowed, Replayed: a.Replayed, Denied: a.Denied, Unavailable: a.Unavailable,
-		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
-	}
-	for _, wave := range a.Waves {
-		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Users: wave.UserIDs})
-	}
+	r := resultOf(a.Summary, a.Generation, a.ConfigVersion, nil, a.Waves, func(w *api.WaveIDs) Wave {
+		return Wave{From: w.From, ReadyAt: w.ReadyAt, Users: w.UserIDs}
+	})
+	r.Allowed, r.Replayed, r.Denied, r.Unavailable = a.Allowed, a.Replayed, a.Denied, a.Unavailable
 	return r
 }
 
 func resultOfPacked(a *api.FilterPacked) *FilterResult {
-	r := &FilterResult{
-		AllowedPacked: a.AllowedPacked, ReplayedPacked: a.ReplayedPacked, DeniedPacked: a.DeniedPacked,
-		UnavailablePacked: a.UnavailablePacked, Audience: a.Audience,
-		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
-	}
-	for _, wave := range a.Waves {
-		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Packed: wave.UsersPacked})
-	}
+	r := resultOf(a.Summary, a.Generation, a.ConfigVersion, a.Audience, a.Waves, func(w *api.WavePacked) Wave {
+		return Wave{From: w.From, ReadyAt: w.ReadyAt, Packed: w.UsersPacked}
+	})
+	r.AllowedPacked, r.ReplayedPacked, r.DeniedPacked = a.AllowedPacked, a.ReplayedPacked, a.DeniedPacked
+	r.UnavailablePacked = a.UnavailablePacked
 	return r
 }
 
 func resultOfStrings(a *api.FilterStrings) *FilterResult {
-	r := &FilterResult{
-		Audience:   a.Audience,
-		AllowedIDs: a.Allowed, ReplayedIDs: a.Replayed, DeniedIDs: a.Denied, UnavailableIDs: a.Unavailable,
-		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
-	}
-	for _, wave := range a.Waves {
-		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, IDs: wave.UserIDs})
-	}
+	r := resultOf(a.Summary, a.Generation, a.ConfigVersion, a.Audience, a.Waves, func(w *api.WaveStrings) Wave {
+		return Wave{From: w.From, ReadyAt: w.ReadyAt, IDs: w.UserIDs}
+	})
+	r.AllowedIDs, r.ReplayedIDs, r.DeniedIDs, r.UnavailableIDs = a.Allowed, a.Replayed, a.Denied, a.Unavailable
 	return r
 }
 
 func resultOfPositions(a *api.FilterPositions) *FilterResult {
-	r := &FilterResult{
-		AllowedBitmap: a.AllowedPositions.OrEmpty(), ReplayedBitmap: a.ReplayedPositions.OrEmpty(),
-		UnavailableBitmap: a.UnavailablePositions.OrEmpty(), DeniedBitmaps: roaringOf(a.DeniedPositions),
-		Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
-	}
-	for _, wave := range a.Waves {
-		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Bitmap: wave.Positions.OrEmpty()})
-	}
+	r := resultOf(a.Summary, a.Generation, a.ConfigVersion, nil, a.Waves, func(w *api.WavePositions) Wave {
+		return Wave{From: w.From, ReadyAt: w.ReadyAt, Bitmap: w.Positions.OrEmpty()}
+	})
+	r.AllowedBitmap, r.ReplayedBitmap = a.AllowedPositions.OrEmpty(), a.ReplayedPositions.OrEmpty()
+	r.DeniedBitmaps, r.UnavailableBitmap = roaringOf(a.DeniedPositions), a.UnavailablePositions.OrEmpty()
 	return r
 }
 
 func resultOfBitmaps(a *api.FilterBitmaps) *FilterResult {
-	r := &FilterResult{
-		AllowedBitmap: a.AllowedBitmap.OrEmpty(), ReplayedBitmap: a.ReplayedBitmap.OrEmpty(),
-		UnavailableBitmap: a.UnavailableBitmap.OrEmpty(), DeniedBitmaps: roaringOf(a.DeniedBitmaps),
-		Audience: a.Audience, Summary: a.Summary, Generation: a.Generation, ConfigVersion: a.ConfigVersion,
-	}
-	for _, wave := range a.Waves {
-		r.Waves = append(r.Waves, Wave{From: wave.From, ReadyAt: wave.ReadyAt, Bitmap: wave.UsersBitmap.OrEmpty()})
-	}
+	r := resultOf(a.Summary, a.Generation, a.ConfigVersion, a.Audience, a.Waves, func(w *api.WaveBitmap) Wave {
+		return Wave{From: w.From, ReadyAt: w.ReadyAt, Bitmap: w.UsersBitmap.OrEmpty()}
+	})
+	r.AllowedBitmap, r.ReplayedBitmap = a.AllowedBitmap.OrEmpty(), a.ReplayedBitmap.OrEmpty()
+	r.DeniedBitmaps, r.UnavailableBitmap = roaringOf(a.DeniedBitmaps), a.UnavailableBitmap.OrEmpty()
 	return r
 }
 

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 
@@ -86,17 +85,27 @@ const (
 	inStrings             // of texts
 )
 
-// formOf returns the form of an answer, which has packed ids under the name and _packed, or else a list under the name
-// of list. Ids cannot contain these texts, because their quotes are escaped.
-func formOf(answer []byte, name, list string) form {
-	switch {
-	case bytes.Contains(answer, []byte(`"`+name+`_packed":`)):
-		return inPacked
-	case bytes.Contains(answer, []byte(`"`+list+`":[`)):
-		return inStrings
+// formOf returns the form of an answer: packed ids under the key name_packed, strings under the key of list, and
+// otherwise bitmaps. The keys within the answer's values do not count.
+func formOf(answer []byte, name, list string) (form, error) {
+	var keys map[string]ignored
+	if err := json.Unmarshal(answer, &keys); err != nil {
+		return inBitmaps, err
 	}
-	return inBitmaps
+	if _, ok := keys[name+"_packed"]; ok {
+		return inPacked, nil
+	}
+	if _, ok := keys[list]; ok {
+		return inStrings, nil
+	}
+	return inBitmaps, nil
 }
+
+// ignored is a JSON value that is not decoded.
+type ignored struct{}
+
+// UnmarshalJSON accepts every value.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
 // decoded decodes an answer, which the function of converts.
 func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {

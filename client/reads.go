@@ -62,8 +62,8 @@ func idPath(id string) string {
 	return "/v1/users/" + url.PathEscape(id)
 }
 
-// IDs returns the kind of the deployment's ids, and the key that gives each id its image. The call needs a key with the
-// scope filter.
+// IDs returns the kind of the deployment's ids, and the key that gives each id its image. A key with any scope may make
+// the call.
 func (c *Client) IDs(ctx context.Context) (*api.IDs, error) { return read[api.IDs](ctx, c, "/v1/ids") }
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }

@@ -12,8 +12,7 @@ import (
 )
 
 // ReleaseRequest releases sends that did not happen, so that their slots become free. Exactly one of Users, IDs,
-// Bitmap,
-// Packed and Audience must be set.
+// Bitmap, Packed and Audience must be set.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
@@ -99,10 +98,12 @@ type releaseOfAudience struct{ result *ReleaseResult }
 
 // UnmarshalJSON decodes an answer in each form.
 func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
-	switch formOf(answer, "released", "released") {
-	case inPacked:
+	switch form, wrong := formOf(answer, "released", "released"); {
+	case wrong != nil:
+		return wrong
+	case form == inPacked:
 		r.result, err = decoded(answer, releasedPacked)
-	case inStrings:
+	case form == inStrings:
 		r.result, err = decoded(answer, releasedStrings)
 	default:
 		r.result, err = decoded(answer, releasedBitmaps)

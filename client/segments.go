@@ -34,8 +34,8 @@ type LookupRequest struct {
 	Users    []uint32        // the answer lists users
 	IDs      []string        // ids of every kind, such as UUIDs; the answer lists them
 	Packed   *Packed         // UUIDs or uint64 ids; the answer has bitmaps of positions in Packed
-	Bitmap   *roaring.Bitmap // the answer has bitmaps. It is not modified
-	Audience *Audience       // the answer has bitmaps. For a single call
+	Bitmap   *roaring.Bitmap // dense ids; the answer has bitmaps. It is not modified
+	Audience *Audience       // for a single call; the answer has bitmaps, packed ids, or lists of text ids
 	Sets     []string        // also report membership in these sets; at most api.MaxLookupSets
 
 	// Generation selects the generation of an earlier call, for a consistent answer; "": the current one. An Audience
@@ -43,11 +43,11 @@ type LookupRequest struct {
 	Generation string
 }
 
-// LookupResult is the answer to a lookup: Users, or the bitmaps.
+// LookupResult is the answer to a lookup: Users, IDs, the bitmaps, or the packed ids.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once
-	IDs        []api.UserLookupOfID // the same, with IDs
+	IDs        []api.UserLookupOfID // the same, with IDs or with an Audience of text ids
 
 	Segments map[string]*roaring.Bitmap // by segment, without empty ones; api.NoSegment for users without a segment
 	Sets     map[string]*roaring.Bitmap // members of each set of LookupRequest.Sets
@@ -82,31 +82,36 @@ func (c *Client) Lookup(ctx context.Context, r *LookupRequest) (*LookupResult, e
 			return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.SegmentPositions),
 				Sets: roaringOf(a.SetPositions)}
 		})
+	case r.Audience != nil:
+		return lookedUp(ctx, c, request, func(l *lookupOfAudience) *LookupResult { return l.result })
 	}
-	return lookedUp(ctx, c, request, func(l *lookupOfAudience) *LookupResult { return l.result })
+	return lookedUp(ctx, c, request, lookedUpBitmaps)
 }
 
-// lookupOfAudience is the answer to a lookup of a bitmap or an audience. The kind of the deployment's ids decides about
-// its form.
+// lookupOfAudience is the answer to a lookup of an audience. The kind of the deployment's ids decides about its form.
 type lookupOfAudience struct{ result *LookupResult }
 
 // UnmarshalJSON decodes an answer in each form.
 func (l *lookupOfAudience) UnmarshalJSON(answer []byte) (err error) {
-	switch formOf(answer, "segment", "users") {
-	case inPacked:
+	switch form, wrong := formOf(answer, "segment", "users"); {
+	case wrong != nil:
+		return wrong
+	case form == inPacked:
 		l.result, err = decoded(answer, func(a *api.LookupPacked) *LookupResult {
 			return &LookupResult{Generation: a.Generation, SegmentPacked: a.SegmentPacked, SetPacked: a.SetPacked,
 				Audience: a.Audience}
 		})
-	case inStrings:
+	case form == inStrings:
 		l.result, err = decoded(answer, lookedUpStrings)
 	default:
-		l.result, err = decoded(answer, func(a *api.LookupBitmaps) *LookupResult {
-			return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.Segments), Sets: roaringOf(a.Sets),
-				Audience: a.Audience}
-		})
+		l.result, err = decoded(answer, lookedUpBitmaps)
 	}
 	return err
+}
+
+func lookedUpBitmaps(a *api.LookupBitmaps) *LookupResult {
+	return &LookupResult{Generation: a.Generation, Segments: roaringOf(a.Segments), Sets: roaringOf(a.Sets),
+		Audience: a.Audience}
 }
 
 func lookedUpStrings(a *api.LookupStrings) *LookupResult {

@@ -42,39 +42,55 @@ const setCalls = 1000
 // were answered 200. Repeating ChangeSet is safe. A set at its bound (CodeTooManyRecords) is an error at once: a build
 // that contains the changes makes space.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
+	bodies, err := change.bodies()
+	if err != nil {
+		return nil, fmt.Errorf("change set %q: %w", set, err)
+	}
+	sum := &api.SetChanged{Set: set}
+	for _, body := range bodies {
+		if err := c.changeSet(ctx, set, body, sum); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// bodies returns the bodies of the calls for a change.
+func (change *SetChange) bodies() ([]any, error) {
 	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
-		return c.changeSetOfIDs(ctx, set, &change)
+		return change.bodiesOfIDs()
 	}
 	if len(change.AddImages)+len(change.RemoveImages) > 0 {
-		return c.changeSetOfImages(ctx, set, &change)
+		return change.bodiesOfImages()
 	}
 	add, remove := roaring.BitmapOf(change.Add...), roaring.BitmapOf(change.Remove...)
 	if both := roaring.And(add, remove); !both.IsEmpty() {
-		return nil, fmt.Errorf("change set %q: user %d is in Add and in Remove, but a user must be in one list only",
-			set, both.Minimum())
+		return nil, fmt.Errorf("user %d is in Add and in Remove, but a user must be in one list only", both.Minimum())
 	}
 	if add.IsEmpty() && remove.IsEmpty() {
-		return nil, fmt.Errorf("change set %q: at least one user must be in Add or Remove", set)
+		return nil, errors.New("at least one user must be in Add or Remove")
 	}
-	sum := &api.SetChanged{Set: set}
-	var failed error
+	var bodies []any
 	for _, list := range []struct {
 		users *roaring.Bitmap
 		body  func(*roaring.Bitmap) *api.SetChange
 	}{{add, addition}, {remove, removal}} {
 		SplitBitmap(list.users, api.MaxSetUsers, func(part *roaring.Bitmap) bool {
 			body := list.body(part)
-			if !change.At.IsZero() {
-				body.At = &change.At
-			}
-			failed = c.changeSet(ctx, set, body, sum)
-			return failed == nil
+			body.At = change.at()
+			bodies = append(bodies, body)
+			return true
 		})
-		if failed != nil {
-			return sum, failed
-		}
 	}
-	return sum, nil
+	return bodies, nil
+}
+
+// at returns the time of the change, or nil for the time of the call.
+func (change *SetChange) at() *time.Time {
+	if change.At.IsZero() {
+		return nil
+	}
+	return &change.At
 }
 
 func addition(users *roaring.Bitmap) *api.SetChange {
@@ -100,35 +116,33 @@ type changeOfIDs struct {
 	At           *time.Time `json:"at,omitempty"`
 }
 
-// changeSetOfIDs changes a set by ids. The service finds a user in both lists if the change fits into one call, and the
-// client finds equal texts in a larger one.
-func (c *Client) changeSetOfIDs(ctx context.Context, set string, change *SetChange) (*api.SetChanged, error) {
+// bodiesOfIDs returns the bodies of the calls for a change by ids. The service finds a user in both lists if the change
+// fits into one call, and the client finds equal texts in a larger one.
+func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
-		return nil, fmt.Errorf("change set %q: Add, Remove, AddImages and RemoveImages must be empty with AddIDs or "+
-			"RemoveIDs", set)
+		return nil, errors.New("Add, Remove, AddImages and RemoveImages must be empty with AddIDs or RemoveIDs")
 	}
 	if id, both := inBoth(change.AddIDs, change.RemoveIDs); both {
-		return nil, fmt.Errorf("change set %q: user %q is in AddIDs and in RemoveIDs, but a user must be in one list "+
-			"only", set, id)
+		return nil, fmt.Errorf("user %q is in AddIDs and in RemoveIDs, but a user must be in one list only", id)
 	}
-	return c.changeSetBy(ctx, set, change.At, change.AddIDs, change.RemoveIDs, func(add, remove []string) *changeOfIDs {
-		return &changeOfIDs{Add: add, Remove: remove}
-	})
+	return bodiesOf(change.AddIDs, change.RemoveIDs, func(add, remove []string) any {
+		return &changeOfIDs{Add: add, Remove: remove, At: change.at()}
+	}), nil
 }
 
-// changeSetOfImages changes a set by images of ids.
-func (c *Client) changeSetOfImages(ctx context.Context, set string, change *SetChange) (*api.SetChanged, error) {
+// bodiesOfImages returns the bodies of the calls for a change by images of ids.
+func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
-		return nil, fmt.Errorf("change set %q: Add and Remove must be empty with AddImages or RemoveImages", set)
+		return nil, errors.New("Add and Remove must be empty with AddImages or RemoveImages")
 	}
 	add, remove := imageTexts(change.AddImages), imageTexts(change.RemoveImages)
 	if image, both := inBoth(add, remove); both {
-		return nil, fmt.Errorf("change set %q: image %s is in AddImages and in RemoveImages, but a user must be in "+
-			"one list only", set, image)
+		return nil, fmt.Errorf("image %s is in AddImages and in RemoveImages, but a user must be in one list only",
+			image)
 	}
-	return c.changeSetBy(ctx, set, change.At, add, remove, func(add, remove []string) *changeOfIDs {
-		return &changeOfIDs{AddImages: add, RemoveImages: remove}
-	})
+	return bodiesOf(add, remove, func(add, remove []string) any {
+		return &changeOfIDs{AddImages: add, RemoveImages: remove, At: change.at()}
+	}), nil
 }
 
 func imageTexts(images []uint64) []string {
@@ -153,30 +167,18 @@ func inBoth(list, other []string) (text string, both bool) {
 	return "", false
 }
 
-// changeSetBy changes a set in one call, or in several calls whose users are all added or all removed.
-func (c *Client) changeSetBy(ctx context.Context, set string, at time.Time, add, remove []string,
-	body func(add, remove []string) *changeOfIDs) (*api.SetChanged, error) {
-	var bodies []*changeOfIDs
+// bodiesOf returns one body, or several bodies whose users are all added or all removed.
+func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies []any) {
 	if len(add)+len(remove) <= api.MaxSetUsers {
-		bodies = append(bodies, body(add, remove))
-	} else {
-		for part := range slices.Chunk(add, api.MaxSetUsers) {
-			bodies = append(bodies, body(part, nil))
-		}
-		for part := range slices.Chunk(remove, api.MaxSetUsers) {
-			bodies = append(bodies, body(nil, part))
-		}
+		return []any{body(add, remove)}
 	}
-	sum := &api.SetChanged{Set: set}
-	for _, body := range bodies {
-		if !at.IsZero() {
-			body.At = &at
-		}
-		if err := c.changeSet(ctx, set, body, sum); err != nil {
-			return nil, err
-		}
+	for part := range slices.Chunk(add, api.MaxSetUsers) {
+		bodies = append(bodies, body(part, nil))
 	}
-	return sum, nil
+	for part := range slices.Chunk(remove, api.MaxSetUsers) {
+		bodies = append(bodies, body(nil, part))
+	}
+	return bodies
 }
 
 // changeSet makes one call and adds its result to sum.

@@ -77,7 +77,8 @@ type Error struct {
 	Error Refusal `json:"error"`
 	// Unavailable lists the users whose changes may not be stored, for a call that changes a set. Repeat the call.
 	Unavailable []uint32 `json:"unavailable,omitempty"`
-	// UnavailableIDs lists these users in place of Unavailable, for a call that gave ids as strings.
+	// UnavailableIDs lists these users in place of Unavailable where ids are not dense, and for a call that gave dense
+	// ids as strings.
 	UnavailableIDs []string `json:"unavailable_ids,omitempty"`
 	// UnavailableImages lists those of these users whom the call named by images.
 	UnavailableImages []string `json:"unavailable_images,omitempty"`

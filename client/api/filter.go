@@ -31,15 +31,13 @@ const (
 type FilterIDs struct {
 	Allowed []uint32 `json:"allowed"` // users who may receive the send, in the order of the request, each once
 	// allowed users whose send an earlier call with the message id had recorded
-	Replayed    []uint32  `json:"replayed"`
-	Denied      []Denial  `json:"denied,omitzero"` // nil with DetailCounts
-	Unavailable []uint32  `json:"unavailable"`     // undecided users: retry with the same message id
-	Waves       []WaveIDs `json:"waves,omitzero"`  // nil unless requested
-	// Audience is set for a call with audience whose ids are texts; see FilterStrings.
-	Audience      *AudienceTaken `json:"audience,omitempty"`
-	Summary       Summary        `json:"summary"`
-	Generation    string         `json:"generation"`     // generation of the segments
-	ConfigVersion string         `json:"config_version"` // version of the configuration that decided
+	Replayed      []uint32  `json:"replayed"`
+	Denied        []Denial  `json:"denied,omitzero"` // nil with DetailCounts
+	Unavailable   []uint32  `json:"unavailable"`     // undecided users: retry with the same message id
+	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless requested
+	Summary       Summary   `json:"summary"`
+	Generation    string    `json:"generation"`     // generation of the segments
+	ConfigVersion string    `json:"config_version"` // version of the configuration that decided
 }
 
 // FilterBitmaps is the answer to a filter call with users_bitmap or audience.

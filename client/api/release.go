@@ -12,11 +12,9 @@ type ReleaseRequest struct {
 
 // ReleaseIDs is the answer to a release call with user_ids. Users without such a send are only counted, as absent.
 type ReleaseIDs struct {
-	Released    []uint32 `json:"released"`
-	Unavailable []uint32 `json:"unavailable"` // unknown result: release again
-	// Audience is set for a call with audience whose ids are texts; see ReleaseStrings.
-	Audience *AudienceTaken `json:"audience,omitempty"`
-	Summary  ReleaseSummary `json:"summary"`
+	Released    []uint32       `json:"released"`
+	Unavailable []uint32       `json:"unavailable"` // unknown result: release again
+	Summary     ReleaseSummary `json:"summary"`
 }
 
 // ReleaseBitmaps is the answer to a release call with users_bitmap or audience.

@@ -40,8 +40,6 @@ const MaxLookupSets = 64
 type LookupIDs struct {
 	Generation string       `json:"generation"`
 	Users      []UserLookup `json:"users"`
-	// Audience is set for a call with audience whose ids are texts; see LookupStrings.
-	Audience *AudienceTaken `json:"audience,omitempty"`
 }
 
 // UserLookup holds the segment and the sets of a user.

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -161,43 +162,85 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // returns that part of the slice and the number of duplicates. Distinct runs in linear time with an
 // open-addressing hash set of twice the size. The hash mixes all bits with a seed that is new in every call,
 // so that neither consecutive nor chosen ids collide.
-func Distinct(users []UserID) (distinct []UserID, duplicates int) {
+func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
+
+// DistinctMoved is Distinct, and calls moved for each user that moves to an earlier place. A nil function is not
+// called.
+func DistinctMoved(users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	all := UserID(0)
 	for _, user := range users {
 		all |= user
 	}
 	if all <= MaxDense {
-		return distinctIn[uint32](users) // in half of the memory, which the processor's caches hold longer
+		return distinctIn[uint32](users, moved) // in half of the memory, which the processor's caches hold longer
 	}
-	return distinctIn[UserID](users)
+	return distinctIn[UserID](users, moved)
 }
 
-func distinctIn[Slot uint32 | UserID](users []UserID) (distinct []UserID, duplicates int) {
+func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	size := 1 << max(4, bits.Len(uint(len(users)))+1)
 	mask, shift := uint64(size-1), 65-bits.Len(uint(size))
-	slots := make([]Slot, size)
+	table := slotsOf[Slot](size)
+	defer table.free()
+	slots := table.slots
 	seed := UserID(rand.Uint64())
 	hasZero, n := false, 0
-	for _, user := range users {
+	for i, user := range users {
 		if user == 0 {
-			if !hasZero {
-				hasZero = true
-				users[n] = user
-				n++
+			if hasZero {
+				continue
 			}
-			continue
-		}
-		slot := mix(uint64(user^seed)) >> shift
-		for slots[slot] != 0 && slots[slot] != Slot(user) {
-			slot = (slot + 1) & mask
-		}
-		if slots[slot] == 0 {
+			hasZero = true
+		} else {
+			slot := mix(uint64(user^seed)) >> shift
+			for slots[slot] != 0 && slots[slot] != Slot(user) {
+				slot = (slot + 1) & mask
+			}
+			if slots[slot] != 0 {
+				continue
+			}
 			slots[slot] = Slot(user)
-			users[n] = user
-			n++
 		}
+		users[n] = user
+		if n < i && moved != nil {
+			moved(n, i)
+		}
+		n++
 	}
 	return users[:n], len(users) - n
+}
+
+// mostPooled is the number of slots up to which the table of a call serves later calls. New memory of this size costs
+// more than the search in it.
+const mostPooled = 1 << 18
+
+// hashSet is the memory of a hash set, in which an empty slot is 0.
+type hashSet[Slot uint32 | UserID] struct{ slots []Slot }
+
+var narrowSlots, wideSlots sync.Pool // *hashSet[uint32] and *hashSet[UserID]
+
+// slotsOf returns empty slots.
+func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
+	if t, ok := slotPool[Slot]().Get().(*hashSet[Slot]); ok && cap(t.slots) >= size {
+		t.slots = t.slots[:size]
+		clear(t.slots)
+		return t
+	}
+	return &hashSet[Slot]{make([]Slot, size)}
+}
+
+// free keeps the slots for a later call.
+func (t *hashSet[Slot]) free() {
+	if cap(t.slots) <= mostPooled {
+		slotPool[Slot]().Put(t)
+	}
+}
+
+func slotPool[Slot uint32 | UserID]() *sync.Pool {
+	if _, narrow := any(Slot(0)).(uint32); narrow {
+		return &narrowSlots
+	}
+	return &wideSlots
 }
 
 // mix returns a hash of v in which every bit of v changes the upper bits.

@@ -24,6 +24,12 @@ func TestDistinctKeepsFirstOccurrencesInOrder(t *testing.T) {
 		}
 		got, duplicates := capping.Distinct(slices.Clone(users))
 		require.Equal(t, want, append([]capping.UserID(nil), got...))
+		moved := slices.Clone(users)
+		capping.DistinctMoved(slices.Clone(users), func(to, from int) {
+			require.Less(t, to, from)
+			moved[to] = moved[from]
+		})
+		require.Equal(t, got, moved[:len(want)])
 		require.Equal(t, len(users)-len(want), duplicates)
 	})
 }

@@ -369,3 +369,62 @@ func TestClientListsMembersOfOtherIDs(t *testing.T) {
 	require.Equal(t, []string{"a b", "c&d", "e"}, members)
 	require.Equal(t, []string{"", "after=c%26d&generation=g"}, asked)
 }
+
+// TestNamesInAnswersAreNotForms checks that sets, segments and limits may have the names of an answer's fields.
+func TestNamesInAnswersAreNotForms(t *testing.T) {
+	t.Parallel()
+	raw, err := roaring.BitmapOf(7).ToBytes()
+	require.NoError(t, err)
+	bits := base64.StdEncoding.EncodeToString(raw)
+	answers := map[string]string{
+		"/v1/segments/lookup": `{"generation":"g","segments":{"users":"` + bits + `"},"sets":{"segment_packed":"` +
+			bits + `"}}`,
+		"/v1/filter": `{"allowed_bitmap":"` + bits + `","replayed_bitmap":"` + bits + `","denied_bitmaps":{
+			"allowed_packed":"` + bits + `"},"unavailable_bitmap":"` + bits + `","summary":{"requested":1,"allowed":1,
+			"denied":{},"unavailable":0,"duplicates":0,"replayed":0,"segments":{}},"generation":"g","config_version":"c"}`,
+	}
+	c := newOfKind(t, ids.Dense, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = w.Write([]byte(answers[r.URL.Path]))
+		})
+	})
+	for _, r := range []*client.LookupRequest{
+		{Bitmap: roaring.BitmapOf(7)}, {Audience: &client.Audience{Expression: "vip"}},
+	} {
+		looked, err := c.Lookup(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, []uint32{7}, looked.Segments["users"].ToArray())
+		require.Equal(t, []uint32{7}, looked.Sets["segment_packed"].ToArray())
+	}
+	result, err := c.Filter(t.Context(), &client.FilterRequest{MessageID: "m",
+		Audience: &client.Audience{Expression: "vip"}})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{7}, result.DeniedBitmaps["allowed_packed"].ToArray())
+}
+
+// TestAFailedChangeCountsWhatIsStored checks that the result of a change that stops in the middle counts the calls
+// before.
+func TestAFailedChangeCountsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	c := newOfKind(t, ids.UUID, func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if calls.Add(1) > 1 {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write([]byte(`{"error":{"code":"invalid_request","message":"m"}}`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"set":"opted-out","added":7,"removed":0,"superseded":0,"at":"2026-11-22T16:49:52Z"}`))
+		})
+	})
+	given := make([]string, api.MaxSetUsers+1)
+	for i := range given {
+		given[i] = fmt.Sprintf("%08x-0000-0000-0000-000000000000", i)
+	}
+	changed, err := c.ChangeSet(t.Context(), "opted-out", client.SetChange{AddIDs: given})
+	require.True(t, client.HasCode(err, api.CodeInvalidRequest))
+	require.NotNil(t, changed)
+	require.Equal(t, 7, changed.Added)
+	_, err = c.ChangeSet(t.Context(), "opted-out", client.SetChange{AddIDs: []string{ann}, Remove: []uint32{1}})
+	require.ErrorContains(t, err, "RemoveImages must be empty with AddIDs or RemoveIDs")
+}

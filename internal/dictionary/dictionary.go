@@ -186,9 +186,29 @@ func (d *Dictionary) After(image uint64) uint32 {
 }
 
 // Image returns the image with this number, which must be below Len.
-func (d *Dictionary) Image(number uint32) uint64 {
-	row := sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })
-	return d.compose(row, number)
+func (d *Dictionary) Image(number uint32) uint64 { return d.compose(d.rowOf(number), number) }
+
+// rowOf returns the row of a number, which must be below Len.
+func (d *Dictionary) rowOf(number uint32) int {
+	return sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })
+}
+
+// nearRows is the number of rows that AppendImages passes one by one before it searches the row of a number.
+const nearRows = 16
+
+// AppendImages appends the images with these numbers, which must be below Len. Ascending numbers are fastest.
+func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) []Image {
+	row := 0
+	for _, number := range numbers {
+		if d.start(row) > number || d.start(min(row+nearRows, d.rows())) <= number {
+			row = d.rowOf(number)
+		}
+		for d.start(row+1) <= number {
+			row++
+		}
+		dst = append(dst, Image(d.compose(row, number)))
+	}
+	return dst
 }
 
 // compose returns the image with this number, which is in this row.

@@ -41,15 +41,6 @@ func checkHeader(raw []byte, magic string) (n uint32, err error) {
 // is immutable, shares the bytes from which it was opened, and is safe for concurrent use.
 type Rests struct{ raw []byte }
 
-// AppendRests appends the file of the rests, by number, to dst.
-func AppendRests(dst []byte, rests []uint64) []byte {
-	dst = append(dst, header(restMagic, uint32(len(rests)))...)
-	for _, rest := range rests {
-		dst = binary.LittleEndian.AppendUint64(dst, rest)
-	}
-	return dst
-}
-
 // RestWriter writes a file of rests.
 type RestWriter struct {
 	to      io.Writer
@@ -213,9 +204,29 @@ func (t *Texts) Len() uint32 { return t.count }
 
 // Text returns the text of the number, which must be below Len. The result shares the file's bytes.
 func (t *Texts) Text(number uint32) []byte {
-	at := t.offset(number / textStride)
-	for range number % textStride {
-		at += 2 + uint64(t.raw[at])
+	r := t.Reader()
+	return r.Text(number)
+}
+
+// TextReader reads many texts. It begins at the last text, so that ascending numbers cost the least. A TextReader
+// belongs to one goroutine.
+type TextReader struct {
+	of   *Texts
+	next uint32 // the number of the text at this offset
+	at   uint64
+}
+
+// Reader returns a reader of the texts.
+func (t *Texts) Reader() TextReader { return TextReader{of: t, next: t.count} }
+
+// Text is Texts.Text.
+func (r *TextReader) Text(number uint32) []byte {
+	if number < r.next || number/textStride != r.next/textStride {
+		r.next, r.at = number/textStride*textStride, r.of.offset(number/textStride)
 	}
-	return t.raw[at+1 : at+2+uint64(t.raw[at])]
+	raw := r.of.raw
+	for ; r.next < number; r.next++ {
+		r.at += 2 + uint64(raw[r.at])
+	}
+	return raw[r.at+1 : r.at+2+uint64(raw[r.at])]
 }

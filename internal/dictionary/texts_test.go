@@ -36,7 +36,14 @@ func TestRestsComeBack(t *testing.T) {
 	for i := range rests {
 		rests[i] = r.Uint64()
 	}
-	raw := AppendRests(nil, rests)
+	var file bytes.Buffer
+	w, err := NewRestWriter(&file, uint32(len(rests)))
+	require.NoError(t, err)
+	for _, rest := range rests {
+		require.NoError(t, w.Add(rest))
+	}
+	require.NoError(t, w.Close())
+	raw := file.Bytes()
 	opened, err := OpenRests(raw)
 	require.NoError(t, err)
 	require.EqualValues(t, len(rests), opened.Len())

@@ -3,6 +3,7 @@ package ids_test
 import (
 	_ "embed"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -255,30 +256,60 @@ func TestImagesLeadBackToIDs(t *testing.T) {
 	require.ErrorIs(t, err, ids.ErrNoWayBack)
 }
 
-func TestParsersAgreeWithSingleIDs(t *testing.T) {
+// TestEveryByteOfAUUID checks each byte at each place of a UUID, with and without dashes, against the library.
+func TestEveryByteOfAUUID(t *testing.T) {
+	t.Parallel()
+	s := ids.New(ids.UUID, testKey(t))
+	const dashed = "018F3c4e-7a1B-7c3d-9e5f-0123456789ab"
+	for _, whole := range []string{dashed, strings.ReplaceAll(dashed, "-", "")} {
+		for at := range len(whole) {
+			for b := range 256 {
+				text := []byte(whole)
+				text[at] = byte(b)
+				var want []byte
+				placed := len(whole) == 32 || text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-'
+				raw, err := hex.DecodeString(strings.ReplaceAll(string(text), "-", ""))
+				if placed && err == nil && len(raw) == 16 {
+					want = raw
+				}
+				packed, err := s.AppendPacked(nil, text)
+				require.Equal(t, want == nil, err != nil, "%q", text)
+				require.Equal(t, want, packed, "%q", text)
+			}
+		}
+	}
+}
+
+func TestParsersAgreeWithSchemes(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemes(t) {
 		texts, packed := sample(t, s, 100)
-		p, width := s.NewParser(), s.Width()
+		p := s.NewParser()
 		for i, text := range texts {
-			image, err := s.Parse(text)
+			want, err := s.Parse(text)
 			require.NoError(t, err)
-			parsed, err := p.Parse(text)
+			image, err := p.Parse(text)
 			require.NoError(t, err)
-			require.Equal(t, image, parsed)
-			if width > 0 {
-				unpacked, _ := p.Packed(packed[i*width:])
-				require.Equal(t, image, unpacked)
+			require.Equal(t, want, image)
+			if width := s.Width(); width > 0 {
+				image, _ = p.Packed(packed[width*i : width*i+width])
+				require.Equal(t, want, image)
+				appended, image, err := p.AppendPacked([]byte("x"), text)
+				require.NoError(t, err)
+				require.Equal(t, want, image)
+				require.Equal(t, "x"+string(packed[width*i:width*i+width]), string(appended))
+				appended, _, err = p.AppendPacked([]byte("x"), []byte("\x00"))
+				require.Error(t, err)
+				require.Equal(t, "x", string(appended))
 			}
 		}
-		_, err := p.Parse([]byte("\x00"))
-		require.Error(t, err)
-		if width == 0 {
-			_, err = s.AppendPacked(nil, texts[0])
-			require.EqualError(t, err, "cannot be packed: ids of the kind "+s.Kind().String()+" have no packed form")
-			require.Panics(t, func() { s.Packed(make([]byte, 16)) })
-			require.Panics(t, func() { s.Unpack(nil, make([]byte, 16)) })
+		if s.Width() > 0 {
+			continue
 		}
+		_, err := s.AppendPacked(nil, texts[0])
+		require.EqualError(t, err, "cannot be packed: ids of the kind "+s.Kind().String()+" have no packed form")
+		require.Panics(t, func() { s.Packed(make([]byte, 16)) })
+		require.Panics(t, func() { s.Unpack(nil, make([]byte, 16)) })
 	}
 }
 
@@ -287,9 +318,10 @@ func TestParsersAllocateNothing(t *testing.T) {
 		texts, packed := sample(t, s, 100)
 		p, text := s.NewParser(), make([]byte, 0, 256)
 		require.Zero(t, testing.AllocsPerRun(10, func() {
-			_, err := p.Parse(texts[0])
-			if s.Width() > 0 {
+			image, err := p.Parse(texts[0])
+			if s.Width() > 0 && err == nil {
 				p.Packed(packed)
+				_, err = p.BackPacked(text, image, 0)
 			}
 			if err == nil {
 				_, err = s.Canonical(text, texts[0])
@@ -472,11 +504,11 @@ func BenchmarkPacked(b *testing.B) {
 	for _, s := range schemes(b)[1:3] {
 		b.Run(s.Kind().String(), func(b *testing.B) {
 			_, packed := sample(b, s, 10_000)
-			p, width := s.NewParser(), s.Width()
+			p := s.NewParser()
 			b.ReportAllocs()
 			for b.Loop() {
-				for i := range 10_000 {
-					p.Packed(packed[i*width:])
+				for left := packed; len(left) > 0; left = left[s.Width():] {
+					p.Packed(left)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*10_000), "ns/id")

@@ -53,9 +53,47 @@ func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	return s.cut(s.mixer.image(binary.BigEndian.Uint64(id))), 0
 }
 
+// AppendPacked is Scheme.AppendPacked, and also returns the image.
+func (p *Parser) AppendPacked(dst, text []byte) (packed []byte, image uint64, err error) {
+	if p.scheme.kind == UUID {
+		if !parseUUID(&p.buffer, text) {
+			return dst, 0, uuidError(text)
+		}
+		packed = append(dst, p.buffer[:]...)
+		image, _ = p.encrypted()
+		return packed, image, nil
+	}
+	if packed, err = p.scheme.AppendPacked(dst, text); err != nil {
+		return dst, 0, err
+	}
+	image, _ = p.Packed(packed[len(dst):])
+	return packed, image, nil
+}
+
+// BackPacked is Scheme.BackPacked.
+func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
+	s := p.scheme
+	if s.narrow != 0 || s.kind == Text {
+		return dst, ErrNoWayBack
+	}
+	s.mustPack()
+	if s.kind == UUID {
+		return append(dst, p.decrypted(image, rest)[:]...), nil
+	}
+	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
+}
+
 // encrypted returns image and rest of the UUID in the buffer.
 func (p *Parser) encrypted() (image, rest uint64) {
 	p.scheme.block.Encrypt(p.buffer[:], p.buffer[:])
 	image, rest = binary.BigEndian.Uint64(p.buffer[:8]), binary.BigEndian.Uint64(p.buffer[8:])
 	return p.scheme.cut(image), rest
+}
+
+// decrypted returns the UUID that has an image and a rest, which the next call of a method overwrites.
+func (p *Parser) decrypted(image, rest uint64) *[16]byte {
+	binary.BigEndian.PutUint64(p.buffer[:8], image)
+	binary.BigEndian.PutUint64(p.buffer[8:], rest)
+	p.scheme.block.Decrypt(p.buffer[:], p.buffer[:])
+	return &p.buffer
 }

@@ -186,8 +186,10 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	case s.narrow != 0 || s.kind == Text:
 		return dst, ErrNoWayBack
 	case s.kind == UUID:
-		id := s.decrypted(image, rest)
-		return appendUUID(dst, &id), nil
+		p := s.parser()
+		dst = appendUUID(dst, p.decrypted(image, rest))
+		s.idle.Put(p)
+		return dst, nil
 	case s.kind == Uint64:
 		image = s.mixer.back(image)
 	}
@@ -197,26 +199,10 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 // BackPacked appends the Width bytes of the id that has an image and a rest. The rest counts for uuid alone. The error
 // is ErrNoWayBack. BackPacked panics for the kind dense, which has no packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
-	if s.narrow != 0 || s.kind == Text {
-		return dst, ErrNoWayBack
-	}
-	s.mustPack()
-	if s.kind == UUID {
-		id := s.decrypted(image, rest)
-		return append(dst, id[:]...), nil
-	}
-	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
-}
-
-// decrypted returns the 16 bytes of the UUID that has an image and a rest.
-func (s *Scheme) decrypted(image, rest uint64) (id [16]byte) {
 	p := s.parser()
-	binary.BigEndian.PutUint64(p.buffer[:8], image)
-	binary.BigEndian.PutUint64(p.buffer[8:], rest)
-	s.block.Decrypt(p.buffer[:], p.buffer[:])
-	id = p.buffer
+	dst, err := p.BackPacked(dst, image, rest)
 	s.idle.Put(p)
-	return id
+	return dst, err
 }
 
 // cut returns the image of a narrowed scheme: the upper bits, mixed so that they spread over all 64.

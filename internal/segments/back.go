@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -247,4 +248,51 @@ func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	default:
 		return g.Scheme.Back(dst, g.Dictionary.Image(number), back.rests.Rest(number))
 	}
+}
+
+// BackPacked appends the packed ids with these numbers, which are in bitmaps of the snapshot. The kind of the ids must
+// have a packed form. Ascending numbers are fastest. The error is ErrNoNames.
+func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
+	if !s.HasNames() {
+		return dst, ErrNoNames
+	}
+	defer runtime.KeepAlive(s) // keeps the files mapped
+	p, rest := s.scheme.NewParser(), uint64(0)
+	images := make([]uint64, 0, min(len(numbers), 1024))
+	for block := range slices.Chunk(numbers, 1024) {
+		images = dictionary.AppendImages(images[:0], s.dictionary.Dictionary, block)
+		for i, number := range block {
+			if s.back != nil {
+				rest = s.back.rests.Rest(number)
+			}
+			var err error
+			if dst, err = p.BackPacked(dst, images[i], rest); err != nil {
+				return dst, err
+			}
+		}
+	}
+	return dst, nil
+}
+
+// TextBytes returns the total length of the text ids with these numbers, which are in bitmaps of the snapshot. The
+// snapshot must have names.
+func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
+	defer runtime.KeepAlive(s)
+	texts := s.back.texts.Reader()
+	for _, number := range numbers {
+		total += int64(len(texts.Text(number)))
+	}
+	return total
+}
+
+// BackTexts appends the text ids with these numbers, which are in bitmaps of the snapshot, and the end of each in dst.
+// The snapshot must have names.
+func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
+	defer runtime.KeepAlive(s)
+	reader := s.back.texts.Reader()
+	for _, number := range numbers {
+		dst = append(dst, reader.Text(number)...)
+		ends = append(ends, uint32(len(dst)))
+	}
+	return dst, ends
 }

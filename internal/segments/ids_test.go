@@ -318,6 +318,43 @@ func built(t testing.TB, scheme *ids.Scheme, names bool, list []string) *publish
 	return result.Candidate
 }
 
+// requireBatchBack checks that the ids of many numbers are those of each number, in ascending order and in another one.
+func requireBatchBack(t *testing.T, s *segments.Snapshot, list []string) {
+	t.Helper()
+	numbers := make([]uint32, 0, len(list))
+	for i := range list {
+		numbers = append(numbers, uint32(i))
+	}
+	for range 2 {
+		var texts []byte
+		var ends []uint32
+		for _, number := range numbers {
+			var err error
+			if s.IDs().Width() > 0 {
+				id, err := s.Back(nil, number)
+				require.NoError(t, err)
+				texts, err = s.IDs().AppendPacked(texts, id)
+				require.NoError(t, err)
+				continue
+			}
+			texts, err = s.Back(texts, number)
+			require.NoError(t, err)
+			ends = append(ends, uint32(len(texts)))
+		}
+		if s.IDs().Width() > 0 {
+			packed, err := s.BackPacked([]byte{}, numbers)
+			require.NoError(t, err)
+			require.Equal(t, texts, packed)
+		} else {
+			got, gotEnds := s.BackTexts(nil, nil, numbers)
+			require.Equal(t, texts, got)
+			require.Equal(t, ends, gotEnds)
+			require.EqualValues(t, len(texts), s.TextBytes(numbers))
+		}
+		slices.Reverse(numbers)
+	}
+}
+
 func TestNumbersLeadBackToIDs(t *testing.T) {
 	t.Parallel()
 	for kind, list := range map[ids.Kind][]string{
@@ -348,6 +385,7 @@ func TestNumbersLeadBackToIDs(t *testing.T) {
 				if kind != ids.Uint64 {
 					require.Equal(t, "ximage:0000000000000007", string(s.Name([]byte("x"), 7)))
 				}
+				requireBatchBack(t, s, list)
 			}
 			if kind == ids.Uint64 {
 				require.Nil(t, m.IDs.Dictionary[0].Back)
@@ -379,6 +417,8 @@ func TestNumbersLeadBackToIDs(t *testing.T) {
 			require.ErrorIs(t, err, segments.ErrNoNames)
 			image := capping.UserID(segmentstest.Images(t, scheme, list[0])[0])
 			require.Equal(t, fmt.Sprintf("image:%016x", uint64(image)), string(g.Snapshot().Name(nil, image)))
+			_, err = g.Snapshot().BackPacked(nil, []uint32{0})
+			require.ErrorIs(t, err, segments.ErrNoNames)
 		})
 	}
 }

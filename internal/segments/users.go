@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"capper/internal/capping"
+	"capper/internal/dictionary"
 )
 
 // AppendUsers appends the users with the given numbers, which must be those of members of the snapshot's bitmaps. It is
@@ -12,9 +13,7 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 	if s.dictionary == nil {
 		return capping.AppendUsers(dst, numbers)
 	}
-	for _, number := range numbers {
-		dst = append(dst, capping.UserID(s.dictionary.Image(number)))
-	}
+	dst = dictionary.AppendImages(dst, s.dictionary.Dictionary, numbers)
 	runtime.KeepAlive(s) // keeps the dictionary's file mapped
 	return dst
 }

@@ -40,14 +40,15 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 	if a.Query == nil {
 		return nil
 	}
-	if err := b.Reserve(wire.AudienceBytes(s.ids) * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
+	if err := b.Reserve(wire.UserBytes * int64(cmp.Or(a.Query.MaxUsers, s.bounds.BitmapUsers))); err != nil {
 		return err
 	}
 	_, part := trace.Start(c.ctx, "find audience")
 	defer part.End()
 	ctx, cancel := s.findContext(c)
 	defer cancel()
-	return s.finder.Find(ctx, c.holder, a, s.audiences(policy), s.bounds.BitmapUsers, names)
+	return s.finder.Find(ctx, a, &wire.Search{Holder: c.holder, Named: s.audiences(policy),
+		Most: s.bounds.BitmapUsers, Names: names, Reserve: b.Reserve})
 }
 
 // findContext returns a context that limits the evaluation of an audience to the time for which the caller waits.

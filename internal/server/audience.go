@@ -78,7 +78,7 @@ func (s *Server) preview(
 			counts.Users, most, (counts.Users+most-1)/most)
 	}
 	r.Query.Generation = counts.Generation
-	a := &wire.Audience{Query: &r.Query, Bitmap: true}
+	a := &wire.Audience{Query: &r.Query, Form: wire.InBitmaps}
 	if err := s.findUsers(c, b, a, send.Basis.Policy(), false); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/capping"
+	"capper/internal/ids"
 	"capper/internal/pacing"
 	"capper/internal/server"
 	"capper/internal/server/gate"
@@ -109,6 +110,25 @@ var batches = []struct {
 	users int
 	bits  bool
 }{{"json-10k", 10_000, false}, {"bitmap-1M", 1_000_000, true}}
+
+// BenchmarkAboveStoreOfUUIDs measures BenchmarkAboveStore with random UUIDs as strings.
+func BenchmarkAboveStoreOfUUIDs(b *testing.B) {
+	for name, outcome := range map[string]capping.Outcome{"allowed": capping.Allowed, "denied": capping.Denied} {
+		b.Run(name, func(b *testing.B) {
+			held := make([]byte, heldBySegments)
+			b.Cleanup(func() { runtime.KeepAlive(held) })
+			uuids := scheme(b, ids.UUID)
+			s := newIDServiceOver(b, uuids, nothing{openStoreOf(b, uuids, time.Now), outcome},
+				testkit.NewClockAt(startOfTest), nil)
+			l := load{Addr: s.serveFor(b, s.server.Public()), Path: "/v1/filter", Users: 10_000, UUIDs: true,
+				Requests: b.N, Conns: 1}
+			result, used := send(b, l)
+			users := float64(b.N * l.Users)
+			b.ReportMetric(float64(used.Nanoseconds())/users, "cpu-ns/user")
+			b.ReportMetric(users/result.Seconds, "users/s")
+		})
+	}
+}
 
 // BenchmarkAboveStore measures the service's processor time per user from the socket to the store and back, with a
 // store that costs nothing.

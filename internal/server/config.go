@@ -117,8 +117,7 @@ func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 		s, err := pin(name)
 		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
 			return nil, fmt.Errorf("generation %s has ids of the kind %s with the check %q, but this "+
-				"deployment's are %s "+
-				"with the check %q", s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
+				"deployment's are %s with the check %q", s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
 		}
 		return s, err
 	}

@@ -94,17 +94,13 @@ func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 // expectedBytes estimates the size of the answer from the size of the body, because bitmaps of answers are about as
 // large as bitmaps of requests.
 func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
-	if r.InPacked {
+	switch {
+	case r.Form == wire.InPacked:
 		return int64(1024 + r.IDBytes()*sum.Requested)
-	}
-	if r.Query != nil && r.Bitmap {
-		return int64(1024 + 3*sum.Requested)
-	}
-	if r.Packed {
-		return int64(1024 + 3*sum.Requested)
-	}
-	if r.Bitmap {
+	case r.Form == wire.InBitmaps && r.Query == nil:
 		return int64(size) + 1024
+	case r.Form != wire.InLists:
+		return int64(1024 + 3*sum.Requested)
 	}
 	id := r.IDBytes()
 	perDenied := 117 + id
@@ -117,8 +113,11 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 // answerBytes estimates the maximum memory of the answer in bytes, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
-	if r.Listed() && !r.Counts {
+	if r.Form == wire.InLists && !r.Counts {
 		perUser = 128
+	}
+	if r.Form == wire.InLists && r.Given != nil { // a user may be allowed and replayed, or denied and in a wave
+		perUser += int64(r.IDBytes())
 	}
 	return 1024 + perUser*int64(len(r.Users)) + r.GivenBytes()
 }

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -21,7 +20,6 @@ import (
 	auditjournal "capper/internal/audit/journal"
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
-	"capper/internal/dictionary"
 	"capper/internal/ids"
 	"capper/internal/live"
 	"capper/internal/segments"
@@ -514,37 +512,6 @@ func TestIDsAreDescribed(t *testing.T) {
 		string(newIDService(t, ids.UUID, nil).get("/v1/ids").body))
 }
 
-// backOf returns the way back from the numbers of a dictionary to ids, or nil for uint64, which needs none.
-func backOf(t testing.TB, sch *ids.Scheme, d *segments.Dictionary, lists ...[]string) *segments.Back {
-	t.Helper()
-	names := make([]string, d.Len())
-	rests := make([]uint64, d.Len())
-	for _, id := range slices.Concat(lists...) {
-		image, rest, err := sch.ParseRest([]byte(id))
-		require.NoError(t, err)
-		number, ok := d.Number(image)
-		require.True(t, ok)
-		names[number], rests[number] = id, rest
-	}
-	var file bytes.Buffer
-	switch sch.Kind() {
-	case ids.UUID:
-		file.Write(dictionary.AppendRests(nil, rests))
-	case ids.Text:
-		w, err := dictionary.NewTextWriter(&file, d.Len())
-		require.NoError(t, err)
-		for _, name := range names {
-			require.NoError(t, w.Add([]byte(name)))
-		}
-		require.NoError(t, w.Close())
-	default:
-		return nil
-	}
-	back, err := segments.NewBack(sch.Kind(), file.Bytes())
-	require.NoError(t, err)
-	return back
-}
-
 // newNumberedService returns a service with a generation of the segment vip and the set opted-out, with ids of a kind.
 // The generation leads back to the ids if names is true.
 func newNumberedService(t testing.TB, sch *ids.Scheme, vip, optedOut []string, names bool) *service {
@@ -559,7 +526,7 @@ func numberedSnapshot(t testing.TB, sch *ids.Scheme, vip, optedOut []string, nam
 	d, bitmaps := segmentstest.Numbered(t, sch, vip, optedOut)
 	var back *segments.Back
 	if names {
-		back = backOf(t, sch, d, vip, optedOut)
+		back = segmentstest.Back(t, sch, d, vip, optedOut)
 	}
 	entries := []segments.Set{{Segment: segments.Describe("opted-out", bitmaps[1])}}
 	m, err := segments.NewManifest(segmentstest.Epoch.Add(time.Duration(n)*time.Hour), "test", "",

@@ -29,6 +29,7 @@ type load struct {
 	Path     string
 	Users    int    // users of a request
 	Bitmap   bool   // one id in 27, as a bitmap; otherwise random ids in JSON
+	UUIDs    bool   // the ids are UUIDs as strings
 	Body     string // the same body for every request, instead of users
 	Requests int
 	Conns    int
@@ -102,6 +103,12 @@ func (l *load) body(request int) []byte {
 	for i, user := range users {
 		if i > 0 {
 			body = append(body, ',')
+		}
+		if l.UUIDs {
+			random := uint64(user+1) * 0x9e3779b97f4a7c15
+			body = fmt.Appendf(body, `"%08x-%04x-4%03x-8%03x-%012x"`, user, random>>48, random>>36&0xfff, random>>24&0xfff,
+				random*0xbf58476d1ce4e5b9>>16)
+			continue
 		}
 		body = strconv.AppendUint(body, uint64(user), 10)
 	}

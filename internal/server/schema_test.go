@@ -71,6 +71,10 @@ var stringBodies = map[string]any{
 	"Decisions": api.DecisionsOfID{},
 }
 
+// onlyStrings maps the name of a schema to a property that its type with ids as numbers lacks: an expression is never
+// answered with lists of numbers.
+var onlyStrings = map[string]string{"FilterIDs": "audience", "ReleaseIDs": "audience", "LookupIDs": "audience"}
+
 // TestEveryFieldIsDescribed checks that the description lists each field of a wire type, with its kind, and whether
 // it may be absent or null, and no other field.
 func TestEveryFieldIsDescribed(t *testing.T) {
@@ -82,10 +86,14 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		}
 		body, ok := bodies[name]
 		require.True(t, ok, "schema %s has no type in package api", name)
-		c.value(name, reflect.TypeOf(body), schema.Value)
 		if body, ok := stringBodies[name]; ok {
 			c.value(name, reflect.TypeOf(body), schema.Value)
 		}
+		if lacks := onlyStrings[name]; lacks != "" {
+			require.Contains(t, schema.Value.Properties, lacks)
+			delete(schema.Value.Properties, lacks)
+		}
+		c.value(name, reflect.TypeOf(body), schema.Value)
 	}
 	for name := range bodies {
 		require.True(t, c.seen[name], "%s has no schema", name)

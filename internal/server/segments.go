@@ -62,7 +62,7 @@ func (s *Server) lookup(c *call) error {
 
 // lookupBytes returns the approximate size of the answer in bytes.
 func lookupBytes(r *wire.LookupRequest, names []string) int64 {
-	if !r.Listed() {
+	if r.Form != wire.InLists {
 		return 1024 + int64(3+2*len(r.Sets))*int64(len(r.Users)) + r.GivenBytes()
 	}
 	longest := len(api.NoSegment)

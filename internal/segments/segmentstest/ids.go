@@ -54,3 +54,51 @@ func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) 
 	}
 	return images
 }
+
+// Back returns the way back from the numbers of a dictionary to the ids in the lists, or nil for uint64, which needs
+// none.
+func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]string) *segments.Back {
+	t.Helper()
+	if scheme.Kind() == ids.Uint64 {
+		return nil
+	}
+	names, rests := make([]string, d.Len()), make([]uint64, d.Len())
+	for _, id := range slices.Concat(lists...) {
+		image, rest, err := scheme.ParseRest([]byte(id))
+		require.NoError(t, err)
+		number, ok := d.Number(image)
+		require.True(t, ok)
+		names[number], rests[number] = id, rest
+	}
+	var file bytes.Buffer
+	if scheme.Kind() == ids.Text {
+		w, err := dictionary.NewTextWriter(&file, d.Len())
+		require.NoError(t, err)
+		for _, name := range names {
+			require.NoError(t, w.Add([]byte(name)))
+		}
+		require.NoError(t, w.Close())
+	} else {
+		w, err := dictionary.NewRestWriter(&file, d.Len())
+		require.NoError(t, err)
+		for _, rest := range rests {
+			require.NoError(t, w.Add(rest))
+		}
+		require.NoError(t, w.Close())
+	}
+	back, err := segments.NewBack(scheme.Kind(), file.Bytes())
+	require.NoError(t, err)
+	return back
+}
+
+// Snapshot returns a generation of the segment vip, which has all ids of a list. The generation leads back to the ids.
+func Snapshot(t testing.TB, scheme *ids.Scheme, vip []string) *segments.Snapshot {
+	t.Helper()
+	d, bitmaps := Numbered(t, scheme, vip)
+	back := Back(t, scheme, d, vip)
+	m, err := segments.NewManifest(Epoch, "test", "", []segments.Segment{segments.Describe("vip", bitmaps[0])})
+	require.NoError(t, err)
+	m, err = m.WithIDs(scheme, d, back)
+	require.NoError(t, err)
+	return (&segments.Generation{Manifest: m, Bitmaps: bitmaps, Scheme: scheme, Dictionary: d, Back: back}).Snapshot()
+}

@@ -52,10 +52,13 @@ var dealtPolicy = &capping.Policy{
 	},
 }
 
+// numberForm draws a form of answers about dense ids that came as numbers.
+var numberForm = rapid.SampledFrom([]Form{InLists, InBitmaps})
+
 // decisions draws the decisions of a call.
 func decisions(t *rapid.T, r *FilterRequest) *capping.Decisions {
 	ids := rapid.SliceOfNDistinct(rapid.Uint32(), 1, 60, rapid.ID).Draw(t, "users")
-	if r.Bitmap {
+	if r.Form == InBitmaps {
 		slices.Sort(ids)
 	}
 	r.Users = capping.AppendUsers(nil, ids)
@@ -85,11 +88,11 @@ func TestFilterAnswersAreTheWireTypes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &FilterRequest{Counts: rapid.Bool().Draw(t, "counts"), Waves: rapid.Bool().Draw(t, "waves"),
 			Record: true, Enforce: true}
-		r.Bitmap = rapid.Bool().Draw(t, "bitmap")
+		r.Form = numberForm.Draw(t, "form")
 		r.Duplicates = rapid.IntRange(0, math.MaxInt32).Draw(t, "duplicates")
 		d := decisions(t, r)
 		written := EncodeFilter(nil, r, d, Summarize(d))
-		if r.Bitmap {
+		if r.Form == InBitmaps {
 			requireWireType(t, written, new(api.FilterBitmaps))
 		} else {
 			requireWireType(t, written, new(api.FilterIDs))
@@ -101,7 +104,7 @@ func TestReleaseAnswersAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &MessageRequest{}
-		r.Bitmap = rapid.Bool().Draw(t, "bitmap")
+		r.Form = numberForm.Draw(t, "form")
 		r.Users = capping.AppendUsers(nil, rapid.SliceOfNDistinct(rapid.Uint32(), 1, 60, rapid.ID).Draw(t, "users"))
 		slices.Sort(r.Users)
 		results := make([]capping.Released, len(r.Users))
@@ -110,7 +113,7 @@ func TestReleaseAnswersAreTheWireTypes(t *testing.T) {
 				capping.ReleaseUnavailable}).Draw(t, "result")
 		}
 		written, _ := EncodeRelease(nil, r, results)
-		if r.Bitmap {
+		if r.Form == InBitmaps {
 			requireWireType(t, written, new(api.ReleaseBitmaps))
 		} else {
 			requireWireType(t, written, new(api.ReleaseIDs))

@@ -46,8 +46,7 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 		return nil, Invalid("cursor", "it is %s", err)
 	}
 	if q.Generation != "" && q.Generation != cursor.Generation {
-		return nil, Invalid("generation", "the cursor belongs to generation %s: leave the field generation "+
-			"out",
+		return nil, Invalid("generation", "the cursor belongs to generation %s: leave the field generation out",
 			Clip([]byte(cursor.Generation)))
 	}
 	return f.Pin.Generation("cursor", cursor.Generation)
@@ -81,42 +80,64 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audienc
 	return of, err
 }
 
+// Search says how Find evaluates the query of an audience.
+type Search struct {
+	Holder  string
+	Named   *audience.Named // expressions that the query may use
+	Most    int             // the most users without a size in the query
+	Names   bool            // the answer names the users
+	Reserve func(bytes int64) error
+}
+
 // Find stores the users of the audience's query in the audience, in ascending order. When more than the allowed number
-// match and the query sets no size, Find returns an error with the number of matching users. An answer that names users
-// whose ids are not dense needs the ids, which names says.
-func (f *Finder) Find(
-	ctx context.Context, holder string, a *Audience, named *audience.Named, most int, names bool,
-) error {
-	q := a.Query
-	s, err := f.Snapshot(q)
+// match and the query sets no size, Find returns an error with the number of matching users. If the answer names users
+// whose ids are not dense, Find reserves the memory of the ids and stores them too.
+func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
+	s, err := f.Snapshot(a.Query)
 	if err != nil {
 		return err
 	}
-	if names && !s.HasNames() {
+	if search.Names && !s.HasNames() {
 		return noNames(s, "audience", "send user_ids")
 	}
-	of, err := f.find(s, q, named)
+	of, err := f.find(s, a.Query, search.Named)
 	if err != nil {
 		return err
 	}
-	end, err := f.turns.take(ctx, holder)
+	page, err := f.page(ctx, of, a.Query, search)
 	if err != nil {
-		return evaluationFailure(err)
-	}
-	defer end()
-	page, err := of.Page(ctx, of.query, cmp.Or(q.MaxUsers, most))
-	switch {
-	case err != nil:
-		return evaluationFailure(err)
-	case page.Next != nil && q.MaxUsers == 0:
-		return of.tooMany(ctx, most)
+		return err
 	}
 	a.Users, a.Taken = s.AppendUsers(make([]capping.UserID, 0, len(page.Users)), page.Users), takenOf(s, page)
-	if names && s.IDs().Kind() != ids.Dense {
-		a.Given, err = givenOf(s, page.Users)
-		a.InPacked, a.Bitmap = s.IDs().Width() > 0, false
+	if !search.Names || s.IDs().Kind() == ids.Dense {
+		return nil
 	}
+	if err := search.Reserve(givenSize(s, page.Users)); err != nil {
+		return err
+	}
+	a.Form = InPacked
+	if s.IDs().Width() == 0 {
+		a.Form = InLists
+	}
+	a.Given, err = givenOf(s, page.Users)
 	return err
+}
+
+// page evaluates a query after the holder has waited for its turn.
+func (f *Finder) page(ctx context.Context, of *found, q *api.AudienceQuery, search *Search) (*audience.Page, error) {
+	end, err := f.turns.take(ctx, search.Holder)
+	if err != nil {
+		return nil, evaluationFailure(err)
+	}
+	defer end()
+	page, err := of.Page(ctx, of.query, cmp.Or(q.MaxUsers, search.Most))
+	switch {
+	case err != nil:
+		return nil, evaluationFailure(err)
+	case page.Next != nil && q.MaxUsers == 0:
+		return nil, of.tooMany(ctx, search.Most)
+	}
+	return page, nil
 }
 
 func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {

@@ -84,7 +84,7 @@ func slowDecode(body []byte) (r *FilterRequest, valid bool) {
 	r = &FilterRequest{Enforce: true, Record: true}
 	_, asked := members["audience"]
 	if asked {
-		r.Bitmap, r.Query = true, &api.AudienceQuery{}
+		r.Form, r.Query = InBitmaps, &api.AudienceQuery{}
 	}
 	for name, value := range members {
 		if !r.set(name, value) {

@@ -14,25 +14,34 @@ type Audience struct {
 	Query *api.AudienceQuery // the expression that selects the users; nil: the request lists them
 	Taken *api.AudienceTaken // the result of Query; the caller fills it in together with Users
 	// distinct users in the order of the request; not pooled, because a store may read the slice after the call
-	Users  []capping.UserID
-	Given  *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
-	Bitmap bool   // users came as a bitmap or an expression, so they ascend and the answer has bitmaps
-	Packed bool   // users came as packed ids, and the answer has bitmaps of their positions
-	// InPacked: the answer has packed ids, because an expression selected users whose ids have a packed form.
-	InPacked bool
+	Users []capping.UserID
+	Given *Given // the ids of Users, which the answer names; nil: dense ids as numbers, or no ids
+	Form  Form   // the form in which the answer names users
 	// Positions are those of Users in the packed ids of the request; nil: the ids were distinct.
 	Positions  []uint32
 	Duplicates int // number of repeated ids
 }
+
+// Form is the form in which an answer names users. The form of the request decides about it, and for an expression the
+// kind of the deployment's ids.
+type Form uint8
+
+// An answer has one of these forms.
+const (
+	InLists     Form = iota // lists of ids: of user_ids, and of expressions over text ids
+	InBitmaps               // bitmaps of dense ids: of users_bitmap, and of expressions over dense ids
+	InPositions             // bitmaps of positions in the request: of users_packed
+	InPacked                // packed ids: of expressions over UUIDs and uint64 ids
+)
 
 // Field returns the name of the request field that held the users.
 func (a *Audience) Field() string {
 	switch {
 	case a.Query != nil:
 		return "audience"
-	case a.Bitmap:
+	case a.Form == InBitmaps:
 		return "users_bitmap"
-	case a.Packed:
+	case a.Form == InPositions:
 		return "users_packed"
 	}
 	return "user_ids"
@@ -61,11 +70,11 @@ func (d *decoder) users(name string) (err error) {
 		return err
 	}
 	if name == "users_packed" {
-		d.given.Packed = true
+		d.given.Form = InPositions
 		d.given.Users, err = d.packed(name, text)
 		return err
 	}
-	d.given.Bitmap = true
+	d.given.Form = InBitmaps
 	d.given.Users, err = bitmapUsers(name, text, d.bounds.Bitmap, d.bounds.Reserve)
 	return err
 }
@@ -92,7 +101,7 @@ func (d *decoder) capacity() int {
 // audience decodes the users of a request, each once, or the query that selects them.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
-		return Audience{Query: &d.asked, Bitmap: true}, nil
+		return Audience{Query: &d.asked, Form: InBitmaps}, nil
 	}
 	for _, name := range queryFields[1:] {
 		if d.seen[name] {
@@ -110,7 +119,7 @@ func (d *decoder) audience() (Audience, error) {
 	case ascending(a.Users):
 	case a.Given != nil:
 		a.Users, a.Duplicates = a.Given.distinct(a.Users)
-	case a.Packed:
+	case a.Form == InPositions:
 		a.distinctPositions()
 	default:
 		a.Users, a.Duplicates = capping.Distinct(a.Users)
@@ -145,11 +154,10 @@ func (a *Audience) IDBytes() int {
 }
 
 // GivenBytes returns the memory of the ids of Given in the request and in the answer, or of the positions of packed
-// ids,
-// in bytes. It is 0 for dense ids as numbers, which the other estimates of an answer contain.
+// ids, in bytes. It is 0 for dense ids as numbers, which the other estimates of an answer contain.
 func (a *Audience) GivenBytes() int64 {
 	switch {
-	case a.Packed && a.Given == nil:
+	case a.Form == InPositions && a.Given == nil:
 		return UserBytes * int64(len(a.Users)) // positions
 	case a.Given == nil:
 		return 0

@@ -30,36 +30,38 @@ type denialText struct {
 	byZone bool   // the user's time zone and the name of retry_at follow the text
 }
 
-// denials writes each denied user.
+// denials writes the list of the denied users.
 func (a *answer) denials() {
 	t := denialTexts{d: a.d, texts: make([][reasons][]denialText, len(a.d.Names)+1)}
 	var instants instantWriter
 	var last cause
 	var text *denialText
+	out, begin := a.out, len(a.out)
 	for i := range a.d.Verdicts {
 		v := &a.d.Verdicts[i]
 		if v.Outcome != capping.Denied {
 			continue
 		}
-		if text != nil {
-			a.out = append(a.out, ',')
-		}
 		if this := (cause{a.d.Codes[i], v.By, v.Rule}); text == nil || this != last {
 			text, last = t.of(i, v), this
 		}
-		a.out = append(a.out, `{"user_id":`...)
+		out = append(out, `,{"user_id":`...)
 		if a.given == nil {
-			a.out = strconv.AppendUint(a.out, uint64(a.d.Users[i]), 10)
+			out = strconv.AppendUint(out, uint64(a.d.Users[i]), 10)
 		} else {
-			a.out = a.given.append(a.out, i, a.d.Users[i])
+			out = a.given.append(out, i, a.d.Users[i])
 		}
-		a.out = append(a.out, text.text...)
+		out = append(out, text.text...)
 		if text.byZone {
-			a.out = append(a.out, t.zone(i)...)
+			out = append(out, t.zone(i)...)
 		}
-		a.out = instants.append(a.out, v.FreesAt)
-		a.out = append(a.out, '}')
+		out = append(instants.append(out, v.FreesAt), '}')
 	}
+	if text == nil {
+		out = append(out, ',')
+	}
+	out[begin] = '['
+	a.out = append(out, ']')
 }
 
 func (t *denialTexts) of(i int, v *capping.Verdict) *denialText {

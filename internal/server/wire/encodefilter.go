@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"strconv"
 
@@ -11,22 +12,22 @@ import (
 
 // answer encodes a response by appending to a buffer, without reflection and without a value per user.
 type answer struct {
-	out      []byte
-	scratch  []byte // buffer for bitmaps
-	users    []capping.UserID
-	d        *capping.Decisions
-	s        *Summary
-	r        *FilterRequest
-	given    *Given           // the ids of the request; nil: dense ids as numbers
-	inPacked bool             // bitmaps are packed ids, of the places in their argument
-	of       []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
+	out     []byte
+	scratch []byte // buffer for bitmaps
+	users   []capping.UserID
+	d       *capping.Decisions
+	s       *Summary
+	r       *FilterRequest
+	given   *Given           // the ids of the request; nil: dense ids as numbers
+	form    Form             // InPacked: bitmaps are packed ids, of the places in their argument
+	of      []capping.UserID // the contents of bitmaps and lists by user: the users, or positions of packed ids
 }
 
 // EncodeFilter appends the answer of a filter call to dst.
 func EncodeFilter(dst []byte, r *FilterRequest, d *capping.Decisions, s *Summary) []byte {
-	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users), inPacked: r.InPacked}
+	a := &answer{out: dst, d: d, s: s, r: r, given: r.Given, of: r.named(d.Users), form: r.Form}
 	a.raw(`{`)
-	if r.Listed() {
+	if r.Form == InLists {
 		a.lists()
 	} else {
 		a.bitmaps()
@@ -75,8 +76,7 @@ func (a *answer) lists() {
 	a.raw(`"allowed":`).listed(a.s.Allowed, isAllowed)
 	a.raw(`,"replayed":`).listed(a.s.Replayed, isReplayed)
 	if !a.r.Counts {
-		a.raw(`,"denied":[`).denials()
-		a.raw(`]`)
+		a.raw(`,"denied":`).denials()
 	}
 	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
 }
@@ -89,14 +89,15 @@ func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	if n == 0 {
 		return a.raw(`[]`)
 	}
-	begin := len(a.out)
+	out, begin := a.out, len(a.out)
 	for i := range a.d.Verdicts {
 		if match(a.d.Verdicts[i].Outcome) {
-			a.out = a.given.append(append(a.out, ','), i, a.d.Users[i])
+			out = a.given.append(append(out, ','), i, a.d.Users[i])
 		}
 	}
-	a.out[begin] = '['
-	return a.raw(`]`)
+	out[begin] = '['
+	a.out = append(out, ']')
+	return a
 }
 
 // names writes the ids of the users at the given places of the request.
@@ -113,7 +114,7 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 
 // bitmaps writes the decisions for a request with users_bitmap, users_packed or audience.
 func (a *answer) bitmaps() {
-	one, many := a.r.form()
+	one, many := a.form.names()
 	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
 	a.raw(`,"replayed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Replayed, isReplayed))
 	if !a.r.Counts {
@@ -163,7 +164,7 @@ func appendIDs[ID ~uint32 | ~uint64](dst []byte, users []ID) []byte {
 func (a *answer) bitmap(users []capping.UserID) *answer { return base64Bitmap(a, users) }
 
 func base64Bitmap[ID ~uint32 | ~uint64](a *answer, users []ID) *answer {
-	if a.inPacked {
+	if a.form == InPacked {
 		a.out, a.scratch = appendPacked(a.out, a.scratch, a.given, users)
 	} else {
 		a.out, a.scratch = appendBase64Bitmap(a.out, a.scratch, users)
@@ -243,33 +244,40 @@ func (a *answer) counts(counts []count) *answer {
 // time.
 type instantWriter struct {
 	day  int64 // days since the instant 0, plus 1; 0: none yet
-	date [len("2006-01-02T")]byte
+	text [len(`"2006-01-02T15:04:05.000Z"`)]byte
 }
 
 const millisPerDay = 24 * 60 * 60 * 1000
+
+// twoDigits returns the two decimal digits of a number, the first one in the low byte.
+var twoDigits = func() (digits [100]uint16) {
+	for n := range digits {
+		digits[n] = uint16('0'+n/10) | uint16('0'+n%10)<<8
+	}
+	return digits
+}()
 
 // append appends an instant as a JSON string, or null for capping.Never, which means that waiting does not help.
 func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {
 		return append(dst, "null"...)
 	}
+	at = max(at, 0)
 	if day := int64(at)/millisPerDay + 1; day != c.day {
 		c.day = day
-		copy(c.date[:], at.Time().Format("2006-01-02T"))
+		copy(c.text[:], at.Time().Format(`"2006-01-02T15:04:05.000Z"`))
 	}
-	ms := int(int64(at) % millisPerDay)
-	dst = append(dst, '"')
-	dst = append(dst, c.date[:]...)
-	dst = append(appendTwo(dst, ms/3600000), ':')
-	dst = append(appendTwo(dst, ms/60000%60), ':')
-	dst = append(appendTwo(dst, ms/1000%60), '.')
-	dst = append(dst, byte('0'+ms/100%10))
-	dst = appendTwo(dst, ms%100)
-	return append(dst, 'Z', '"')
-}
-
-func appendTwo(dst []byte, n int) []byte {
-	return append(dst, byte('0'+n/10), byte('0'+n%10))
+	ms := uint32(int64(at) % millisPerDay)
+	seconds := ms / 1000
+	minutes := seconds / 60
+	hours := minutes / 60
+	ms, seconds, minutes = ms%1000, seconds%60, minutes%60
+	binary.LittleEndian.PutUint16(c.text[12:], twoDigits[hours])
+	binary.LittleEndian.PutUint16(c.text[15:], twoDigits[minutes])
+	binary.LittleEndian.PutUint16(c.text[18:], twoDigits[seconds])
+	c.text[21] = byte('0' + ms/100)
+	binary.LittleEndian.PutUint16(c.text[22:], twoDigits[ms%100])
+	return append(dst, c.text[:]...)
 }
 
 // appendBase64Bitmap appends the users, which must ascend, as a base64 bitmap in a JSON string. The function uses

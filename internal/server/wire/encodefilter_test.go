@@ -32,7 +32,12 @@ func denseDecisions(users int, outcome capping.Outcome) *capping.Decisions {
 	for i := range list {
 		list[i] = capping.UserID(uint32(i) * 2654435769 >> 4)
 	}
-	d := &dealt{codes: make([]uint8, users), verdicts: make([]capping.Verdict, users)}
+	return decided(list, outcome)
+}
+
+// decided returns decisions about users with one outcome. The times at which slots become free spread over a day.
+func decided(list []capping.UserID, outcome capping.Outcome) *capping.Decisions {
+	d := &dealt{codes: make([]uint8, len(list)), verdicts: make([]capping.Verdict, len(list))}
 	for i := range d.verdicts {
 		d.verdicts[i] = capping.Verdict{Outcome: outcome, FreesAt: 91_200_000_000 + capping.Instant(i*977%86_400_000)}
 	}

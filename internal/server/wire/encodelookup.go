@@ -9,16 +9,16 @@ import (
 
 // EncodeLookup appends the answer of a lookup to dst.
 func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
-	a := &answer{out: dst, given: r.Given, inPacked: r.InPacked}
+	a := &answer{out: dst, given: r.Given, form: r.Form}
 	a.raw(`{"generation":`).text(m.Generation)
-	switch {
-	case r.Packed, r.InPacked:
-		form, _ := r.form()
+	switch r.Form {
+	case InPositions, InPacked:
+		form, _ := r.Form.names()
 		places := capping.AppendDense(nil, r.named(r.Users))
 		a.raw(`,"segment_`).raw(form).raw(`":{`).segmentBitmaps(m, places)
 		a.raw(`},"set_`).raw(form).raw(`":{`).setBitmaps(m, places)
 		a.raw(`}`).taken(&r.Audience)
-	case r.Bitmap:
+	case InBitmaps:
 		a.raw(`,"segments":{`).segmentBitmaps(m, m.Users)
 		a.raw(`},"sets":{`).setBitmaps(m, m.Users)
 		a.raw(`}`).taken(&r.Audience)

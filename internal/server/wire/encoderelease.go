@@ -6,32 +6,32 @@ import (
 
 // EncodeRelease appends the answer of a release call to dst.
 func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (out []byte, unavailable int) {
-	a := &answer{out: dst, given: r.Given, inPacked: r.InPacked}
-	named := r.named(r.Users)
-	released := resultsOf(named, results, capping.ReleaseDone)
-	open := resultsOf(named, results, capping.ReleaseUnavailable)
+	done, open := placesOf(results, capping.ReleaseDone), placesOf(results, capping.ReleaseUnavailable)
+	a := &answer{out: dst, given: r.Given, form: r.Form}
 	switch {
-	case !r.Listed():
-		one, _ := r.form()
-		a.raw(`{"released_`).raw(one).raw(`":`).bitmap(released)
-		a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(open)
+	case r.Form != InLists:
+		one, _ := r.Form.names()
+		named := r.named(r.Users)
+		a.raw(`{"released_`).raw(one).raw(`":`).bitmap(pick(named, done))
+		a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(pick(named, open))
 	case r.Given != nil:
-		a.raw(`{"released":`).names(placesOf(results, capping.ReleaseDone), r.Users)
-		a.raw(`,"unavailable":`).names(placesOf(results, capping.ReleaseUnavailable), r.Users)
+		a.raw(`{"released":`).names(done, r.Users)
+		a.raw(`,"unavailable":`).names(open, r.Users)
 	default:
-		a.raw(`{"released":`).list(released)
-		a.raw(`,"unavailable":`).list(open)
+		a.raw(`{"released":`).list(pick(r.Users, done))
+		a.raw(`,"unavailable":`).list(pick(r.Users, open))
 	}
 	a.taken(&r.Audience)
 	a.raw(`,"summary":{"requested":`).number(len(r.Users) + r.Duplicates)
-	a.raw(`,"released":`).number(len(released))
-	a.raw(`,"absent":`).number(len(r.Users) - len(released) - len(open))
+	a.raw(`,"released":`).number(len(done))
+	a.raw(`,"absent":`).number(len(r.Users) - len(done) - len(open))
 	a.raw(`,"unavailable":`).number(len(open))
 	a.raw(`,"duplicates":`).number(r.Duplicates)
 	a.raw("}}\n")
 	return a.out, len(open)
 }
 
+// placesOf returns the places in a request of the users with a result.
 func placesOf(results []capping.Released, want capping.Released) (places []int) {
 	for i, result := range results {
 		if result == want {
@@ -41,12 +41,11 @@ func placesOf(results []capping.Released, want capping.Released) (places []int) 
 	return places
 }
 
-func resultsOf(users []capping.UserID, results []capping.Released, want capping.Released) []capping.UserID {
-	var matching []capping.UserID
-	for i, result := range results {
-		if result == want {
-			matching = append(matching, users[i])
-		}
+// pick returns the users at the given places.
+func pick(users []capping.UserID, places []int) []capping.UserID {
+	picked := make([]capping.UserID, len(places))
+	for n, i := range places {
+		picked[n] = users[i]
 	}
-	return matching
+	return picked
 }

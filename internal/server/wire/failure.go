@@ -17,7 +17,7 @@ type Failure struct {
 	RetryAfter  time.Duration // 0: the answer has no Retry-After; every 503 has one
 	Cause       error         // for operators; nil when the message is complete
 	Unavailable []uint32      // users whose changes may not be stored; see api.Error
-	// UnavailableIDs are these users by their canonical ids, where an id of the call came as a string.
+	// UnavailableIDs are these users by their canonical ids, unless all ids of the call are dense ids as numbers.
 	UnavailableIDs []string
 	// UnavailableImages are those of these users whom the call named by their images.
 	UnavailableImages []string

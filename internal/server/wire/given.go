@@ -6,8 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"math/bits"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 
@@ -32,28 +30,17 @@ type Given struct {
 // maxNumber is the largest id that answers name by a number: JSON readers with floating-point numbers round above.
 const maxNumber = 1 << 53
 
-// givenOf returns the ids of the users with the given numbers in a generation.
-func givenOf(s *segments.Snapshot, numbers []uint32) (*Given, error) {
-	g := &Given{scheme: s.IDs(), quoted: true}
-	width := g.scheme.Width()
-	if width > 0 {
-		g.packed = make([]byte, 0, width*len(numbers))
-	} else {
-		g.ends = make([]uint32, 0, len(numbers))
+// givenOf returns the ids of the users with the given numbers in a generation, which has their names.
+func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
+	g = &Given{scheme: s.IDs(), quoted: true}
+	if g.scheme.Kind() == ids.Text {
+		g.packed = make([]byte, 0, s.TextBytes(numbers))
+		g.packed, g.ends = s.BackTexts(g.packed, make([]uint32, 0, len(numbers)), numbers)
+		return g, nil
 	}
-	var text []byte
-	for _, number := range numbers {
-		var err error
-		if text, err = s.Back(text[:0], number); err == nil && width > 0 {
-			g.packed, err = g.scheme.AppendPacked(g.packed, text)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("id of number %d of generation %s: %w", number, s.Generation(), err)
-		}
-		if width == 0 {
-			g.packed = append(g.packed, text...)
-			g.ends = append(g.ends, uint32(len(g.packed)))
-		}
+	g.packed, err = s.BackPacked(make([]byte, 0, g.scheme.Width()*len(numbers)), numbers)
+	if err != nil {
+		return nil, fmt.Errorf("ids of generation %s: %w", s.Generation(), err)
 	}
 	return g, nil
 }
@@ -72,15 +59,12 @@ func NameBytes(scheme *ids.Scheme) int64 {
 	return int64((&Given{scheme: scheme}).bytesOf(1))
 }
 
-// AudienceBytes returns the approximate memory of a user of an audience in bytes, with the id for the answer.
-func AudienceBytes(scheme *ids.Scheme) int64 {
-	switch {
-	case scheme == nil:
-		return UserBytes
-	case scheme.Kind() == ids.Text:
-		return UserBytes + textBytes
+// givenSize returns the memory of the ids that givenOf returns, in bytes.
+func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
+	if s.IDs().Kind() == ids.Text {
+		return s.TextBytes(numbers) + 4*int64(len(numbers))
 	}
-	return UserBytes + int64(scheme.Width())
+	return int64(s.IDs().Width() * len(numbers))
 }
 
 // size returns the memory of the ids in bytes. The size of a nil *Given is 0.
@@ -97,7 +81,8 @@ func (g *Given) bytesOf(users int) int {
 	case ids.UUID:
 		return len(`"018f3c4e-7a1b-7c3d-9e5f-0123456789ab",`)
 	case ids.Text:
-		return len(`"",`) + 1 + len(g.packed)/max(users, 1)
+		escapes := bytes.Count(g.packed, []byte(`"`)) + bytes.Count(g.packed, []byte(`\`))
+		return len(`"",`) + 1 + (len(g.packed)+escapes)/max(users, 1)
 	}
 	return len(`"18446744073709551615",`)
 }
@@ -174,42 +159,18 @@ func (g *Given) move(to, from int) {
 func (g *Given) cut(n int) {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = g.packed[:width*n]
-	} else if g.ends != nil {
+	} else if g.ends != nil && n < len(g.ends) {
 		g.ends = g.ends[:n]
+		g.packed = g.packed[:g.ends[n-1]]
 	}
 }
 
 // distinct keeps the first of repeated users together with their ids, in the order of the request. Two ids that share
-// an
-// image are one user.
+// an image are one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
-	distinct, duplicates = firsts(users, g.move)
+	distinct, duplicates = capping.DistinctMoved(users, g.move)
 	g.cut(len(distinct))
 	return distinct, duplicates
-}
-
-// firsts keeps the first of repeated users in their order, and calls move for each user that moves to an earlier place.
-func firsts(users []capping.UserID, move func(to, from int)) (distinct []capping.UserID, duplicates int) {
-	size := 1 << max(4, bits.Len(uint(len(users)))+1)
-	mask, shift := uint64(size-1), 65-bits.Len(uint(size))
-	places := make([]uint32, size) // by hash: 1 + the index of a user that was kept
-	seed, n := rand.Uint64(), 0
-	for i, user := range users {
-		place := (uint64(user) ^ seed) * 0x9e3779b97f4a7c15 >> shift
-		for places[place] != 0 && users[places[place]-1] != user {
-			place = (place + 1) & mask
-		}
-		if places[place] != 0 {
-			continue
-		}
-		if n < i {
-			users[n] = user
-			move(n, i)
-		}
-		n++
-		places[place] = uint32(n)
-	}
-	return users[:n], len(users) - n
 }
 
 // sorted returns the users in ascending order, each once, and their ids in the same order.
@@ -397,8 +358,7 @@ func (g *givenDecoder) notGiven() error {
 		return Invalid(g.at(), "%s is not a user id (0 to 4294967295)", g.value())
 	case ids.Uint64:
 		return Invalid(g.at(), "%s is not a uint64 id: such an id is a whole number from 0 to "+
-			"18446744073709551615, or a "+
-			"string of its digits", g.value())
+			"18446744073709551615, or a string of its digits", g.value())
 	}
 	return Invalid(g.at(), "%s is not a string: ids of the kind %s are strings", g.value(), g.kind)
 }
@@ -408,12 +368,11 @@ func (g *givenDecoder) add(text []byte, quoted bool) (err error) {
 	to, image := g.given, uint64(0)
 	switch g.kind {
 	case ids.UUID, ids.Uint64:
-		if to.packed, err = to.scheme.AppendPacked(to.packed, text); err != nil {
+		if to.packed, image, err = g.parser.AppendPacked(to.packed, text); err != nil {
 			return err
 		}
-		id := to.packed[len(to.packed)-to.scheme.Width():]
-		image, _ = g.parser.Packed(id)
-		to.quoted = to.quoted || quoted || g.kind == ids.Uint64 && binary.BigEndian.Uint64(id) > maxNumber
+		to.quoted = to.quoted || quoted ||
+			g.kind == ids.Uint64 && binary.BigEndian.Uint64(to.packed[len(to.packed)-8:]) > maxNumber
 	default:
 		if image, err = g.parser.Parse(text); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -138,8 +139,7 @@ func TestAnswersWithStringsAreTheWireTypes(t *testing.T) {
 }
 
 // FuzzDecodeGiven checks that no body of any kind is answered by a panic, that ids that are accepted are so again in
-// the
-// canonical spelling, and that the body does not change.
+// the canonical spelling, and that the body does not change.
 func FuzzDecodeGiven(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
@@ -178,9 +178,10 @@ func FuzzDecodeGiven(f *testing.F) {
 	})
 }
 
-// BenchmarkGiven measures parsing and answering 100,000 ids of each kind in random order, with and without repeats.
+// BenchmarkGiven measures parsing and answering 10,000 ids of each kind in random order. The least time is the figure
+// that other programs on the machine do not change.
 func BenchmarkGiven(b *testing.B) {
-	const users = 100_000
+	const users = 10_000
 	for _, kind := range []ids.Kind{ids.UUID, ids.Uint64, ids.Text} {
 		body := []byte(`{"message_id":"m","user_ids":[`)
 		random := rand.New(rand.NewPCG(1, 2))
@@ -197,32 +198,29 @@ func BenchmarkGiven(b *testing.B) {
 		}
 		body = append(body, "]}"...)
 		bounds := givenBounds(testScheme(kind))
-		perUser := func(b *testing.B) {
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/users, "ns/user")
+		measure := func(name string, do func()) {
+			b.Run(kind.String()+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				least := time.Hour
+				for b.Loop() {
+					began := time.Now()
+					do()
+					least = min(least, time.Since(began))
+				}
+				b.ReportMetric(float64(least.Nanoseconds())/users, "least-ns/user")
+			})
 		}
-		b.Run(kind.String()+"/decoded", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, err := DecodeFilter(body, bounds)
-				require.NoError(b, err)
-			}
-			perUser(b)
-		})
-		b.Run(kind.String()+"/answered", func(b *testing.B) {
-			r, err := DecodeFilter(body, bounds)
+		r, err := DecodeFilter(body, bounds)
+		require.NoError(b, err)
+		measure("decoded", func() {
+			_, err := DecodeFilter(body, bounds)
 			require.NoError(b, err)
-			d := &capping.Decisions{Users: r.Users, Verdicts: make([]capping.Verdict, len(r.Users)),
-				Codes: make([]uint8, len(r.Users)), Policy: dealtPolicy}
-			for i := range d.Verdicts {
-				d.Verdicts[i].Outcome = capping.Allowed
-			}
+		})
+		for name, outcome := range map[string]capping.Outcome{"allowed": capping.Allowed, "denied": capping.Denied} {
+			d := decided(r.Users, outcome)
 			sum := Summarize(d)
 			var out []byte
-			b.ReportAllocs()
-			for b.Loop() {
-				out = EncodeFilter(out[:0], r, d, sum)
-			}
-			perUser(b)
-		})
+			measure(name, func() { out = EncodeFilter(out[:0], r, d, sum) })
+		}
 	}
 }

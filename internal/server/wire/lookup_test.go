@@ -22,7 +22,7 @@ func TestLookupAnswersAreTheWireTypes(t *testing.T) {
 		m.Users = rapid.SliceOfNDistinct(rapid.Uint32(), 0, 60, rapid.ID).Draw(t, "users")
 		m.Sets = rapid.SampledFrom([][]string{nil, {"a"}, {"tz/Asia/Singapore", "b", `"`}}).Draw(t, "sets")
 		r := &LookupRequest{Sets: m.Sets}
-		if r.Bitmap = rapid.Bool().Draw(t, "bitmap"); r.Bitmap {
+		if r.Form = numberForm.Draw(t, "form"); r.Form == InBitmaps {
 			slices.Sort(m.Users)
 			if rapid.Bool().Draw(t, "audience") {
 				r.Taken = &api.AudienceTaken{Generation: "g", Users: len(m.Users), Next: "x",
@@ -33,7 +33,7 @@ func TestLookupAnswersAreTheWireTypes(t *testing.T) {
 			m.Codes = append(m.Codes, rapid.Uint8Range(0, 2).Draw(t, "segment"))
 			m.In = append(m.In, rapid.Uint64Range(0, 1<<len(m.Sets)-1).Draw(t, "in"))
 		}
-		if r.Bitmap {
+		if r.Form == InBitmaps {
 			requireWireType(t, EncodeLookup(nil, r, m), new(api.LookupBitmaps))
 		} else {
 			requireWireType(t, EncodeLookup(nil, r, m), new(api.LookupIDs))

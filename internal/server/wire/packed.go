@@ -95,7 +95,7 @@ func rawBase64(field string, text []byte) ([]byte, error) {
 // distinctPositions keeps the first of repeated users, with their positions in the request.
 func (a *Audience) distinctPositions() {
 	total := len(a.Users)
-	a.Users, a.Duplicates = firsts(a.Users, func(to, from int) {
+	a.Users, a.Duplicates = capping.DistinctMoved(a.Users, func(to, from int) {
 		if a.Positions == nil { // no user before moved
 			a.Positions = make([]uint32, to, total)
 			for i := range a.Positions {
@@ -109,7 +109,7 @@ func (a *Audience) distinctPositions() {
 // named returns what the bitmaps of an answer contain for each user: positions for packed ids, otherwise the users. For
 // an answer in packed ids it returns the places of the ids.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
-	if !a.Packed && !a.InPacked {
+	if a.Form != InPositions && a.Form != InPacked {
 		return users
 	}
 	positions := make([]capping.UserID, len(users))
@@ -121,15 +121,12 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// Listed reports whether the answer lists users, and has neither bitmaps nor packed ids.
-func (a *Audience) Listed() bool { return !a.Bitmap && !a.Packed && !a.InPacked }
-
-// form returns the end of the names of an answer's bitmaps, in the singular and in the plural.
-func (a *Audience) form() (one, many string) {
-	switch {
-	case a.Packed:
+// names returns the end of the names of an answer's bitmaps, in the singular and in the plural.
+func (f Form) names() (one, many string) {
+	switch f {
+	case InPositions:
 		return "positions", "positions"
-	case a.InPacked:
+	case InPacked:
 		return "packed", "packed"
 	}
 	return "bitmap", "bitmaps"

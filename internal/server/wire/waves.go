@@ -48,7 +48,7 @@ func wavesOf(d *capping.Decisions, of []capping.UserID, listed bool) []*wave {
 func (a *answer) waves() {
 	a.raw(`,"waves":[`)
 	var instants instantWriter
-	for i, w := range wavesOf(a.d, a.of, a.given != nil && !a.inPacked) {
+	for i, w := range wavesOf(a.d, a.of, a.given != nil && a.form == InLists) {
 		if i > 0 {
 			a.raw(`,`)
 		}
@@ -56,11 +56,11 @@ func (a *answer) waves() {
 		a.raw(from).raw(`,"ready_at":`)
 		a.out = instants.append(a.out, w.readyAt)
 		switch {
-		case a.inPacked:
+		case a.form == InPacked:
 			a.raw(`,"users_packed":`).bitmap(w.users)
-		case a.r.Packed:
+		case a.form == InPositions:
 			a.raw(`,"positions":`).bitmap(w.users)
-		case a.r.Bitmap:
+		case a.form == InBitmaps:
 			a.raw(`,"users_bitmap":`).bitmap(w.users)
 		case a.given != nil:
 			a.raw(`,"user_ids":`).names(w.places, a.d.Users)

@@ -77,7 +77,7 @@ func TestRequestsAreTheWireTypes(t *testing.T) {
 			want.Record, want.At = false, at.Format(time.RFC3339Nano)
 		}
 		users := rapid.SliceOfNDistinct(rapid.Uint32(), 1, 20, rapid.ID).Draw(t, "users")
-		if want.Bitmap = rapid.Bool().Draw(t, "bitmap"); want.Bitmap {
+		if want.Form = numberForm.Draw(t, "form"); want.Form == InBitmaps {
 			slices.Sort(users)
 			sent.UsersBitmap = &api.Bitmap{Bitmap: roaring.BitmapOf(users...)}
 		} else {
