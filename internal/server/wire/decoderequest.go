@@ -207,7 +207,7 @@ func (d *decoder) unknown(name string) error {
 		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves",
 		"at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
-		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
+		"cursor", "generation", "images", "sets", "reason", "add", "add_bitmap", "remove", "remove_bitmap",
 	} {
 		switch {
 		case name == known:
