@@ -10,7 +10,8 @@ import (
 	"capper/client/api"
 )
 
-// SendsCheckRequest asks which users have a recorded send. Exactly one of Users, IDs, Bitmap and Packed must be set.
+// SendsCheckRequest asks which users have a recorded send. Exactly one of Users, IDs, Bitmap, Packed and
+// Images must be set.
 type SendsCheckRequest struct {
 	MessageID string
 	Namespace string // only for keys without a namespace; "": the key's own
@@ -19,12 +20,14 @@ type SendsCheckRequest struct {
 	IDs       []string        // ids of every kind, such as UUIDs; for CheckSendsOfIDs
 	Bitmap    *roaring.Bitmap // not modified
 	Packed    *Packed         // UUIDs or uint64 ids; for CheckSendsOfIDs
+	Images    []uint64        // images of ids that are not dense; for CheckSendsOfIDs
 }
 
 // CheckSends returns which users have a recorded send of a message on a channel. CheckSends changes nothing and needs
 // a key with the scope read. The request must have Users or Bitmap.
 func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheck, error) {
-	if (len(r.Users) > 0) == (r.Bitmap != nil) || len(r.IDs) > 0 || r.Packed != nil {
+	if (len(r.Users) > 0) == (r.Bitmap != nil) || len(r.IDs)+len(r.Images) > 0 ||
+		r.Packed != nil {
 		return nil, fmt.Errorf("check sends of %q: exactly one of Users and Bitmap must be set", r.MessageID)
 	}
 	request := r.plain()
@@ -32,14 +35,24 @@ func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.Sen
 	return checkedSends[api.SendsCheck](ctx, c, r, request)
 }
 
-// CheckSendsOfIDs is CheckSends for the IDs or the Packed ids of a request. The answer has canonical ids.
+// CheckSendsOfIDs is CheckSends for the IDs, the Packed ids or the Images of a request. The answer has canonical ids, and
+// image:<16 hexadecimal digits> for Images.
 func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheckStrings, error) {
-	if (len(r.IDs) > 0) == (r.Packed != nil) || len(r.Users) > 0 || r.Bitmap != nil {
-		return nil, fmt.Errorf("check sends of %q: exactly one of IDs and Packed must be set", r.MessageID)
+	forms := 0
+	for _, given := range []bool{len(r.IDs) > 0, r.Packed != nil, len(r.Images) > 0} {
+		if given {
+			forms++
+		}
+	}
+	if forms != 1 || len(r.Users) > 0 || r.Bitmap != nil {
+		return nil, fmt.Errorf("check sends of %q: exactly one of IDs, Packed and Images must be set", r.MessageID)
 	}
 	request := r.plain()
-	if r.Packed != nil {
+	if len(r.IDs) == 0 {
 		request.UsersPacked = r.Packed.bytes()
+		for _, image := range r.Images {
+			request.Images = append(request.Images, fmt.Sprintf("%016x", image))
+		}
 		return checkedSends[api.SendsCheckStrings](ctx, c, r, request)
 	}
 	return checkedSends[api.SendsCheckStrings](ctx, c, r, struct {

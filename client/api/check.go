@@ -2,14 +2,16 @@ package api
 
 import "time"
 
-// SendsCheckRequest is the body of POST /v1/sends/check. Exactly one of UserIDs, UsersBitmap and UsersPacked must be
-// set.
+// SendsCheckRequest is the body of POST /v1/sends/check. Exactly one of UserIDs, UsersBitmap, UsersPacked and Images
+// must be set.
 type SendsCheckRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": a send without a channel
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
 	UsersPacked []byte   `json:"users_packed,omitempty"` // packed ids; the answer is a SendsCheckStrings
+	// Images holds 16 hexadecimal digits for each user; the answer is a SendsCheckStrings with image:<digits> as ids.
+	Images []string `json:"images,omitempty"`
 }
 
 // SendsCheck is the answer to POST /v1/sends/check. Users with a recorded send are only counted, not listed.

@@ -35,7 +35,7 @@ type Decisions struct {
 	withheld bool             // true when sends are withheld from some users
 	kept     []int32          // indexes of the users that the store decides, ascending
 
-	anyOutdated atomic.Bool // see Batch.Outdated
+	anyOutdated *atomic.Bool // see Batch.Outdated; nil: no user is outdated
 }
 
 // ruleset holds the limits for one group of users in one call, and the rule of each limit at the same index.
@@ -58,7 +58,7 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 		known = live.Versions()
 	}
 	d := c.decide(ctx, send, basis, known, 0)
-	if d.anyOutdated.Load() {
+	if d.anyOutdated != nil && d.anyOutdated.Load() {
 		outdated, since := d.outdated()
 		d.Err = errors.Join(d.Err, c.decideAgain(ctx, d, send, &Basis{live, basis.policy}, outdated, since))
 	}
@@ -99,7 +99,8 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 		Record: send.Record, At: send.At, Retention: policy.retention + c.widen, Since: since,
 	}
 	if hold.bySets() {
-		b.Known, b.Outdated = known, &d.anyOutdated
+		d.anyOutdated = new(atomic.Bool)
+		b.Known, b.Outdated = known, d.anyOutdated
 	}
 	d.Err = d.judge(ctx, c.store, b)
 	hold.postpone(d)

@@ -14,6 +14,8 @@ import (
 
 	"capper/client"
 	"capper/client/api"
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
 	"capper/internal/audit/verify"
 	"capper/internal/capping"
 	"capper/internal/objects"
@@ -28,7 +30,7 @@ type StoreFlags struct {
 	Sample         sampleShare   `placeholder:"1%" help:"Share of the users to compare; used with --store. The sample differs every day. Default: all users."`
 	SampleSalt     string        `placeholder:"TEXT" help:"Salt of the sample of users; the same salt selects the same users; used with --store. Default: the current day in UTC, such as 2026-11-23."`
 	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users to compare per second; used with --store."`
-	Missing        string        `placeholder:"FILE" help:"CSV file to write the sends that the audit contains and the store lacks; capper import reads the file. Used with --store."`
+	Missing        string        `placeholder:"FILE" help:"CSV file to write the sends that the audit contains and the store lacks; capper import reads the file. Where ids are not dense, user_id is empty for users without a name, and the column image names all. Used with --store."`
 	Settle         time.Duration `placeholder:"DURATION" help:"Time to wait for the audit to record finished releases before a send is reported as missing; used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
 }
 
@@ -78,20 +80,25 @@ type storeAsker struct {
 	pace     *rate.Limiter
 	shown    *terminal.Progress
 	asked    int64
+	ids      audit.IDs
+	name     archive.Name   // returns the text for a user, where ids are not dense
 	out      *terminal.File // nil: no file
 	rows     *csv.Writer
 }
 
 // open checks the service's version and settings before the comparison reads the audit.
-func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) (*storeAsker, error) {
+func (f *StoreFlags) open(
+	ctx context.Context, on *terminal.Streams, at *Place, ids audit.IDs, name archive.Name,
+) (*storeAsker, error) {
 	service := Service{URL: f.URL}
 	asked, err := service.Client()
 	if err != nil {
 		return nil, err
 	}
-	a := &storeAsker{flags: f, api: asked, channels: map[capping.Channel]string{}, settle: f.settleTime(at)}
+	a := &storeAsker{flags: f, api: asked, channels: map[capping.Channel]string{}, settle: f.settleTime(at),
+		ids: ids, name: name}
 	a.pace = rate.NewLimiter(rate.Limit(f.UsersPerSecond), f.UsersPerSecond)
-	if err := service.DenseAlone(ctx, asked, "capper audit verify --store"); err != nil {
+	if err := a.sameIDs(ctx, &service); err != nil {
 		return nil, err
 	}
 	limits, err := asked.Limits(ctx)
@@ -117,7 +124,7 @@ func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) 
 			return nil, err
 		}
 		a.rows = csv.NewWriter(a.out)
-		if err := a.rows.Write([]string{"user_id", "at", "channel", "message_id", "namespace"}); err != nil {
+		if err := a.rows.Write(a.columns()); err != nil {
 			return nil, err
 		}
 	}
@@ -126,19 +133,63 @@ func (f *StoreFlags) open(ctx context.Context, on *terminal.Streams, at *Place) 
 	return a, nil
 }
 
+// sameIDs returns an error unless the ids of the service are those of the audit.
+func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
+	scheme, err := service.Scheme(ctx, a.api)
+	if err != nil {
+		return err
+	}
+	if have := audit.IDsOf(scheme); have != a.ids {
+		return terminal.Misuse(fmt.Errorf("the service at %s has ids of the kind %s, but the audit has %s",
+			a.flags.URL, have, a.ids))
+	}
+	return nil
+}
+
+// columns returns the header of the file of missing sends. Where ids are not dense, user_id is empty for users without
+// a name, whom image names.
+func (a *storeAsker) columns() []string {
+	columns := []string{"user_id", "at", "channel", "message_id", "namespace"}
+	if !a.ids.Dense() {
+		columns = append(columns, "image")
+	}
+	return columns
+}
+
 // noNamespace is not a valid namespace. The service rejects it for a key that is restricted to a namespace.
 const noNamespace = "-"
 
 // mayAsk returns an error if the key is restricted to a namespace, because the answers would cover only that
 // namespace.
 func (a *storeAsker) mayAsk(ctx context.Context) error {
-	_, err := a.api.CheckSends(ctx, &client.SendsCheckRequest{
-		MessageID: "-", Namespace: noNamespace, Users: []uint32{0},
-	})
+	err := a.check(ctx, &client.SendsCheckRequest{MessageID: "-", Namespace: noNamespace}, []capping.UserID{0},
+		&verify.Answer{})
 	if err != nil {
 		return a.hinted(err)
 	}
 	return nil
+}
+
+// check asks the service about users, and adds its answer.
+func (a *storeAsker) check(
+	ctx context.Context, r *client.SendsCheckRequest, users []capping.UserID, to *verify.Answer,
+) error {
+	if a.ids.Dense() {
+		r.Users = capping.AppendDense(nil, users)
+		found, err := a.api.CheckSends(ctx, r)
+		if err == nil {
+			addAnswer(to, found)
+		}
+		return err
+	}
+	for _, user := range users {
+		r.Images = append(r.Images, uint64(user))
+	}
+	found, err := a.api.CheckSendsOfIDs(ctx, r)
+	if err != nil {
+		return err
+	}
+	return addImages(to, found)
 }
 
 // The command waits with these pauses until ended releases are in the audit.
@@ -201,14 +252,12 @@ func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answe
 		if err := a.pace.WaitN(ctx, n); err != nil {
 			return nil, err
 		}
-		found, err := a.api.CheckSends(ctx, &client.SendsCheckRequest{
+		err := a.check(ctx, &client.SendsCheckRequest{
 			MessageID: q.Message.ID, Namespace: q.Message.Namespace, Channel: channel,
-			Users: capping.AppendDense(nil, users[:n]),
-		})
+		}, users[:n], whole)
 		if err != nil {
 			return nil, a.hinted(err)
 		}
-		addAnswer(whole, found)
 		users = users[n:]
 	}
 	return whole, nil
@@ -232,6 +281,46 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 				Users: []capping.UserID{capping.UserID(user)}})
 		}
 	}
+}
+
+// addImages does for users whom the service names by images what addAnswer does for dense ids.
+func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
+	to.At = max(to.At, capping.InstantOf(found.Time))
+	to.Forgotten += found.Summary.Forgotten
+	unavailable, err := parseImages(found.Unavailable)
+	if err != nil {
+		return err
+	}
+	to.Unavailable = append(to.Unavailable, unavailable...)
+	for _, missing := range found.Missing {
+		users, err := parseImages(missing.UserIDs)
+		if err != nil {
+			return err
+		}
+		if missing.Partition != nil {
+			place := fmt.Sprintf("partition %d at %s", *missing.Partition, shown(missing.Node))
+			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: users})
+			continue
+		}
+		for _, user := range users { // the embedded store groups neighbouring images
+			const low = 1<<48 - 1
+			place := fmt.Sprintf("images %016x to %016x", uint64(user&^low), uint64(user|low))
+			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: []capping.UserID{user}})
+		}
+	}
+	return nil
+}
+
+// parseImages returns the users of an answer that names users by images.
+func parseImages(texts []string) (users []capping.UserID, err error) {
+	for _, text := range texts {
+		user, ok := parseImage(text)
+		if !ok {
+			return nil, fmt.Errorf("the service answered %q instead of an image", text)
+		}
+		users = append(users, user)
+	}
+	return users, nil
 }
 
 func (a *storeAsker) hinted(err error) error {
@@ -278,10 +367,17 @@ func (a *storeAsker) wait(ctx context.Context) error {
 }
 
 func (a *storeAsker) write(m *verify.MissingSend) error {
-	return a.rows.Write([]string{
+	row := []string{
 		strconv.FormatUint(uint64(m.User), 10), m.At.Time().Format(milliseconds), a.channels[m.Channel], m.Message.ID,
 		m.Message.Namespace,
-	})
+	}
+	if !a.ids.Dense() {
+		if row[0] = a.name(m.User); row[0] == archive.ImageName(m.User) {
+			row[0] = ""
+		}
+		row = append(row, fmt.Sprintf("%016x", uint64(m.User)))
+	}
+	return a.rows.Write(row)
 }
 
 // finish commits the file of missing sends, unless the comparison failed.

@@ -97,7 +97,7 @@ func (c *verifyCommand) verify(
 	if !c.Store {
 		return verify.Check(ctx, from, config)
 	}
-	store, err := c.StoreFlags.open(ctx, on, &c.Place)
+	store, err := c.StoreFlags.open(ctx, on, &c.Place, from.IDs(), config.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -108,6 +108,9 @@ func TestFindingsNameUsers(t *testing.T) {
 	raw, err := json.Marshal(check(t, daily, verify.Config{}, over...).Findings[0])
 	require.NoError(t, err)
 	require.Contains(t, string(raw), `"user_id":7,`)
+	var dense, named verify.Finding
+	require.NoError(t, json.Unmarshal(raw, &dense))
+	require.Equal(t, &verify.User{ID: 7}, dense.User)
 
 	at := objects.NewDirectory(t.TempDir())
 	audittest.Policy(t, at, "c1", "version: c1\n"+head+daily["c1"])
@@ -122,6 +125,8 @@ func TestFindingsNameUsers(t *testing.T) {
 	raw, err = json.Marshal(report.Findings[0])
 	require.NoError(t, err)
 	require.Contains(t, string(raw), `"user_id":"`+name+`",`)
+	require.NoError(t, json.Unmarshal(raw, &named))
+	require.Equal(t, &verify.User{Name: name}, named.User)
 }
 
 // A store is compared with an audit of images: a send that it lacks, one that was given back meanwhile, and one of an

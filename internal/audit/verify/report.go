@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -68,6 +69,15 @@ func (u *User) MarshalJSON() ([]byte, error) {
 		return json.Marshal(u.ID)
 	}
 	return json.Marshal(u.Name)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *User) UnmarshalJSON(raw []byte) error {
+	*u = User{}
+	if bytes.HasPrefix(raw, []byte{'"'}) {
+		return json.Unmarshal(raw, &u.Name)
+	}
+	return json.Unmarshal(raw, &u.ID)
 }
 
 // named returns the user of a finding.

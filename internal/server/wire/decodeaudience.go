@@ -43,6 +43,8 @@ func (a *Audience) Field() string {
 		return "users_bitmap"
 	case a.Form == InPositions:
 		return "users_packed"
+	case a.Given != nil && a.Given.images:
+		return "images"
 	}
 	return "user_ids"
 }
@@ -108,7 +110,7 @@ func (d *decoder) audience() (Audience, error) {
 			return Audience{}, Invalid(name, "requires the field audience")
 		}
 	}
-	if !d.seen["user_ids"] && !d.seen["users_bitmap"] && !d.seen["users_packed"] {
+	if !d.seen["user_ids"] && !d.seen["users_bitmap"] && !d.seen["users_packed"] && !d.seen["images"] {
 		return Audience{}, Invalid("user_ids", "exactly one of %s is required, but none is given", d.bounds.forms())
 	}
 	a := d.given

@@ -1,10 +1,76 @@
 package wire
 
+import (
+	"encoding/hex"
+	"strconv"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/ids"
+)
+
 // DecodeCheck strictly decodes the body of POST /v1/sends/check.
 func DecodeCheck(body []byte, bounds Bounds) (*MessageRequest, error) {
 	d := newDecoder(body, bounds)
 	d.keepsPacked = true
 	return d.message(&bodyOfMessage{
-		noChannel: "a send without a channel", purpose: "it names the send to look for", other: d.unknown,
+		noChannel: "a send without a channel", purpose: "it names the send to look for", other: d.images,
 	})
+}
+
+// images decodes the field images, which names users whose ids are not dense by their images.
+func (d *decoder) images(name string) error {
+	if name != "images" {
+		return d.unknown(name)
+	}
+	if d.bounds.Scheme == nil {
+		return Invalid(name, "this deployment's ids are dense: use user_ids or users_bitmap")
+	}
+	if other := d.otherUsers(name); other != "" {
+		return d.bounds.bothGiven(name, other)
+	}
+	if !d.accept('[') {
+		return Invalid(name, "%s is not an array of images", d.value())
+	}
+	d.given.Given = &Given{scheme: new(ids.Scheme), images: true}
+	for !d.accept(']') {
+		if len(d.given.Users) > 0 && !d.accept(',') {
+			return d.syntax("',' or ']'")
+		}
+		if err := d.image(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// image decodes one image: a string of 16 hexadecimal digits.
+func (d *decoder) image(field string) error {
+	n := len(d.given.Users)
+	if n == d.bounds.IDs {
+		return FieldFailure(api.CodeTooLarge, field, "has more than %d images: split the batch", n)
+	}
+	if n == cap(d.given.Users) { // the slice doubles
+		if err := d.bounds.Reserve(UserBytes * int64(n+1)); err != nil {
+			return err
+		}
+	}
+	at := field + "[" + strconv.Itoa(n) + "]"
+	text, err := d.str(at)
+	if err != nil {
+		return err
+	}
+	var image [8]byte
+	if len(text) != 2*len(image) {
+		return Invalid(at, "%q is not an image, which has 16 hexadecimal digits", Clip(text))
+	}
+	if _, err := hex.Decode(image[:], text); err != nil {
+		return Invalid(at, "%q is not an image, which has 16 hexadecimal digits", Clip(text))
+	}
+	user := capping.UserID(0)
+	for _, b := range image {
+		user = user<<8 | capping.UserID(b)
+	}
+	d.given.Users = append(d.given.Users, user)
+	return nil
 }

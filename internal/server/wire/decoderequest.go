@@ -189,7 +189,7 @@ func (d *decoder) unknown(name string) error {
 		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves",
 		"at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
-		"cursor", "generation", "sets", "reason", "add", "add_bitmap", "add_images", "remove",
+		"cursor", "generation", "images", "sets", "reason", "add", "add_bitmap", "add_images", "remove",
 		"remove_bitmap", "remove_images",
 	} {
 		switch {

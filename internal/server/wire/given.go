@@ -24,6 +24,7 @@ type Given struct {
 	// The ids of dense are the users.
 	packed []byte
 	ends   []uint32 // of text: the end of each id in packed
+	images bool     // the users came as images, and the scheme is that of dense ids
 	quoted bool     // of dense and uint64: an id came as a string, or is beyond the numbers that JavaScript holds
 }
 
@@ -84,11 +85,17 @@ func (g *Given) bytesOf(users int) int {
 		escapes := bytes.Count(g.packed, []byte(`"`)) + bytes.Count(g.packed, []byte(`\`))
 		return len(`"",`) + 1 + (len(g.packed)+escapes)/max(users, 1)
 	}
+	if g.images {
+		return len(`"image:5f1c0b7e22a94d31",`)
+	}
 	return len(`"18446744073709551615",`)
 }
 
 // append appends the id of user i as a JSON value.
 func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
+	if g.images {
+		return fmt.Appendf(dst, `"image:%016x"`, uint64(user))
+	}
 	switch g.scheme.Kind() {
 	case ids.UUID:
 		dst = g.scheme.Unpack(append(dst, '"'), g.packed[16*i:16*i+16])

@@ -172,7 +172,7 @@ func (d *decoder) percent(field, bounds string) (float64, error) {
 
 // otherUsers returns the name of a second field that gives the users of the call, or "" when there is none.
 func (d *decoder) otherUsers(name string) string {
-	for _, other := range []string{"user_ids", "users_bitmap", "users_packed", "audience"} {
+	for _, other := range []string{"user_ids", "users_bitmap", "users_packed", "images", "audience"} {
 		if other != name && d.seen[other] {
 			return other
 		}
