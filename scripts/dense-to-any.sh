@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 USERS=${USERS:-10000000}
 STORE=${STORE:-embedded}
+LISTEN=${LISTEN:-127.0.0.1:18471}
 dir=$PWD/build/dense-to-any
 released=$((USERS / 100))
 bin=${BIN:-$PWD/build/bin}
@@ -59,24 +60,23 @@ step() {
 
 # serve NAME starts the service of a configuration and waits until it is ready.
 serve() {
+  export CAPPER_URL=http://$LISTEN
   "$bin/capper" serve --config "$dir/$1.yaml" 2>"$dir/$1.log" &
   pid=$!
   local tries=0
-  until url=$(grep -o 'http://127[^" ]*' "$dir/$1.log" | head -1) && [ -n "$url" ] &&
-    "$bin/capper" status --url "$url" >/dev/null 2>&1; do
+  until "$bin/capper" status >/dev/null 2>&1; do
     kill -0 "$pid" 2>/dev/null || { cat "$dir/$1.log" >&2; fail "the service did not start"; }
     tries=$((tries + 1))
     [ "$tries" -lt 1200 ] || fail "the service is not ready"
     sleep 0.1
   done
-  export CAPPER_URL=$url
 }
 
 config() {
   cat >"$dir/$1.yaml" <<YAML
-server: {listen: "$2", stop_delay: 0s, call_timeout: 60s}
+server: {listen: "$LISTEN", stop_delay: 0s, call_timeout: 60s}
 segments: {source: $dir/$1.segments, cache_dir: $dir/$1.cache}
-store: $3
+store: $2
 channels: {push: 1}
 limits: {default: {daily: 2, weekly: 5}}
 YAML
@@ -95,7 +95,7 @@ awk -v n="$USERS" -v dir="$dir" 'BEGIN {
 head -n "$released" "$dir/dense.txt" >"$dir/released.txt"
 
 # The deployment with dense ids.
-config dense 127.0.0.1:18471 "{embedded: {path: $dir/dense.db}}"
+config dense "{embedded: {path: $dir/dense.db}}"
 echo "audit: {to: $dir/dense.audit}" >>"$dir/dense.yaml"
 "$bin/segmentbuild" build --to "$dir/dense.segments" --segment all="$dir/dense.txt" 2>"$dir/err" || { cat "$dir/err"; exit 1; }
 serve dense
@@ -106,6 +106,7 @@ stop
 # The move.
 cd "$dir"
 step "capper audit export" "$bin/capper" audit export --config dense.yaml --out past.ndjson
+cat err
 step "sqlite3: join with the table" sqlite3 moving.db ".read $OLDPWD/deploy/sends-of-audit.sql"
 cat out
 rm -f moving.db
@@ -116,7 +117,7 @@ if [ "$STORE" = redis ]; then
   . "$dir/cluster/env"
   store="{kind: redis, redis: {addrs: [${CAPPER_TEST_REDIS}]}}"
 fi
-config uuid 127.0.0.1:18472 "$store"
+config uuid "$store"
 step "segmentbuild build --ids uuid" "$bin/segmentbuild" build --ids uuid --to "$dir/uuid.segments" --segment all="$dir/uuids.txt"
 serve uuid
 step "capper import" "$bin/capper" import "$dir/sends.csv"

@@ -104,6 +104,44 @@ func TestClientCallsWithIDs(t *testing.T) {
 	}
 }
 
+// TestClientImportsAndChecksIDs imports sends of each kind of ids twice, and asks for them by id and by packed ids.
+func TestClientImportsAndChecksIDs(t *testing.T) {
+	t.Parallel()
+	for kind, given := range map[ids.Kind][2]string{
+		ids.UUID: {ann, ben}, ids.Uint64: {"18446744073709551615", "7"}, ids.Text: {`"a/b?c#d%41`, ".."},
+		ids.Dense: {"4294967295", "7"},
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			ctx, c, one, two := t.Context(), newOfKind(t, kind, nil), given[0], given[1]
+			request := &api.ImportRequestStrings{MessageID: "m1", Sends: []api.ImportedSendOfID{
+				{UserID: one, At: time.Now().Add(-time.Hour)}}}
+			for added := range 2 {
+				answer, err := c.ImportIDsInto(ctx, "", request)
+				require.NoError(t, err)
+				require.Equal(t, &api.ImportAnswerStrings{Unavailable: []string{},
+					Summary: api.ImportSummary{Requested: 1, Added: 1 - added, Known: added}}, answer)
+			}
+			check := &client.SendsCheckRequest{MessageID: "m1", IDs: []string{two, one}}
+			found, err := c.CheckSendsOfIDs(ctx, check)
+			require.NoError(t, err)
+			require.Equal(t, []api.MissingStrings{{UserIDs: []string{two}}}, found.Missing)
+			require.Equal(t, 1, found.Summary.Recorded)
+			_, err = c.CheckSends(ctx, check)
+			require.ErrorContains(t, err, "exactly one of Users and Bitmap must be set")
+			check.Packed = client.PackUint64s([]uint64{7, 1<<64 - 1})
+			_, err = c.CheckSendsOfIDs(ctx, check)
+			require.ErrorContains(t, err, "exactly one of IDs and Packed must be set")
+			if kind == ids.Uint64 {
+				check.IDs = nil
+				found, err = c.CheckSendsOfIDs(ctx, check)
+				require.NoError(t, err)
+				require.Equal(t, []api.MissingStrings{{UserIDs: []string{two}}}, found.Missing)
+			}
+		})
+	}
+}
+
 func TestClientCallsWithPackedIDs(t *testing.T) {
 	t.Parallel()
 	type uuid [16]byte // as of a library

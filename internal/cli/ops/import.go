@@ -41,7 +41,7 @@ type ImportCommand struct {
 	Timezone        string  `placeholder:"ZONE" help:"Time zone of times without an offset, such as Asia/Singapore. Default: such times are bad rows."`
 	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: by file name."`
 	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end in a line break: auto (required in long files) or optional."`
-	IDs             string  `enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. A service with another kind is rejected. Default: the kind of the service; with --dry-run: dense."`
+	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. A service with another kind is rejected. Default: the kind of the service; with --dry-run: dense."`
 	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of rows that are not valid sends; they are skipped. With more, nothing is imported. Default: 0."`
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
