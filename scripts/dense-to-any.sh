@@ -97,9 +97,9 @@ head -n "$released" "$dir/dense.txt" >"$dir/released.txt"
 # The deployment with dense ids.
 config dense "{embedded: {path: $dir/dense.db}}"
 echo "audit: {to: $dir/dense.audit}" >>"$dir/dense.yaml"
-"$bin/segmentbuild" build --to "$dir/dense.segments" --segment all="$dir/dense.txt" 2>"$dir/err" || { cat "$dir/err"; exit 1; }
+"$bin/segmentbuild" build --to "$dir/dense.segments" --segment everybody="$dir/dense.txt" >"$dir/err" 2>&1 || { cat "$dir/err"; exit 1; }
 serve dense
-step "old: one send to each user" "$bin/capper" filter --audience all --message-id spring --channel push
+step "old: one send to each user" "$bin/capper" filter --audience everybody --message-id spring --channel push
 step "old: $released of them released" "$bin/capper" release "$dir/released.txt" --message-id spring --channel push
 stop
 
@@ -118,7 +118,7 @@ if [ "$STORE" = redis ]; then
   store="{kind: redis, redis: {addrs: [${CAPPER_TEST_REDIS}]}}"
 fi
 config uuid "$store"
-step "segmentbuild build --ids uuid" "$bin/segmentbuild" build --ids uuid --to "$dir/uuid.segments" --segment all="$dir/uuids.txt"
+step "segmentbuild build --ids uuid" "$bin/segmentbuild" build --ids uuid --to "$dir/uuid.segments" --segment everybody="$dir/uuids.txt"
 serve uuid
 step "capper import" "$bin/capper" import "$dir/sends.csv"
 cat "$dir/out"
