@@ -303,6 +303,8 @@ func (c *PaceCommand) refused(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case client.HasCode(err, client.CodeForbidden) && errors.As(err, &refused) && refused.Field != "":
+		return c.Hinted(err) // the client of the key is not bound to a pacer
 	case client.HasCode(err, client.CodeForbidden):
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
