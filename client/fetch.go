@@ -94,8 +94,8 @@ func (d *demand) batch(now time.Time) int {
 }
 
 // learn records the round trip time of an answer and its information about limits.
-func (d *demand) learn(answer *api.Permits, trip time.Duration) {
-	d.trip = min(max(trip, d.trip*7/8), time.Second)
+func (d *demand) learn(answer *timely) {
+	d.trip = min(max(answer.trip(), d.trip*7/8), time.Second)
 	d.room = d.room[:0]
 	for _, pacer := range answer.Pacers {
 		if window, err := time.ParseDuration(pacer.Window); err == nil && pacer.Used != nil && window > 0 {
@@ -174,7 +174,7 @@ func (p *Pacer) longest() time.Duration {
 
 // fetch calls the service and processes the answer.
 func (p *Pacer) fetch(ctx context.Context, request *asking) {
-	answer, trip, err := p.call(ctx, request)
+	answer, err := p.call(ctx, request)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -182,7 +182,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.fetching, p.open = nil, nil
 	switch {
 	case err == nil:
-		p.demand.learn(answer, trip)
+		p.demand.learn(answer)
 		p.arrive(request, answer, now)
 	case Passing(err): // no caller waits; the next caller makes the same request
 		p.open, p.demand.pause = request, now.Add(p.cfg.Ahead)
@@ -194,8 +194,8 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 }
 
 // arrive processes an answer.
-func (p *Pacer) arrive(request *asking, answer *api.Permits, now time.Time) {
-	p.stock.add(answer, request.since, now)
+func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
+	p.stock.add(answer, request.since)
 	if answer.Granted >= request.Permits {
 		return
 	}
@@ -234,21 +234,69 @@ func (p *Pacer) until(d time.Duration) time.Duration {
 // tripTimeout is the time limit of one attempt. The service reports an outage sooner than that.
 const tripTimeout = 10 * time.Second
 
-// call repeats the request while a retry may help and a caller waits.
-func (p *Pacer) call(ctx context.Context, request *asking) (*api.Permits, time.Duration, error) {
+// timely is an answer with the times between which the service made it.
+type timely struct {
+	api.Permits
+	sent, arrived time.Time
+	usable        time.Duration // how long after its earliest possible slot a permit may be used
+	inTime        time.Duration // longest round trip of an answer whose permits may be used
+}
+
+// trip returns the round trip time of the answer.
+func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
+
+// promptly is the round trip time that never counts as late, unless a limit has a very short window.
+const promptly = 100 * time.Millisecond
+
+// bound sets the bounds for the age of the permits. An answer may take 100 ms, because sends that are later come
+// together with sends of later slots, or four times the quickest of the last round trips, because permits would
+// otherwise never arrive over a slow network. A part of the time remains for the use of the permits.
+func (a *timely) bound(quickest time.Duration) {
+	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
+	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
+}
+
+// lateError reports an answer that was held up.
+type lateError struct{ took, most time.Duration }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("the answer took %v, more than %v: its permits may be too old to be used",
+		e.took.Round(time.Millisecond), e.most.Round(time.Millisecond))
+}
+
+// judge returns a *lateError for an answer that was held up. An answer that grants nothing is never late.
+func (p *Pacer) judge(answer *timely) error {
+	took := answer.trip()
+	answer.bound(p.quickest)
+	if p.quickest == 0 {
+		p.quickest = took
+	}
+	p.quickest = max(min(took, 2*p.quickest), time.Microsecond)
+	if took > answer.inTime && answer.Granted > 0 {
+		return &lateError{took, answer.inTime}
+	}
+	return nil
+}
+
+// call repeats the request while a retry may help and a caller waits. A late answer is a reason to retry: the answer
+// to the same request says which of its slots are still ahead.
+func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	for attempt := 1; ; attempt++ {
-		start, answer := time.Now(), new(api.Permits)
-		err := p.attempt(ctx, request, answer)
+		answer := &timely{sent: time.Now()}
+		err := p.attempt(ctx, request, &answer.Permits)
+		if answer.arrived = time.Now(); err == nil {
+			err = p.judge(answer)
+		}
 		p.recovered(err)
 		if err == nil || ctx.Err() != nil || !Passing(err) || !p.awaited() {
-			return answer, time.Since(start), err
+			return answer, err
 		}
 		p.failing = true
 		if p.cfg.OnRetry != nil {
 			p.cfg.OnRetry(err)
 		}
 		if p.client.wait(ctx, attempt, err) != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 }

@@ -70,6 +70,7 @@ type Pacer struct {
 	fetching context.CancelFunc // cancels the running call; nil: no call runs
 	open     *asking            // request without an answer, which is repeated
 	failing  bool               // the last attempt of the running call failed
+	quickest time.Duration      // shortest round trip of the last answers; 0: no answer yet
 	refused  refusal
 }
 
@@ -78,6 +79,7 @@ type waiter struct {
 	least, most int // permits that the caller needs, and the maximum that it takes
 	got         int
 	latest      time.Time     // latest slot of its permits
+	keep        time.Duration // how long after latest its permits may be used
 	done        chan struct{} // closed when the caller may start or err is set
 	err         error
 }
@@ -110,7 +112,10 @@ func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 //
 // The error is that of ctx, a refusal of the service (*Error), or a *QueueTooLongError. After an error nothing may be
 // sent. WaitN repeats calls that failed because of the network, an overload or an outage until ctx ends, and never
-// takes permits twice.
+// takes permits twice. An answer that was held up counts as a failed call: its permits are old when they arrive, so
+// WaitN asks again which of them are still ahead. Held up is an answer that took more than 100 ms and more than four
+// times the quickest of the last answers. Permits that nobody uses are dropped a second after their slot, or a window
+// after it if that is shorter.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	_, err := p.wait(ctx, n, n)
 	return err
@@ -182,7 +187,7 @@ func (p *Pacer) leave(w *waiter, cause error) {
 func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
-	p.stock.putBack(w.got, w.latest)
+	p.stock.putBack(w.got, w.latest, w.keep)
 	w.got, w.err = 0, err
 	close(w.done)
 }
@@ -223,8 +228,8 @@ func (p *Pacer) act(now time.Time) {
 
 // give assigns the permits that are due to a waiter.
 func (p *Pacer) give(w *waiter, now time.Time) {
-	if n, latest := p.stock.take(now, w.most-w.got); n > 0 {
-		w.got, w.latest = w.got+n, latest
+	if n, latest, keep := p.stock.take(now, w.most-w.got); n > 0 {
+		w.got, w.latest, w.keep = w.got+n, latest, keep
 		p.demand.used += n
 	}
 }

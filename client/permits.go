@@ -11,9 +11,11 @@ import (
 )
 
 // Permits requests permits of pacers in one call, for callers who keep the pace themselves; a Pacer does so for its
-// callers. Slots count from the return of Permits. A permit may be used at its slot or later, never earlier. In an
-// answer that is Replayed, permits with a wait of 0 may be as old as the first attempt. After an error nothing may be
-// sent, because there was no answer.
+// callers. Slots count from the return of Permits, and a permit may be used at its slot or later, never earlier. The
+// age of a permit counts from the call of Permits: drop permits that are older than their UsableFor. A call that took
+// longer than half of that is best repeated with its RequestID, which says what slots are still ahead. In an answer
+// that is Replayed, permits with a wait of 0 may be as old as the first call. After an error nothing may be sent,
+// because there was no answer.
 //
 // A repeated call must not take permits twice, so a request without a RequestID gets a random one.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {

@@ -1,28 +1,21 @@
 package client
 
-import (
-	"time"
-
-	"capper/client/api"
-)
-
-// staleAfter is the maximum age of a slot before its permit is discarded, unless a limit has a shorter window. A
-// client that was suspended must not send a burst with old permits, because other senders have received permits
-// since.
-const staleAfter = time.Second
+import "time"
 
 // stock holds granted and unused permits in the order of their grants.
 type stock struct {
 	runs    []stockRun
-	permits int           // permits of all runs
-	keep    time.Duration // maximum useful age of a slot
+	permits int // permits of all runs
 }
 
-// stockRun is a run of permits with regular slots.
+// stockRun is a run of permits with regular slots. The sender knows a slot only roughly: the service granted it at
+// some time between the call and the answer. The permit is used as if the slot were the latest possible one, and
+// dropped as if the slot were the earliest possible one.
 type stockRun struct {
-	at      time.Time // slot of the first, on the monotonic clock
+	at      time.Time // latest possible slot of the first, on the monotonic clock
 	every   time.Duration
 	permits int
+	keep    time.Duration // how long after at the permit may be used
 }
 
 // due returns how many permits of the run have a slot that is not later than now.
@@ -44,58 +37,59 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// add puts the permits of an answer into the stock. Waits count from the arrival of the answer. In the answer to a
-// repeated call, past slots have a wait of 0 and may be as old as the request.
-func (s *stock) add(answer *api.Permits, since, arrived time.Time) {
-	s.keep = staleAfter
-	for _, pacer := range answer.Pacers {
-		if window, err := time.ParseDuration(pacer.Window); err == nil && window > 0 {
-			s.keep = min(s.keep, window)
-		}
-	}
+// add puts the permits of an answer into the stock. Waits count from the arrival of the answer, and the age of a
+// permit counts from the time at which the answered attempt was sent. In the answer to a repeated call, past slots have
+// a wait of 0 and may be as old as the first attempt; they are late like an answer that took as long.
+func (s *stock) add(answer *timely, first time.Time) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
 			continue
 		}
-		at := arrived.Add(time.Duration(slot.WaitMS))
+		at, keep := answer.arrived.Add(time.Duration(slot.WaitMS)), answer.usable-answer.trip()
 		if answer.Replayed && slot.WaitMS <= 0 {
-			at = since
+			at, keep = first, answer.inTime
 		}
 		s.permits += slot.Permits
-		s.runs = append(s.runs, stockRun{at, time.Duration(slot.EveryMS), slot.Permits})
+		s.runs = append(s.runs, stockRun{at, time.Duration(slot.EveryMS), slot.Permits, keep})
 	}
 }
 
 // putBack returns n permits to the stock, of which the latest slot was at. They are used next.
-func (s *stock) putBack(n int, at time.Time) {
+func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
-		s.runs = append([]stockRun{{at: at, permits: n}}, s.runs...)
+		s.runs = append([]stockRun{{at: at, permits: n, keep: keep}}, s.runs...)
 	}
 }
 
-// take removes up to n permits whose slot has come, and returns their number and the latest slot.
-func (s *stock) take(now time.Time, n int) (taken int, latest time.Time) {
+// take removes up to n permits whose slot has come. It returns their number, the latest slot, and how long after that
+// slot the permits may be used.
+func (s *stock) take(now time.Time, n int) (taken int, latest time.Time, keep time.Duration) {
 	for taken < n && len(s.runs) > 0 {
 		k := min(s.runs[0].due(now), n-taken)
 		if k == 0 {
 			break
 		}
+		keep = s.runs[0].keep
 		latest = s.cut(k)
 		taken += k
 	}
-	return taken, latest
+	return taken, latest, keep
 }
 
 // drop discards permits that are too old.
 func (s *stock) drop(now time.Time) {
-	for len(s.runs) > 0 {
-		old := s.runs[0].due(now.Add(-s.keep - 1))
-		if old == 0 {
-			return
+	left := s.runs[:0]
+	for _, run := range s.runs {
+		if old := run.due(now.Add(-run.keep - 1)); old > 0 {
+			run.cut(old)
+			s.permits -= old
 		}
-		s.cut(old)
+		if run.permits > 0 {
+			left = append(left, run)
+		}
 	}
+	s.runs = left
 }
 
 // cut removes n permits from the first run and returns the slot of the last one.

@@ -51,8 +51,21 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
+// UsableFor returns how long after its slot a permit may be used: a second, or the shortest window that the answer
+// names, if that is shorter. Other senders have received permits since, so older permits must be dropped.
+func (p *Permits) UsableFor() time.Duration {
+	usable := time.Second
+	for i := range p.Pacers {
+		if window, err := time.ParseDuration(p.Pacers[i].Window); err == nil && window > 0 {
+			usable = min(usable, window)
+		}
+	}
+	return usable
+}
+
 // Slot is a run of permits with regular times. A sender may use the first permit after WaitMS, and each further permit
-// EveryMS after the previous one. Waits count from the moment the client reads the answer.
+// EveryMS after the previous one. Waits count from the moment the client reads the answer, which is never too early.
+// The age of a permit counts from the moment the client sent the call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
 	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once

@@ -60,7 +60,8 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}
 	fmt.Fprintf(on.Out, "  %s\n", describeExempt(loaded))
 	for i := range loaded.Pacers.Pacers {
-		fmt.Fprintf(on.Out, "  pacer %s\n", describePacer(&loaded.Pacers.Pacers[i]))
+		p := &loaded.Pacers.Pacers[i]
+		fmt.Fprintf(on.Out, "  pacer %s%s\n", describePacer(p), describeClients(&loaded.Server.Access, p.Name))
 	}
 	for _, warning := range slices.Concat(loaded.Warnings, config.Silences(loaded.Policy, time.Now())) {
 		on.Warn(warning)
@@ -251,6 +252,17 @@ func sendsOn(policy *capping.Policy, set capping.ChannelSet) string {
 		return "sends on " + on
 	}
 	return "all sends"
+}
+
+// describeClients returns the clients that may ask for a pacer, or "" when no client is bound to pacers.
+func describeClients(rules *gate.Rules, pacer string) string {
+	if len(rules.Pacers) == 0 {
+		return ""
+	}
+	if clients := rules.PacingClients(pacer); len(clients) > 0 {
+		return "; for " + strings.Join(clients, ", ")
+	}
+	return "; for no client"
 }
 
 // describePacer returns the rates of a pacer: "carrier: one every 4ms (250/s), waits up to 30s".

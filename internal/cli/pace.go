@@ -31,7 +31,8 @@ type PaceCommand struct {
 func (c *PaceCommand) Help() string {
 	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
 		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
-		"--skip to continue. Permits are requested ahead of time and delay other callers even if they stay unused: " +
+		"--skip to continue. On Linux, lines written to a pipe count as copied when the reader has taken them, and " +
+		"the command writes the next lines only then. Permits are requested ahead of time and delay other callers even if they stay unused: " +
 		"about one second's worth, or up to --max-wait."
 }
 
@@ -55,9 +56,10 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
-	switch _, err := service.Permits(ctx, look); { // before the first line is read
+	state, err := service.Permits(ctx, look)
+	switch { // before the first line is read
 	case ctx.Err() != nil:
-		return c.report(on, c.Skip, 0, ctx.Err())
+		return c.report(on, &Copy{Skip: c.Skip}, 0, ctx.Err())
 	case err != nil:
 		return c.refused(err)
 	}
@@ -82,7 +84,9 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		}
 		return c.slowest(answer.Pacers)
 	}}
-	return c.copy(ctx, on, shown, waits.take, from, total)
+	copied := &Copy{From: from, To: on.Data(), Skip: c.Skip, Take: waits.take, Usable: state.UsableFor(),
+		Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
+	return c.copy(ctx, on, shown, copied, total)
 }
 
 // pacers returns the pacer names in PACER.
@@ -116,15 +120,16 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 // stopPatience is the time that a stopped copy has to return from a read or a write.
 const stopPatience = 200 * time.Millisecond
 
-func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, take take,
-	from io.Reader, total int64) error {
+func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, copied *Copy,
+	total int64) error {
 	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
 	start := time.Now()
-	copied := &Copy{From: from, To: on.Data(), Skip: c.Skip, Take: take,
-		Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
+	if copied.Outlet = outletOf(copied.To); copied.Outlet != nil {
+		defer copied.Outlet.restore()
+	}
 	_, err := terminal.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
 	shown.Stop()
-	return c.report(on, copied.Lines(), time.Since(start), err)
+	return c.report(on, copied, time.Since(start), err)
 }
 
 // outage prints one message when calls begin to fail, and no further one until a call succeeds.
@@ -209,23 +214,31 @@ func limitOf(p *api.PacerState) string {
 
 // pacedReport is the output of --json.
 type pacedReport struct {
-	Lines   int64   `json:"lines"` // lines copied in this run
-	Skip    int64   `json:"skip"`  // value of --skip to continue
+	Lines   int64   `json:"lines"`            // lines copied in this run
+	Skip    int64   `json:"skip"`             // value of --skip to continue
+	Unread  int64   `json:"unread,omitempty"` // further lines that are still in the pipe
 	Seconds float64 `json:"seconds"`
 }
 
 // report prints the number of copied lines, counted from the beginning of the input. If lines are left, it also
 // prints how to continue.
-func (c *PaceCommand) report(on *terminal.Streams, reached int64, took time.Duration, err error) error {
+func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, took time.Duration, err error) error {
+	reached, unread := copied.Lines(), copied.Unread()
+	if errors.Is(err, syscall.EPIPE) {
+		unread = 0 // nobody can read them any more
+	}
 	now := reached - c.Skip
 	switch {
 	case c.JSON:
-		if err := terminal.JSON(on.Err, pacedReport{now, reached, took.Seconds()}); err != nil {
+		if err := terminal.JSON(on.Err, pacedReport{now, reached, unread, took.Seconds()}); err != nil {
 			return err
 		}
 	case errors.As(err, new(*shortError)): // the input ends before the skipped lines
 	case err != nil:
 		on.Say("%s; go on with --skip %d", c.through(reached), reached)
+		if unread > 0 {
+			on.Say("%s in the pipe: if the reader takes the rest, go on with --skip %d", c.left(unread), reached+unread)
+		}
 	case now == 0:
 		on.Say("%s", c.through(reached))
 	default:
@@ -244,6 +257,14 @@ func (c *PaceCommand) through(reached int64) string {
 		text += fmt.Sprintf(", %d of them in this run", reached-c.Skip)
 	}
 	return text
+}
+
+// left returns a sentence about lines that were written and not read.
+func (c *PaceCommand) left(unread int64) string {
+	if unread == 1 {
+		return "1 more line is unread"
+	}
+	return fmt.Sprintf("%d more lines are unread", unread)
 }
 
 // fault returns the exit error: bad input for a fault in the input, and a failure otherwise.
@@ -282,6 +303,8 @@ func (c *PaceCommand) refused(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case client.HasCode(err, client.CodeForbidden) && errors.As(err, &refused) && refused.Field != "":
+		return c.Hinted(err) // the client of the key is not bound to a pacer
 	case client.HasCode(err, client.CodeForbidden):
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":

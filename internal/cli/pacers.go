@@ -76,6 +76,9 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	if err := service.ForgetPacer(ctx, c.Name); err != nil {
 		return c.refused(err)
 	}
+	if _, err := service.Pacer(ctx, c.Name); client.HasCode(err, client.CodeNotFound) {
+		on.Warn("the configuration has no pacer " + c.Name + ": permits that it granted before are forgotten")
+	}
 	if c.JSON {
 		return terminal.JSON(on.Out, forgotten{c.Name, "forgotten"})
 	}

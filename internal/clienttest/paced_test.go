@@ -21,6 +21,7 @@ import (
 var pacers = pacing.Policy{Version: "p1", Pacers: []pacing.Pacer{
 	{Name: "spaced", Rate: pacing.Rate{Permits: 250, Per: time.Second}},
 	{Name: "burst", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}},
+	{Name: "advised", Limits: []pacing.Limit{{Max: 100, Window: 1100 * time.Millisecond}}},
 	{Name: "minute", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}},
 	{Name: "short", Limits: []pacing.Limit{{Max: 50, Window: 100 * time.Millisecond}}},
 	{Name: "slow", Rate: pacing.Rate{Permits: 1, Per: time.Hour}},

@@ -97,7 +97,10 @@ type reader struct {
 	*Config
 	places  []place          // paths of the file
 	clients []yamltree.Value // keys of rate_limits.clients, checked when api_keys are known
-	names   []yamltree.Value // names of limits, checked after all other reasons to deny are known
+	bound   []yamltree.Value // keys of clients, checked when api_keys are known
+	// pacersOfClients is the pacers of clients, checked when pacers are known.
+	pacersOfClients []yamltree.Value
+	names           []yamltree.Value // names of limits, checked after all other reasons to deny are known
 	// userZones: at least one rule uses the time zones of users.
 	userZones bool
 }
@@ -122,6 +125,7 @@ func (r *reader) read(root yamltree.Value) {
 		"audit":                r.audit,
 		"tracing":              r.tracing,
 		"sets":                 r.sets,
+		"clients":              r.clientRules,
 		"audiences":            later(r.audiences),
 		"pacers":               later(r.pacers),
 	})
@@ -138,6 +142,7 @@ func (r *reader) read(root yamltree.Value) {
 	r.checkNames(given)
 	r.checkZones(given)
 	r.checkSets()
+	r.checkClients()
 	if !given["segments"] {
 		root.FaultOf("segments", "is required: set segments.source to the location of the published segments")
 	}
@@ -192,8 +197,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	})
 	for _, other := range []string{"server", "segments", "ids", "store", "log", "console", "audit", "tracing",
-		"audiences",
-		"pacers", "sets", "no_longer_suppressed", "less_suppressed"} {
+		"audiences", "pacers", "clients", "sets", "no_longer_suppressed", "less_suppressed"} {
 		fields[other] = func(yamltree.Value) {}
 	}
 	fields["version"] = yamltree.Text(&r.Policy.Version)

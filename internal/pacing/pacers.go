@@ -221,9 +221,9 @@ func contentOf(call *Call) [8]byte {
 	return [8]byte(sum[:8])
 }
 
-// Forget removes all recorded slots of a pacer. An unknown pacer returns a *FieldError.
+// Forget removes all recorded slots of a pacer, also of one that is no longer in the policy.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
-	if _, known := p.Policy().Pacer(name); !known {
+	if p.store == nil {
 		return unknown(name)
 	}
 	return p.store.ForgetPacer(ctx, name)

@@ -21,7 +21,7 @@ const permitsPrice = 1
 
 // permits serves POST /v1/permits.
 func (s *Server) permits(c *call) error {
-	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
+	body, err := s.permitBodies.Read(c.w, c.r, c.holder)
 	if err != nil {
 		return err
 	}
@@ -39,6 +39,9 @@ func (s *Server) permits(c *call) error {
 	ask := s.askOf(c, r)
 	if err := s.pacers.Check(ask); err != nil { // a refused call costs nothing
 		return ofPacers(err)
+	}
+	if err := s.access.Load().MayPace(c.Client, r.Pacers); err != nil {
+		return err
 	}
 	if err := s.admit(c, "permits", permitsPrice); err != nil {
 		return err
@@ -168,8 +171,12 @@ func standingOf(s *pacing.Standing) api.PacerState {
 	return answer
 }
 
-// forgetPacer serves DELETE /v1/pacers/{name}.
+// forgetPacer serves DELETE /v1/pacers/{name}. A pacer that is no longer configured may still have a log, which would
+// count if the pacer came back, so forgetPacer accepts every valid name.
 func (s *Server) forgetPacer(c *call) error {
+	if !capping.IsName(c.id) {
+		return noSuchPacer(c)
+	}
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	err := s.pacers.Forget(ctx, c.id)

@@ -311,15 +311,87 @@ func TestAPacerIsForgotten(t *testing.T) {
 	require.Equal(t, 300, s.permits(`{"pacers":["campaign"],"permits":300,"message_id":"m"}`).Granted)
 }
 
+// TestAPacerThatLeftTheConfigurationIsForgotten checks that a log is deleted that would count again if the pacer came
+// back.
+func TestAPacerThatLeftTheConfigurationIsForgotten(t *testing.T) {
+	t.Parallel()
+	for _, forget := range []bool{false, true} {
+		clock := testkit.NewClockAt(startOfTest)
+		store := openStore(t, clock.Now)
+		var pacers *pacing.Pacers
+		s := newServiceOver(t, store, clock, withPacers(t, store),
+			func(cfg *server.Config) { pacers = cfg.Pacers })
+		require.Equal(t, 100, s.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
+		require.Equal(t, 300, s.permits(`{"pacers":["campaign"],"permits":300,"message_id":"m"}`).Granted)
+		pacers.SetPolicy(&pacing.Policy{Version: "policy-2"})
+		left := 0
+		if forget {
+			for _, name := range []string{"twilio", "campaign", "twilio"} {
+				require.Equal(t, http.StatusNotFound, s.get("/v1/pacers/"+name).status)
+				require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/"+name, "").status)
+			}
+			left = 100
+		}
+		pacers.SetPolicy(testPacers())
+		require.Equal(t, left, s.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
+		require.Equal(t, left, s.permits(`{"pacers":["campaign"],"permits":100,"message_id":"m"}`).Granted)
+	}
+}
+
+func TestClientsAreBoundToPacers(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t)
+	keys := []gate.Key{key("c1.crm", "crm", gate.ScopeFilter), key("g1.growth", "growth", gate.ScopeFilter),
+		key("o1.otp", "otp", gate.ScopeFilter, gate.ScopeRead)}
+	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: keys,
+		Pacers: map[string][]string{"crm": {"twilio", "carrier"}, "growth": {"carrier"}}}))
+	for _, c := range []struct {
+		key, pacers, field, refused string
+	}{
+		{"c1.crm", `"twilio"`, "", ""},
+		{"c1.crm", `"carrier","twilio"`, "", ""},
+		{"c1.crm", `"twilio","thirds"`, "pacers[1]", `the client "crm" is not bound to the pacer "thirds": an operator ` +
+			`can add the pacer to clients.crm.pacers`},
+		{"g1.growth", `"twilio"`, "pacers[0]", `the client "growth" is not bound to the pacer "twilio"`},
+		{"g1.growth", `"carrier"`, "", ""},
+		{"o1.otp", `"twilio","carrier","thirds"`, "", ""},
+	} {
+		s.key = c.key
+		for _, permits := range []string{"0", "1"} {
+			r := s.post("/v1/permits", `{"pacers":[`+c.pacers+`],"permits":`+permits+`,"max_wait":"1m"}`)
+			if c.refused == "" {
+				require.Equal(t, http.StatusOK, r.status, string(r.body))
+				continue
+			}
+			requireRefused(t, r, http.StatusForbidden, "forbidden", badBody{field: c.field, message: c.refused})
+		}
+	}
+	s.key = "c1.crm"
+	requireRefused(t, s.post("/v1/permits", `{"pacers":["nope"],"permits":1}`), http.StatusBadRequest,
+		"invalid_request", badBody{field: "pacers[0]", message: "must be a configured pacer"})
+	s.key = "o1.otp"
+	require.Len(t, decodeAs[api.Pacers](t, s.get("/v1/pacers").body).Pacers, 4, "all may be read")
+}
+
+func TestPermitsRefusesLargeBodies(t *testing.T) {
+	t.Parallel()
+	r := newPaced(t).post("/v1/permits", `{"pacers":["twilio"],"permits":1`+strings.Repeat(" ", 64<<10)+`}`)
+	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
+		badBody{message: "a call for permits needs only a number of permits and the names of 1 to 8 pacers"})
+}
+
 func TestUnknownPacersAreNotFound(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*service{newPaced(t), newService(t)} {
 		for _, path := range []string{"/v1/pacers/fcm", "/v1/pacers/Twilio", "/v1/pacers/twi%20lio", "/v1/pacers/%ff"} {
-			for _, method := range []string{http.MethodGet, http.MethodDelete} {
-				r := s.call(method, path, "")
-				require.Equal(t, http.StatusNotFound, r.status, path)
-				require.Contains(t, r.failure(t).Error.Message, "does not exist")
-			}
+			r := s.get(path)
+			require.Equal(t, http.StatusNotFound, r.status, path)
+			require.Contains(t, r.failure(t).Error.Message, "does not exist")
+		}
+		for _, path := range []string{"/v1/pacers/twi%20lio", "/v1/pacers/%ff"} {
+			r := s.call(http.MethodDelete, path, "")
+			require.Equal(t, http.StatusNotFound, r.status, path)
+			require.Contains(t, r.failure(t).Error.Message, "does not exist")
 		}
 		for _, path := range []string{"/v1/pacers/", "/v1/pacers/a/b", "/v1/pacers/a%2Fb", "/v1/permits/x"} {
 			require.Equal(t, "not_found", s.get(path).failure(t).Error.Code, path)
@@ -358,7 +430,8 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"pacer unknown", `{"pacers":["twilio","fcm"],"permits":1}`, "pacers[1]",
 			`must be a configured pacer, got "fcm"`},
 		{"pacer twice", `{"pacers":["twilio","carrier","twilio"],"permits":1}`, "pacers[2]", `given twice: "twilio"`},
-		{"many pacers", `{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, "pacers", "at most 8 names"},
+		{"many pacers", `{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, "pacers",
+			"must have at most 8 names, got 9"},
 		{"pacers with a trailing comma", `{"pacers":["a",],"permits":1}`, "pacers[1]", "not a string"},
 		{"pacers without a comma", `{"pacers":["a" "b"],"permits":1}`, "", "',' or ']'"},
 		{"pacers cut off", `{"pacers":["a"`, "", "ends at byte 14"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -57,6 +58,7 @@ type Server struct {
 	budgets       *gate.Budgets
 	bodies        receiver
 	smallBodies   receiver // receiver of bodies without users
+	permitBodies  receiver // receiver of calls for permits
 	refusals      map[api.Code]*logBound
 	fullLog       logBound // of sets near their bound
 	listeners     gate.Listeners
@@ -90,6 +92,9 @@ func New(cfg Config) (*Server, error) {
 	s.smallBodies = s.bodies
 	s.smallBodies.Remedy = "this call lists no users, so its body can be smaller"
 	s.smallBodies.Bounds.BodyBytes = min(s.bounds.BodyBytes, smallBody)
+	s.permitBodies = s.smallBodies
+	s.permitBodies.Remedy = fmt.Sprintf("a call for permits needs only a number of permits and the names of 1 to %d "+
+		"pacers", api.MaxPacers)
 	if s.metrics, err = newMetrics(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers,
 		newSetMetrics(s.liveSizes, s.sets, s.clock), s.clock); err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type Rules struct {
 	Keys  []Key                   // api_keys; without any, everybody who reaches the listener may call
 	Rates map[string]capping.Rate // rate_limits.clients: rates by client; other clients have the default
 	Rate  capping.Rate            // rate_limits.default; zero: unlimited
+	// Pacers is clients.NAME.pacers: the pacers for which the client may ask. A client that is absent may ask for all.
+	Pacers map[string][]string
 }
 
 // Key is an API key in the form that the configuration stores. A caller sends the key as "Authorization: Bearer
@@ -61,6 +63,24 @@ func scopeNames() string {
 		names = append(names, string(scope))
 	}
 	return strings.Join(names, ", ")
+}
+
+// MayPace reports whether a client may ask for permits of a pacer.
+func (r *Rules) MayPace(client, pacer string) bool {
+	bound, ok := r.Pacers[client]
+	return !ok || slices.Contains(bound, pacer)
+}
+
+// PacingClients returns the clients with the scope filter that may ask for permits of a pacer, each once.
+func (r *Rules) PacingClients(pacer string) (clients []string) {
+	for i := range r.Keys {
+		key := &r.Keys[i]
+		if slices.Contains(key.Scopes, ScopeFilter) && r.MayPace(key.Client, pacer) &&
+			!slices.Contains(clients, key.Client) {
+			clients = append(clients, key.Client)
+		}
+	}
+	return clients
 }
 
 // fault is an error in the configuration of a key.

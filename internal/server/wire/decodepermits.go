@@ -62,21 +62,22 @@ func (d *decoder) pacers() (names []string, err error) {
 		return nil, Invalid(field, "must not be empty: name 1 to %d pacers", api.MaxPacers)
 	}
 	for {
-		if len(names) == api.MaxPacers {
-			return nil, Invalid(field, "must have at most %d names", api.MaxPacers)
-		}
 		name, err := d.pacer(field + "[" + strconv.Itoa(len(names)) + "]")
 		if err != nil {
 			return nil, err
 		}
 		names = append(names, name)
 		if d.accept(']') {
-			return names, nil
+			break
 		}
 		if !d.accept(',') {
 			return nil, d.syntax("',' or ']'")
 		}
 	}
+	if len(names) > api.MaxPacers {
+		return nil, Invalid(field, "must have at most %d names, got %d", api.MaxPacers, len(names))
+	}
+	return names, nil
 }
 
 // pacer decodes a valid name of a pacer.

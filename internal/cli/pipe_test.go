@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// channel is a pipe in memory, by the clock of a bubble, and an outlet.
+type channel struct {
+	mu     sync.Mutex
+	text   bytes.Buffer
+	closed bool
+	reads  []time.Time // when each line was read
+}
+
+func (c *channel) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, syscall.EPIPE
+	}
+	return c.text.Write(p)
+}
+
+func (c *channel) drained(most time.Duration) (int, error) {
+	for end := time.Now().Add(most); ; {
+		c.mu.Lock()
+		unread, closed := c.text.Len(), c.closed
+		c.mu.Unlock()
+		switch {
+		case unread == 0:
+			return 0, nil
+		case closed:
+			return unread, syscall.EPIPE
+		case !time.Now().Before(end):
+			return unread, nil
+		}
+		<-time.NewTimer(time.Millisecond).C
+	}
+}
+
+func (c *channel) restore() {}
+
+// read takes all bytes of the channel, or at most so many.
+func (c *channel) read(most int) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := c.text.Next(most)
+	for range bytes.Count(text, []byte{'\n'}) {
+		c.reads = append(c.reads, time.Now())
+	}
+	return len(text)
+}
+
+// paced100 allows 100 lines in any second.
+func paced100() take {
+	var given []time.Time
+	return func(ctx context.Context, most int) (int, error) {
+		for {
+			now := time.Now()
+			for len(given) > 0 && now.Sub(given[0]) >= time.Second {
+				given = given[1:]
+			}
+			if n := min(most, 100-len(given)); n > 0 {
+				for range n {
+					given = append(given, now)
+				}
+				return n, nil
+			}
+			timer := time.NewTimer(given[0].Add(time.Second).Sub(now))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+	}
+}
+
+// A reader that hangs and goes on, for however long and however often, reads no more lines in a second than the pacer
+// allows, but for those that it leaves for less than a permit's time.
+func TestLinesThatAreReadLateTakePermitsOfThen(t *testing.T) {
+	t.Parallel()
+	for _, hang := range []time.Duration{0, time.Second + time.Millisecond, 3 * time.Second, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			pipe := &channel{}
+			copied := &Copy{From: bytes.NewBufferString(lines(1000)), To: pipe, Outlet: pipe, Take: paced100(),
+				Usable: time.Second, Reached: func(int64) {}}
+			ended := make(chan error, 1)
+			go func() { ended <- copied.Run(t.Context()) }()
+			for hangs := 0; ; {
+				select {
+				case err := <-ended:
+					require.NoError(t, err)
+					require.EqualValues(t, 1000, copied.Lines())
+					require.Zero(t, copied.Unread())
+					most, first := 0, 0
+					for i, at := range pipe.reads {
+						for at.Sub(pipe.reads[first]) >= time.Second-5*time.Millisecond { // reads are some ms late
+							first++
+						}
+						most = max(most, i-first+1)
+					}
+					require.LessOrEqual(t, most, 100, "a hang of %v", hang)
+					return
+				case <-time.NewTimer(time.Millisecond).C:
+				}
+				pipe.read(1 << 20)
+				if len(pipe.reads) > 150*(hangs+1) && hangs < 4 {
+					hangs++
+					<-time.NewTimer(hang).C
+				}
+			}
+		})
+	}
+}
+
+func lines(n int) string {
+	var text bytes.Buffer
+	for i := range n {
+		fmt.Fprintln(&text, i)
+	}
+	return text.String()
+}
+
+// The count is of the lines that were read whole, whenever the reader goes away or the copy is stopped.
+func TestOnlyLinesThatWereReadCount(t *testing.T) {
+	t.Parallel()
+	text := lines(300)
+	for most := range 200 {
+		for _, dies := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				pipe := &channel{}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				copied := &Copy{From: bytes.NewBufferString(text), To: pipe, Outlet: pipe, Usable: time.Second,
+					Reached: func(int64) {},
+					Take:    func(_ context.Context, most int) (int, error) { return min(most, 40), ctx.Err() }}
+				ended := make(chan error, 1)
+				go func() { ended <- copied.Run(ctx) }()
+				for left := most; left > 0; <-time.NewTimer(time.Millisecond).C {
+					left -= pipe.read(left)
+				}
+				<-time.NewTimer(5 * time.Second).C
+				if dies {
+					pipe.mu.Lock()
+					pipe.closed = true
+					pipe.mu.Unlock()
+					err := <-ended
+					require.ErrorIs(t, err, syscall.EPIPE)
+					require.ErrorAs(t, err, new(*writeError))
+				} else {
+					stop()
+					require.ErrorIs(t, <-ended, context.Canceled)
+				}
+				require.EqualValues(t, bytes.Count([]byte(text[:most]), []byte{'\n'}), copied.Lines())
+				rest := bytes.Count(pipe.text.Bytes(), []byte{'\n'})
+				require.EqualValues(t, rest, copied.Unread())
+			})
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"slices"
+
+	"capper/internal/capping"
+	"capper/internal/server/gate"
+	"capper/internal/yamltree"
+)
+
+// clientRules reads clients: what each client may do, besides the scopes of its keys.
+func (r *reader) clientRules(v yamltree.Value) {
+	r.Server.Access.Pacers = map[string][]string{}
+	v.Pairs(func(client string, at, val yamltree.Value) {
+		r.bound = append(r.bound, at)
+		given := val.Object(map[string]yamltree.Field{
+			"pacers": func(v yamltree.Value) { r.Server.Access.Pacers[client] = r.boundPacers(v) },
+		})
+		if val.IsMapping() && !given["pacers"] {
+			val.FaultOf("pacers", "is required: the pacers for which the client may ask")
+		}
+	})
+}
+
+// boundPacers reads the pacers of a client. An empty list is a fault, because a key without the scope filter says the
+// same more clearly.
+func (r *reader) boundPacers(v yamltree.Value) (names []string) {
+	before := len(v.Faults())
+	v.List(func(v yamltree.Value) {
+		name, ok := v.Text()
+		switch {
+		case !ok:
+			return
+		case !capping.IsName(name):
+			v.Fault(capping.NameRule, name)
+		case slices.Contains(names, name):
+			v.Fault("must be unique: %q is given twice", name)
+		default:
+			r.pacersOfClients = append(r.pacersOfClients, v)
+		}
+		names = append(names, name)
+	})
+	if len(names) == 0 && len(v.Faults()) == before {
+		v.Fault("must name at least one pacer; leave the client out for all pacers")
+	}
+	return names
+}
+
+// checkClients checks that the clients have keys, and that their pacers are configured.
+func (r *reader) checkClients() {
+	for _, at := range r.bound {
+		client := at.Token()
+		if !slices.ContainsFunc(r.Server.Access.Keys, func(k gate.Key) bool { return k.Client == client }) {
+			at.Fault("must be the client of a key in server.api_keys, got %q", client)
+		}
+	}
+	for _, at := range r.pacersOfClients {
+		name, _ := at.Text()
+		if _, known := r.Pacers.Pacer(name); !known {
+			at.Fault("must be a configured pacer, got %q", name)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const twoClients = `server:
+  api_keys:
+    - {client: crm, id: c1, sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter]}
+    - {client: otp, id: o1, sha256: 8f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [filter]}
+    - {client: ops, id: p1, sha256: 7f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, scopes: [admin]}
+`
+
+func TestClientsNameTheirPacers(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("f", []byte("clients: {crm: {pacers: [carrier, fcm]}}\n"+minimal+twoClients+fourPacers))
+	require.NoError(t, err)
+	rules := c.Server.Access
+	require.Equal(t, map[string][]string{"crm": {"carrier", "fcm"}}, rules.Pacers)
+	require.Equal(t, []string{"crm", "otp"}, rules.PacingClients("carrier"))
+	require.Equal(t, []string{"otp"}, rules.PacingClients("twilio"))
+
+	next, err := Parse("f", []byte(minimal+twoClients+fourPacers))
+	require.NoError(t, err)
+	require.Nil(t, next.Server.Access.Pacers)
+	require.NoError(t, c.reloadable("f", next, nil, nil), "a reload changes the pacers of clients")
+	require.NotEqual(t, c.Version, next.Version)
+}
+
+func TestFaultsOfClients(t *testing.T) {
+	t.Parallel()
+	for clients, want := range map[string]string{
+		"[crm]":                              "clients: must be a mapping, got a list",
+		"{growth: {pacers: [carrier]}}":      `clients.growth: must be the client of a key in server.api_keys, got "growth"`,
+		"{crm: {}}":                          "clients.crm.pacers: is required",
+		"{crm: [carrier]}":                   "clients.crm: must be a mapping",
+		"{crm: {pacers: []}}":                "clients.crm.pacers: must name at least one pacer; leave the client out",
+		"{crm: {pacers: carrier}}":           "clients.crm.pacers: must be a list",
+		"{crm: {pacers: [carier]}}":          `clients.crm.pacers[0]: must be a configured pacer, got "carier"`,
+		"{crm: {pacers: [a b]}}":             "clients.crm.pacers[0]: must be 1 to 64 letters",
+		"{crm: {pacers: [7]}}":               "clients.crm.pacers[0]: must be",
+		"{crm: {pacers: [fcm, fcm]}}":        `clients.crm.pacers[1]: must be unique: "fcm" is given twice`,
+		"{crm: {pacers: [fcm], scopes: []}}": "clients.crm.scopes: is not a known key",
+	} {
+		_, err := Parse("f", []byte("clients: "+clients+"\n"+minimal+twoClients+fourPacers))
+		require.ErrorContains(t, err, want)
+		require.Equal(t, 1, strings.Count(err.Error(), "clients"), "%v", err)
+	}
+}
