@@ -131,7 +131,7 @@ func TestClientImportsAndChecksIDs(t *testing.T) {
 			require.ErrorContains(t, err, "exactly one of Users and Bitmap must be set")
 			check.Packed = client.PackUint64s([]uint64{7, 1<<64 - 1})
 			_, err = c.CheckSendsOfIDs(ctx, check)
-			require.ErrorContains(t, err, "exactly one of IDs and Packed must be set")
+			require.ErrorContains(t, err, "exactly one of IDs, Packed and Images must be set")
 			if kind == ids.Uint64 {
 				check.IDs = nil
 				found, err = c.CheckSendsOfIDs(ctx, check)

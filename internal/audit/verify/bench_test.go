@@ -33,6 +33,7 @@ func benchCheck(b *testing.B, wide bool) {
 	if wide {
 		from.Of(audittest.IDs())
 		of = imageWorlds
+		nameIDs(b, at)
 		for id := range uint32(users) {
 			images = append(images, audittest.Image(id))
 		}

@@ -150,7 +150,7 @@ func counted(r *verify.Report) *verify.Report {
 }
 
 // nameIDs writes the document that names the ids of a location.
-func nameIDs(t *testing.T, at objects.Location) {
+func nameIDs(t testing.TB, at objects.Location) {
 	raw, err := audittest.IDs().Seal()
 	require.NoError(t, err)
 	require.NoError(t, at.Overwrite(t.Context(), audit.IDsKey, raw))
