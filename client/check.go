@@ -35,8 +35,8 @@ func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.Sen
 	return checkedSends[api.SendsCheck](ctx, c, r, request)
 }
 
-// CheckSendsOfIDs is CheckSends for the IDs, the Packed ids or the Images of a request. The answer has canonical ids, and
-// image:<16 hexadecimal digits> for Images.
+// CheckSendsOfIDs is CheckSends for the IDs, the Packed ids or the Images of a request. The answer has canonical ids,
+// and image:<16 hexadecimal digits> for Images.
 func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*api.SendsCheckStrings, error) {
 	forms := 0
 	for _, given := range []bool{len(r.IDs) > 0, r.Packed != nil, len(r.Images) > 0} {

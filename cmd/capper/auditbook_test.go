@@ -65,8 +65,8 @@ func newBook(w *world) *book {
 		}
 	}
 	w.build(map[string][]int{"vip": b.vip, "active": active}, map[string][]int{"opted-out": b.out, "stop": {1}})
-	w.configure("limits: {default: {daily: 2}, segments: {vip: {daily: 3}}}\nsuppress: {opted-out: {may_lose: 100%}}\n" +
-		"sets: {stop: {live: true}}\naudit: {to: " + b.place + ", roll: 1s}\n")
+	w.configure("limits: {default: {daily: 2}, segments: {vip: {daily: 3}}}\n" +
+		"suppress: {opted-out: {may_lose: 100%}}\nsets: {stop: {live: true}}\naudit: {to: " + b.place + ", roll: 1s}\n")
 	w.start()
 	b.learnImages()
 	return b

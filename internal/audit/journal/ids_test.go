@@ -166,7 +166,9 @@ func TestFilesOfOtherIDsStayInTheSpool(t *testing.T) {
 	j := open(t, journal.Config{To: dir, IDs: audittest.IDs()})
 	const other = ": the records have ids of the kind dense, and the ids of this deployment are uint64 with the check "
 	for _, name := range []string{"1.audit", "1.erasure"} {
-		require.Eventually(t, func() bool { return strings.Contains(j.Status().Error, name+other+audittest.IDs().Check) },
+		require.Eventually(t, func() bool {
+			return strings.Contains(j.Status().Error, name+other+audittest.IDs().Check)
+		},
 			10*time.Second, 10*time.Millisecond)
 	}
 	j.Filter(call("m", 1<<40))

@@ -67,7 +67,8 @@ func TestNoByteOfAnAuditOfImagesIsBelieved(t *testing.T) {
 		}
 		for _, size := range []int{0, 1, len(bodies[i]) / 2, len(bodies[i]) - 1} {
 			require.NoError(t, at.Overwrite(t.Context(), key, bodies[i][:size]))
-			if found := checkedImages(t, at).Findings; !strings.HasSuffix(key, "/2"+audit.FileExtension) { // an open file
+			found := checkedImages(t, at).Findings
+			if open := strings.HasSuffix(key, "/2"+audit.FileExtension); !open {
 				require.NotEmpty(t, found, "%s, %d bytes", key, size)
 			}
 		}

@@ -409,8 +409,8 @@ func (c *comparison) record(m *MissingSend, w *work) error {
 	p := &c.report.Places[i]
 	p.Missing, p.Last = p.Missing+1, at
 	w.find(Finding{
-		Kind: NotInStore, Instance: m.Instance, Sequence: m.Sequence, At: at, User: w.named(m.User), Message: m.Message.ID,
-		Namespace: m.Message.Namespace, Channel: m.Name, Place: m.Place,
+		Kind: NotInStore, Instance: m.Instance, Sequence: m.Sequence, At: at, User: w.named(m.User),
+		Message: m.Message.ID, Namespace: m.Message.Namespace, Channel: m.Name, Place: m.Place,
 		Text: "the store lacks a send that the audit contains",
 	})
 	if c.Missing == nil {
