@@ -124,7 +124,7 @@ step "capper import" "$bin/capper" import "$dir/sends.csv"
 cat "$dir/out"
 step "capper import again, all known" "$bin/capper" import "$dir/sends.csv"
 
-# The check: each user but those of the release has the send, at a time within its call.
+# The check: each user but those of the release has the send.
 "$bin/capper" filter "$dir/uuids.txt" --message-id spring --channel push --json >"$dir/check.json"
 want=$((USERS - released))
 grep -q "\"replayed\": $want" "$dir/check.json" || { cat "$dir/check.json" >&2; fail "want $want replayed users"; }
