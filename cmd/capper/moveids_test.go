@@ -105,8 +105,8 @@ func standing(rows []exported, id func(uint32) string) (table [][]string) {
 	return table
 }
 
-// TestPastSendsMoveFromDenseIDsToOthers moves the sends of a deployment with dense ids to new deployments with other ids,
-// as docs/moving.md describes. Each user has the same sends in all of them, so the limits hold as before.
+// TestPastSendsMoveFromDenseIDsToOthers moves the sends of a deployment with dense ids to new deployments with other
+// ids, as docs/moving.md describes. Each user has the same sends in all of them, so the limits hold as before.
 func TestPastSendsMoveFromDenseIDsToOthers(t *testing.T) {
 	t.Parallel()
 	const users, limits = 80, "limits: {default: {daily: 3, weekly: 5}, segments: {vip: {daily: 5}}}\n"
@@ -184,7 +184,8 @@ func TestPastSendsMoveFromDenseIDsToOthers(t *testing.T) {
 						})
 						require.GreaterOrEqual(t, i, 0, "user %d never had %v", n, s)
 						late := s.at.Sub(rest[i].at)
-						require.True(t, late >= 0 && late <= time.Duration(took)*time.Millisecond, "user %d: %v", n, late)
+						longest := time.Duration(took) * time.Millisecond
+						require.True(t, late >= 0 && late <= longest, "user %d: %v", n, late)
 						rest = slices.Delete(rest, i, i+1)
 					}
 				}
@@ -195,8 +196,8 @@ func TestPastSendsMoveFromDenseIDsToOthers(t *testing.T) {
 	}
 }
 
-// TestStoresOfEveryKindMigrate moves embedded stores of other ids to Redis in two passes, and checks that a configuration
-// with other ids is refused by name before anything is written.
+// TestStoresOfEveryKindMigrate moves embedded stores of other ids to Redis in two passes, and checks that a
+// configuration with other ids is refused by name before anything is written.
 func TestStoresOfEveryKindMigrate(t *testing.T) {
 	t.Parallel()
 	for _, kind := range otherKinds {
@@ -233,7 +234,8 @@ func TestStoresOfEveryKindMigrate(t *testing.T) {
 			other.build(map[string][]int{"vip": {1}}, nil)
 			other.configure(rest)
 			require.Contains(t, migrate(3, other.file), "has ids of the kind "+other.kind.String()+
-				", but the ids of the embedded store are "+kind.String()+": a migration keeps the kind and the key of the ids")
+				", but the ids of the embedded store are "+kind.String()+": a migration keeps the kind and the key of "+
+				"the ids")
 			other.configure(rest + "ids: " + other.kind.String() + "\n")
 			require.Contains(t, migrate(3, other.file), "ids: is "+other.kind.String()+", but the ids of")
 			stranger := &world{t: t, kind: kind, dir: t.TempDir(), store: redis.store}

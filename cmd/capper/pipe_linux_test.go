@@ -52,7 +52,10 @@ type paced struct {
 
 func pace(t *testing.T, p *process, args ...string) *paced {
 	t.Helper()
-	c := &paced{Cmd: exec.Command("capper", append([]string{"pace", "--url", p.url}, args...)...), talk: new(testkit.Log)}
+	c := &paced{
+		Cmd:  exec.Command("capper", append([]string{"pace", "--url", p.url}, args...)...),
+		talk: new(testkit.Log),
+	}
 	c.Stderr = c.talk
 	var err error
 	c.out, err = c.StdoutPipe()
@@ -174,7 +177,8 @@ func TestAPipeThatIsNotEmpty(t *testing.T) {
 	p := servePiped(t)
 	file, text := numbers(t, 3000)
 	before := strings.Repeat("x", 20_000) + "\n"
-	sh := exec.Command("sh", "-c", "head -c 20000 /dev/zero | tr '\\0' x; echo; capper pace quick "+file+" --url "+p.url)
+	sh := exec.Command("sh", "-c",
+		"head -c 20000 /dev/zero | tr '\\0' x; echo; capper pace quick "+file+" --url "+p.url)
 	var talk bytes.Buffer
 	sh.Stderr = &talk
 	out, err := sh.StdoutPipe()

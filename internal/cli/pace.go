@@ -32,8 +32,8 @@ func (c *PaceCommand) Help() string {
 	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
 		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
 		"--skip to continue. On Linux, lines written to a pipe count as copied when the reader has taken them, and " +
-		"the command writes the next lines only then. Permits are requested ahead of time and delay other callers even if they stay unused: " +
-		"about one second's worth, or up to --max-wait."
+		"the command writes the next lines only then. Permits are requested ahead of time and delay other callers " +
+		"even if they stay unused: about one second's worth, or up to --max-wait."
 }
 
 // Validate rejects contradictory flags.

@@ -69,10 +69,9 @@ type Server struct {
 	// the keys of bounds: body_bytes (at least max_body), answer_bytes, gzip_ratio, min_rate and connections. The
 	// type describes each key and its default.
 	Bounds gate.Bounds
-	// Access is clients.NAME.pacers, a list of pacers, and api_keys, a list of client, namespace, id, sha256, scopes (of gate.Scopes) and sets, and
-	// rate_limits:
-	// default, and clients by name, each with users_per_second and burst (default users_per_second). The types
-	// describe each key.
+	// Access is clients.NAME.pacers, a list of pacers, and api_keys, a list of client, namespace, id, sha256, scopes
+	// (of gate.Scopes) and sets, and rate_limits: default, and clients by name, each with users_per_second and burst
+	// (default users_per_second). The types describe each key.
 	Access gate.Rules
 }
 

@@ -71,7 +71,8 @@ func TestImportedSendsOfEveryKindCount(t *testing.T) {
 			require.Equal(t, api.SendsCheckSummary{Requested: 4, Recorded: 2, Missing: 1, Duplicates: 1},
 				found.Summary)
 			if kind != ids.Text {
-				found = check("users_packed", packedText(t, scheme(t, kind), user.two, user.three, user.one, user.three))
+				found = check("users_packed",
+					packedText(t, scheme(t, kind), user.two, user.three, user.one, user.three))
 				require.Equal(t, []api.MissingStrings{{UserIDs: []string{user.three}}}, found.Missing)
 				require.Equal(t, api.SendsCheckSummary{Requested: 4, Recorded: 2, Missing: 1, Duplicates: 1},
 					found.Summary)

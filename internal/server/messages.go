@@ -187,8 +187,8 @@ func (s *Server) importSends(c *call) error {
 	return writeJSON(c.w, r.Answer(unavailable, sum))
 }
 
-// enterImport admits an import. The import takes a place for its sends and pays for its users from the client's rate. In
-// the answer the id of a user takes the given number of bytes.
+// enterImport admits an import. The import takes a place for its sends and pays for its users from the client's rate.
+// In the answer the id of a user takes the given number of bytes.
 func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {

@@ -66,7 +66,9 @@ func run(before, after, builder string, users, rounds int) error {
 			s.stop(dir)
 		}
 	}()
-	for _, s := range []struct{ name, program string }{{"before", before}, {"after", after}, {"after, 1 % changed", after}} {
+	for _, s := range []struct{ name, program string }{
+		{"before", before}, {"after", after}, {"after, 1 % changed", after},
+	} {
 		started, err := start(filepath.Join(dir, fmt.Sprint(len(sides))), dir, s.name, s.program)
 		if started != nil {
 			sides = append(sides, started)
@@ -162,7 +164,8 @@ suppress: {opted-out: all}
 		log, _ := os.ReadFile(own + ".log")
 		if m := regexp.MustCompile(`what=api address=(\S+)`).FindSubmatch(log); m != nil {
 			s.url = "http://" + string(m[1])
-			if r, err := http.Get(s.url + "/readyz"); err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK {
+			r, err := http.Get(s.url + "/readyz")
+			if err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK {
 				return s, nil
 			}
 		}
@@ -243,8 +246,8 @@ func compare(load string, sides []*side, ids []uint32, rounds int) error {
 		}
 	}
 	for i, s := range sides {
-		fmt.Printf("%-13s %-19s service %.3f µs (%+.1f %%), Redis %.3f µs (%+.1f %%)\n", load, s.name, median(service[i]),
-			100*(ratio(service[i], service[0])-1), median(redis[i]), 100*(ratio(redis[i], redis[0])-1))
+		fmt.Printf("%-13s %-19s service %.3f µs (%+.1f %%), Redis %.3f µs (%+.1f %%)\n", load, s.name,
+			median(service[i]), 100*(ratio(service[i], service[0])-1), median(redis[i]), 100*(ratio(redis[i], redis[0])-1))
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func TestRunsAreMerged(t *testing.T) {
 		s := &sorter{dir: t.TempDir(), most: 100}
 		var want []format.SendRow
 		for range n {
-			r := format.SendRow{User: capping.UserID(rng.Uint64()), ID: []string{"", "é", strconv.Itoa(rng.IntN(9))}[rng.IntN(3)],
+			r := format.SendRow{User: capping.UserID(rng.Uint64()),
+				ID:      []string{"", "é", strconv.Itoa(rng.IntN(9))}[rng.IntN(3)],
 				At:      int64(rng.IntN(1000)) - 10,
 				Channel: []string{"", "push"}[rng.IntN(2)], MessageID: "é" + strconv.Itoa(rng.IntN(50)),
 				Namespace: []string{"", "crm", "growth"}[rng.IntN(3)],

@@ -178,13 +178,13 @@ func (c *Control) MayChange(id, set string) error {
 		"to the key's sets under server.api_keys", id, wire.Clip([]byte(set)))
 }
 
-// MayPace returns nil if the client may ask for permits of all the pacers. Otherwise the error names the first pacer for
-// which the client may not ask.
+// MayPace returns nil if the client may ask for permits of all the pacers. Otherwise the error names the first pacer
+// for which the client may not ask.
 func (c *Control) MayPace(client string, pacers []string) error {
 	for i, pacer := range pacers {
 		if !c.rules.MayPace(client, pacer) {
-			return wire.FieldFailure(api.CodeForbidden, fmt.Sprintf("pacers[%d]", i), "the client %q is not bound to the "+
-				"pacer %q: an operator can add the pacer to clients.%s.pacers", client, pacer, client)
+			return wire.FieldFailure(api.CodeForbidden, fmt.Sprintf("pacers[%d]", i), "the client %q is not bound to "+
+				"the pacer %q: an operator can add the pacer to clients.%s.pacers", client, pacer, client)
 		}
 	}
 	return nil

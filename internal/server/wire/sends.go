@@ -50,8 +50,8 @@ type importAnswer struct {
 	Summary     api.ImportSummary `json:"summary"`
 }
 
-// Answer returns the answer to the import. The users of unknown results ascend. The answer names them by their ids, each
-// id once.
+// Answer returns the answer to the import. The users of unknown results ascend. The answer names them by their ids,
+// each id once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
 	if r.Given == nil {
 		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}

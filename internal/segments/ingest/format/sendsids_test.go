@@ -109,8 +109,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// TestSendsOfOtherIDsAreBadRows checks that the reason of a bad row names the column, the value and the rule, and that a
-// column which cannot hold ids of the kind is an error of the file.
+// TestSendsOfOtherIDsAreBadRows checks that the reason of a bad row names the column, the value and the rule, and that
+// a column which cannot hold ids of the kind is an error of the file.
 func TestSendsOfOtherIDsAreBadRows(t *testing.T) {
 	t.Parallel()
 	type number struct {
@@ -150,7 +150,8 @@ func TestSendsOfOtherIDsAreBadRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, bad[0], `1: user_id is not a uint64 id: "-1" has the character "-"`)
 	for _, kind := range []ids.Kind{ids.UUID, ids.Text} {
-		_, _, err := read(t, "x.parquet", parquetOf(t, number{7, at}), format.SendOptions{Scheme: ids.New(kind, ids.Key{})})
+		_, _, err := read(t, "x.parquet", parquetOf(t, number{7, at}),
+			format.SendOptions{Scheme: ids.New(kind, ids.Key{})})
 		require.ErrorContains(t, err, `column "user_id" has type`)
 		require.ErrorContains(t, err, "but ids of the kind "+kind.String()+" must be strings")
 	}
