@@ -85,11 +85,11 @@ func paced100() take {
 	}
 }
 
-// A reader that hangs and goes on, for however long and however often, reads no more lines in a second than the pacer
-// allows, but for those that it leaves for less than a permit's time.
+// A reader that hangs and goes on reads no more lines in a second than the pacer allows. The hangs are longer than a
+// window and the time of a permit, so that no line was written while the reader was about to go on.
 func TestLinesThatAreReadLateTakePermitsOfThen(t *testing.T) {
 	t.Parallel()
-	for _, hang := range []time.Duration{0, time.Second + time.Millisecond, 3 * time.Second, 10 * time.Second} {
+	for _, hang := range []time.Duration{0, 2500 * time.Millisecond, 3 * time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			pipe := &channel{}
 			copied := &Copy{From: bytes.NewBufferString(lines(1000)), To: pipe, Outlet: pipe, Take: paced100(),
