@@ -37,25 +37,6 @@ func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, 
 	return ids.New(kind, key), nil
 }
 
-// DenseAlone returns an error if the service's ids are not dense. The name is that of a command or flag which takes
-// dense ids alone so far.
-func (r *Service) DenseAlone(ctx context.Context, api *client.Client, name string) error {
-	scheme, err := r.Scheme(ctx, api)
-	if err != nil {
-		return err
-	}
-	return DenseAlone(scheme.Kind(), name)
-}
-
-// DenseAlone returns an error with the exit status of bad usage unless the kind is dense. The name is that of a command
-// or flag which takes dense ids alone so far.
-func DenseAlone(kind ids.Kind, name string) error {
-	if kind == ids.Dense {
-		return nil
-	}
-	return terminal.Misuse(fmt.Errorf("this deployment's ids are %s: %s takes dense ids alone so far", kind, name))
-}
-
 // Users are the users that the arguments of a command name: dense ids, or canonical ids of another kind.
 type Users struct {
 	Dense []uint32
