@@ -120,7 +120,7 @@ type changeOfIDs struct {
 // fits into one call, and the client finds equal texts in a larger one.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
-		return nil, errors.New("Add, Remove, AddImages and RemoveImages must be empty with AddIDs or RemoveIDs")
+		return nil, errors.New("the lists Add, Remove, AddImages and RemoveImages must be empty with AddIDs or RemoveIDs")
 	}
 	if id, both := inBoth(change.AddIDs, change.RemoveIDs); both {
 		return nil, fmt.Errorf("user %q is in AddIDs and in RemoveIDs, but a user must be in one list only", id)
@@ -133,7 +133,7 @@ func (change *SetChange) bodiesOfIDs() ([]any, error) {
 // bodiesOfImages returns the bodies of the calls for a change by images of ids.
 func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
-		return nil, errors.New("Add and Remove must be empty with AddImages or RemoveImages")
+		return nil, errors.New("the lists Add and Remove must be empty with AddImages or RemoveImages")
 	}
 	add, remove := imageTexts(change.AddImages), imageTexts(change.RemoveImages)
 	if image, both := inBoth(add, remove); both {
