@@ -120,7 +120,8 @@ type changeOfIDs struct {
 // fits into one call, and the client finds equal texts in a larger one.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
-		return nil, errors.New("the lists Add, Remove, AddImages and RemoveImages must be empty with AddIDs or RemoveIDs")
+		return nil, errors.New("the lists Add, Remove, AddImages and RemoveImages must be empty with " +
+			"AddIDs or RemoveIDs")
 	}
 	if id, both := inBoth(change.AddIDs, change.RemoveIDs); both {
 		return nil, fmt.Errorf("user %q is in AddIDs and in RemoveIDs, but a user must be in one list only", id)

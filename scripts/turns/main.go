@@ -246,9 +246,10 @@ func compare(load string, sides []*side, ids []uint32, rounds int) error {
 		}
 	}
 	for i, s := range sides {
-		fmt.Printf("%-13s %-19s "+
-			"service %.3f µs (%+.1f %%), Redis %.3f µs (%+.1f %%)\n", load, s.name,
-			median(service[i]), 100*(ratio(service[i], service[0])-1), median(redis[i]), 100*(ratio(redis[i], redis[0])-1))
+		fmt.Printf("%-13s %-19s service %.3f µs (%+.1f %%), Redis %.3f µs (%+.1f %%)\n",
+			load, s.name,
+			median(service[i]), 100*(ratio(service[i], service[0])-1),
+			median(redis[i]), 100*(ratio(redis[i], redis[0])-1))
 	}
 	return nil
 }
