@@ -343,7 +343,7 @@ func TestLargeLogs(t *testing.T) {
 }
 
 func largeLogs(t *testing.T, l layout) {
-	a, b := twoStores(t, l.with(nil))
+	a, b := twoStores(t, l.with(func(c *Config) { c.Timeout = time.Minute })) // race detector and load
 	quietLive(t, a, b)
 	users := inPartition(a, 5, 120_000)
 	for i, part := range [][]capping.UserID{users, users[:50_000], users[50_000:]} {
