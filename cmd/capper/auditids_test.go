@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -219,4 +220,42 @@ func quoted(t *testing.T, text string) string {
 	e.SetEscapeHTML(false)
 	require.NoError(t, e.Encode(text))
 	return strings.TrimSpace(out.String())
+}
+
+// TestTheCampaignPageCountsHeldBackUsersOfEveryKind checks that the users whom the audit lists as denied are counted,
+// also those whom no file names.
+func TestTheCampaignPageCountsHeldBackUsersOfEveryKind(t *testing.T) {
+	t.Parallel()
+	for kind, id := range map[string]string{"uuid": "018f3c4e-7a1b-7c3d-9e5f-%012d", "uint64": "1844674407370955%04d",
+		"text": "user %d"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var users []string
+			for n := range 123 { // a store counts messages to 100 users or more
+				users = append(users, fmt.Sprintf(id, n))
+			}
+			p, file := serveIDs(t, kind, users[:3]...)
+			p.signal(syscall.SIGTERM)
+			write(t, file, readFile(t, file)+"audit: {to: "+filepath.Join(filepath.Dir(file), "audit")+"}\n")
+			p = serve(t, file)
+			list, err := json.Marshal(users)
+			require.NoError(t, err)
+			for _, message := range []string{"m1", "m2"} { // the third user is suppressed, and 120 may receive one a day
+				status, text := p.send("POST", "/v1/filter", `{"message_id": "`+message+
+					`", "channel": "push", "user_ids": `+string(list)+`}`)
+				require.Equal(t, http.StatusOK, status, text)
+			}
+			want := "The forecast decides a sample of 1 user of the 121 users for "
+			if kind == "uint64" { // the key leads from images to ids
+				want = "The forecast decides each of the 121 users for "
+			}
+			testkit.Eventually(t, func() bool {
+				_, text := p.send("GET", "/v1/decisions?message_id=m2&channel=push", "")
+				return strings.Contains(text, `"suppressed"`)
+			})
+			status, text := p.send("GET", "/console/campaign?id=m2&channel=push", "")
+			require.Equal(t, http.StatusOK, status, text)
+			require.Contains(t, text, want)
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -13,6 +14,7 @@ import (
 	"capper/client/api"
 	"capper/internal/chart"
 	"capper/internal/console/frame"
+	"capper/internal/ids"
 )
 
 // messagePage returns the page of one campaign.
@@ -249,18 +251,14 @@ func messageSegments(m *api.Message) *frame.Table {
 func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame.View) error {
 	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
 		func() (*Outlook, error) {
-			users, err := v.API.DecidedUsers(v.Context(), data.MessageID, data.Channel, data.Namespace)
-			if err != nil {
+			held, all, err := heldBack(v, data)
+			switch {
+			case err != nil:
 				return nil, err
+			case held.count() == 0:
+				return &Outlook{Users: all}, nil
 			}
-			held := roaring.New()
-			for _, by := range users.DeniedBitmaps {
-				held.Or(by.OrEmpty())
-			}
-			if held.IsEmpty() {
-				return &Outlook{}, nil
-			}
-			return iDs(v, data.Channel, &group{dense: held})
+			return ask(v, held.some(mostUsers).forecast(data.Channel), all)
 		})
 	switch {
 	case client.HasCode(err, client.CodeConflict):
@@ -282,12 +280,49 @@ func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame
 		data.Waves.Why = "According to the audit no user is held back: every user in a call has a send, or had one " +
 			"given back."
 		return nil
+	case found.Decided == 0:
+		data.Waves.Why = "The segments in use do not name the users who were held back, so no forecast is possible."
+		return nil
 	}
 	data.Waves.Outlook = found
 	view.Tables = append(view.Tables, found.Table("waves", "When those who were held back may receive something on "+
 		orNone(data.Channel)))
 	view.Pictures = append(view.Pictures, found.Picture("waves"))
 	return nil
+}
+
+// heldBack returns the users who were denied according to the audit, and their number. Users whose ids the segments in
+// use do not lead to are only in the number.
+func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err error) {
+	kind, err := kindOf(v)
+	if err != nil {
+		return nil, 0, err
+	}
+	if kind == ids.Dense {
+		users, err := v.API.DecidedUsers(v.Context(), data.MessageID, data.Channel, data.Namespace)
+		if err != nil {
+			return nil, 0, err
+		}
+		held = &group{dense: roaring.New()}
+		for _, by := range users.DeniedBitmaps {
+			held.dense.Or(by.OrEmpty())
+		}
+		return held, held.count(), nil
+	}
+	users, err := v.API.DecidedIDs(v.Context(), data.MessageID, data.Channel, data.Namespace)
+	if err != nil {
+		return nil, 0, err
+	}
+	held = &group{}
+	for _, limit := range slices.Sorted(maps.Keys(users.Denied)) {
+		all += uint64(len(users.Denied[limit]))
+		for _, id := range users.Denied[limit] {
+			if !strings.HasPrefix(id, "image:") {
+				held.texts = append(held.texts, id)
+			}
+		}
+	}
+	return held, all, nil
 }
 
 // escaped returns the API path of a message.
