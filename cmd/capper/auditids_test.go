@@ -226,8 +226,9 @@ func quoted(t *testing.T, text string) string {
 // also those whom no file names.
 func TestTheCampaignPageCountsHeldBackUsersOfEveryKind(t *testing.T) {
 	t.Parallel()
-	for kind, id := range map[string]string{"uuid": "018f3c4e-7a1b-7c3d-9e5f-%012d", "uint64": "1844674407370955%04d",
-		"text": "user %d"} {
+	for kind, id := range map[string]string{
+		"uuid": "018f3c4e-7a1b-7c3d-9e5f-%012d", "uint64": "1844674407370955%04d", "text": "user %d",
+	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			var users []string
@@ -240,7 +241,7 @@ func TestTheCampaignPageCountsHeldBackUsersOfEveryKind(t *testing.T) {
 			p = serve(t, file)
 			list, err := json.Marshal(users)
 			require.NoError(t, err)
-			for _, message := range []string{"m1", "m2"} { // the third user is suppressed, and 120 may receive one a day
+			for _, message := range []string{"m1", "m2"} { // the third is suppressed, and 120 may receive one a day
 				status, text := p.send("POST", "/v1/filter", `{"message_id": "`+message+
 					`", "channel": "push", "user_ids": `+string(list)+`}`)
 				require.Equal(t, http.StatusOK, status, text)

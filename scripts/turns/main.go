@@ -63,7 +63,7 @@ func run(before, after, builder string, users, rounds int) error {
 	var sides []*side
 	defer func() {
 		for _, s := range sides {
-			s.stop(dir)
+			s.stop()
 		}
 	}()
 	for _, s := range []struct{ name, program string }{
@@ -174,7 +174,7 @@ suppress: {opted-out: all}
 	return s, fmt.Errorf("not ready after 30 s: %s", log)
 }
 
-func (s *side) stop(string) {
+func (s *side) stop() {
 	if s.service != nil && s.service.Process != nil {
 		_ = s.service.Process.Kill()
 		_ = s.service.Wait()
