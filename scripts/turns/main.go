@@ -31,7 +31,8 @@ type side struct {
 	name    string
 	url     string
 	service *exec.Cmd
-	redis   []int // process ids
+	servers string // directory of the Redis servers
+	redis   []int  // process ids
 }
 
 func main() {
@@ -113,11 +114,11 @@ func publish(dir, builder string, ids []uint32) error {
 
 // start starts three Redis masters and a service over them.
 func start(own, dir, name, program string) (*side, error) {
-	out, err := exec.Command("scripts/cluster.sh", "up", own+"-redis", "--replicas", "0").CombinedOutput()
+	s := &side{name: name, servers: own + "-redis"}
+	out, err := exec.Command("scripts/cluster.sh", "up", s.servers, "--replicas", "0").CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
+		return s, fmt.Errorf("%w: %s", err, out)
 	}
-	s := &side{name: name}
 	pids, err := filepath.Glob(own + "-redis/*.pid")
 	if err != nil {
 		return s, err
@@ -179,11 +180,7 @@ func (s *side) stop() {
 		_ = s.service.Process.Kill()
 		_ = s.service.Wait()
 	}
-	for _, arg := range s.service.Args {
-		if own, ok := strings.CutSuffix(arg, ".yaml"); ok {
-			_ = exec.Command("scripts/cluster.sh", "down", own+"-redis").Run()
-		}
-	}
+	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
 // change takes 1 % of the users out of the set, in which they are not: decisions stay the same.
