@@ -57,15 +57,22 @@ func TestAPaceOutlivesTheService(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, pace.Start())
 	var got bytes.Buffer
-	lines := bufio.NewScanner(out)
-	for n := 0; lines.Scan(); n++ {
-		fmt.Fprintln(&got, lines.Text())
-		if n == 100 {
-			p.signal(syscall.SIGKILL)
-			testkit.Eventually(t, func() bool { return strings.Contains(talk.String(), "no permits yet") }, talk)
-			launch(t, config)
+	under, read := make(chan struct{}), make(chan struct{})
+	go func() { // reads on while the service is away: the command asks for permits when its lines were taken
+		defer close(read)
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ {
+			fmt.Fprintln(&got, lines.Text())
+			if n == 100 {
+				close(under)
+			}
 		}
-	}
+	}()
+	<-under
+	p.signal(syscall.SIGKILL)
+	testkit.Eventually(t, func() bool { return strings.Contains(talk.String(), "no permits yet") }, talk)
+	launch(t, config)
+	<-read
 	require.NoError(t, pace.Wait(), "%s", talk)
 	require.Equal(t, want, got.String())
 	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, retrying: "), "%s", talk)

@@ -49,24 +49,31 @@ type instances struct {
 	at    time.Time // when the heartbeat began that returned the list
 }
 
-// begin begins the restoration of partitions, and returns those for which that failed.
+// begin begins the restoration of partitions, and returns those for which that failed. Each partition has the time of an
+// attempt of its own.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
-	ctx, cancel := context.WithTimeout(ctx, l.config.Topology.LongestAttempt())
-	defer cancel()
 	for _, p := range partitions {
-		n := l.config.Topology.Route(p)
-		if n == nil {
-			failed[p] = fault.ErrNoRoute
-			continue
-		}
-		token := newLiveName() + newLiveName()
-		if err := script.LiveBegin(ctx, l.config.Scripts.Live, n.Client(), l.config.Prefixes[p], liveTTL, newLiveName(),
-			newLiveName(), token); err != nil {
-			failed[p] = fmt.Errorf("node %s: %w", n.Addr(), err)
+		if err := l.beginRestoration(ctx, p); err != nil {
+			failed[p] = err
 		}
 	}
 	return failed
+}
+
+func (l *liveLogs) beginRestoration(ctx context.Context, p int) error {
+	n := l.config.Topology.Route(p)
+	if n == nil {
+		return fault.ErrNoRoute
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.AttemptTime())
+	defer cancel()
+	token := newLiveName() + newLiveName()
+	if err := script.LiveBegin(ctx, l.config.Scripts.Live, n.Client(), l.config.Prefixes[p], liveTTL, newLiveName(),
+		newLiveName(), token); err != nil {
+		return fmt.Errorf("node %s: %w", n.Addr(), err)
+	}
+	return nil
 }
 
 // restoring returns an error while the changes of the partition are being restored and this instance has confirmed.

@@ -61,14 +61,10 @@ func TestTwinsAreFound(t *testing.T) {
 		"A@x.com\nb@x.com\nB\n":              {},
 		"A@x.com\nA@x.com\na@x.com\nb\n":     {IDs: 1, A: "A@x.com", B: "a@x.com"},
 		"x\n" + " É \n" + "é\n":              {IDs: 1, A: " É ", B: "é"},
-		"A@x.com\nb@x.com\nA@X.com\nother\n": {IDs: 2},
+		"A@x.com\nb@x.com\nA@X.com\nother\n": {IDs: 2, A: "A@X.com", B: "A@x.com"},
 	} {
 		result, err := runOne(t, ids.Text, "x.txt", content)
 		require.NoError(t, err)
-		if want.IDs == 2 { // either of the two is the first
-			require.ElementsMatch(t, []string{"A@x.com", "A@X.com"}, []string{result.Twins.A, result.Twins.B})
-			want.A, want.B = result.Twins.A, result.Twins.B
-		}
 		require.Equal(t, want, result.Twins, content)
 	}
 	const id = "018f3c4e-7a1b-7c3d-9e5f-0123456789ab\n"

@@ -118,6 +118,6 @@ func (t *Twins) note(odd []oddText, plain bool) {
 	case plain:
 		t.A, t.B = a, string(bytes.ToLower(bytes.TrimSpace([]byte(a))))
 	default:
-		t.A, t.B = a, odd[1].text
+		t.A, t.B = min(a, odd[1].text), max(a, odd[1].text)
 	}
 }
