@@ -49,8 +49,8 @@ type instances struct {
 	at    time.Time // when the heartbeat began that returned the list
 }
 
-// begin begins the restoration of partitions, and returns those for which that failed. Each partition has the time of an
-// attempt of its own.
+// begin begins the restoration of partitions, and returns those for which that failed. Each partition has the time of
+// its own attempt.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
