@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Map maps a whole object into memory, without reading it. The memory stays valid until unmap is called, even if the
@@ -44,3 +46,7 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	}
 	return raw, nil
 }
+
+// Unload removes the pages of mapped memory from the memory of the process. They are read again, from the page cache or
+// the disk, when they are used. The memory must come from Map: other memory would lose its content.
+func Unload(raw []byte) { _ = unix.Madvise(raw, unix.MADV_DONTNEED) }

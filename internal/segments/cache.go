@@ -55,13 +55,9 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 	if g.Scheme, err = ReadScheme(ctx, c.at, m); err != nil {
 		return nil, err
 	}
-	if g.Dictionary, err = c.dictionary(ctx, m); err != nil {
-		return nil, fmt.Errorf("generation %s: dictionary: %w", m.Generation, err)
-	}
-	if g.Back, err = c.back(ctx, m); err != nil {
-		return nil, fmt.Errorf("generation %s: way back to ids: %w", m.Generation, err)
-	}
-	return g, nil
+	return g, g.readFiles(parallelReads,
+		func() (*Dictionary, error) { return c.dictionary(ctx, m) },
+		func() (*Back, error) { return c.back(ctx, m) })
 }
 
 // dictionary maps the dictionary of a manifest.
@@ -73,14 +69,15 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("dictionary: %w", err)
 	}
 	d.mapped = true
 	runtime.AddCleanup(d, func(unmap func()) { unmap() }, unmap)
 	return d, nil
 }
 
-// back maps the way back of a manifest; nil if it has none.
+// back maps the way back of a manifest; nil if it has none. A service reads few names, so the pages that the check has
+// read do not stay in the memory of the process.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -92,7 +89,10 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("way back to ids: %w", err)
+	}
+	if _, ok := c.at.(mapper); ok {
+		objects.Unload(b.raw)
 	}
 	b.mapped = true
 	runtime.AddCleanup(b, func(unmap func()) { unmap() }, unmap)

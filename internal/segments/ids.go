@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"capper/internal/dictionary"
 	"capper/internal/ids"
 	"capper/internal/objects"
+	"capper/internal/parallel"
 )
 
 // IDsFormatVersion is the format version of a manifest whose user ids are not dense. Older programs reject such a
@@ -230,6 +232,22 @@ func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known 
 		if g.Dictionary, err = g.Manifest.readDictionary(ctx, src); err != nil {
 			return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
 		}
+	}
+	return nil
+}
+
+// readFiles reads the dictionary and the way back of a generation, with at most atOnce calls at the same time.
+func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error), back func() (*Back, error)) error {
+	var errs [2]error
+	parallel.AtMost(atOnce, 2, func(i int) {
+		if i == 0 {
+			g.Dictionary, errs[i] = dictionary()
+		} else {
+			g.Back, errs[i] = back()
+		}
+	})
+	if err := cmp.Or(errs[:]...); err != nil {
+		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
 	}
 	return nil
 }

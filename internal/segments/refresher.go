@@ -324,9 +324,9 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 	})
 	if err == nil && m.IDs != nil {
 		g.Scheme = scheme
-		if g.Dictionary, err = r.readDictionary(ctx, near, known, m); err == nil {
-			g.Back, err = r.readBack(ctx, near, known, m)
-		}
+		err = g.readFiles(atOnce,
+			func() (*Dictionary, error) { return r.readDictionary(ctx, near, known, m) },
+			func() (*Back, error) { return r.readBack(ctx, near, known, m) })
 	}
 	return g, tag, err
 }
@@ -361,11 +361,7 @@ func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manife
 			return b, nil
 		}
 	}
-	b, err := m.ReadBack(ctx, r.cfg.Source)
-	if err != nil {
-		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
-	}
-	return b, nil
+	return m.ReadBack(ctx, r.cfg.Source)
 }
 
 // readDictionary returns the dictionary of a manifest from memory, from the cache, or from the source.
@@ -380,11 +376,7 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 			return d, nil
 		}
 	}
-	d, err := m.readDictionary(ctx, r.cfg.Source)
-	if err != nil {
-		return nil, fmt.Errorf("generation %s: %w", m.Generation, err)
-	}
-	return d, nil
+	return m.readDictionary(ctx, r.cfg.Source)
 }
 
 // look reads the manifest of the live generation, or returns nil if that generation is in use. The
