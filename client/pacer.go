@@ -17,9 +17,10 @@ type PacerConfig struct {
 	Pacers    []string // pacers that must all grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message
 
-	// MaxWait is the longest accepted wait. A longer queue, or one beyond the pacers' own maximum, returns a
-	// QueueTooLongError at once. 0: callers wait for any time, and slots are reserved at most a second ahead. A slot
-	// is reserved in the queues of all Pacers, so one slow pacer delays later callers of the others.
+	// MaxWait is the longest accepted wait. A longer queue, or one beyond the max_wait of one of the Pacers (30 s
+	// unless configured), returns a QueueTooLongError at once. 0: callers wait for any time, and slots are reserved at
+	// most a second ahead. A slot is reserved in the queues of all Pacers, so one slow pacer delays later callers of
+	// the others.
 	MaxWait time.Duration
 	// Ahead is the time for which permits are requested ahead of their use; 100 ms. Two round trips are added, which
 	// matters when round trips are long.

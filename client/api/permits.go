@@ -96,7 +96,7 @@ type PacerState struct {
 	Max     int             `json:"max,omitempty"`
 	Window  string          `json:"window,omitempty"`
 	Rate    string          `json:"rate,omitempty"`     // as configured
-	MaxWait string          `json:"max_wait,omitempty"` // as configured
+	MaxWait string          `json:"max_wait,omitempty"` // longest wait of a grant; only in answers about pacers
 	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits; only in answers about pacers
 }
 

@@ -280,9 +280,11 @@ func describePacer(p *pacing.Pacer) string {
 	if p.PerMessage {
 		parts = append(parts, "for each message")
 	}
-	if p.MaxWait > 0 {
-		parts = append(parts, "waits up to "+capping.Span(p.MaxWait))
+	wait := "waits up to " + capping.Span(p.LongestWait())
+	if p.MaxWait == 0 {
+		wait += " (default)"
 	}
+	parts = append(parts, wait)
 	return p.Name + ": " + strings.Join(parts, ", ")
 }
 

@@ -22,9 +22,9 @@ import (
 // stormPacers are what callers take from, all at once; ledger counts what it gives.
 const stormPacers = `{default: {daily: 1}}
 pacers:
-  provider: {limits: [{max: 100, window: 1s}, {max: 3000, window: 1m}]}
-  carrier: {rate: 250/s}
-  ledger: {limits: [{max: 10000000, window: 744h}]}
+  provider: {limits: [{max: 100, window: 1s}, {max: 3000, window: 1m}], max_wait: 10m}
+  carrier: {rate: 250/s, max_wait: 10m}
+  ledger: {limits: [{max: 10000000, window: 744h}], max_wait: 10m}
 `
 
 // Services are killed while callers take permits, and started again. As far as

@@ -23,7 +23,7 @@ type PaceCommand struct {
 	Pacer     string         `arg:"" help:"Name of the pacer. With several names, separated by commas, every pacer must grant each line."`
 	File      string         `arg:"" optional:"" default:"-" help:"File whose lines are copied. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"Id of the message that the lines belong to; required for pacers that keep a separate limit for each message."`
-	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer. Choose a value longer than every window of the pacer. Default: no maximum."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer, or longer than the max_wait of a pacer. Default: lines wait for any time."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 
@@ -33,7 +33,7 @@ func (c *PaceCommand) Help() string {
 		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
 		"--skip to continue. On Linux, lines written to a pipe count as copied when the reader has taken them, and " +
 		"the command writes the next lines only then. Permits are requested ahead of time and delay other callers " +
-		"even if they stay unused: about one second's worth, or up to --max-wait."
+		"even if they stay unused: about one second's worth, or up to --max-wait and to the max_wait of each pacer."
 }
 
 // Validate rejects contradictory flags.
@@ -289,10 +289,11 @@ func (c *PaceCommand) fault(err error) error {
 
 // queueHint returns advice about a queue that is too long.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
-	if window, err := time.ParseDuration(long.Limit); err == nil && c.longest() <= window {
-		return fmt.Sprintf("continue later, or with another provider; a --max-wait of more than %s waits for the "+
-			"limit",
-			long.Limit)
+	if long.Wait <= c.longest() {
+		return "continue later, with another provider, or without --max-wait: the pacer's own max_wait is shorter"
+	}
+	if _, err := time.ParseDuration(long.Limit); err == nil {
+		return "continue later, with another provider, or without --max-wait, which waits for the limit"
 	}
 	return "continue later, or with another provider"
 }

@@ -329,7 +329,8 @@ func FuzzParse(f *testing.F) {
 			require.Positive(t, c.Policy.Retention(0))
 			requireReadable(t, c)
 			for _, p := range c.Pacers.Pacers {
-				ask := pacing.Ask{Targets: []pacing.Target{{Pacer: p.Name, Limits: p.Judged()}}, MaxWait: p.MaxWait}
+				ask := pacing.Ask{Targets: []pacing.Target{{Pacer: p.Name, Limits: p.Judged()}},
+					MaxWait: p.LongestWait()}
 				require.NoError(t, ask.Check(), "a store takes it")
 			}
 			for i := range c.Policy.Quiet {

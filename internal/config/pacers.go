@@ -95,11 +95,6 @@ func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 			"it gives %s/s, %.1f %% less",
 			path, p.Rate, p.Rate.Interval(), perSecond(p.Rate.Interval()), 100*lost))
 	}
-	if p.MaxWait == 0 && !p.PerMessage {
-		warnings = append(warnings, fmt.Sprintf("%s has no max_wait: one call may take all that it gives within %s, "+
-			"and keep every other caller waiting for as long",
-			path, capping.Span(pacing.MaxWait)))
-	}
 	judged := p.Judged()
 	for i, limit := range judged {
 		for j, other := range judged {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/pacing"
+	"capper/internal/pacing/pacingtest"
+	"capper/internal/testkit"
 	"capper/internal/yamltree"
 )
 
@@ -29,9 +31,7 @@ func TestParseReadsPacers(t *testing.T) {
 	require.Equal(t, &pacing.Policy{Version: c.Version}, c.Pacers)
 	c, err = Parse("f", []byte(minimal+fourPacers))
 	require.NoError(t, err)
-	for _, warning := range c.Warnings {
-		require.Contains(t, warning, "has no max_wait")
-	}
+	require.Empty(t, c.Warnings)
 	require.Equal(t, []pacing.Pacer{
 		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second},
 			{Max: 50_000, Window: 24 * time.Hour}}},
@@ -150,22 +150,32 @@ func TestEveryFaultOfPacersIsReportedAtOnceInOrder(t *testing.T) {
 	}, "\n"))
 }
 
-// TestPacersWithoutAWaitAreWarnedOf checks the warning about a shared pacer without max_wait, which one caller can
-// occupy for a day.
-func TestPacersWithoutAWaitAreWarnedOf(t *testing.T) {
+// TestAFileWithoutMaxWaitBoundsItsPacers checks that the pacers of an earlier file, which has no max_wait, give out
+// slots at most half a minute ahead. Earlier versions let such a pacer give out the slots of a whole day.
+func TestAFileWithoutMaxWaitBoundsItsPacers(t *testing.T) {
 	t.Parallel()
-	for pacer, warned := range map[string]bool{
-		"{rate: 10/s}": true, "{limits: [{max: 5, window: 1s}]}": true,
-		"{rate: 10/s, max_wait: 10m}": false, "{rate: 10/s, per: message}": false,
-	} {
-		parsed, err := Parse("f", []byte(minimal+"pacers: {open: "+pacer+"}\n"))
+	const file = minimal + `pacers:
+  day: {limits: [{max: 1, window: 24h}]}
+  fcm: {limits: [{max: 600000, window: 1m}]}
+  marketing: {rate: 50/s}
+  patient: {rate: 50/s, max_wait: 24h}
+`
+	parsed, err := Parse("f", []byte(file))
+	require.NoError(t, err)
+	require.Empty(t, parsed.Warnings)
+	pacers := pacing.New(pacingtest.NewMemory(testkit.NewClock().Now), parsed.Pacers)
+	take := func(permits int, names ...string) *pacing.Answer {
+		answer, err := pacers.Take(t.Context(), &pacing.Call{Pacers: names, Permits: permits, MaxWait: pacing.MaxWait})
 		require.NoError(t, err)
-		require.Len(t, parsed.Warnings, map[bool]int{true: 1}[warned], pacer)
-		if warned {
-			require.Contains(t, parsed.Warnings[0],
-				"pacers.open has no max_wait: one call may take all that it gives within 24h")
-		}
+		return answer
 	}
+	require.Equal(t, 1, take(1, "day").Granted)
+	refused := take(1, "day", "fcm")
+	require.Zero(t, refused.Granted)
+	require.Equal(t, 24*time.Hour, refused.Next)
+	require.Equal(t, 100_000, take(100_000, "fcm").Granted)
+	require.Equal(t, 1501, take(pacing.MaxPermits, "marketing").Granted)
+	require.Equal(t, pacing.MaxPermits, take(pacing.MaxPermits, "patient").Granted, "max_wait: 24h is as before")
 }
 
 func TestWarningsOfPacers(t *testing.T) {

@@ -26,6 +26,8 @@
 //     ask allows. Refused permits are not recorded.
 //   - A repeated request of the same client gets the same slots again and takes nothing, while the
 //     request is remembered.
+//   - No slot of a call is further ahead than the call's wait, or than the LongestWait of one of its pacers.
+//     A call that waits for one pacer keeps another one closed for no longer than the other one allows.
 //   - A changed limit applies to the slots that are already recorded.
 //
 // # The log

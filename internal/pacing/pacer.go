@@ -19,6 +19,8 @@ const (
 	MaxPacers  = 8 // pacers in a call
 	MaxPermits = 100_000
 	MaxWait    = 24 * time.Hour
+	// DefaultMaxWait is the longest wait of a pacer without a MaxWait.
+	DefaultMaxWait = 30 * time.Second
 )
 
 // Time is an instant in microseconds since 1970.
@@ -139,8 +141,16 @@ type Pacer struct {
 	Name       string
 	Limits     []Limit       // limits: up to MaxLimits with different windows, in the order of the file
 	Rate       Rate          // rate; zero: no rate
-	MaxWait    time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: the call's own bound
+	MaxWait    time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
 	PerMessage bool          // per: message: one log for each message id
+}
+
+// LongestWait returns how far ahead the pacer gives out slots: MaxWait, or DefaultMaxWait.
+func (p *Pacer) LongestWait() time.Duration {
+	if p.MaxWait > 0 {
+		return p.MaxWait
+	}
+	return DefaultMaxWait
 }
 
 // Judged returns the limits that apply to the pacer's logs: first the pacer's limits, then the limit of its

@@ -46,7 +46,7 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 type Call struct {
 	Pacers  []string // names of pacers
 	Permits int
-	MaxWait time.Duration
+	MaxWait time.Duration // the longest wait for a slot; each pacer's LongestWait bounds it
 	// Client and RequestID identify the request. A call without RequestID is not remembered.
 	Client, RequestID string
 	// Message is a hash of the message id in hex digits; "" means no message id.
@@ -148,9 +148,7 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 		if pacer.PerMessage {
 			target.Message = call.Message
 		}
-		if pacer.MaxWait > 0 {
-			ask.MaxWait = min(ask.MaxWait, pacer.MaxWait)
-		}
+		ask.MaxWait = min(ask.MaxWait, pacer.LongestWait())
 		ask.Targets, answer.Pacers = append(ask.Targets, target), append(answer.Pacers, *pacer)
 	}
 	return answer, ask, nil

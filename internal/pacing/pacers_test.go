@@ -18,8 +18,8 @@ func TestACallOfSeveralSteps(t *testing.T) {
 	clock := testkit.NewClock()
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{
 		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond},
-			{Max: 97, Window: 400_009 * time.Microsecond}}},
-		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}},
+			{Max: 97, Window: 400_009 * time.Microsecond}}, MaxWait: pacing.MaxWait},
+		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}, MaxWait: pacing.MaxWait},
 	}}
 	pacers := pacing.New(pacingtest.NewMemory(clock.Now), policy)
 	call := &pacing.Call{Pacers: []string{"a", "b"}, Permits: 10_000, MaxWait: pacing.MaxWait, Client: "c",

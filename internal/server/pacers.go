@@ -149,12 +149,10 @@ func noSuchPacer(c *call) error {
 
 // standingOf converts the state of a pacer to the form used in answers.
 func standingOf(s *pacing.Standing) api.PacerState {
-	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next)}
+	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next),
+		MaxWait: capping.Span(s.LongestWait())}
 	if s.Rate.Permits > 0 {
 		answer.Rate = s.Rate.String()
-	}
-	if s.MaxWait > 0 {
-		answer.MaxWait = capping.Span(s.MaxWait)
 	}
 	for i, limit := range s.Limits {
 		use := api.PacerLimitUse{Max: limit.Max, Window: s.LimitName(i)}

@@ -25,7 +25,8 @@ func testPacers() *pacing.Policy {
 	return &pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{
 		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 250, Window: 24 * time.Hour}}},
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
-		{Name: "campaign", Limits: []pacing.Limit{{Max: 300, Window: time.Minute}}, PerMessage: true},
+		{Name: "campaign", Limits: []pacing.Limit{{Max: 300, Window: time.Minute}}, PerMessage: true,
+			MaxWait: 24 * time.Hour},
 		{Name: "thirds", Rate: pacing.Rate{Permits: 3, Per: time.Second},
 			Limits: []pacing.Limit{{Max: 2, Window: time.Minute}}},
 	}}
@@ -227,17 +228,54 @@ func TestPacersOnBothStores(t *testing.T) {
 	}
 }
 
+// TestNobodyClosesAPacer checks on both stores that a call which would wait for a used-up day takes no slot of another
+// pacer, and that calls get no slots beyond the max_wait of a pacer.
+func TestNobodyClosesAPacer(t *testing.T) {
+	t.Parallel()
+	for kind, open := range map[string]func(*testing.T) capping.Store{
+		"embedded": func(t *testing.T) capping.Store { return openStore(t, time.Now) },
+		"redis":    func(t *testing.T) capping.Store { return openRedis(t, time.Now, testkit.Namespace()) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			store := open(t)
+			s := newServiceOver(t, store, testkit.NewClock(), withPacers(t, store), func(cfg *server.Config) {
+				cfg.Clock = time.Now
+				cfg.Pacers.SetPolicy(&pacing.Policy{Pacers: []pacing.Pacer{
+					{Name: "day", Limits: []pacing.Limit{{Max: 1, Window: 24 * time.Hour}}},
+					{Name: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}},
+					{Name: "marketing", Rate: pacing.Rate{Permits: 50, Per: time.Second}},
+				}})
+			})
+			require.Equal(t, 1, s.permits(`{"pacers":["day"],"permits":1}`).Granted)
+			const both = `{"pacers":["day","fcm"],"permits":1,"max_wait":"24h","request_id":"r"}`
+			for range 2 {
+				refused := s.permits(both)
+				require.Zero(t, refused.Granted)
+				require.Equal(t, &api.LimitedBy{Pacer: "day", Limit: "24h"}, refused.LimitedBy)
+				require.Greater(t, time.Duration(*refused.RetryAfterMS), 23*time.Hour)
+				require.Zero(t, *refused.Pacers[1].Used)
+			}
+			granted := s.permits(`{"pacers":["fcm"],"permits":100000}`)
+			require.Equal(t, []api.Slot{{Permits: 100_000}}, granted.Slots)
+			require.Equal(t, 1501, s.permits(`{"pacers":["marketing"],"permits":100000,"max_wait":"24h"}`).Granted,
+				"half a minute of it")
+		})
+	}
+}
+
 func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t)
 	s.permits(`{"pacers":["twilio"],"permits":120,"max_wait":"1s"}`)
 	s.permits(`{"pacers":["carrier"],"permits":2,"max_wait":"1s"}`)
 	s.permits(`{"pacers":["campaign"],"permits":2,"message_id":"m"}`)
-	const twilio = `{"name":"twilio","queue_ms":1000,"next_ms":1000,"used":100,"max":100,"window":"1s",
+	const twilio = `{"name":"twilio","queue_ms":1000,"next_ms":1000,"used":100,"max":100,"window":"1s","max_wait":"30s",
 		"limits":[{"used":100,"max":100,"window":"1s"},{"used":120,"max":250,"window":"24h"}]}`
 	const carrier = `{"name":"carrier","queue_ms":4,"next_ms":8,"rate":"250/s","max_wait":"30s"}`
-	const campaign = `{"name":"campaign","per":"message","queue_ms":0,"next_ms":0,"limits":[{"max":300,"window":"1m"}]}`
-	const thirds = `{"name":"thirds","queue_ms":0,"next_ms":0,"used":0,"max":2,"window":"1m","rate":"3/s","limits":[{"used":0,"max":2,"window":"1m"}]}`
+	const campaign = `{"name":"campaign","per":"message","queue_ms":0,"next_ms":0,"max_wait":"24h","limits":[{"max":300,"window":"1m"}]}`
+	const thirds = `{"name":"thirds","queue_ms":0,"next_ms":0,"used":0,"max":2,"window":"1m","rate":"3/s","max_wait":"30s",
+		"limits":[{"used":0,"max":2,"window":"1m"}]}`
 	for range 2 {
 		all := s.get("/v1/pacers")
 		require.Equal(t, http.StatusOK, all.status)
@@ -702,8 +740,8 @@ func TestManySlotsComeWhole(t *testing.T) {
 	t.Parallel()
 	odd := &pacing.Policy{Pacers: []pacing.Pacer{
 		{Name: "a", Limits: []pacing.Limit{{Max: 2, Window: 7001 * time.Microsecond},
-			{Max: 97, Window: 400_009 * time.Microsecond}}},
-		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}},
+			{Max: 97, Window: 400_009 * time.Microsecond}}, MaxWait: 24 * time.Hour},
+		{Name: "b", Limits: []pacing.Limit{{Max: 3, Window: 11_003 * time.Microsecond}}, MaxWait: 24 * time.Hour},
 	}}
 	s := newPaced(t, func(cfg *server.Config) { cfg.Pacers.SetPolicy(odd) })
 	got := s.permits(`{"pacers":["a","b"],"permits":100000,"max_wait":"24h"}`)

@@ -57,6 +57,7 @@ var cases = []struct {
 	{"a request with another ask is refused", reusedRequest},
 	{"a request that got nothing asks anew", emptyRequest},
 	{"a request that goes on is remembered with nothing, too", continuedRequest},
+	{"a call that waits for one pacer closes no other", closed},
 	{"forget", forget},
 	{"a malformed ask is refused and harms nothing", malformed},
 	{"changed limits judge what is recorded", changedLimits},
