@@ -65,6 +65,7 @@ type Pacer struct {
 	waiting list.List // list of *waiter, in order of arrival
 	wanted  int       // permits that waiting callers lack
 	stock   stock
+	dropped int64 // permits that nobody used in time
 	demand  demand
 	timer   *time.Timer // fires at the next action while a caller waits
 
@@ -79,8 +80,7 @@ type Pacer struct {
 type waiter struct {
 	least, most int // permits that the caller needs, and the maximum that it takes
 	got         int
-	latest      time.Time     // latest slot of its permits
-	keep        time.Duration // how long after latest its permits may be used
+	last        taken         // its last permits
 	done        chan struct{} // closed when the caller may start or err is set
 	err         error
 }
@@ -124,26 +124,53 @@ func (p *Pacer) WaitN(ctx context.Context, n int) error {
 
 // WaitUpTo blocks until at least one send may start and returns how many may start, at most n. WaitUpTo is meant for
 // senders of batches, and otherwise works like WaitN.
-func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) { return p.wait(ctx, 1, n) }
+func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) {
+	start, err := p.WaitStart(ctx, n)
+	return start.Permits, err
+}
 
-func (p *Pacer) wait(ctx context.Context, least, most int) (int, error) {
+// Start is the permission to start sends.
+type Start struct {
+	Permits int       // number of sends
+	Until   time.Time // time after which a send that has not started must not start with these permits
+}
+
+// WaitStart works like WaitUpTo, and also returns until when the sends may start. WaitStart is meant for senders who
+// hand the sends to somebody who may be slow.
+func (p *Pacer) WaitStart(ctx context.Context, n int) (Start, error) {
+	w, err := p.wait(ctx, 1, n)
+	return Start{w.got, w.last.until}, err
+}
+
+// Dropped returns the number of permits that the service granted and that nobody used in time.
+func (p *Pacer) Dropped() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(time.Now())
+	return p.dropped
+}
+
+// drop discards permits that are too old.
+func (p *Pacer) drop(now time.Time) { p.dropped += int64(p.stock.drop(now)) }
+
+func (p *Pacer) wait(ctx context.Context, least, most int) (w waiter, err error) {
 	if most < 1 || most > api.MaxPermits {
-		return 0, fmt.Errorf("wait for permits to send: the number of permits is %d and must be 1 to %d",
+		return w, fmt.Errorf("wait for permits to send: the number of permits is %d and must be 1 to %d",
 			most, api.MaxPermits)
 	}
 	if err := ctx.Err(); err != nil {
-		return 0, err
+		return w, err
 	}
-	w := waiter{least: least, most: most}
+	w.least, w.most = least, most
 	if waits, err := p.enqueue(&w); err != nil || !waits {
-		return w.got, err
+		return w, err
 	}
 	select {
 	case <-w.done:
 	case <-ctx.Done():
 		p.leave(&w, ctx.Err())
 	}
-	return w.got, w.err
+	return w, w.err
 }
 
 // enqueue adds a caller to the queue, or returns false when the caller need not wait.
@@ -151,7 +178,7 @@ func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.stock.drop(now)
+	p.drop(now)
 	if err := p.refused.again(now); err != nil && p.wanted+w.least > p.stock.permits {
 		return false, err
 	}
@@ -188,7 +215,7 @@ func (p *Pacer) leave(w *waiter, cause error) {
 func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
-	p.stock.putBack(w.got, w.latest, w.keep)
+	p.stock.putBack(w.got, w.last.latest, w.last.keep)
 	w.got, w.err = 0, err
 	close(w.done)
 }
@@ -202,7 +229,7 @@ func (p *Pacer) tick() {
 
 // act serves the queue, requests permits and sets the timer. The caller holds the lock, also for the functions below.
 func (p *Pacer) act(now time.Time) {
-	p.stock.drop(now)
+	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
 		w := e.Value.(*waiter)
 		before := w.lacks()
@@ -229,9 +256,9 @@ func (p *Pacer) act(now time.Time) {
 
 // give assigns the permits that are due to a waiter.
 func (p *Pacer) give(w *waiter, now time.Time) {
-	if n, latest, keep := p.stock.take(now, w.most-w.got); n > 0 {
-		w.got, w.latest, w.keep = w.got+n, latest, keep
-		p.demand.used += n
+	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
+		w.got, w.last = w.got+t.permits, t
+		p.demand.used += t.permits
 	}
 }
 

@@ -62,34 +62,46 @@ func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	}
 }
 
-// take removes up to n permits whose slot has come. It returns their number, the latest slot, and how long after that
-// slot the permits may be used.
-func (s *stock) take(now time.Time, n int) (taken int, latest time.Time, keep time.Duration) {
-	for taken < n && len(s.runs) > 0 {
-		k := min(s.runs[0].due(now), n-taken)
+// taken is a number of permits that were removed from the stock together.
+type taken struct {
+	permits int
+	latest  time.Time     // latest slot
+	keep    time.Duration // how long after latest they may be used
+	until   time.Time     // time until which all of them may be used
+}
+
+// take removes up to n permits whose slot has come.
+func (s *stock) take(now time.Time, n int) (t taken) {
+	for t.permits < n && len(s.runs) > 0 {
+		k := min(s.runs[0].due(now), n-t.permits)
 		if k == 0 {
 			break
 		}
-		keep = s.runs[0].keep
-		latest = s.cut(k)
-		taken += k
+		t.keep = s.runs[0].keep
+		if until := s.next().Add(t.keep); t.until.IsZero() || until.Before(t.until) {
+			t.until = until
+		}
+		t.latest = s.cut(k)
+		t.permits += k
 	}
-	return taken, latest, keep
+	return t
 }
 
-// drop discards permits that are too old.
-func (s *stock) drop(now time.Time) {
+// drop discards permits that are too old and returns their number. Their slots are past, so they cannot be given back.
+func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
 		if old := run.due(now.Add(-run.keep - 1)); old > 0 {
 			run.cut(old)
-			s.permits -= old
+			dropped += old
 		}
 		if run.permits > 0 {
 			left = append(left, run)
 		}
 	}
 	s.runs = left
+	s.permits -= dropped
+	return dropped
 }
 
 // cut removes n permits from the first run and returns the slot of the last one.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,11 +112,11 @@ func TestAReaderThatHungGetsNoBurst(t *testing.T) {
 	}
 }
 
-// A sender that takes a line and dies has taken a line.
+// A sender that takes a line and dies has taken a line, and the next one gets the rest.
 func TestALineThatNobodyReadWasNotCopied(t *testing.T) {
 	t.Parallel()
 	p := servePiped(t)
-	file, _ := numbers(t, 5000)
+	file, text := numbers(t, 1500)
 	for pacer, taken := range map[string]int{"quick": 1, "steady": 3} {
 		t.Run(pacer, func(t *testing.T) {
 			t.Parallel()
@@ -135,6 +136,12 @@ func TestALineThatNobodyReadWasNotCopied(t *testing.T) {
 			require.Contains(t, c.talk.String(), said)
 			require.Contains(t, c.talk.String(), "the program that reads it has ended")
 			require.NotContains(t, c.talk.String(), "unread")
+
+			c = pace(t, p, pacer, file, "--skip", strconv.Itoa(taken))
+			rest, err := io.ReadAll(c.out)
+			require.NoError(t, err)
+			require.NoError(t, c.Wait(), "%s", c.talk)
+			require.Equal(t, text[2*taken:], string(rest), "nothing is lost, and nothing comes twice")
 		})
 	}
 }

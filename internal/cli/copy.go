@@ -5,7 +5,8 @@ import (
 	"io"
 	"sort"
 	"sync/atomic"
-	"time"
+
+	"capper/client"
 )
 
 // Copy copies lines byte by byte from a reader to a writer, at the pace that Take allows. Run may be called once.
@@ -20,17 +21,18 @@ type Copy struct {
 	Take take
 	// Reached receives the number of copied lines, including the skipped ones.
 	Reached func(lines int64)
-	Outlet  outlet        // nil: written lines count as copied
-	Usable  time.Duration // with an Outlet: how long a permit may be used
+	Outlet  outlet // nil: written lines count as copied
 
 	through atomic.Int64
 	unread  atomic.Int64
+	late    atomic.Int64
 	batch   int // with an Outlet: most lines of the next write, if more than 1
 	again   int // lines that need permits a second time
 }
 
-// take waits until lines may be copied, and returns their number. The number is at most most.
-type take = func(ctx context.Context, most int) (int, error)
+// take waits until lines may be copied, and returns their number, at most most, with the time until which they may be
+// copied.
+type take = func(ctx context.Context, most int) (client.Start, error)
 
 // readError reports that the input cannot be read further or has a fault.
 type readError struct{ error }
@@ -50,6 +52,9 @@ func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 
 // Unread returns the number of lines that were written and that the reader of the Outlet has not taken.
 func (c *Copy) Unread() int64 { return c.unread.Load() }
+
+// Late returns the number of lines that the reader of the Outlet took after the time of their permits.
+func (c *Copy) Late() int64 { return c.late.Load() }
 
 // Run copies until the input ends and then returns nil. After a failure, Run returns the error of Take, a *readError
 // or a *writeError.
@@ -75,11 +80,11 @@ func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)
 	}
-	n, err := c.Take(ctx, len(b.ends))
+	start, err := c.Take(ctx, len(b.ends))
 	if err != nil {
 		return err
 	}
-	if err := c.write(b, n); err != nil {
+	if err := c.write(b, start.Permits); err != nil {
 		return &writeError{err}
 	}
 	c.Reached(c.Lines())
@@ -89,17 +94,18 @@ func (c *Copy) some(ctx context.Context, b *block) error {
 // hand writes as many lines as the reader is expected to take in time, and waits until it has taken them.
 func (c *Copy) hand(ctx context.Context, b *block) error {
 	for c.again > 0 {
-		n, err := c.Take(ctx, c.again)
+		start, err := c.Take(ctx, c.again)
 		if err != nil {
 			return err
 		}
-		c.again -= n
+		c.again -= start.Permits
 	}
-	n, err := c.Take(ctx, min(max(c.batch, 1), piece(b, len(b.ends))))
+	start, err := c.Take(ctx, min(max(c.batch, 1), piece(b, len(b.ends))))
 	if err != nil {
 		return err
 	}
-	f := flight{start: b.start, ends: b.ends[:n], from: c.through.Load()}
+	n := start.Permits
+	f := flight{start: b.start, ends: b.ends[:n], from: c.through.Load(), until: start.Until}
 	f.written, err = c.To.Write(b.text[b.start:b.ends[n-1]])
 	if err != nil {
 		unread, _ := c.Outlet.drained(0)
@@ -110,8 +116,11 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 	if c.batch = max(c.batch, 2*n); late > 0 {
 		c.batch = n - late
 	}
-	c.again = late
 	b.drop(n)
+	if err == nil {
+		c.again = late
+		c.late.Add(int64(late))
+	}
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"capper/client"
 )
 
 // piecemeal reads in pieces of any size.
@@ -37,6 +39,9 @@ func (l *limited) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// all is a take that never waits.
+func all(_ context.Context, most int) (client.Start, error) { return client.Start{Permits: most}, nil }
+
 // Whatever a text is, however it is read, paced and cut off: what was written is its
 // beginning, the count is that of the lines in it that are whole, and going on behind
 // them, all of it has been written.
@@ -54,9 +59,8 @@ func TestCopiesGoOnWhereTheyEnded(t *testing.T) {
 			c := &Copy{
 				From: piecemeal{strings.NewReader(text), func() int { return rapid.IntRange(1, 5000).Draw(t, "read") }},
 				To:   to, Skip: skip, Reached: func(int64) {},
-				Take: func(_ context.Context, most int) (int, error) {
-					return rapid.IntRange(1, most).Draw(t, "take"),
-						nil
+				Take: func(_ context.Context, most int) (client.Start, error) {
+					return client.Start{Permits: rapid.IntRange(1, most).Draw(t, "take")}, nil
 				},
 			}
 			err := c.Run(t.Context())
@@ -97,7 +101,7 @@ func TestInputsThatCannotBeCopied(t *testing.T) {
 		var to bytes.Buffer
 		copied := &Copy{
 			From: strings.NewReader(text), To: &to, Skip: c.skip, Reached: func(int64) {},
-			Take: func(_ context.Context, most int) (int, error) { return most, nil },
+			Take: all,
 		}
 		err := copied.Run(t.Context())
 		if c.fault == "" {
@@ -111,7 +115,7 @@ func TestInputsThatCannotBeCopied(t *testing.T) {
 	broken := errors.New("broken")
 	copied := &Copy{From: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), To: io.Discard,
 		Reached: func(int64) {},
-		Take:    func(_ context.Context, most int) (int, error) { return most, nil }}
+		Take:    all}
 	require.ErrorIs(t, copied.Run(t.Context()), broken)
 	require.EqualValues(t, 1, copied.Lines(), "what was cut off is no line")
 }

@@ -56,10 +56,10 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
-	state, err := service.Permits(ctx, look)
+	_, err = service.Permits(ctx, look)
 	switch { // before the first line is read
 	case ctx.Err() != nil:
-		return c.report(on, &Copy{Skip: c.Skip}, 0, ctx.Err())
+		return c.report(on, &Copy{Skip: c.Skip}, 0, 0, ctx.Err())
 	case err != nil:
 		return c.refused(err)
 	}
@@ -84,9 +84,9 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		}
 		return c.slowest(answer.Pacers)
 	}}
-	copied := &Copy{From: from, To: on.Data(), Skip: c.Skip, Take: waits.take, Usable: state.UsableFor(),
+	copied := &Copy{From: from, To: on.Data(), Skip: c.Skip, Take: waits.take,
 		Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
-	return c.copy(ctx, on, shown, copied, total)
+	return c.copy(ctx, on, shown, copied, pacer, total)
 }
 
 // pacers returns the pacer names in PACER.
@@ -121,7 +121,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 const stopPatience = 200 * time.Millisecond
 
 func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, copied *Copy,
-	total int64) error {
+	pacer *client.Pacer, total int64) error {
 	shown.Step("pace "+c.Pacer, max(total-c.Skip, 0))
 	start := time.Now()
 	if copied.Outlet = outletOf(copied.To); copied.Outlet != nil {
@@ -129,7 +129,7 @@ func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *ter
 	}
 	_, err := terminal.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
 	shown.Stop()
-	return c.report(on, copied, time.Since(start), err)
+	return c.report(on, copied, pacer.Dropped()+copied.Late(), time.Since(start), err)
 }
 
 // outage prints one message when calls begin to fail, and no further one until a call succeeds.
@@ -160,16 +160,16 @@ const (
 	sayAgain = 5 * time.Second
 )
 
-func (w *longWaits) take(ctx context.Context, most int) (int, error) {
+func (w *longWaits) take(ctx context.Context, most int) (client.Start, error) {
 	over, stop := context.WithCancel(ctx)
 	printed := make(chan struct{})
 	timer := time.AfterFunc(longWait, func() { w.report(over); close(printed) })
-	n, err := w.pacer.WaitUpTo(ctx, most)
+	start, err := w.pacer.WaitStart(ctx, most)
 	stop()
 	if !timer.Stop() {
 		<-printed
 	}
-	return n, err
+	return start, err
 }
 
 // report prints the reason for the wait until the wait is over, with growing pauses.
@@ -214,15 +214,16 @@ func limitOf(p *api.PacerState) string {
 
 // pacedReport is the output of --json.
 type pacedReport struct {
-	Lines   int64   `json:"lines"`            // lines copied in this run
-	Skip    int64   `json:"skip"`             // value of --skip to continue
-	Unread  int64   `json:"unread,omitempty"` // further lines that are still in the pipe
+	Lines   int64   `json:"lines"`             // lines copied in this run
+	Skip    int64   `json:"skip"`              // value of --skip to continue
+	Unread  int64   `json:"unread,omitempty"`  // further lines that are still in the pipe
+	Dropped int64   `json:"dropped,omitempty"` // permits that were not used in time
 	Seconds float64 `json:"seconds"`
 }
 
-// report prints the number of copied lines, counted from the beginning of the input. If lines are left, it also
-// prints how to continue.
-func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, took time.Duration, err error) error {
+// report prints the number of copied lines, counted from the beginning of the input, and the number of dropped permits.
+// If lines are left, it also prints how to continue.
+func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, dropped int64, took time.Duration, err error) error {
 	reached, unread := copied.Lines(), copied.Unread()
 	if errors.Is(err, syscall.EPIPE) {
 		unread = 0 // nobody can read them any more
@@ -230,7 +231,7 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, took time.Durat
 	now := reached - c.Skip
 	switch {
 	case c.JSON:
-		if err := terminal.JSON(on.Err, pacedReport{now, reached, unread, took.Seconds()}); err != nil {
+		if err := terminal.JSON(on.Err, pacedReport{now, reached, unread, dropped, took.Seconds()}); err != nil {
 			return err
 		}
 	case errors.As(err, new(*shortError)): // the input ends before the skipped lines
@@ -243,6 +244,9 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, took time.Durat
 		on.Say("%s", c.through(reached))
 	default:
 		on.Say("%s: %.1f s, %.0f/s", c.through(reached), took.Seconds(), float64(now)/max(took.Seconds(), 1e-3))
+	}
+	if dropped > 0 && !c.JSON {
+		on.Say("%s", tooLate(dropped))
 	}
 	return c.fault(err)
 }
@@ -257,6 +261,14 @@ func (c *PaceCommand) through(reached int64) string {
 		text += fmt.Sprintf(", %d of them in this run", reached-c.Skip)
 	}
 	return text
+}
+
+// tooLate returns a sentence about permits that were dropped.
+func tooLate(dropped int64) string {
+	if dropped == 1 {
+		return "1 permit was dropped because it was not used in time"
+	}
+	return fmt.Sprintf("%d permits were dropped because they were not used in time", dropped)
 }
 
 // left returns a sentence about lines that were written and not read.

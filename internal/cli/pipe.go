@@ -20,11 +20,12 @@ const drainStep = 50 * time.Millisecond
 
 // flight is a write of lines, which the reader takes one after the other.
 type flight struct {
-	start   int   // start of the first line, in the block
-	ends    []int // end of each line
-	written int   // bytes
-	from    int64 // lines that were copied before
-	taken   int   // lines that the reader has taken completely
+	start   int       // start of the first line, in the block
+	ends    []int     // end of each line
+	written int       // bytes
+	from    int64     // lines that were copied before
+	taken   int       // lines that the reader has taken completely
+	until   time.Time // lines that the reader takes later need permits of that later time
 }
 
 // settle counts the lines that the reader has taken when it has not taken the last unread bytes.
@@ -36,10 +37,10 @@ func (c *Copy) settle(f *flight, unread int) {
 }
 
 // deliver waits until the reader has taken the lines of a write. The result late is the number of lines that the reader
-// took after the time for which their permits may be used.
+// took after the time until which their permits may be used.
 func (c *Copy) deliver(ctx context.Context, f *flight) (late int, err error) {
-	for written := time.Now(); ; {
-		step, left := drainStep, c.Usable-time.Since(written)
+	for late = len(f.ends); ; {
+		step, left := drainStep, time.Until(f.until)
 		if left > 0 {
 			step = min(step, left)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/client"
 )
 
 // channel is a pipe in memory, by the clock of a bubble, and an outlet.
@@ -63,7 +65,7 @@ func (c *channel) read(most int) (n int) {
 // paced100 allows 100 lines in any second.
 func paced100() take {
 	var given []time.Time
-	return func(ctx context.Context, most int) (int, error) {
+	return func(ctx context.Context, most int) (client.Start, error) {
 		for {
 			now := time.Now()
 			for len(given) > 0 && now.Sub(given[0]) >= time.Second {
@@ -73,13 +75,13 @@ func paced100() take {
 				for range n {
 					given = append(given, now)
 				}
-				return n, nil
+				return client.Start{Permits: n, Until: now.Add(time.Second)}, nil
 			}
 			timer := time.NewTimer(given[0].Add(time.Second).Sub(now))
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
-				return 0, ctx.Err()
+				return client.Start{}, ctx.Err()
 			}
 		}
 	}
@@ -93,7 +95,7 @@ func TestLinesThatAreReadLateTakePermitsOfThen(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pipe := &channel{}
 			copied := &Copy{From: bytes.NewBufferString(lines(1000)), To: pipe, Outlet: pipe, Take: paced100(),
-				Usable: time.Second, Reached: func(int64) {}}
+				Reached: func(int64) {}}
 			ended := make(chan error, 1)
 			go func() { ended <- copied.Run(t.Context()) }()
 			for hangs := 0; ; {
@@ -141,9 +143,11 @@ func TestOnlyLinesThatWereReadCount(t *testing.T) {
 				pipe := &channel{}
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				copied := &Copy{From: bytes.NewBufferString(text), To: pipe, Outlet: pipe, Usable: time.Second,
+				copied := &Copy{From: bytes.NewBufferString(text), To: pipe, Outlet: pipe,
 					Reached: func(int64) {},
-					Take:    func(_ context.Context, most int) (int, error) { return min(most, 40), ctx.Err() }}
+					Take: func(_ context.Context, most int) (client.Start, error) {
+						return client.Start{Permits: min(most, 40), Until: time.Now().Add(time.Second)}, ctx.Err()
+					}}
 				ended := make(chan error, 1)
 				go func() { ended <- copied.Run(ctx) }()
 				for left := most; left > 0; <-time.NewTimer(time.Millisecond).C {
@@ -166,5 +170,34 @@ func TestOnlyLinesThatWereReadCount(t *testing.T) {
 				require.EqualValues(t, rest, copied.Unread())
 			})
 		}
+	}
+}
+
+// The age of a permit counts from when it was asked for: lines that the reader takes after that take permits again.
+func TestOldPermitsLastNoLonger(t *testing.T) {
+	t.Parallel()
+	for _, left := range []time.Duration{time.Second, 300 * time.Millisecond, 50 * time.Millisecond, -time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			pipe, taken := &channel{}, 0
+			copied := &Copy{From: bytes.NewBufferString(lines(30)), To: pipe, Outlet: pipe, Reached: func(int64) {},
+				Take: func(context.Context, int) (client.Start, error) {
+					taken++
+					return client.Start{Permits: 1, Until: time.Now().Add(left)}, nil
+				}}
+			ended := make(chan error, 1)
+			go func() { ended <- copied.Run(t.Context()) }()
+			for copied.Lines() < 30 { // a reader that looks five times a second
+				<-time.NewTimer(200 * time.Millisecond).C
+				pipe.read(1 << 20)
+				synctest.Wait()
+			}
+			require.NoError(t, <-ended)
+			late := 0
+			if left < 200*time.Millisecond {
+				late = 30
+			}
+			require.EqualValues(t, late, copied.Late(), left)
+			require.Contains(t, []int{30 + late, 30 + late - 1}, taken, "the last line needs no permit again")
+		})
 	}
 }

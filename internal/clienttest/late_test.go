@@ -3,10 +3,12 @@ package clienttest
 import (
 	"bytes"
 	"context"
+	crand "crypto/rand"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
+	"capper/client/api"
+	"capper/internal/cli"
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
 	"capper/internal/server/wire"
@@ -162,4 +166,129 @@ func TestNoPermitIsUsedMoreThanASecondLate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// documentedLoop sends by the loop of docs/integration.md ("Pacing"), and returns when the sends began.
+func documentedLoop(ctx context.Context, c *client.Client, pacer string) (sends []time.Time) {
+	for ctx.Err() == nil {
+		request := api.PermitsRequest{Pacers: []string{pacer}, Permits: 50, MaxWait: api.Wait(5 * time.Second),
+			RequestID: crand.Text()}
+		first := time.Now()
+		var asked, arrived time.Time
+		var answer *api.Permits
+		for done := false; !done; done = answer.Granted == 0 || arrived.Sub(asked) <= 100*time.Millisecond {
+			asked = time.Now()
+			var err error
+			if answer, err = c.Permits(ctx, request); err != nil {
+				return sends
+			}
+			arrived = time.Now()
+		}
+		for _, slot := range answer.Slots {
+			for i := range slot.Permits {
+				wait := time.Duration(slot.WaitMS) + time.Duration(i)*time.Duration(slot.EveryMS)
+				if pass(ctx, time.Until(arrived.Add(wait))) != nil {
+					return sends
+				}
+				now := time.Now()
+				passed := answer.Replayed && slot.WaitMS == 0 && now.Sub(first) > 100*time.Millisecond
+				if !passed && now.Sub(asked.Add(wait)) <= answer.UsableFor() {
+					sends = append(sends, now)
+				}
+			}
+		}
+		if answer.Granted == 0 {
+			_ = pass(ctx, max(100*time.Millisecond, time.Duration(*answer.RetryAfterMS)-5*time.Second))
+		}
+	}
+	return sends
+}
+
+// The loop that the documents give has no bursts either, when one of two senders gets its answers late.
+func TestTheDocumentedLoopLetsLatePermitsGo(t *testing.T) {
+	t.Parallel()
+	for pacer, most := range map[string]int{"spaced": 275, "advised": 100} {
+		synctest.Test(t, func(t *testing.T) {
+			service := pacing.New(pacingtest.NewMemory(time.Now), &pacers)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			var both [2][]time.Time
+			var running sync.WaitGroup
+			for i, held := range []func(time.Time) time.Duration{prompt, stalls(4*time.Second, 1900*time.Millisecond)} {
+				c, err := client.New(client.Config{URL: "http://capper",
+					HTTP: &http.Client{Transport: &permitService{service, held, time.Millisecond}}})
+				require.NoError(t, err)
+				running.Go(func() { both[i] = documentedLoop(ctx, c, pacer) })
+			}
+			running.Wait()
+			synctest.Wait()
+			sends := slices.Concat(both[0], both[1])
+			slices.SortFunc(sends, time.Time.Compare)
+			t.Logf("%s: %d sends, %d in the busiest second", pacer, len(sends), busiest(sends, time.Second))
+			require.LessOrEqual(t, busiest(sends, time.Second), most)
+			require.Greater(t, len(sends), 80*30)
+		})
+	}
+}
+
+// What capper pace writes has no bursts, though its permits come late.
+func TestPacedLinesLetLatePermitsGo(t *testing.T) {
+	t.Parallel()
+	for pacer, most := range map[string]int{"spaced": 275, "advised": 100} {
+		synctest.Test(t, func(t *testing.T) {
+			service := pacing.New(pacingtest.NewMemory(time.Now), &pacers)
+			late := &permitService{service, stalls(4*time.Second, 1900*time.Millisecond), time.Millisecond}
+			c, err := client.New(client.Config{URL: "http://capper", HTTP: &http.Client{Transport: late}})
+			require.NoError(t, err)
+			p, err := client.NewPacer(c, client.PacerConfig{Pacers: []string{pacer}})
+			require.NoError(t, err)
+			written := &writes{}
+			copied := &cli.Copy{From: strings.NewReader(strings.Repeat("line\n", 1500)), To: written, Take: p.WaitStart,
+				Reached: func(int64) {}}
+			require.NoError(t, copied.Run(t.Context()))
+			require.Len(t, written.at, 1500)
+			require.LessOrEqual(t, busiest(written.at, time.Second), most)
+		})
+	}
+}
+
+// writes notes when each line was written.
+type writes struct{ at []time.Time }
+
+func (w *writes) Write(p []byte) (int, error) {
+	for range bytes.Count(p, []byte{'\n'}) {
+		w.at = append(w.at, time.Now())
+	}
+	return len(p), nil
+}
+
+// A start is valid until a second after the slot of its permit, however long the answer took; and what nobody started
+// is counted.
+func TestStartsEndWithTheirPermits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := pacingtest.NewMemory(time.Now)
+		granted := &grants{Store: store, oracle: pacingtest.NewOracle(), seen: map[pacing.Request]bool{}}
+		slow := &permitService{pacing.New(granted, &pacers),
+			func(time.Time) time.Duration { return 60 * time.Millisecond }, time.Millisecond}
+		c, err := client.New(client.Config{URL: "http://capper", HTTP: &http.Client{Transport: slow}})
+		require.NoError(t, err)
+		p, err := client.NewPacer(c, client.PacerConfig{Pacers: []string{"spaced"}})
+		require.NoError(t, err)
+		var untils []time.Time
+		for range 300 {
+			start, err := p.WaitStart(t.Context(), 1)
+			require.NoError(t, err)
+			require.Equal(t, 1, start.Permits)
+			require.Positive(t, time.Until(start.Until))
+			untils = append(untils, start.Until)
+		}
+		require.NoError(t, pass(t.Context(), 5*time.Second))
+		require.EqualValues(t, len(granted.slots)-300, p.Dropped())
+		for i, until := range untils {
+			age := until.Sub(granted.slots[i])
+			require.LessOrEqual(t, age, time.Second)
+			require.Greater(t, age, 900*time.Millisecond)
+		}
+	})
 }
