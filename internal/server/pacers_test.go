@@ -353,27 +353,42 @@ func TestAPacerIsForgotten(t *testing.T) {
 // back.
 func TestAPacerThatLeftTheConfigurationIsForgotten(t *testing.T) {
 	t.Parallel()
-	for _, forget := range []bool{false, true} {
-		clock := testkit.NewClockAt(startOfTest)
-		store := openStore(t, clock.Now)
-		var pacers *pacing.Pacers
-		s := newServiceOver(t, store, clock, withPacers(t, store),
-			func(cfg *server.Config) { pacers = cfg.Pacers })
-		require.Equal(t, 100, s.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
-		require.Equal(t, 300, s.permits(`{"pacers":["campaign"],"permits":300,"message_id":"m"}`).Granted)
-		pacers.SetPolicy(&pacing.Policy{Version: "policy-2"})
-		left := 0
-		if forget {
-			for _, name := range []string{"twilio", "campaign", "twilio"} {
-				require.Equal(t, http.StatusNotFound, s.get("/v1/pacers/"+name).status)
-				require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/"+name, "").status)
-			}
-			left = 100
+	for kind, open := range map[string]func(*testing.T) capping.Store{
+		"embedded": func(t *testing.T) capping.Store { return openStore(t, time.Now) },
+		"redis":    func(t *testing.T) capping.Store { return openRedis(t, time.Now, testkit.Namespace()) },
+	} {
+		for _, forget := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, %t", kind, forget), func(t *testing.T) {
+				t.Parallel()
+				leavesAndComesBack(t, open(t), forget)
+			})
 		}
-		pacers.SetPolicy(testPacers())
-		require.Equal(t, left, s.permits(`{"pacers":["twilio"],"permits":100}`).Granted)
-		require.Equal(t, left, s.permits(`{"pacers":["campaign"],"permits":100,"message_id":"m"}`).Granted)
 	}
+}
+
+func leavesAndComesBack(t *testing.T, store capping.Store, forget bool) {
+	const day, message = `{"pacers":["twilio"],"permits":250,"max_wait":"30s"}`,
+		`{"pacers":["campaign"],"permits":250,"message_id":"m"}`
+	var pacers *pacing.Pacers
+	s := newServiceOver(t, store, testkit.NewClock(), withPacers(t, store), func(cfg *server.Config) {
+		cfg.Clock, pacers = time.Now, cfg.Pacers
+	})
+	require.Equal(t, 250, s.permits(day).Granted)
+	require.Equal(t, 250, s.permits(message).Granted)
+	pacers.SetPolicy(&pacing.Policy{Version: "policy-2"})
+	if forget {
+		for _, name := range []string{"twilio", "campaign", "twilio"} {
+			require.Equal(t, http.StatusNotFound, s.get("/v1/pacers/"+name).status)
+			require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/"+name, "").status)
+		}
+	}
+	pacers.SetPolicy(testPacers())
+	if forget {
+		require.Equal(t, 250, s.permits(message).Granted)
+		require.Equal(t, 250, s.permits(day).Granted)
+		return
+	}
+	require.Zero(t, s.permits(day).Granted, "its log counts for the day")
 }
 
 func TestClientsAreBoundToPacers(t *testing.T) {
