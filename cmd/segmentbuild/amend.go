@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"capper/internal/objects"
@@ -30,6 +31,8 @@ type amendCommand struct {
 func (c *amendCommand) Help() string {
 	return `An amend publishes a generation with other users in some sets. All segments and all other sets stay as they are live:
 their bitmaps are neither read nor stored, so that an amend takes seconds. The guard judges the sets as in a build.
+An id of the kind uint64, uuid or text that the live generation does not know yet gives all users other numbers:
+such an amend reads and stores all bitmaps.
 
   segmentbuild amend --to s3://segments/prod --set opted-out=opted-out.csv
   segmentbuild amend --to s3://segments/prod --set opted-out=last-minute.csv --only-grows
@@ -75,14 +78,20 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
-	if err := denseAlone(ctx, location, "amend"); err != nil {
+	is, err := publish.ReadIDs(ctx, location, nil)
+	if err != nil {
 		report.noteFailure(err)
 		return err
+	}
+	if is.Scheme != nil {
+		// Dictionaries are a few large slices without pointers, so collecting garbage often costs little.
+		defer debug.SetGCPercent(debug.SetGCPercent(20))
 	}
 	began := time.Now()
 	show := terminal.NewProgress(on, terminal.Bytes)
 	defer show.Stop()
-	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add}
+	cfg := ingest.Config{S3: c.Place.s3(on), Stdin: on.In, Progress: show.Add, Scheme: is.Scheme,
+		Names: true}
 	result, err := c.Input.read(ctx, plan, cfg, show)
 	report.noteResult(result)
 	if wrong := new(ingest.PlanError); errors.As(err, &wrong) {
@@ -104,10 +113,10 @@ type amendment struct {
 
 func (a *amendment) read(ctx context.Context, session *publish.Session,
 	at objects.Location) (*publish.LiveState, error) {
-	return session.ReadLiveSets(ctx, at, a.result.Candidate.AmendPart())
+	return session.ReadForAmend(ctx, at, a.result.Candidate)
 }
 
-func (a *amendment) propose(base *publish.LiveState, _ *buildReport) (*publish.Proposal, error) {
+func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error) {
 	switch {
 	case !base.Exists() && base.Fault != nil:
 		return nil, fmt.Errorf("nothing can be carried over from the live generation: %w", base.Fault)
@@ -116,6 +125,9 @@ func (a *amendment) propose(base *publish.LiveState, _ *buildReport) (*publish.P
 			"sets of a live generation, which segmentbuild build publishes"))
 	case base.Fault != nil && a.add:
 		return nil, fmt.Errorf("the live set cannot be read, so no users can join it: %w", base.Fault)
+	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
+		return nil, terminal.Hinted(fmt.Errorf("the live generation cannot be read, so the users of the files have no "+
+			"numbers: %w", base.Fault), "segmentbuild build with --force publishes everything again")
 	}
 	for _, s := range a.result.Candidate.Sets {
 		if base.IsSegment(s.Name) {
@@ -124,12 +136,20 @@ func (a *amendment) propose(base *publish.LiveState, _ *buildReport) (*publish.P
 				"segmentbuild inspect lists the segments and sets of the live generation")
 		}
 	}
-	p := a.result.Proposal(base)
+	over, by, err := a.result.Candidate.Over(base)
+	if err != nil {
+		return nil, err
+	}
+	report.noteIDs(a.result.WarningsOver(base.Generation), over)
+	base.ReleaseNames()
+	p := a.result.Proposal(by)
 	var refusals []string
-	p.Candidate, refusals = p.Candidate.Amended(base, a.add, a.began)
+	p.Candidate, refusals = over.Amended(by, a.add, a.began)
 	p.Shortfalls = append(refusals, p.Shortfalls...)
 	return p, nil
 }
 
 // mayRepeat reports that an amend may follow whatever another process has published.
-func (a *amendment) mayRepeat(_, _ *publish.LiveState) bool { return true }
+func (a *amendment) mayRepeat(context.Context, objects.Source, *publish.LiveState, *publish.LiveState) (bool, error) {
+	return true, nil
+}

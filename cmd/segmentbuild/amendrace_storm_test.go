@@ -15,6 +15,13 @@ const racesEach = 34
 func TestABuildAndAnAmendLoseNothingInAHundredRaces(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, name string, _ objects.Location) {
-		raceAmends(t, name, racesEach)
+		raceAmends(t, name, "dense", racesEach)
+	})
+}
+
+func TestABuildAndAnAmendOfUUIDsLoseNothingInAHundredRaces(t *testing.T) {
+	t.Parallel()
+	objectstest.OnEveryLocation(t, func(t *testing.T, name string, _ objects.Location) {
+		raceAmends(t, name, "uuid", racesEach)
 	})
 }

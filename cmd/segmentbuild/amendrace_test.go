@@ -3,9 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/bitmap"
 	"capper/internal/objects"
 	"capper/internal/objects/objectstest"
 	"capper/internal/segments"
@@ -66,6 +67,7 @@ type amendRace struct {
 	dir     string
 	at      objects.Location
 	name    string
+	kind    string
 	repeats int // how often a command lost a race and repeated its work
 }
 
@@ -79,32 +81,35 @@ func (r *amendRace) minute(n int) string {
 // member returns the user that amend n adds to a set.
 func (r *amendRace) member(set, n int) uint32 { return uint32(1000 + 10_000*set + n) }
 
-// list writes the users of a set as of a minute.
-func (r *amendRace) list(set, minute int) string {
-	var text strings.Builder
-	for id := range 100 {
-		fmt.Fprintln(&text, id)
+// list returns the users of a set as of a minute.
+func (r *amendRace) list(set, minute int) (users []uint32) {
+	for id := range uint32(100) {
+		users = append(users, id)
 	}
 	for n := 1; n <= minute; n++ {
-		fmt.Fprintln(&text, r.member(set, n))
+		users = append(users, r.member(set, n))
 	}
-	return r.write(text.String())
+	return users
 }
 
-func (r *amendRace) write(text string) string {
+// write writes the ids of users.
+func (r *amendRace) write(users ...uint32) string {
 	file, err := os.CreateTemp(r.dir, "*.txt")
 	require.NoError(r.t, err)
-	_, err = file.WriteString(text)
-	require.NoError(r.t, err)
+	for _, user := range users {
+		_, err = file.Write(append(spellings[r.kind](nil, user), '\n'))
+		require.NoError(r.t, err)
+	}
 	require.NoError(r.t, file.Close())
 	return file.Name()
 }
 
 // build returns a build whose lists speak for a minute; its segment has one user.
 func (r *amendRace) build(user, minute int) *buildCommand {
-	c := &buildCommand{To: r.name, Segment: []string{"vip=" + r.write(fmt.Sprintln(user))}, OnlyGrows: raceSets[:1]}
+	c := &buildCommand{To: r.name, IDs: r.kind, Segment: []string{"vip=" + r.write(uint32(user))},
+		OnlyGrows: raceSets[:1]}
 	for i, set := range raceSets {
-		c.Set = append(c.Set, set+"="+r.list(i, minute))
+		c.Set = append(c.Set, set+"="+r.write(r.list(i, minute)...))
 		c.AsOf = append(c.AsOf, set+"="+r.minute(minute))
 	}
 	wide := percentage(1000)
@@ -116,11 +121,11 @@ func (r *amendRace) build(user, minute int) *buildCommand {
 // amend returns an amend of a minute. The set that only grows gets the new user alone.
 func (r *amendRace) amend(minute int, set int) *amendCommand {
 	c := &amendCommand{To: r.name, OnlyGrows: set == 0, AsOf: []string{raceSets[set] + "=" + r.minute(minute)}}
-	file := r.list(set, minute)
+	users := r.list(set, minute)
 	if set == 0 {
-		file = r.write(fmt.Sprintln(r.member(set, minute)))
+		users = []uint32{r.member(set, minute)}
 	}
-	c.Set = []string{raceSets[set] + "=" + file}
+	c.Set = []string{raceSets[set] + "=" + r.write(users...)}
 	wide := percentage(1000)
 	c.Bounds.MaxChange, c.Bounds.MaxWeekChange = &wide, &wide
 	return c
@@ -195,27 +200,42 @@ func (r *amendRace) round(minute int) {
 func (r *amendRace) check(minute int) {
 	g, err := segmentstest.ReadLive(r.t.Context(), r.at)
 	require.NoError(r.t, err)
-	require.Equal(r.t, []uint32{uint32(minute)}, g.Bitmaps[0].IDs(), "the segment of the build of round %d", minute)
+	require.Equal(r.t, spelled(r.kind, uint32(minute)), namesOf(r.t, g, g.Bitmaps[0]),
+		"the segment of the build of round %d", minute)
 	for i, set := range raceSets {
 		require.Equal(r.t, set, g.Manifest.Sets[i].Name)
-		var want []uint32
-		for id := range uint32(100) {
-			want = append(want, id)
-		}
-		for n := 1; n <= minute; n++ {
-			want = append(want, r.member(i, n))
-		}
-		require.Equal(r.t, want, g.Sets[i].IDs(), "set %s after round %d", set, minute)
+		require.Equal(r.t, spelled(r.kind, r.list(i, minute)...), namesOf(r.t, g, g.Sets[i]),
+			"set %s after round %d", set, minute)
 		is := g.Manifest.Sets[i]
 		require.Equal(r.t, r.minute(minute), is.AmendedAsOf.Format(time.RFC3339))
 		require.False(r.t, is.AsOf.After(is.AmendedAsOf), "no set speaks for a time after its newest source")
 	}
 }
 
-// raceAmends runs rounds of a race, and checks the live generation after each one.
-func raceAmends(t *testing.T, name string, rounds int) {
+// spelled returns the ids of users, sorted.
+func spelled(kind string, users ...uint32) (list []string) {
+	for _, user := range users {
+		list = append(list, string(spellings[kind](nil, user)))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// namesOf returns the ids of a bitmap's users, sorted.
+func namesOf(t *testing.T, g *segments.Generation, b *bitmap.Bitmap) (list []string) {
+	for number := range b.All() {
+		text, err := g.ID(nil, number)
+		require.NoError(t, err)
+		list = append(list, string(text))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// raceAmends runs rounds of a race with ids of a kind, and checks the live generation after each one.
+func raceAmends(t *testing.T, name, kind string, rounds int) {
 	r := &amendRace{t: t, rand: rand.New(rand.NewPCG(24, uint64(rounds))), dir: t.TempDir(), name: name,
-		at: objectstest.Open(t, name)}
+		at: objectstest.Open(t, name), kind: kind}
 	r.work(r.build(0, 0), r.at)
 	for minute := 1; minute <= rounds; minute++ {
 		r.round(minute)
@@ -229,5 +249,10 @@ func raceAmends(t *testing.T, name string, rounds int) {
 
 func TestABuildAndAnAmendLoseNothing(t *testing.T) {
 	t.Parallel()
-	raceAmends(t, t.TempDir(), 12)
+	for kind := range spellings {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			raceAmends(t, t.TempDir(), kind, 12)
+		})
+	}
 }

@@ -119,12 +119,19 @@ func (o *overLive) read(ctx context.Context, session *publish.Session,
 
 func (o *overLive) propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error) {
 	p := o.result.Proposal(base)
-	p.Candidate, report.Kept = p.Candidate.KeepAmended(base)
+	var err error
+	p.Candidate, p.Base, report.Kept, err = p.Candidate.KeepAmended(base)
+	if err != nil {
+		return nil, err
+	}
+	report.noteIDs(o.result, p.Candidate)
 	return p, nil
 }
 
 // mayRepeat reports whether amends alone won the race against the build.
-func (o *overLive) mayRepeat(before, now *publish.LiveState) bool { return now.AmendedSince(before) }
+func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error) {
+	return now.AmendedSince(ctx, at, before)
+}
 
 // read reads the inputs, builds the segments, and lists the bad rows, including tolerated ones.
 func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"capper/internal/objects"
 	"capper/internal/segments"
 	"capper/internal/segments/ingest"
 	"capper/internal/segments/publish"
@@ -24,20 +22,22 @@ type idsReport struct {
 }
 
 func newIDsReport(c *publish.Candidate) *idsReport {
-	if c.Dictionary == nil {
+	is := c.IDs()
+	if is == nil {
 		return nil
 	}
-	r := &idsReport{Kind: c.Scheme.Kind().String(), Check: c.Scheme.Check(), IDs: c.Dictionary.Len(),
-		DictionaryBytes: c.Dictionary.SizeBytes()}
-	if c.Back != nil {
-		r.NamesBytes = int64(len(c.Back.Bytes()))
+	layer := &is.Dictionary[0]
+	r := &idsReport{Kind: is.Kind, Check: is.Check, IDs: is.Count, DictionaryBytes: layer.SizeBytes}
+	if layer.Back != nil {
+		r.NamesBytes = layer.Back.SizeBytes
 	}
 	return r
 }
 
-// noteIDs adds warnings about ids that are nearly the same, and about ids that share a log.
-func (r *buildReport) noteIDs(result *ingest.Result) {
-	r.IDs = newIDsReport(result.Candidate)
+// noteIDs adds warnings about ids that are nearly the same, and about ids that share a log. published has the ids of
+// the generation, which may be more than those of the result.
+func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
+	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
 		text := fmt.Sprintf("%d ids differ from another id only by upper and lower case or by blanks around them, and "+
 			"are different users", twins.IDs)
@@ -54,15 +54,6 @@ func (r *buildReport) noteIDs(result *ingest.Result) {
 		r.idWarnings = append(r.idWarnings, fmt.Sprintf("%d more pairs of ids have the same image", more))
 	}
 	r.Warnings = slices.Clone(r.idWarnings)
-}
-
-// denseAlone returns an error if the ids of a location are not dense.
-func denseAlone(ctx context.Context, location objects.Source, operation string) error {
-	m, err := segments.ReadLiveManifest(ctx, location)
-	if err != nil { // the command reports a fault of the live generation itself
-		return ctx.Err()
-	}
-	return publish.NotYet(m.IDs, operation)
 }
 
 // isIDsError reports whether ids of another kind or key are the reason of an error.

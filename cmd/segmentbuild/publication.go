@@ -71,10 +71,11 @@ type publication struct {
 // content is the part in which a build and an amend differ.
 type content interface {
 	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
-	// propose returns the content over base. It may be called again with another base.
+	// propose returns the content over base. It may be called again with another base. The base of the proposal has the
+	// numbers of its candidate.
 	propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error)
 	// mayRepeat reports whether a publish that lost the race may be repeated over what is live now.
-	mayRepeat(before, now *publish.LiveState) bool
+	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
 // begin checks for a hold before the inputs are read. A publish checks again at its end.
@@ -104,7 +105,10 @@ func (p *publication) publish(ctx context.Context, show *terminal.Progress, what
 			return err
 		}
 		now, readErr := what.read(ctx, &p.session, p.location)
-		if readErr != nil || !what.mayRepeat(base, now) {
+		if readErr != nil {
+			return err
+		}
+		if may, readErr := what.mayRepeat(ctx, p.location, base, now); readErr != nil || !may {
 			return err
 		}
 		show.Step("another process published: comparing with the live generation again", 0)
@@ -119,6 +123,7 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	if err != nil {
 		return err
 	}
+	base = proposal.Base // by the numbers of the candidate
 	found, err := p.guard(ctx, proposal)
 	if found == nil {
 		return err

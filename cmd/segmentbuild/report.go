@@ -94,7 +94,7 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	}
 	r.Overlaps, r.Files, r.LeftOut = result.Overlaps, result.Files, result.LeftOut
 	r.BadRows, r.BadRowSamples = result.BadRows, result.Samples
-	r.noteIDs(result)
+	r.noteIDs(result, result.Candidate)
 	for _, s := range result.Candidate.Describe() {
 		r.Segments = append(r.Segments, newBuiltSegment(&s))
 	}

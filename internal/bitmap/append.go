@@ -13,19 +13,22 @@ func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	forms := formsOf(ids)
 	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
 	for i := range forms {
-		f := &forms[i]
-		part := ids[:f.card]
-		ids = ids[f.card:]
-		switch f.kind {
-		case runKind:
-			dst = appendRunsOf(dst, part, f.runs)
-		case arrayKind:
-			dst = appendArrayOf(dst, part)
-		default:
-			dst = appendBitsOf(dst, part)
-		}
+		dst = appendForm(dst, ids[:forms[i].card], &forms[i])
+		ids = ids[forms[i].card:]
 	}
 	return dst
+}
+
+// appendForm appends the data of the container that holds the ids.
+func appendForm[ID ~uint32 | ~uint64](dst []byte, ids []ID, f *form) []byte {
+	switch f.kind {
+	case runKind:
+		return appendRunsOf(dst, ids, f.runs)
+	case arrayKind:
+		return appendArrayOf(dst, ids)
+	default:
+		return appendBitsOf(dst, ids)
+	}
 }
 
 // formsOf assigns the ids to containers and returns the form of each container.

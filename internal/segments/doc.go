@@ -85,7 +85,8 @@
 //
 // keys, manifest, ids, back, asof, pointer, checked and accepted define the stored documents; load reads a generation;
 // snapshot and zones answer lookups; refresher keeps the live generation (with spoiled, status, cache and
-// metrics); guarded, held, former, replay, renumber and unify compare generations; pins keeps earlier ones.
+// metrics); guarded, held, former, replay, renumber and unify compare generations; insert adds ids to a
+// dictionary; pins keeps earlier ones.
 //
 // # Not here
 //

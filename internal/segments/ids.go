@@ -86,8 +86,13 @@ func (m *Manifest) Users(s *Segment) string {
 
 // WithIDs returns a copy of m for users whose numbers come from a dictionary. The copy has a new name.
 func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Manifest, error) {
+	return m.Numbered(DescribeIDs(scheme, d, back))
+}
+
+// Numbered is WithIDs for an entry that describes the dictionary.
+func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	with := *m
-	with.IDs = DescribeIDs(scheme, d, back)
+	with.IDs = is
 	with.FormatVersion = with.version()
 	with.Generation = with.name()
 	return &with, with.check()

@@ -118,7 +118,7 @@ func (s *imageTableSink) hand(code int) {
 type images struct {
 	lists []*imageList
 	back  *back
-	twins twinFinder
+	twins *twinFinder
 }
 
 // keep keeps the ids of a block beside their images.

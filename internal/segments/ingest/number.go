@@ -82,6 +82,9 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 		return err
 	}
 	b.twins = b.images.twins.find(d)
+	if b.plan.SetsAlone {
+		b.odd = b.images.twins.odd
+	}
 	c.Dictionary, c.Back = d, back
 	for name, list := range b.tableImages {
 		set := new(bitmap.Set)

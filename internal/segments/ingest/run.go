@@ -30,6 +30,7 @@ type Result struct {
 	Shared      []SharedImage
 	SharedCount int64
 	Twins       Twins
+	odd         []oddText // of an amend, for WarningsOver
 	// LeftOut lists files that match a pattern but contain no data, judged by their names.
 	LeftOut []string
 }
@@ -84,10 +85,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if cfg.Scheme != nil {
 		// Images are a few large slices without pointers, so collecting garbage often costs little.
 		defer debug.SetGCPercent(debug.SetGCPercent(20))
-		b.images = &images{back: newBack(cfg.Scheme, cfg.Names && cfg.Scheme.Kind() != ids.Uint64)}
-		if cfg.Scheme.Kind() == ids.Text {
-			b.images.twins.scheme = cfg.Scheme
-		}
+		b.images = &images{back: newBack(cfg.Scheme, cfg.Names && cfg.Scheme.Kind() != ids.Uint64),
+			twins: newTwinFinder(cfg.Scheme)}
 	}
 	candidate, err := b.build(ctx)
 	if err != nil {
@@ -97,6 +96,7 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 		LeftOut: b.reader.LeftOut()}
 	result.BadRows, result.Samples = b.reader.BadRows()
 	result.Shared, result.SharedCount, result.Twins = b.shared, b.sharedCount, b.twins
+	result.odd = b.odd
 	if err := b.reader.Check(); err != nil {
 		return result, err
 	}
@@ -133,6 +133,7 @@ type builder struct {
 	shared                 []SharedImage // the first pairs of ids that share an image, of sharedCount pairs
 	sharedCount            int64
 	twins                  Twins
+	odd                    []oddText
 }
 
 func (b *builder) build(ctx context.Context) (*publish.Candidate, error) {

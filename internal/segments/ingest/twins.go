@@ -42,8 +42,17 @@ type oddText struct {
 // keptOdd is the number of odd texts that are kept with their text.
 const keptOdd = 1 << 16
 
+// newTwinFinder returns a finder for ids of a kind, which finds nothing unless the ids are texts.
+func newTwinFinder(scheme *ids.Scheme) *twinFinder {
+	if scheme.Kind() == ids.Text {
+		return &twinFinder{scheme: scheme}
+	}
+	return &twinFinder{}
+}
+
+// add adds the ids of a block. A nil finder finds nothing.
 func (f *twinFinder) add(b *format.Block) {
-	if f.scheme == nil {
+	if f == nil || f.scheme == nil {
 		return
 	}
 	var found []oddText
@@ -92,21 +101,23 @@ func (f *twinFinder) compact() {
 	}
 }
 
-// find returns the twins among all ids of a dictionary.
-func (f *twinFinder) find(d *segments.Dictionary) (twins Twins) {
+// find returns the twins among all ids of some dictionaries.
+func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	f.compact()
 	for first := 0; first < len(f.odd); {
 		end := first + 1
 		for end < len(f.odd) && f.odd[end].plain == f.odd[first].plain {
 			end++
 		}
-		_, plain := d.Number(f.odd[first].plain)
+		plain := slices.ContainsFunc(known, func(d *segments.Dictionary) bool {
+			_, ok := d.Number(f.odd[first].plain)
+			return ok
+		})
 		if plain || end > first+1 {
 			twins.note(f.odd[first:end], plain)
 		}
 		first = end
 	}
-	f.odd = nil
 	return twins
 }
 

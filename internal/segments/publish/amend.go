@@ -2,23 +2,27 @@ package publish
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"capper/internal/objects"
 	"capper/internal/segments"
 )
 
 // Amended returns the candidate of an amend over base: the sets of c, and everything else of the live
-// generation by reference. base has at least the part of the live generation that these sets need; see
-// AmendPart. With add, the users of c join the live users. began is when the amend started to read its
-// inputs.
+// generation by reference. c and base have the same numbers; see Over. With add, the users of c join the
+// live users. began is when the amend started to read its inputs.
 //
 // A set whose as_of is earlier than the live one would take back what a later build or amend has
 // published. The live users of a set that only grows then stay in it, and the refusals name other sets.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
+	if c.Dictionary != nil {
+		amended = amended.numberedAs(c)
+	}
 	live := &Candidate{}
 	if base.Generation != nil {
 		live = CandidateOf(base.Generation)
@@ -76,9 +80,9 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// AmendPart returns which sets of the live generation an amend must read: the sets of c, and all time
+// amendPart returns which sets of the live generation an amend must read: the sets of c, and all time
 // zones if one of them is amended, because a user has one zone.
-func (c *Candidate) AmendPart() func(set string) bool {
+func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
 		zones = zones || isZone(s.Name)
@@ -98,12 +102,13 @@ type Kept struct {
 }
 
 // KeepAmended returns the candidate of a build over base. Each set of base with a later amend than the
-// file of the build stays as it is live, or has the users of both if it only grows.
-func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, kept []Kept) {
+// file of the build stays as it is live, or has the users of both if it only grows. by is base by the numbers of the
+// candidate, which are others than those of c if the set has users whose ids c does not know.
+func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
-	if base.Generation == nil {
-		return over, nil
+	if base.Generation == nil || c.checkIDs(base) != nil { // Publish reports other ids
+		return over, base, nil, nil
 	}
 	live := CandidateOf(base.Generation)
 	for i := range over.Sets {
@@ -123,7 +128,8 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, kept []Kept) 
 		}
 		*is = next
 	}
-	return over, kept
+	over, by, err = over.withUsersOf(base)
+	return over, by, kept, err
 }
 
 // Exists reports whether a generation is live, so that an amend can carry its content over.
@@ -131,11 +137,20 @@ func (s *LiveState) Exists() bool { return s.manifest != nil }
 
 // AmendedSince reports whether amends alone lie between an earlier state and this one. A build that lost
 // the race against them may repeat its last steps over this state.
-func (s *LiveState) AmendedSince(before *LiveState) bool {
-	return s.manifest != nil && before.manifest != nil && amendsAlone(before.manifest, s.manifest)
+func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
+	if s.manifest == nil || before.manifest == nil {
+		return false, nil
+	}
+	var known []*segments.Generation
+	for _, g := range []*segments.Generation{before.Generation, s.Generation} {
+		if g != nil {
+			known = append(known, g.Original())
+		}
+	}
+	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone reports whether amends alone lead from one generation to a later one.
+// amendsAlone reports whether amends alone lead from one generation to a later one, which has the same numbers.
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

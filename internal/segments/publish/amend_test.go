@@ -19,7 +19,9 @@ import (
 func amend(t *testing.T, at objects.Location, add bool, sets ...Set) (*Published, error) {
 	t.Helper()
 	c := &Candidate{Sets: sets}
-	base, err := (&Session{}).ReadLiveSets(t.Context(), at, c.AmendPart())
+	base, err := (&Session{}).ReadForAmend(t.Context(), at, c)
+	require.NoError(t, err)
+	c, base, err = c.Over(base)
 	require.NoError(t, err)
 	amended, refusals := c.Amended(base, add, segmentstest.Epoch)
 	require.Empty(t, refusals)
@@ -101,7 +103,8 @@ func TestWhichSetsABuildKeeps(t *testing.T) {
 			require.True(t, base.Generation.Manifest.Sets[0].OnlyGrows == c.grows)
 
 			built := withSets(set(c.build, 1, 2), asOf("country/sg", hour(5), 9))
-			over, kept := built.KeepAmended(base)
+			over, base, kept, err := built.KeepAmended(base)
+			require.NoError(t, err)
 			require.Equal(t, []uint32{1, 2}, built.Sets[0].Bitmap.IDs(), "another base may follow")
 			done, err := (&Publisher{Location: at, ToolVersion: "test"}).Publish(t.Context(), over, base, "")
 			require.NoError(t, err)
@@ -130,7 +133,7 @@ func TestAnAmendOfAnEarlierFile(t *testing.T) {
 	require.Equal(t, early, done.Manifest.Sets[0].AsOf, "the earlier time holds for both")
 
 	c := &Candidate{Sets: []Set{asOf("paused", early, 8)}}
-	base, err := (&Session{}).ReadLiveSets(t.Context(), at, c.AmendPart())
+	base, err := (&Session{}).ReadForAmend(t.Context(), at, c)
 	require.NoError(t, err)
 	_, refusals := c.Amended(base, false, segmentstest.Epoch)
 	require.Equal(t, []string{`set "paused" is live as of 2026-11-20T09:15:00Z, but the file speaks for ` +
@@ -157,18 +160,23 @@ func TestWhatLiesBetweenTwoStates(t *testing.T) {
 	nothing := state()
 	first := publishOver(t, at, withSets(asOf("opted-out", hour(1), 1), asOf("paused", hour(1), 7)))
 	built := state()
-	require.False(t, built.AmendedSince(nothing))
-	require.False(t, built.AmendedSince(built))
+	since := func(now, before *LiveState) bool {
+		amends, err := now.AmendedSince(t.Context(), at, before)
+		require.NoError(t, err)
+		return amends
+	}
+	require.False(t, since(built, nothing))
+	require.False(t, since(built, built))
 	for n := 2; n < 4; n++ {
 		_, err := amend(t, at, false, asOf("opted-out", hour(n), 1, uint32(n)))
 		require.NoError(t, err)
-		require.True(t, state().AmendedSince(built), "one or two amends")
+		require.True(t, since(state(), built), "one or two amends")
 	}
 	amended := state()
 	publishOver(t, at, withSets(amendedSet(amended), asOf("paused", hour(1), 7, 8)))
-	require.False(t, state().AmendedSince(amended), "a build")
+	require.False(t, since(state(), amended), "a build")
 	rollBack(t, at, first.Generation)
-	require.False(t, state().AmendedSince(amended), "a rollback")
+	require.False(t, since(state(), amended), "a rollback")
 }
 
 // amendedSet returns the first set of a state.

@@ -22,11 +22,16 @@ type Candidate struct {
 	// Carried is the manifest from which an amend takes all segments, and all sets that are not in Sets,
 	// by reference. Nil means that the candidate holds everything.
 	Carried *segments.Manifest
+	// moved holds the carried bitmaps by their keys if the amend gives users other numbers. Carried describes them.
+	// Nil means that the stored bitmaps and the stored dictionary stay.
+	moved map[string]*bitmap.Bitmap
 	// Scheme and Dictionary lead from ids to the numbers in the bitmaps; see segments.Generation. Both are nil for
 	// dense ids.
 	Scheme     *ids.Scheme
 	Dictionary *segments.Dictionary
 	Back       *segments.Back // nil: no way back
+	// named leads from numbers to ids instead of Back; nil for a candidate that has Back or no way back.
+	named *segments.Generation
 	// Partial is set if the candidate is only a part of the result of a build. Publishing it does not
 	// count as a complete build.
 	Partial bool
@@ -119,11 +124,18 @@ func (c *Candidate) content() *segments.Manifest {
 
 // contentOf is content for the results of manifestEntries.
 func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
-	m := &segments.Manifest{Segments: list, Sets: sets}
-	if c.Dictionary != nil {
-		m.IDs = segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
+	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
+}
+
+// IDs returns the manifest entry for ids that are not dense, or nil.
+func (c *Candidate) IDs() *segments.IDs {
+	switch {
+	case c.Dictionary == nil:
+		return nil
+	case c.Carried != nil:
+		return c.Carried.IDs
 	}
-	return m
+	return segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
 }
 
 // set returns the candidate's own set with this name, or nil.
@@ -168,26 +180,33 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation returns the candidate as a generation with this manifest. Carried bitmaps are nil.
+// generation returns the candidate as a generation with this manifest. Carried bitmaps, and a carried dictionary, are
+// nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
-	if c.Carried != nil {
-		g.Bitmaps, g.Sets = make([]*bitmap.Bitmap, len(m.Segments)), make([]*bitmap.Bitmap, len(m.Sets))
-		for i, s := range m.Sets {
-			if own := c.set(s.Name); own != nil {
-				g.Sets[i] = own.Bitmap
-			}
+	if c.Carried == nil {
+		for _, s := range c.Sets {
+			g.Sets = append(g.Sets, s.Bitmap)
 		}
 		return g
 	}
-	for _, s := range c.Sets {
-		g.Sets = append(g.Sets, s.Bitmap)
+	if c.moved == nil {
+		g.Dictionary, g.Back = nil, nil
+	}
+	g.Bitmaps, g.Sets = make([]*bitmap.Bitmap, len(m.Segments)), make([]*bitmap.Bitmap, len(m.Sets))
+	for i, s := range m.Segments {
+		g.Bitmaps[i] = c.moved[s.Key]
+	}
+	for i, s := range m.Sets {
+		if g.Sets[i] = c.moved[s.Key]; c.set(s.Name) != nil {
+			g.Sets[i] = c.set(s.Name).Bitmap
+		}
 	}
 	return g
 }
 
-// SizeBytes returns the total size of the encoded bitmaps.
+// SizeBytes returns the total size of the objects that the candidate holds in memory for a publish.
 func (c *Candidate) SizeBytes() int64 {
 	var sum int64
 	for _, b := range c.Bitmaps {
@@ -195,6 +214,12 @@ func (c *Candidate) SizeBytes() int64 {
 	}
 	for _, s := range c.Sets {
 		sum += int64(len(s.Bitmap.Bytes()))
+	}
+	for _, b := range c.moved {
+		sum += int64(len(b.Bytes()))
+	}
+	if c.Carried != nil && c.moved == nil {
+		return sum
 	}
 	if c.Dictionary != nil {
 		sum += int64(len(c.Dictionary.Bytes()))

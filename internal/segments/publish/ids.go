@@ -183,6 +183,9 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	if c.Dictionary == nil {
 		return grown, base, nil
 	}
+	if c.Carried != nil { // the dictionary has all users of both already
+		return grown.numberedAs(c), base, nil
+	}
 	own := &segments.Generation{Manifest: c.content(), Scheme: c.Scheme, Dictionary: c.Dictionary, Back: c.Back}
 	all, err := segments.Extend(base.Generation, own)
 	if err != nil {
@@ -210,7 +213,10 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 	if c.Dictionary == nil {
 		return nil
 	}
-	is := &segments.Generation{Scheme: c.Scheme, Dictionary: c.Dictionary, Back: c.Back}
+	is := c.named
+	if is == nil {
+		is = &segments.Generation{Scheme: c.Scheme, Dictionary: c.Dictionary, Back: c.Back}
+	}
 	for _, number := range numbers {
 		of := is
 		if number >= c.Dictionary.Len() {

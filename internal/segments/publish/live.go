@@ -22,6 +22,9 @@ type LiveState struct {
 	// numbering is the dictionary by whose numbers Generation has its users; nil means that of the generation itself.
 	numbering *segments.Dictionary
 
+	// whole is the whole live generation by its own numbers, for an amend that inserts users; nil otherwise.
+	whole *segments.Generation
+
 	manifest *segments.Manifest // manifest of the live generation; set even if a bitmap is damaged
 	live     segments.Pointer
 	tag      string
@@ -81,7 +84,7 @@ func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Ma
 	if s.part != nil {
 		m = m.Only(s.part)
 	}
-	if s.numbering != nil {
+	if s.numbering != nil || s.part != nil {
 		return m.ReadForComparison(ctx, src, known, s.numbering)
 	}
 	return m.ReadBitmapsOver(ctx, src, known)

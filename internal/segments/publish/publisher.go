@@ -101,7 +101,7 @@ func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list 
 	capAsOf(sets, at)
 	m, err := segments.NewManifest(at, p.ToolVersion, reason, list, sets...)
 	if err == nil && c.Dictionary != nil {
-		m, err = m.WithIDs(c.Scheme, c.Dictionary, c.Back)
+		m, err = m.Numbered(c.IDs())
 	}
 	if err != nil {
 		return nil, err
@@ -160,19 +160,22 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	if err := up.put(ctx); err != nil {
 		return fmt.Errorf("%s is live, but the final check did not succeed: %w", up.g.Manifest.Generation, err)
 	}
-	return p.confirm(ctx, up.g.Manifest)
+	return p.confirm(ctx, up.g)
 }
 
 // confirm reads back the live generation's documents. Amends may have followed at once.
-func (p *Publisher) confirm(ctx context.Context, m *segments.Manifest) error {
+func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
+	m := g.Manifest
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s was published, but reading %s back did not succeed: %w", m.Generation,
 			segments.CurrentKey, err)
 	case now != segments.PointerTo(m):
-		if next, err := now.ReadManifest(ctx, p.Location); err == nil && amendsAlone(m, next) {
-			return nil
+		if next, err := now.ReadManifest(ctx, p.Location); err == nil {
+			if amends, err := amendsBetween(ctx, p.Location, m, next, g.Original()); err == nil && amends {
+				return nil
+			}
 		}
 		return fmt.Errorf("%w: %s is live now instead of %s", objects.ErrLostRace, now.Generation, m.Generation)
 	}

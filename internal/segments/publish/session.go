@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"capper/internal/dictionary"
 	"capper/internal/objects"
 	"capper/internal/segments"
 )
@@ -67,9 +68,22 @@ func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, 
 	return s.readLive(ctx, at, nil)
 }
 
-// ReadLiveSets is ReadLive for an amend: it reads the bitmaps of some sets alone.
-func (s *Session) ReadLiveSets(ctx context.Context, at objects.Source, part func(set string) bool) (*LiveState, error) {
-	return s.readLive(ctx, at, part)
+// ReadForAmend is ReadLive for the amend c: it reads the bitmaps of the amended sets alone, and for ids that are not
+// dense the dictionary. If ids of c are not in the dictionary, it reads everything, because every user gets another
+// number.
+func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {
+	part := c.amendPart()
+	state, err := s.readLive(ctx, at, part)
+	if err != nil || c.Dictionary == nil || state.Generation == nil || state.Generation.Dictionary == nil ||
+		!slices.Contains(c.Dictionary.NumbersIn(state.Generation.Dictionary), dictionary.Unknown) {
+		return state, err
+	}
+	state, err = s.readLive(ctx, at, nil)
+	if err != nil || state.Generation == nil {
+		return state, err
+	}
+	state.part, state.whole, state.Generation = part, state.Generation, state.Generation.Only(part)
+	return state, nil
 }
 
 func (s *Session) readLive(ctx context.Context, at objects.Source, part func(set string) bool) (*LiveState, error) {

@@ -113,7 +113,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-// putIDs stores the dictionary and the way back of ids that are not dense. putIDs returns the keys that did not exist.
+// putIDs stores the dictionary and the way back of ids that are not dense, unless they are carried over. putIDs returns
+// the keys that did not exist.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil
@@ -190,26 +191,50 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks by one list that each carried bitmap exists. No gc removes the bitmaps of the live
+// checkCarried checks by one list of a folder that each carried object exists. No gc removes the objects of the live
 // generation, and the swap fails if another generation is live.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
-	if !slices.Contains(bitmaps, nil) {
+	if slices.Contains(bitmaps, nil) {
+		sizes, err := u.sizesBelow(ctx, segments.BitmapsPrefix)
+		if err != nil {
+			return err
+		}
+		for i, s := range entries {
+			if bitmaps[i] == nil && sizes[s.Key] != s.SizeBytes {
+				return u.missing(fmt.Sprintf("the bitmap of %q", s.Name))
+			}
+		}
+	}
+	if u.g.Dictionary != nil || u.g.Manifest.IDs == nil {
 		return nil
 	}
-	stored, err := u.at.List(ctx, segments.BitmapsPrefix)
+	sizes, err := u.sizesBelow(ctx, segments.DictionariesPrefix)
 	if err != nil {
 		return err
+	}
+	for _, o := range u.g.Manifest.Objects() {
+		if sizes[o.Key] != o.SizeBytes {
+			return u.missing(o.Key)
+		}
+	}
+	return nil
+}
+
+// sizesBelow returns the sizes of the objects of a folder by their keys. No object that a manifest names is empty.
+func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
+	stored, err := u.at.List(ctx, prefix)
+	if err != nil {
+		return nil, err
 	}
 	sizes := make(map[string]int64, len(stored))
 	for _, o := range stored {
 		sizes[o.Key] = o.SizeBytes
 	}
-	for i, s := range entries {
-		if size, ok := sizes[s.Key]; bitmaps[i] == nil && (!ok || size != s.SizeBytes) {
-			return &objects.StorageError{Err: fmt.Errorf("%s: the bitmap of %q is missing or has another size: "+
-				"build all segments and sets again with --force", u.at.Name(), s.Name)}
-		}
-	}
-	return nil
+	return sizes, nil
+}
+
+func (u *upload) missing(what string) error {
+	return &objects.StorageError{Err: fmt.Errorf("%s: %s is missing or has another size: build all segments and sets "+
+		"again with --force", u.at.Name(), what)}
 }

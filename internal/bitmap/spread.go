@@ -1,0 +1,56 @@
+package bitmap
+
+import "sort"
+
+// Spread returns the ids after others were inserted between them: an id grows by the number of entries in before that
+// do not exceed it. before ascends, and an entry may repeat. No id may exceed 2^32-1 in the result.
+func (b *Bitmap) Spread(before []uint32) *Bitmap {
+	var list []container
+	var ids, part []uint32
+	inserted := 0
+	for i := range b.containers {
+		ids = b.containers[i].appendTo(ids[:0])
+		for rest := ids; len(rest) > 0; {
+			inserted = after(before, inserted, rest[0])
+			key := (uint64(rest[0]) + uint64(inserted)) >> 16
+			last := (key+1)<<16 - 1 - uint64(inserted) // of this container of the result
+			if inserted < len(before) {
+				last = min(last, uint64(before[inserted])-1)
+			}
+			n := after(rest, 0, uint32(min(last, 1<<32-1)))
+			if len(part) > 0 && uint64(part[0]>>16) != key {
+				list, part = append(list, containerOf(part)), part[:0]
+			}
+			for _, id := range rest[:n] {
+				part = append(part, id+uint32(inserted))
+			}
+			rest = rest[n:]
+		}
+	}
+	if len(part) > 0 {
+		list = append(list, containerOf(part))
+	}
+	return assemble(list)
+}
+
+// after returns the index of the first entry above a value, from an index on, in an ascending list. The steps double,
+// because the entry is mostly near or behind the end.
+func after(list []uint32, from int, value uint32) int {
+	if n := len(list); n == from || list[n-1] <= value {
+		return n
+	}
+	step := 1
+	for from+step < len(list) && list[from+step-1] <= value {
+		from += step
+		step *= 2
+	}
+	rest := list[from:min(from+step, len(list))]
+	return from + sort.Search(len(rest), func(i int) bool { return rest[i] > value })
+}
+
+// containerOf encodes ascending ids with the same upper half.
+func containerOf(ids []uint32) container {
+	c := container{form: smallest(uint16(ids[0]>>16), len(ids), runsOf(ids))}
+	c.data = appendForm(make([]byte, 0, c.size()), ids, &c.form)
+	return c
+}

@@ -1,0 +1,80 @@
+package ingest
+
+import (
+	"bytes"
+	"slices"
+
+	"capper/internal/dictionary"
+	"capper/internal/segments"
+)
+
+// WarningsOver returns the result of an amend with what its ids have in common with the ids of the live generation:
+// pairs that share an image, and twins. live has a way back only if the amend has new ids and the location has names.
+// Without it, the result has the pairs among the ids of the files, and the twins whose plain form is an id.
+func (r *Result) WarningsOver(live *segments.Generation) *Result {
+	own := r.Candidate
+	if live == nil || live.Dictionary == nil || own.Dictionary == nil {
+		return r
+	}
+	over := *r
+	twins := newTwinFinder(own.Scheme)
+	twins.odd = slices.Clone(r.odd)
+	if live.Back != nil && own.Back != nil {
+		over.addShared(live)
+		if twins.scheme != nil {
+			twins.addRelated(live.Back, own.Dictionary)
+		}
+	}
+	over.Twins = twins.find(own.Dictionary, live.Dictionary)
+	return &over
+}
+
+// addShared adds the pairs of an id of the files and of a live id that share an image.
+func (r *Result) addShared(live *segments.Generation) {
+	own := r.Candidate
+	r.Shared = r.Shared[:len(r.Shared):len(r.Shared)]
+	name := func(g *segments.Generation, number uint32) string { return string(g.RenumberedName(nil, number)) }
+	files := &segments.Generation{Scheme: own.Scheme, Dictionary: own.Dictionary, Back: own.Back}
+	for number, is := range own.Dictionary.NumbersIn(live.Dictionary) {
+		if is == dictionary.Unknown || own.Back.SameID(uint32(number), live.Back, is) {
+			continue
+		}
+		if r.SharedCount++; len(r.Shared) < sharedSamples {
+			r.Shared = append(r.Shared, SharedImage{name(live, is), name(files, uint32(number))})
+		}
+	}
+}
+
+// addRelated adds the odd texts of a way back whose plain form is an id of the files, or that of an odd text of the
+// files.
+func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary) {
+	plainForms := map[uint64]bool{}
+	for _, one := range f.odd {
+		plainForms[one.plain] = true
+	}
+	for _, text := range back.Texts {
+		if isPlain(text) {
+			continue
+		}
+		one, ok := f.oddOf(text)
+		if !ok {
+			continue
+		}
+		if _, known := files.Number(one.plain); known || plainForms[one.plain] {
+			f.odd = append(f.odd, one)
+		}
+	}
+}
+
+// oddOf returns a text that is not in its plain form.
+func (f *twinFinder) oddOf(text []byte) (oddText, bool) {
+	plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
+	if err != nil {
+		return oddText{}, false
+	}
+	image, err := f.scheme.Parse(text)
+	if err != nil || plain == image {
+		return oddText{}, false
+	}
+	return oddText{plain, image, string(text)}, true
+}

@@ -1,0 +1,260 @@
+package segments
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"capper/internal/bitmap"
+	"capper/internal/dictionary"
+	"capper/internal/parallel"
+)
+
+// Insertion is the dictionary of a generation with further users between those of the generation. It leads from the
+// numbers of the generation to the numbers of this dictionary.
+type Insertion struct {
+	Dictionary *Dictionary
+	// Back is the way back from the numbers of the dictionary; nil if one of the two sources of ids has none.
+	Back *Back
+	// before has for each further user, in ascending order, the number before which the user stands.
+	before []uint32
+	behind uint32 // the number of users before the insertion
+}
+
+// Insert returns the dictionary of a generation and of further users. These have the given numbers, which ascend, in
+// another generation of the same kind and key, and must not be in the dictionary yet. Insert makes one pass over the
+// ids, and needs memory for the result and for 12 bytes a further user.
+func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
+	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
+	if n >= dictionary.Unknown {
+		return nil, errTooManyNumbers
+	}
+	mine, err := g.names()
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := from.names()
+	if err != nil {
+		return nil, err
+	}
+	names := int64(0)
+	if mine != nil && theirs != nil {
+		names = int64(len(mine.raw)) + theirs.sizeOf(numbers)
+	} else {
+		mine, theirs = nil, nil
+	}
+	w, err := NewNumberWriter(g.Scheme.Kind(), uint32(n), names)
+	if err != nil {
+		return nil, err
+	}
+	in := &Insertion{before: make([]uint32, 0, len(numbers)), behind: g.Dictionary.Len()}
+	if err := in.write(w, g.Dictionary, entries{of: mine.reader()}, &entries{of: theirs.reader(), numbers: numbers,
+		images: dictionary.AppendImages[uint64](nil, from.Dictionary.Dictionary, numbers)}); err != nil {
+		return nil, err
+	}
+	runtime.KeepAlive(g)
+	runtime.KeepAlive(from)
+	in.Dictionary, in.Back, err = w.Close()
+	return in, err
+}
+
+// entries are ids that come in the ascending order of their numbers.
+type entries struct {
+	of      backReader
+	numbers []uint32
+	images  []uint64
+}
+
+// next writes the first id.
+func (e *entries) next(w *NumberWriter) error {
+	rest, text := e.of.at(e.numbers[0])
+	image := e.images[0]
+	e.numbers, e.images = e.numbers[1:], e.images[1:]
+	return w.Add(image, rest, text)
+}
+
+// write writes the ids of a dictionary with the further ids in their places.
+func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
+	for number, image := range d.All() {
+		for len(further.images) > 0 && further.images[0] < image {
+			in.before = append(in.before, number)
+			if err := further.next(w); err != nil {
+				return err
+			}
+		}
+		rest, text := mine.of.at(number)
+		if err := w.Add(image, rest, text); err != nil { // an error too if a further id is this one
+			return err
+		}
+	}
+	for len(further.images) > 0 {
+		in.before = append(in.before, d.Len())
+		if err := further.next(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Inserted returns the number of further users.
+func (in *Insertion) Inserted() int { return len(in.before) }
+
+// number returns the number of the i-th further user.
+func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
+
+// Bitmap returns the users of a bitmap of the generation by their numbers in the dictionary.
+func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
+
+// BitmapBeyond is Bitmap for a bitmap that RenumberedBy or a union with its result made: the numbers behind those of
+// the generation belong to further users. beyond has these numbers of all further users, in ascending order.
+func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
+	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
+		return in.Bitmap(b), nil
+	}
+	numbers := b.IDs()
+	end, _ := slices.BinarySearch(numbers, in.behind)
+	var users bitmap.Set
+	users.AddBitmap(in.Bitmap(bitmap.OfSorted(numbers[:end])))
+	for _, number := range numbers[end:] {
+		i, ok := slices.BinarySearch(beyond, number)
+		if !ok {
+			return nil, fmt.Errorf("number %d belongs to no user", number)
+		}
+		users.Add(in.number(i))
+	}
+	return users.Bitmap(), nil
+}
+
+// Generation returns the generation by the numbers of the dictionary. The manifest stays, and describes the stored
+// bitmaps.
+func (in *Insertion) Generation(g *Generation) *Generation {
+	n := *g
+	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil
+	n.Bitmaps, n.Sets = in.bitmaps(g.Bitmaps), in.bitmaps(g.Sets)
+	return &n
+}
+
+func (in *Insertion) bitmaps(list []*bitmap.Bitmap) []*bitmap.Bitmap {
+	spread := make([]*bitmap.Bitmap, len(list))
+	parallel.OnAllCores(len(list), func(i int) {
+		if list[i] != nil {
+			spread[i] = in.Bitmap(list[i])
+		}
+	})
+	return spread
+}
+
+// Only returns the generation with only the wanted sets and no segments; see Manifest.Only.
+func (g *Generation) Only(wanted func(set string) bool) *Generation {
+	part := *g
+	part.Manifest, part.Bitmaps, part.Sets = g.Manifest.Only(wanted), nil, nil
+	for i, s := range g.Manifest.Sets {
+		if wanted(s.Name) {
+			part.Sets = append(part.Sets, g.Sets[i])
+		}
+	}
+	return &part
+}
+
+// NumbersIn returns for each number of the dictionary the number of the same image in another dictionary, or
+// 2^32-1 if the other one does not have the image. Known numbers ascend.
+func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
+	numbers := make([]uint32, d.Len())
+	images := make([]uint64, 0, 1024)
+	at := 0
+	look := func() {
+		other.Numbers(images, numbers[at:at+len(images)])
+		at, images = at+len(images), images[:0]
+	}
+	for _, image := range d.All() {
+		if images = append(images, image); len(images) == cap(images) {
+			look()
+		}
+	}
+	look()
+	runtime.KeepAlive(d)
+	runtime.KeepAlive(other)
+	return numbers
+}
+
+// OfNumbers returns a bitmap by other numbers: to[n] is the new number of n. The new numbers ascend.
+func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
+	numbers := b.IDs()
+	for i, number := range numbers {
+		numbers[i] = to[number]
+	}
+	return bitmap.OfSorted(numbers)
+}
+
+// NumbersBefore returns the numbers that users had before RenumberedBy. The given numbers ascend, and belong to users
+// who are not in the later dictionary.
+func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
+	for number, is := range g.by.to {
+		if len(was) == len(numbers) {
+			break
+		}
+		if is == numbers[len(was)] {
+			was = append(was, uint32(number))
+		}
+	}
+	return was
+}
+
+// backReader reads what leads back to ids, in ascending order of their numbers. The zero value reads nothing.
+type backReader struct {
+	rests *dictionary.Rests
+	texts *dictionary.TextReader
+}
+
+// reader returns a reader of the way back, which may be nil.
+func (b *Back) reader() (r backReader) {
+	switch {
+	case b == nil:
+	case b.texts != nil:
+		texts := b.texts.Reader()
+		r.texts = &texts
+	default:
+		r.rests = b.rests
+	}
+	return r
+}
+
+// at returns the rest of a UUID or the text of a number.
+func (r backReader) at(number uint32) (rest uint64, text []byte) {
+	switch {
+	case r.rests != nil:
+		return r.rests.Rest(number), nil
+	case r.texts != nil:
+		return 0, r.texts.Text(number)
+	}
+	return 0, nil
+}
+
+// sizeOf returns at least the size of these ids in a way back, and more than 0.
+func (b *Back) sizeOf(numbers []uint32) int64 {
+	if b.rests != nil {
+		return dictionary.RestsSize(uint32(len(numbers)))
+	}
+	texts, total := b.texts.Reader(), int64(0)
+	for _, number := range numbers {
+		total += int64(len(texts.Text(number)))
+	}
+	return dictionary.TextsSize(uint32(len(numbers)), total)
+}
+
+// Texts yields the numbers and texts of a way back to ids of the kind text, in ascending order.
+func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
+	texts := b.texts.Reader()
+	for number := range b.Len() {
+		if !yield(number, texts.Text(number)) {
+			return
+		}
+	}
+}
+
+// SameID reports whether two numbers of two ways back of one kind belong to the same id, if their images are equal.
+func (b *Back) SameID(number uint32, other *Back, its uint32) bool {
+	rest, text := b.at(number)
+	otherRest, otherText := other.at(its)
+	return rest == otherRest && slices.Equal(text, otherText)
+}

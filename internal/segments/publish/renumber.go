@@ -1,0 +1,191 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"capper/internal/bitmap"
+	"capper/internal/dictionary"
+	"capper/internal/objects"
+	"capper/internal/parallel"
+	"capper/internal/segments"
+)
+
+// Over returns the candidate of an amend by the numbers of the live generation, and the base by the same numbers. base
+// comes from ReadForAmend. For dense ids both stay as they are.
+//
+// If the live dictionary has all ids of the candidate, the result carries the dictionary and the way back over by
+// reference. Otherwise it has a dictionary with the new ids, and every bitmap by the numbers of that dictionary. Users
+// who leave a set stay in the dictionary until the next build.
+func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
+	if err := c.checkIDs(base); err != nil {
+		return nil, nil, err
+	}
+	if c.Dictionary == nil || base.Generation == nil {
+		return c, base, nil
+	}
+	over, by := *c, *base
+	over.Dictionary, over.Back, over.Carried = base.Generation.Dictionary, nil, base.manifest
+	over.named = base.Generation
+	numbers := c.Dictionary.NumbersIn(over.Dictionary)
+	if slices.Contains(numbers, dictionary.Unknown) {
+		if err := over.insert(c, base, &by, numbers); err != nil {
+			return nil, nil, err
+		}
+		numbers = c.Dictionary.NumbersIn(over.Dictionary)
+	}
+	by.numbering = over.Dictionary
+	over.Sets = slices.Clone(c.Sets)
+	parallel.OnAllCores(len(over.Sets), func(i int) {
+		over.Sets[i].Bitmap = segments.OfNumbers(c.Sets[i].Bitmap, numbers)
+	})
+	return &over, &by, nil
+}
+
+// insert gives the candidate and the base the numbers of a dictionary that also has the new ids of from. numbers are
+// those of the ids of from in the live dictionary.
+func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
+	if base.whole == nil {
+		return errors.New("the live generation was read without its bitmaps, but has not all ids of the amend")
+	}
+	var further []uint32
+	for number, in := range numbers {
+		if in == dictionary.Unknown {
+			further = append(further, uint32(number))
+		}
+	}
+	in, err := base.whole.Insert(&segments.Generation{Scheme: from.Scheme, Dictionary: from.Dictionary,
+		Back: from.Back}, further)
+	if err != nil {
+		return err
+	}
+	all := in.Generation(base.whole)
+	c.Dictionary, c.Back, c.named = in.Dictionary, in.Back, nil
+	c.Carried, c.moved = describe(all)
+	by.whole, by.Generation = nil, all.Only(base.part)
+	return nil
+}
+
+// ReleaseNames frees the memory of the way back of a base that ReadForAmend has read as a whole. Reading the live
+// generation again reads it again.
+func (s *LiveState) ReleaseNames() {
+	if s.whole != nil {
+		s.whole.Back, s.Generation.Back = nil, nil
+	}
+}
+
+// describe returns the manifest of a generation whose users got other numbers, without a new name, and the bitmaps by
+// their keys. Hashing uses all cores.
+func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bitmap) {
+	m := *g.Manifest
+	m.Segments, m.Sets = slices.Clone(m.Segments), slices.Clone(m.Sets)
+	entries, bitmaps := m.Entries(), slices.Concat(g.Bitmaps, g.Sets)
+	parallel.OnAllCores(len(entries), func(i int) { *entries[i] = segments.Describe(entries[i].Name, bitmaps[i]) })
+	byKey := map[string]*bitmap.Bitmap{}
+	for i, s := range entries {
+		byKey[s.Key] = bitmaps[i]
+	}
+	m.IDs = segments.DescribeIDs(g.Scheme, g.Dictionary, g.Back)
+	return &m, byKey
+}
+
+// numberedAs returns the candidate with the numbers, and with all carried content, of an amend.
+func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
+	next := *c
+	next.Scheme, next.Dictionary, next.Back, next.named = amend.Scheme, amend.Dictionary, amend.Back, amend.named
+	next.Carried, next.moved = amend.Carried, amend.moved
+	return &next
+}
+
+// withUsersOf gives a build the users whom its sets have from base alone: they keep users of an amend whose ids are in
+// no file of the build. base has the numbers of the build's dictionary, and the returned base those of the result.
+func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
+	beyond := c.numbersBeyond()
+	if len(beyond) == 0 {
+		return c, base, nil
+	}
+	was := base.Generation.Original()
+	in, err := (&segments.Generation{Scheme: c.Scheme, Dictionary: c.Dictionary, Back: c.Back}).Insert(was,
+		base.Generation.NumbersBefore(beyond))
+	if err != nil {
+		return nil, nil, fmt.Errorf("keep amended users: %w", err)
+	}
+	next, by := *c, *base
+	next.Dictionary, next.Back = in.Dictionary, in.Back
+	next.Bitmaps, next.Sets = slices.Clone(c.Bitmaps), slices.Clone(c.Sets)
+	faults := make([]error, len(c.Bitmaps)+len(c.Sets))
+	parallel.OnAllCores(len(faults), func(i int) {
+		if i < len(c.Bitmaps) {
+			next.Bitmaps[i], faults[i] = in.BitmapBeyond(c.Bitmaps[i], beyond)
+			return
+		}
+		of := &next.Sets[i-len(c.Bitmaps)]
+		of.Bitmap, faults[i] = in.BitmapBeyond(of.Bitmap, beyond)
+	})
+	by.numbering = next.Dictionary
+	by.Generation, err = was.RenumberedBy(next.Dictionary)
+	return &next, &by, errors.Join(append(faults, err)...)
+}
+
+// numbersBeyond returns the numbers in the candidate's sets that its dictionary does not have, in ascending order.
+func (c *Candidate) numbersBeyond() (list []uint32) {
+	if c.Dictionary == nil {
+		return nil
+	}
+	for _, s := range c.Sets {
+		if _, highest, ok := s.Bitmap.Bounds(); !ok || highest < c.Dictionary.Len() {
+			continue
+		}
+		numbers := s.Bitmap.IDs()
+		first, _ := slices.BinarySearch(numbers, c.Dictionary.Len())
+		list = append(list, numbers[first:]...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// amendsBetween reports whether amends alone lead from one generation to a later one. Amends with new ids give all
+// users other numbers; then both generations are compared by their users, and what known has of them is not read again.
+func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
+	known ...*segments.Generation) (bool, error) {
+	if before.SameNumbers(now) {
+		return amendsAlone(before, now), nil
+	}
+	if !before.SameIDs(now) || !sameSizes(before.Segments, now.Segments) {
+		return false, nil
+	}
+	var both [2]*segments.Generation
+	for i, m := range []*segments.Manifest{before, now} {
+		g, err := m.ReadNumbersOver(ctx, at, pick(known, m))
+		if err != nil {
+			return false, err
+		}
+		both[i] = g
+	}
+	by, err := both[0].RenumberedBy(both[1].Dictionary)
+	if err != nil {
+		return false, err
+	}
+	by.Dictionary = both[1].Dictionary
+	same, _ := describe(by)
+	return amendsAlone(same, now), nil
+}
+
+// pick returns the generation of a manifest, or nil.
+func pick(list []*segments.Generation, m *segments.Manifest) *segments.Generation {
+	for _, g := range list {
+		if g != nil && g.Manifest.Generation == m.Generation {
+			return g
+		}
+	}
+	return nil
+}
+
+// sameSizes reports whether segments have the same names and numbers of users.
+func sameSizes(a, b []segments.Segment) bool {
+	return slices.EqualFunc(a, b, func(a, b segments.Segment) bool {
+		return a.Name == b.Name && a.Cardinality == b.Cardinality
+	})
+}
