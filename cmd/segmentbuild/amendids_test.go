@@ -152,14 +152,19 @@ func (l *amendedLists) answers(s *segments.Snapshot) (list []answer) {
 	return list
 }
 
-// check compares the amended generation with the lists, and with a build of them.
-func (l *amendedLists) check() {
-	got, want := l.load(), &amendedLists{t: l.t, rand: l.rand, kind: l.kind, names: l.names, dir: l.t.TempDir(),
+// compare compares the amended generation with a build of the same lists.
+func (l *amendedLists) compare() {
+	want := &amendedLists{t: l.t, rand: l.rand, kind: l.kind, names: l.names, dir: l.t.TempDir(),
 		root: l.t.TempDir(), lists: l.lists}
 	want.build(want.root)
-	built := want.load()
+	built, got := want.load(), l.load()
 	require.Equal(l.t, want.answers(built), l.answers(got))
 	require.Equal(l.t, built.HasNames(), got.HasNames())
+}
+
+// check compares the amended generation with the lists.
+func (l *amendedLists) check() {
+	got := l.load()
 	for user, a := range l.answers(got) {
 		for _, name := range amendedSets {
 			require.Equal(l.t, l.lists[name][uint32(user)], slices.Contains(a.Sets, name), "user %d in %s", user, name)
@@ -187,27 +192,32 @@ func (l *amendedLists) check() {
 // that of a build of the final lists.
 func TestAmendsAnswerLikeABuild(t *testing.T) {
 	t.Parallel()
+	compareAmends(t, 6)
+}
+
+func compareAmends(t *testing.T, amends int) {
 	for kind := range spellings {
 		for _, names := range []bool{true, false} {
+			if !names && kind != "uuid" && kind != "text" {
+				continue // --no-names changes nothing
+			}
 			t.Run(fmt.Sprintf("%s, names %t", kind, names), func(t *testing.T) {
 				t.Parallel()
-				for seed := range uint64(3) {
-					l := &amendedLists{t: t, rand: rand.New(rand.NewPCG(seed, 25)), kind: kind, names: names,
-						dir: t.TempDir(), root: t.TempDir(), lists: map[string]map[uint32]bool{}}
-					l.lists["vip"] = l.draw(0, known, 20)
-					l.lists["new"] = l.draw(0, known, 30)
-					maps.DeleteFunc(l.lists["new"], func(user uint32, _ bool) bool { return l.lists["vip"][user] })
-					for i, name := range amendedSets {
-						l.lists[name] = l.draw(0, known, 10*i)
-					}
-					l.build(l.root)
-					l.check()
-					for range 5 {
-						l.amend()
-						l.check()
-					}
-					l.work("verify", "--all", "--at", l.root)
+				l := &amendedLists{t: t, rand: rand.New(rand.NewPCG(uint64(len(kind)), 25)), kind: kind,
+					names: names, dir: t.TempDir(), root: t.TempDir(), lists: map[string]map[uint32]bool{}}
+				l.lists["vip"] = l.draw(0, known, 20)
+				l.lists["new"] = l.draw(0, known, 30)
+				maps.DeleteFunc(l.lists["new"], func(user uint32, _ bool) bool { return l.lists["vip"][user] })
+				for i, name := range amendedSets {
+					l.lists[name] = l.draw(0, known, 10*i)
 				}
+				l.build(l.root)
+				for range amends {
+					l.amend()
+					l.check()
+				}
+				l.compare()
+				l.work("verify", "--all", "--at", l.root)
 			})
 		}
 	}

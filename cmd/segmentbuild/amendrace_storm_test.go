@@ -19,6 +19,11 @@ func TestABuildAndAnAmendLoseNothingInAHundredRaces(t *testing.T) {
 	})
 }
 
+func TestManyAmendsAnswerLikeABuild(t *testing.T) {
+	t.Parallel()
+	compareAmends(t, 40)
+}
+
 func TestABuildAndAnAmendOfUUIDsLoseNothingInAHundredRaces(t *testing.T) {
 	t.Parallel()
 	objectstest.OnEveryLocation(t, func(t *testing.T, name string, _ objects.Location) {

@@ -249,7 +249,7 @@ func raceAmends(t *testing.T, name, kind string, rounds int) {
 
 func TestABuildAndAnAmendLoseNothing(t *testing.T) {
 	t.Parallel()
-	for kind := range spellings {
+	for _, kind := range []string{"dense", "uuid"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			raceAmends(t, t.TempDir(), kind, 12)

@@ -96,9 +96,6 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// Inserted returns the number of further users.
-func (in *Insertion) Inserted() int { return len(in.before) }
-
 // number returns the number of the i-th further user.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
