@@ -47,6 +47,7 @@ func newCapper(t testing.TB, wrap func(http.Handler) http.Handler, change ...fun
 		Segments: map[string][]capping.Limit{"active": {{Name: "daily", Max: 2, Window: day}}},
 	}
 	cfg := server.Config{Capper: capping.New(store, func() capping.Segments { return halves{} }, policy, time.Now)}
+	cfg.Bounds.CallTimeout = time.Minute // a busy machine must not make users unavailable, which clients ask for again
 	for _, f := range change {
 		f(&cfg)
 	}

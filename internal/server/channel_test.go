@@ -15,7 +15,7 @@ func TestARequiredChannel(t *testing.T) {
 	optional := testPolicy()
 	required := testPolicy()
 	required.RequireChannel = true
-	const one = `{"user_id":1,"at":"2026-11-20T09:00:00Z"`
+	const one = `{"user_id":1,"at":"2037-11-20T09:00:00Z"`
 	calls := []struct{ path, body, field string }{
 		{"/v1/filter", `{"message_id":"m","user_ids":[1]}`, "channel"},
 		{"/v1/filter", `{"message_id":"m","enforce":false,"user_ids":[1]}`, "channel"},

@@ -30,7 +30,7 @@ func TestFilterAnswersEachUser(t *testing.T) {
 				"default": {1, 1}},
 		}, first.Summary)
 		require.Equal(t, "policy-1", first.ConfigVersion)
-		require.Equal(t, "2026-11-20T080000Z-1", first.Generation)
+		require.Equal(t, "2037-11-20T080000Z-1", first.Generation)
 
 		again := s.filter(`{"message_id": "promo-1", "channel": "push", "user_ids": [7, 142, 43]}`)
 		require.Equal(t, []uint32{7, 142, 43}, again.Allowed)
@@ -40,8 +40,8 @@ func TestFilterAnswersEachUser(t *testing.T) {
 		s.clock.Advance(time.Hour)
 		next := s.filter(`{"message_id": "promo-2", "channel": "push", "user_ids": [142, 7, 4294967295]}`)
 		require.Equal(t, []uint32{142}, next.Allowed)
-		require.Equal(t, []denied{{7, "new", "daily", 1, at("2026-11-21T09:12:44.120Z")},
-			{4294967295, "default", "daily", 1, at("2026-11-21T09:12:44.120Z")}}, next.Denied)
+		require.Equal(t, []denied{{7, "new", "daily", 1, at("2037-11-21T09:12:44.120Z")},
+			{4294967295, "default", "daily", 1, at("2037-11-21T09:12:44.120Z")}}, next.Denied)
 		require.Equal(t, map[string]int{"daily": 2}, next.Summary.Denied)
 	})
 }
@@ -62,11 +62,11 @@ func TestRetryAtIsExact(t *testing.T) {
 		start time.Time
 		want  string
 	}{
-		"rolling": {capping.Limit{Window: 30 * time.Minute}, startOfTest, "2026-11-20T09:42:44.120Z"},
+		"rolling": {capping.Limit{Window: 30 * time.Minute}, startOfTest, "2037-11-20T09:42:44.120Z"},
 		"day in Singapore": {capping.Limit{Calendar: capping.CalendarDay, Location: singapore},
-			startOfTest, "2026-11-20T16:00:00.000Z"},
+			startOfTest, "2037-11-20T16:00:00.000Z"},
 		"week in Singapore": {capping.Limit{Calendar: capping.CalendarWeek, Location: singapore},
-			startOfTest, "2026-11-22T16:00:00.000Z"},
+			startOfTest, "2037-11-22T16:00:00.000Z"},
 		"a day of 25 hours": {capping.Limit{Calendar: capping.CalendarDay, Location: newYork},
 			time.Date(2026, 11, 1, 0, 0, 1, 0, newYork), "2026-11-02T05:00:00.000Z"},
 		"a day of 23 hours": {capping.Limit{Calendar: capping.CalendarDay, Location: newYork},

@@ -59,19 +59,19 @@ func TestForecastOfAnAudience(t *testing.T) {
 func TestForecastsAreRefused(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = gate.Bounds{BitmapUsers: 100} })
-	many := strings.TrimSuffix(strings.Repeat(`"2026-11-21T09:00:00Z",`, api.MaxForecasts+1), ",")
+	many := strings.TrimSuffix(strings.Repeat(`"2037-11-21T09:00:00Z",`, api.MaxForecasts+1), ",")
 	for body, want := range map[string]badBody{
 		`{"audience": "vip &", "channel": "push"}`: {field: "audience", message: "got the end"},
 		`{"audience": "vip", "at": []}`:            {field: "at", message: "must not be empty"},
-		`{"audience": "vip", "at": "2026-11-21T09:00:00Z"}`: {field: "at",
+		`{"audience": "vip", "at": "2037-11-21T09:00:00Z"}`: {field: "at",
 			message: "is not an array of times"},
-		`{"audience": "vip", "at": ["2026-11-21T09:00:00Z", "tomorrow"]}`: {field: "at[1]", message: "is not an RFC 3339 time"},
-		`{"audience": "vip", "at": ["2026-11-19T09:00:00Z"]}`:             {field: "at[0]", message: "in the past"},
+		`{"audience": "vip", "at": ["2037-11-21T09:00:00Z", "tomorrow"]}`: {field: "at[1]", message: "is not an RFC 3339 time"},
+		`{"audience": "vip", "at": ["2037-11-19T09:00:00Z"]}`:             {field: "at[0]", message: "in the past"},
 		`{"audience": "vip", "at": [` + many + `]}`:                       {field: "at", message: "at most 64 times"},
 		`{"audience": "vip", "channel": "fax"}`: {field: "channel",
 			message: "is not a configured channel"},
 		`{"audience": "vip", "user_ids": [1]}`:   {field: "user_ids", message: "both given"},
-		`{"at": ["2026-11-21T09:00:00Z"]}`:       {field: "user_ids", message: "exactly one"},
+		`{"at": ["2037-11-21T09:00:00Z"]}`:       {field: "user_ids", message: "exactly one"},
 		`{"audience": "vip", "message_id": "m"}`: {field: "message_id", message: "no such field"},
 	} {
 		requireRefused(t, s.post("/v1/forecast", body), http.StatusBadRequest, "invalid_request", want)

@@ -22,7 +22,7 @@ func TestGenerationsAndTheirChanges(t *testing.T) {
 	dir := objects.NewDirectory(t.TempDir())
 	s := newService(t, func(cfg *server.Config) { cfg.History = publish.New(dir, time.Now) })
 	empty := decodeAs[api.Generations](t, s.get("/v1/generations").body)
-	require.Equal(t, &api.Generations{InUse: "2026-11-20T080000Z-1", Generations: []api.GenerationInfo{}}, empty)
+	require.Equal(t, &api.Generations{InUse: "2037-11-20T080000Z-1", Generations: []api.GenerationInfo{}}, empty)
 
 	publisher := &publish.Publisher{Location: dir, Clock: segmentstest.Stepping(), ToolVersion: "test 1"}
 	var names []string

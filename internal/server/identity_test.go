@@ -54,11 +54,11 @@ func TestSendsAreOfANamespaceAndAChannel(t *testing.T) {
 			}
 		}
 		require.Equal(t, []sent{
-			{"2026-11-20T09:12:44.120Z", at("push"), at("growth"), at("newsletter")},
-			{"2026-11-20T09:12:45.120Z", at("email"), at("growth"), at("newsletter")},
-			{"2026-11-20T09:12:46.120Z", nil, at("growth"), at("newsletter")},
-			{"2026-11-20T09:12:47.120Z", at("push"), at("crm"), at("newsletter")},
-			{"2026-11-20T09:12:48.120Z", at("push"), at(""), at("newsletter")},
+			{"2037-11-20T09:12:44.120Z", at("push"), at("growth"), at("newsletter")},
+			{"2037-11-20T09:12:45.120Z", at("email"), at("growth"), at("newsletter")},
+			{"2037-11-20T09:12:46.120Z", nil, at("growth"), at("newsletter")},
+			{"2037-11-20T09:12:47.120Z", at("push"), at("crm"), at("newsletter")},
+			{"2037-11-20T09:12:48.120Z", at("push"), at(""), at("newsletter")},
 		}, s.explainedSends(t, 20_999))
 
 		release := func(key, body string, want int) {
@@ -72,7 +72,7 @@ func TestSendsAreOfANamespaceAndAChannel(t *testing.T) {
 		release("g1.growth", `{"message_id": "newsletter", "channel": "email", "user_ids": [1001, 1002]}`, 2)
 		release("o1.old", `{"message_id": "newsletter", "user_ids": [1001]}`, 1)
 		release("g1.growth", `{"message_id": "newsletter", "user_ids": [1001]}`, 1)
-		require.Equal(t, []sent{{"2026-11-20T09:12:47.120Z", at("push"), at("crm"), at("newsletter")}},
+		require.Equal(t, []sent{{"2037-11-20T09:12:47.120Z", at("push"), at("crm"), at("newsletter")}},
 			s.explainedSends(t, 1001))
 		require.Len(t, s.explainedSends(t, 1002), 4)
 		require.Len(t, s.explainedSends(t, 1003), 5)

@@ -141,7 +141,7 @@ func TestAChangeOfTheNearFutureIsNow(t *testing.T) {
 	later := startOfTest.Add(1500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
 	f := s.post("/v1/sets/opted-out/members", fields{"add": []int{1}, "at": later}).failure(t)
 	require.Equal(t, "at", f.Error.Field)
-	require.Contains(t, f.Error.Message, "is in the future: the time is now 2026-11-20T09:12:44.120Z")
+	require.Contains(t, f.Error.Message, "is in the future: the time is now 2037-11-20T09:12:44.120Z")
 }
 
 func TestRefusedChanges(t *testing.T) {
@@ -189,9 +189,9 @@ func TestRefusedChanges(t *testing.T) {
 	require.Equal(t, "limit", r.failure(t).Error.Field)
 	require.Equal(t, "cursor", s.get("/v1/sets/opted-out/members?cursor=-1").failure(t).Error.Field)
 	require.Equal(t, "since", s.get("/v1/sets/opted-out/members?since=soon").failure(t).Error.Field)
-	f := s.get("/v1/sets/opted-out/members?since=2026-11-21").failure(t)
+	f := s.get("/v1/sets/opted-out/members?since=2037-11-21").failure(t)
 	require.Equal(t, "since", f.Error.Field)
-	require.Equal(t, "since: 2026-11-21 is in the future: the time is now 2026-11-20T09:12:44.120Z", f.Error.Message)
+	require.Equal(t, "since: 2037-11-21 is in the future: the time is now 2037-11-20T09:12:44.120Z", f.Error.Message)
 	r = s.get("/v1/sets/nothing/members")
 	require.Equal(t, http.StatusNotFound, r.status)
 	require.Regexp(t, `^there is no set "nothing": generation [^ ]+ has no set of this name, and the configuration does `+
@@ -284,7 +284,7 @@ func TestSetsAreListed(t *testing.T) {
 	page = s.changesOf("opted-out", "?limit=2&cursor="+*page.Next)
 	require.Len(t, page.Changes, 2)
 	require.Nil(t, page.Next)
-	for _, since := range []string{"2026-11-20", "1d"} {
+	for _, since := range []string{"2037-11-20", "1d"} {
 		require.Len(t, s.changesOf("opted-out", "?since="+since).Changes, 4)
 	}
 	for _, since := range []string{"30s", last.Format(time.RFC3339)} {
@@ -409,7 +409,7 @@ func TestChangesAreInTheAudit(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.status)
 	store.fail(errors.New("no replica"), 42)
 	require.Equal(t, http.StatusServiceUnavailable, s.post("/v1/sets/opted-out/members",
-		fields{"add": []int{42, 44}, "at": "2026-11-20T08:00:00Z"}).status)
+		fields{"add": []int{42, 44}, "at": "2037-11-20T08:00:00Z"}).status)
 	require.NoError(t, j.Flush(t.Context()))
 
 	at, err := objects.Open(t.Context(), dir, objects.S3Config{})

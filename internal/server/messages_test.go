@@ -74,7 +74,7 @@ func TestMessagesAreCounted(t *testing.T) {
 
 		s.post("/v1/release", fields{"message_id": "promo", "channel": "push", "user_ids": span(0, 30)})
 		require.Equal(t, int64(30), s.message("promo").Channels[0].Released)
-		require.Empty(t, s.messages("?since=2026-11-21T00:00:00Z").Messages)
+		require.Empty(t, s.messages("?since=2037-11-21T00:00:00Z").Messages)
 		require.Empty(t, s.messages("?since=30s&channel=email").Messages)
 		first := s.messages("?max=1")
 		require.Len(t, first.Messages, 1)

@@ -20,7 +20,7 @@ import (
 	"capper/internal/server/wire"
 )
 
-var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+var now = time.Date(2037, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // recorded holds records in the order of time, followed by an error.
 type recorded struct {

@@ -115,7 +115,7 @@ func TestEveryAnswerAndEveryLineHasTheRequestsID(t *testing.T) {
 	ails := newServiceOver(t, &ailing{Store: openStore(t, clock.Now)}, clock, configure)
 	panics := newServiceOver(t, &ailing{openStore(t, clock.Now), true}, clock, configure)
 	send := `{"message_id":"m","channel":"push","user_ids":[7,8]}`
-	imported := `{"message_id":"m","channel":"push","sends":[{"user_id":7,"at":"2026-11-20T09:00:00Z"}]}`
+	imported := `{"message_id":"m","channel":"push","sends":[{"user_id":7,"at":"2037-11-20T09:00:00Z"}]}`
 	for i, c := range []struct {
 		on                 *service
 		key                string

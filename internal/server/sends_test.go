@@ -70,8 +70,8 @@ func (s *service) explain(user int) *api.Explanation {
 // TestImportWithoutMessages checks that a send without a message id is identified by user, channel and millisecond.
 func TestImportWithoutMessages(t *testing.T) {
 	onBothStores(t, func(t *testing.T, s *service) {
-		const body = `{"sends":[{"user_id":150,"at":"2026-11-20T09:00:00.001Z"},{"at":"2026-11-20T17:00:00.0019+08:00","user_id":150},
-			{"user_id":150,"at":"2026-11-20T09:00:00.002Z"},{"user_id":150,"at":"2026-11-20T09:00:00.001Z","channel":"sms"}]}`
+		const body = `{"sends":[{"user_id":150,"at":"2037-11-20T09:00:00.001Z"},{"at":"2037-11-20T17:00:00.0019+08:00","user_id":150},
+			{"user_id":150,"at":"2037-11-20T09:00:00.002Z"},{"user_id":150,"at":"2037-11-20T09:00:00.001Z","channel":"sms"}]}`
 		require.Equal(t, api.ImportSummary{Requested: 4, Added: 3, Known: 1}, s.importSends(body).Summary)
 		require.Equal(t, api.ImportSummary{Requested: 4, Known: 4}, s.importSends(body).Summary)
 		require.Len(t, s.explain(150).Sends, 3)
@@ -104,7 +104,7 @@ func TestImportedSendsAreOfANamespaceAndCounted(t *testing.T) {
 func TestImportRefusesBodies(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *server.Config) { c.Bounds = gate.Bounds{JSONUsers: 3} })
-	one := `{"user_id":1,"at":"2026-11-20T09:00:00Z"}`
+	one := `{"user_id":1,"at":"2037-11-20T09:00:00Z"}`
 	send := func(send string) string { return `{"sends":[` + one + `,` + send + `]}` }
 	for _, test := range []badBody{
 		{"empty", ``, "", "empty"},
@@ -112,28 +112,28 @@ func TestImportRefusesBodies(t *testing.T) {
 		{"no send", `{"sends":[]}`, "sends", "at least one send"},
 		{"null", `{"sends":null}`, "sends", "null is not an array"},
 		{"a number", send(`7`), "sends[1]", "7 is not an object"},
-		{"no user", send(`{"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "is required"},
+		{"no user", send(`{"at":"2037-11-20T09:00:00Z"}`), "sends[1].user_id", "is required"},
 		{"no time", send(`{"user_id":1}`), "sends[1].at", "is required"},
 		{"nothing", send(`{}`), "sends[1].user_id", "is required"},
-		{"user null", send(`{"user_id":null,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id",
+		{"user null", send(`{"user_id":null,"at":"2037-11-20T09:00:00Z"}`), "sends[1].user_id",
 			"null is not a user id"},
-		{"user fraction", send(`{"user_id":1.5,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id",
+		{"user fraction", send(`{"user_id":1.5,"at":"2037-11-20T09:00:00Z"}`), "sends[1].user_id",
 			"1.5 is not a user id"},
-		{"user text", send(`{"user_id":"01","at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", `"01" is not a user id`},
-		{"user twice", send(`{"user_id":1,"user_id":1,"at":"2026-11-20T09:00:00Z"}`), "sends[1].user_id", "twice"},
+		{"user text", send(`{"user_id":"01","at":"2037-11-20T09:00:00Z"}`), "sends[1].user_id", `"01" is not a user id`},
+		{"user twice", send(`{"user_id":1,"user_id":1,"at":"2037-11-20T09:00:00Z"}`), "sends[1].user_id", "twice"},
 		{"unknown", send(`{"user_id":1,"when":1}`), "sends[1].when", "no such field"},
 		{"time null", send(`{"user_id":1,"at":null}`), "sends[1].at", "null is not a string"},
 		{"time number", send(`{"user_id":1,"at":1732093964}`), "sends[1].at", "is not a string"},
-		{"time without zone", send(`{"user_id":1,"at":"2026-11-20T09:00:00"}`), "sends[1].at", "RFC 3339"},
-		{"time with a space", send(`{"user_id":1,"at":"2026-11-20 09:00:00Z"}`), "sends[1].at", "RFC 3339"},
-		{"time with a comma", send(`{"user_id":1,"at":"2026-11-20T09:00:00,5Z"}`), "sends[1].at", "RFC 3339"},
-		{"no such day", send(`{"user_id":1,"at":"2026-11-31T09:00:00Z"}`), "sends[1].at", "RFC 3339"},
-		{"no such zone", send(`{"user_id":1,"at":"2026-11-20T09:00:00+24:00"}`), "sends[1].at", "RFC 3339"},
-		{"future", send(`{"user_id":1,"at":"2026-11-20T09:13:00Z"}`), "sends[1].at", "is in the future"},
-		{"unknown channel", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","channel":"pigeon"}`), "channel",
+		{"time without zone", send(`{"user_id":1,"at":"2037-11-20T09:00:00"}`), "sends[1].at", "RFC 3339"},
+		{"time with a space", send(`{"user_id":1,"at":"2037-11-20 09:00:00Z"}`), "sends[1].at", "RFC 3339"},
+		{"time with a comma", send(`{"user_id":1,"at":"2037-11-20T09:00:00,5Z"}`), "sends[1].at", "RFC 3339"},
+		{"no such day", send(`{"user_id":1,"at":"2037-11-31T09:00:00Z"}`), "sends[1].at", "RFC 3339"},
+		{"no such zone", send(`{"user_id":1,"at":"2037-11-20T09:00:00+24:00"}`), "sends[1].at", "RFC 3339"},
+		{"future", send(`{"user_id":1,"at":"2037-11-20T09:13:00Z"}`), "sends[1].at", "is in the future"},
+		{"unknown channel", send(`{"user_id":1,"at":"2037-11-20T09:00:00Z","channel":"pigeon"}`), "channel",
 			`"pigeon" is not a configured channel`},
-		{"empty channel", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","channel":""}`), "sends[1].channel", "empty"},
-		{"empty message", send(`{"user_id":1,"at":"2026-11-20T09:00:00Z","message_id":""}`), "sends[1].message_id",
+		{"empty channel", send(`{"user_id":1,"at":"2037-11-20T09:00:00Z","channel":""}`), "sends[1].channel", "empty"},
+		{"empty message", send(`{"user_id":1,"at":"2037-11-20T09:00:00Z","message_id":""}`), "sends[1].message_id",
 			"0 bytes"},
 		{"long message", `{"message_id":"` + strings.Repeat("x", 129) + `","sends":[` + one + `]}`, "message_id",
 			"129 bytes"},

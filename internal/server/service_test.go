@@ -28,7 +28,7 @@ type testSegments struct {
 	lookup func(user capping.UserID) uint8
 }
 
-func (s *testSegments) Generation() string { return "2026-11-20T080000Z-1" }
+func (s *testSegments) Generation() string { return "2037-11-20T080000Z-1" }
 func (s *testSegments) Names() []string    { return s.names }
 func (s *testSegments) Lookup(numbers []uint32, codes []uint8) {
 	for i, number := range numbers {
@@ -81,7 +81,7 @@ type service struct {
 	key    string
 }
 
-var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC)
+var startOfTest = time.Date(2037, 11, 20, 9, 12, 44, 120e6, time.UTC)
 
 // newService returns a service with a separate store. The function change may change the configuration first.
 func newService(t testing.TB, change ...func(*server.Config)) *service {

@@ -168,7 +168,7 @@ func TestAnswersTellWhatWithholds(t *testing.T) {
 		ids := []uint32{1, 3, 11, 150, 1000, 70_000, 500_000}
 		a := s.filterIDs(fields{"message_id": "m1", "channel": "push", "user_ids": ids, "waves": true})
 		require.Equal(t, []uint32{1, 11, 70_000, 500_000}, a.Allowed)
-		opening := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+		opening := time.Date(2037, 11, 20, 13, 0, 0, 0, time.UTC)
 		require.Equal(t, []api.Denial{
 			{UserID: 3, Segment: "vip", Limit: "suppressed", Set: "opted-out"},
 			{UserID: 150, Segment: "active", Limit: "quiet", Timezone: "America/New_York", RetryAt: &opening},
@@ -186,7 +186,7 @@ func TestAnswersTellWhatWithholds(t *testing.T) {
 		require.Equal(t, map[string]int{"hourly": 1}, again.Summary.ShadowDenied)
 		require.Equal(t, map[string]int{"suppressed": 2, "quiet": 1, "daily": 3}, again.Summary.Denied)
 		require.Equal(t, "Asia/Singapore", again.Denied[1].Timezone)
-		midnight := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+		midnight := time.Date(2037, 11, 21, 8, 0, 0, 0, time.UTC)
 		require.Equal(t, api.Denial{UserID: 500_000, Segment: "default", Limit: "daily", Max: 1, Timezone: "UTC",
 			RetryAt: &midnight}, again.Denied[5],
 			"the day begins at midnight, and quiet hours end at eight")
@@ -232,10 +232,10 @@ func TestExplainTellsWhatWithholds(t *testing.T) {
 		require.Equal(t, []api.Suppression{{Set: "opted-out"}, {Set: "bounced", Channels: []string{"email"},
 			EvenExempt: true}}, e.Suppressed)
 		e = decodeAs[api.Explanation](t, s.get("/v1/users/150").body)
-		opening := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+		opening := time.Date(2037, 11, 20, 13, 0, 0, 0, time.UTC)
 		require.Equal(t, []api.QuietStanding{{Quiet: api.Quiet{From: "21:00", To: "08:00", Zone: "user",
 			Channels: []string{"push"}}, Now: true, Until: &opening}}, e.Quiet)
-		require.Contains(t, string(s.get("/v1/users/150").body), `"until":"2026-11-20T13:00:00.000Z"`)
+		require.Contains(t, string(s.get("/v1/users/150").body), `"until":"2037-11-20T13:00:00.000Z"`)
 		require.Empty(t, e.Missing)
 
 		g.add(t, map[string]*bitmap.Bitmap{"bounced": bitmap.Of(8, 1000)})

@@ -60,17 +60,17 @@ func TestExplain(t *testing.T) {
 		s.filter(`{"message_id": "plain", "user_ids": [200]}`)
 		vip := decodeAs[explained](t, s.get("/v1/users/200").body)
 		require.Equal(t, explained{
-			UserID: 200, Segment: "vip", Generation: "2026-11-20T080000Z-1", ConfigVersion: "policy-1",
+			UserID: 200, Segment: "vip", Generation: "2037-11-20T080000Z-1", ConfigVersion: "policy-1",
 			Limits: []standing{
 				{limit{Name: "push-gap", Max: 1, Window: "30m", Channels: []string{"push"}}, 1,
-					at("2026-11-20T09:42:44.120Z")},
+					at("2037-11-20T09:42:44.120Z")},
 				{limit{Name: "email-day", Max: 1, Window: "day", Calendar: "day", Timezone: "UTC",
-					Channels: []string{"email"}}, 1, at("2026-11-21T00:00:00.000Z")},
+					Channels: []string{"email"}}, 1, at("2037-11-21T00:00:00.000Z")},
 			},
 			Sends: []sent{
-				{"2026-11-20T09:12:44.120Z", at("push"), at(""), at("promo-1")},
-				{"2026-11-20T09:12:45.120Z", at("email"), at(""), at("mail-1")},
-				{"2026-11-20T09:12:46.120Z", nil, at(""), at("plain")},
+				{"2037-11-20T09:12:44.120Z", at("push"), at(""), at("promo-1")},
+				{"2037-11-20T09:12:45.120Z", at("email"), at(""), at("mail-1")},
+				{"2037-11-20T09:12:46.120Z", nil, at(""), at("plain")},
 			},
 		}, *vip)
 		blocked := decodeAs[explained](t, s.get("/v1/users/300").body)
@@ -174,7 +174,7 @@ func TestLimitsTellThePolicyInForce(t *testing.T) {
 		require.Equal(t, []uint32{7}, answer.Allowed, "the new limits judge the old log")
 		require.Equal(t, "policy-2", answer.ConfigVersion)
 		third := s.filter(`{"message_id": "m3", "user_ids": [7]}`)
-		require.Equal(t, at("2026-11-21T09:12:44.120Z"), third.Denied[0].RetryAt)
+		require.Equal(t, at("2037-11-21T09:12:44.120Z"), third.Denied[0].RetryAt)
 	})
 }
 
@@ -194,9 +194,9 @@ func TestWindowsAreWiderByTheStoresTolerance(t *testing.T) {
 		require.Contains(t, string(s.get("/v1/limits").body), `"tolerance_ms":500`, kind)
 		s.filter(`{"message_id": "m1", "user_ids": [7]}`)
 		denied := s.filter(`{"message_id": "m2", "user_ids": [7]}`).Denied
-		require.Equal(t, at("2026-11-21T09:12:44.620Z"), denied[0].RetryAt, "the tolerance is in retry_at")
+		require.Equal(t, at("2037-11-21T09:12:44.620Z"), denied[0].RetryAt, "the tolerance is in retry_at")
 		explanation := decodeAs[explained](t, s.get("/v1/users/7").body)
-		require.Equal(t, at("2026-11-21T09:12:44.620Z"), explanation.Limits[0].RetryAt, "and explain says the same")
+		require.Equal(t, at("2037-11-21T09:12:44.620Z"), explanation.Limits[0].RetryAt, "and explain says the same")
 	}
 }
 
@@ -206,7 +206,7 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 	s := newService(t, func(cfg *server.Config) {
 		cfg.Segments = func() api.SegmentsStatus {
 			return api.SegmentsStatus{
-				Generation: "2026-11-20T080000Z-1", CreatedAt: startOfTest.Add(-time.Hour), LoadedAt: startOfTest,
+				Generation: "2037-11-20T080000Z-1", CreatedAt: startOfTest.Add(-time.Hour), LoadedAt: startOfTest,
 				Origin:    "cache",
 				CheckedAt: startOfTest, Error: "get current.json: no such host", ErrorAt: failedAt,
 				Segments: []api.SegmentSize{{Name: "new", Users: 100, SizeBytes: 20}},
@@ -219,11 +219,11 @@ func TestStatusTellsWhatIsInForce(t *testing.T) {
 	})
 	body := string(s.get("/v1/status").body)
 	for _, part := range []string{
-		`"ready":true`, `"generation":"2026-11-20T080000Z-1"`, `"generation_age_seconds":3600`,
+		`"ready":true`, `"generation":"2037-11-20T080000Z-1"`, `"generation_age_seconds":3600`,
 		`"config_version":"policy-1"`,
 		`"store":{"kind":"embedded","path":"`, `"state":"ok"`, `"origin":"cache"`,
 		`"error":"get current.json: no such host"`,
-		`"error_at":"2026-11-20T09:11:44.12Z"`, `"problems":["limits.segments.ghost: not published"]`,
+		`"error_at":"2037-11-20T09:11:44.12Z"`, `"problems":["limits.segments.ghost: not published"]`,
 		`"in_flight_users":0`,
 	} {
 		require.Contains(t, body, part)
