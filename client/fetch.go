@@ -156,7 +156,7 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 		wait = min(wait, p.demand.lead()+p.demand.horizon())
 	}
 	return &asking{api.PermitsRequest{
-		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Permits: permits, MaxWait: api.Wait(wait),
+		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Key: p.cfg.Key, Permits: permits, MaxWait: api.Wait(wait),
 		RequestID: rand.Text(),
 	}, now}
 }

@@ -16,6 +16,7 @@ type PermitsRequest struct {
 	// 1 to MaxRequestID bytes: a repeated id returns the same grant; "": none
 	RequestID string `json:"request_id,omitempty"`
 	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
+	Key       string `json:"key,omitempty"`        // 1 to MaxPacerKey bytes; required by pacers per key
 }
 
 // A PermitsRequest has these bounds.
@@ -23,6 +24,7 @@ const (
 	MaxPacers    = 8
 	MaxPermits   = 100_000
 	MaxRequestID = 128
+	MaxPacerKey  = 128
 	MaxWait      = 24 * time.Hour
 )
 
@@ -87,8 +89,9 @@ const (
 // PacerState describes the permits that a pacer has granted.
 type PacerState struct {
 	Name      string `json:"name"`
-	Per       string `json:"per,omitempty"`        // PerMessage, or "": one log
+	Per       string `json:"per,omitempty"`        // PerMessage, PerKey, or "": one log
 	MessageID string `json:"message_id,omitempty"` // for a pacer per message: the message of the log
+	Key       string `json:"key,omitempty"`        // for a pacer per key: the key of the log
 	QueueMS   Millis `json:"queue_ms"`             // time until the newest slot; 0: the slot has passed
 	NextMS    Millis `json:"next_ms"`              // time until the slot of the next permit, by this pacer alone
 	// used slots of the fullest limit, with its Max and Window; nil without limits
@@ -100,12 +103,15 @@ type PacerState struct {
 	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits; only in answers about pacers
 }
 
-// PerMessage is the value of PacerState.Per for a pacer with a separate log for each message.
-const PerMessage = "message"
+// PacerState.Per has one of these values for a pacer with a separate log for each message or key.
+const (
+	PerMessage = "message"
+	PerKey     = "key"
+)
 
 // PacerLimitUse is a limit of a pacer with its current use.
 type PacerLimitUse struct {
-	// slots younger than a window, including future ones; nil for a pacer per message
+	// slots younger than a window, including future ones; nil for a pacer per message or key
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max"`
 	Window string `json:"window"`

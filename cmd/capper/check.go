@@ -277,8 +277,8 @@ func describePacer(p *pacing.Pacer) string {
 	if p.Rate.Permits > 0 {
 		parts = append(parts, fmt.Sprintf("one every %s (%s)", capping.Span(p.Rate.Interval()), p.Rate))
 	}
-	if p.PerMessage {
-		parts = append(parts, "for each message")
+	if p.Per != pacing.PerPacer {
+		parts = append(parts, "for each "+string(p.Per))
 	}
 	wait := "waits up to " + capping.Span(p.LongestWait())
 	if p.MaxWait == 0 {

@@ -51,6 +51,7 @@ const scriptPacers = `pacers:
   min: {limits: [{max: 1, window: 15s}]}
   used: {limits: [{max: 2, window: 1h}]}
   promo: {limits: [{max: 50000, window: 1h}], per: message}
+  sender: {limits: [{max: 2, window: 1h}], per: key}
 `
 
 // take is `take PACER PERMITS [MESSAGE]` of scripts: permits, as far as there are some

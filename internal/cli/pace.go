@@ -23,6 +23,7 @@ type PaceCommand struct {
 	Pacer     string         `arg:"" help:"Name of the pacer. With several names, separated by commas, every pacer must grant each line."`
 	File      string         `arg:"" optional:"" default:"-" help:"File whose lines are copied. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"Id of the message that the lines belong to; required for pacers that keep a separate limit for each message."`
+	Key       string         `help:"Key of the lines, for example the number of the sender; required for pacers that keep a separate limit for each key."`
 	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer, or longer than the max_wait of a pacer. Default: lines wait for any time."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
@@ -55,7 +56,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID}
+	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID, Key: c.Key}
 	_, err = service.Permits(ctx, look)
 	switch { // before the first line is read
 	case ctx.Err() != nil:
@@ -111,7 +112,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	error) {
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
-		Pacers: look.Pacers, MessageID: look.MessageID, MaxWait: c.longest(),
+		Pacers: look.Pacers, MessageID: look.MessageID, Key: look.Key, MaxWait: c.longest(),
 		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no permits yet, retrying: %v", err) }) },
 		OnAnswer: func() { trouble.end(func() { on.Say("permits are available again") }) },
 	})
@@ -322,6 +323,8 @@ func (c *PaceCommand) refused(err error) error {
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope filter")
 	case errors.As(err, &refused) && refused.Field == "message_id" && c.MessageID == "":
 		return terminal.Hinted(err, "the pacer has a separate log for each message; add --message-id")
+	case errors.As(err, &refused) && refused.Field == "key" && c.Key == "":
+		return terminal.Hinted(err, "the pacer has a separate log for each key; add --key")
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Field, "pacers"):
 		return terminal.Hinted(err, "capper pacers lists the configured pacers")
 	}

@@ -16,7 +16,8 @@ type PacersCommand struct {
 	Service
 	Name      string `arg:"" optional:"" help:"Name of the pacer to show. Default: all pacers."`
 	MessageID string `placeholder:"ID" help:"Id of the message whose permits are shown, in the namespace of the API key; for pacers that keep a separate limit for each message."`
-	Forget    bool   `help:"Reset the pacer: forget all permits that it has granted, for all messages. Records kept for repeated requests and messages still count towards their bounds. The API key needs the scope admin."`
+	Key       string `help:"Key whose permits are shown; for pacers that keep a separate limit for each key."`
+	Forget    bool   `help:"Reset the pacer: forget all permits that it has granted, for all messages and keys. Records kept for repeated requests and messages still count towards their bounds. The API key needs the scope admin."`
 }
 
 // forgotten is the result of --forget, in the form of --json.
@@ -34,14 +35,17 @@ func (c *PacersCommand) Help() string {
 // Validate rejects contradictory flags.
 func (c *PacersCommand) Validate() error {
 	switch {
-	case c.Name == "" && (c.Forget || c.MessageID != ""):
-		return errors.New("--forget and --message-id: require the name of a pacer")
-	case c.Forget && c.MessageID != "":
-		return errors.New(
-			"--forget: must not be combined with --message-id, because it resets the pacer for all messages")
+	case c.Name == "" && (c.Forget || c.ofOne()):
+		return errors.New("--forget, --message-id and --key: require the name of a pacer")
+	case c.Forget && c.ofOne():
+		return errors.New("--forget: must not be combined with --message-id or --key, because it resets the pacer " +
+			"for all messages and keys")
 	}
 	return nil
 }
+
+// ofOne reports whether the permits of a single message or key are wanted.
+func (c *PacersCommand) ofOne() bool { return c.MessageID != "" || c.Key != "" }
 
 // Run prints the permits that pacers have granted, or deletes their records.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
@@ -52,8 +56,8 @@ func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	switch {
 	case c.Forget:
 		return c.forget(ctx, service, on)
-	case c.MessageID != "":
-		return c.ofMessage(ctx, service, on)
+	case c.ofOne():
+		return c.showOne(ctx, service, on)
 	case c.Name != "":
 		state, err := service.Pacer(ctx, c.Name)
 		if err != nil {
@@ -85,21 +89,24 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	if err := terminal.Table(on.Out, terminal.Left, []any{"pacer", c.Name, "forgotten"}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(on.Out, "note: the remembered requests and message logs of the pacer count towards their "+
-		"bounds until they expire")
+	_, err := fmt.Fprintln(on.Out, "note: the remembered requests and the logs of messages and keys of the pacer count "+
+		"towards their bounds until they expire")
 	return err
 }
 
-// ofMessage prints the permits of one message, from the answer to a call that asks for no permits.
-func (c *PacersCommand) ofMessage(ctx context.Context, service *client.Client, on *terminal.Streams) error {
-	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID})
+// showOne prints the permits of one message or key, from the answer to a call that asks for no permits.
+func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on *terminal.Streams) error {
+	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID,
+		Key: c.Key})
 	if err != nil {
 		return c.refused(err)
 	}
 	state := &answer.Pacers[0]
-	if state.Per == "" {
-		return terminal.Misuse(fmt.Errorf("--message-id: the pacer %s has one log for all messages, not one for each",
-			c.Name))
+	switch {
+	case c.MessageID != "" && state.Per != api.PerMessage:
+		return terminal.Misuse(fmt.Errorf("--message-id: the pacer %s has no log for each message", c.Name))
+	case c.Key != "" && state.Per != api.PerKey:
+		return terminal.Misuse(fmt.Errorf("--key: the pacer %s has no log for each key", c.Name))
 	}
 	return c.print(on, state)
 }
@@ -117,7 +124,7 @@ func (c *PacersCommand) refused(err error) error {
 	switch {
 	case c.Forget:
 		scope = "admin"
-	case c.MessageID != "":
+	case c.ofOne():
 		scope = "filter"
 	}
 	switch {
@@ -139,15 +146,15 @@ func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// pacerRows returns a table row for each limit of a pacer, with the pacer's rate. A pacer per message has separate
-// usage for each message.
+// pacerRows returns a table row for each limit of a pacer, with the pacer's rate. A pacer per message or key has
+// separate usage for each of them.
 func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
-	if p.Per != "" && p.MessageID == "" {
-		queue, next = "by message", "by message"
+	if p.Per != "" && p.MessageID+p.Key == "" {
+		queue, next = "by "+p.Per, "by "+p.Per
 	}
 	add := func(limit string, used *int, most any) {
-		text := any("by message")
+		text := any("by " + p.Per)
 		if used != nil {
 			text = *used
 		}
@@ -156,7 +163,7 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	for _, l := range p.Limits {
 		add(l.Window, l.Used, l.Max)
 	}
-	if len(p.Limits) == 0 && p.Used != nil { // for a message: the fullest limit
+	if len(p.Limits) == 0 && p.Used != nil { // for a message or key: the fullest limit
 		add(p.Window, p.Used, p.Max)
 	}
 	if p.Rate != "" || len(rows) == 0 {

@@ -52,7 +52,7 @@ func (s *permitService) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := pass(r.Context(), s.lag+s.held(time.Now())); err != nil {
 		return nil, err
 	}
-	answer := wire.EncodePermits(nil, "", given)
+	answer := wire.EncodePermits(nil, &wire.PermitsRequest{}, given)
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(answer))}, nil
 }
 

@@ -26,7 +26,7 @@ var pacers = pacing.Policy{Version: "p1", Pacers: []pacing.Pacer{
 	{Name: "short", Limits: []pacing.Limit{{Max: 50, Window: 100 * time.Millisecond}}},
 	{Name: "slow", Rate: pacing.Rate{Permits: 1, Per: time.Hour}},
 	{Name: "bounded", Rate: pacing.Rate{Permits: 10, Per: time.Second}, MaxWait: 300 * time.Millisecond},
-	{Name: "message", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}, PerMessage: true},
+	{Name: "message", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}, Per: pacing.PerMessage},
 }}
 
 // grants is a store that remembers the slots that it granted.

@@ -16,14 +16,14 @@ const twoClients = `server:
 
 func TestClientsNameTheirPacers(t *testing.T) {
 	t.Parallel()
-	c, err := Parse("f", []byte("clients: {crm: {pacers: [carrier, fcm]}}\n"+minimal+twoClients+fourPacers))
+	c, err := Parse("f", []byte("clients: {crm: {pacers: [carrier, fcm]}}\n"+minimal+twoClients+fivePacers))
 	require.NoError(t, err)
 	rules := c.Server.Access
 	require.Equal(t, map[string][]string{"crm": {"carrier", "fcm"}}, rules.Pacers)
 	require.Equal(t, []string{"crm", "otp"}, rules.PacingClients("carrier"))
 	require.Equal(t, []string{"otp"}, rules.PacingClients("twilio"))
 
-	next, err := Parse("f", []byte(minimal+twoClients+fourPacers))
+	next, err := Parse("f", []byte(minimal+twoClients+fivePacers))
 	require.NoError(t, err)
 	require.Nil(t, next.Server.Access.Pacers)
 	require.NoError(t, c.reloadable("f", next, nil, nil), "a reload changes the pacers of clients")
@@ -45,7 +45,7 @@ func TestFaultsOfClients(t *testing.T) {
 		"{crm: {pacers: [fcm, fcm]}}":        `clients.crm.pacers[1]: must be unique: "fcm" is given twice`,
 		"{crm: {pacers: [fcm], scopes: []}}": "clients.crm.scopes: is not a known key",
 	} {
-		_, err := Parse("f", []byte("clients: "+clients+"\n"+minimal+twoClients+fourPacers))
+		_, err := Parse("f", []byte("clients: "+clients+"\n"+minimal+twoClients+fivePacers))
 		require.ErrorContains(t, err, want)
 		require.Equal(t, 1, strings.Count(err.Error(), "clients"), "%v", err)
 	}

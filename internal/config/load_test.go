@@ -319,7 +319,7 @@ func TestEveryFaultIsReportedAtOnceInOrder(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(minimal)
 	f.Add(full)
-	f.Add(minimal + fourPacers)
+	f.Add(minimal + fivePacers)
 	f.Add(minimal + withheld)
 	f.Fuzz(func(t *testing.T, yaml string) {
 		c, err := Parse("f", []byte(yaml))
@@ -352,7 +352,7 @@ func TestOneWordInEveryPackage(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, api.NoSegment, segments.ReservedName)
 	require.Equal(t, api.MaxMessageID, capping.MaxMessageID)
-	require.Equal(t, api.PerMessage, perMessage)
+	require.Equal(t, []pacing.Per{api.PerMessage, api.PerKey}, []pacing.Per{pacing.PerMessage, pacing.PerKey})
 	require.Equal(t, []string{api.LimitSuppressed, api.LimitHoldout, api.LimitQuiet},
 		[]string{suppressedName, holdoutName, quietName})
 	require.Equal(t, []any{api.MaxPacers, api.MaxPermits, api.MaxWait}, []any{pacing.MaxPacers, pacing.MaxPermits,

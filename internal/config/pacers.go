@@ -14,9 +14,6 @@ import (
 // maxPacers limits the number of pacers and thereby their metrics.
 const maxPacers = 1000
 
-// perMessage is the only valid value of the key per.
-const perMessage = "message"
-
 func (r *reader) pacers(v yamltree.Value) {
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		if !capping.IsName(key) {
@@ -41,9 +38,9 @@ func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
 		"limits":   func(v yamltree.Value) { p.Limits = pacerLimits(v) },
 		"rate":     func(v yamltree.Value) { p.Rate = pacerRate(v) },
 		"max_wait": duration(&p.MaxWait, time.Millisecond, pacing.MaxWait),
-		"per":      yamltree.OneOf(&per, perMessage),
+		"per":      yamltree.OneOf(&per, string(pacing.PerMessage), string(pacing.PerKey)),
 	})
-	p.PerMessage = per == perMessage
+	p.Per = pacing.Per(per)
 	if !given["limits"] && !given["rate"] {
 		v.Fault("must have limits, a rate, or both")
 	}

@@ -15,13 +15,14 @@ import (
 	"capper/internal/yamltree"
 )
 
-const fourPacers = `pacers:
+const fivePacers = `pacers:
   twilio:   {limits: [{max: 100, window: 1s}, {max: 50000, window: 24h}]}
   carrier:  {rate: 250/s, max_wait: 30s}
   fcm:
     limits:
       - {max: 600000, window: 1m}
   campaign: {limits: [{max: 50000, window: 1m}], per: message}
+  sender: {rate: 1/s, per: key}
 `
 
 func TestParseReadsPacers(t *testing.T) {
@@ -29,7 +30,7 @@ func TestParseReadsPacers(t *testing.T) {
 	c, err := Parse("f", []byte(minimal))
 	require.NoError(t, err)
 	require.Equal(t, &pacing.Policy{Version: c.Version}, c.Pacers)
-	c, err = Parse("f", []byte(minimal+fourPacers))
+	c, err = Parse("f", []byte(minimal+fivePacers))
 	require.NoError(t, err)
 	require.Empty(t, c.Warnings)
 	require.Equal(t, []pacing.Pacer{
@@ -37,7 +38,8 @@ func TestParseReadsPacers(t *testing.T) {
 			{Max: 50_000, Window: 24 * time.Hour}}},
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
 		{Name: "fcm", Limits: []pacing.Limit{{Max: 600_000, Window: time.Minute}}},
-		{Name: "campaign", Limits: []pacing.Limit{{Max: 50_000, Window: time.Minute}}, PerMessage: true},
+		{Name: "campaign", Limits: []pacing.Limit{{Max: 50_000, Window: time.Minute}}, Per: pacing.PerMessage},
+		{Name: "sender", Rate: pacing.Rate{Permits: 1, Per: time.Second}, Per: pacing.PerKey},
 	}, c.Pacers.Pacers, "in the order of the file")
 }
 
@@ -101,7 +103,7 @@ func TestFaultsOfPacers(t *testing.T) {
 			"24h, got 0"},
 		"wait long":     {"{x: {rate: 1/s, max_wait: 25h}}", "pacers.x.max_wait: must be at most 24h, got 25h"},
 		"wait negative": {"{x: {rate: 1/s, max_wait: -1s}}", "pacers.x.max_wait: must be at least 1ms, got -1s"},
-		"per user":      {"{x: {rate: 1/s, per: user}}", `pacers.x.per: must be one of message, got "user"`},
+		"per user":      {"{x: {rate: 1/s, per: user}}", `pacers.x.per: must be one of message, key, got "user"`},
 		"too many":      {"{" + pacersOf(1001) + "}", "f:4:9: pacers: must be at most 1000 pacers, got 1001"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +147,7 @@ func TestEveryFaultOfPacersIsReportedAtOnceInOrder(t *testing.T) {
 		`f:5:60: pacers.twilio.limits[1].window: must be unique, but 1s is also the duration of pacers.twilio.limits[0]`,
 		`f:5:76: pacers.twilio.max_wait: must be at most 24h, got 30h`,
 		`f:6:19: pacers.carrier.rate: ` + fmt.Sprintf(pacing.RateRule, "250"),
-		`f:6:29: pacers.carrier.per: must be one of message, got "segment"`,
+		`f:6:29: pacers.carrier.per: must be one of message, key, got "segment"`,
 		`f:7:8: pacers.fcm: must have limits, a rate, or both`,
 	}, "\n"))
 }
@@ -234,10 +236,10 @@ func TestAllPacersFitIntoAFile(t *testing.T) {
 // TestPacersAreReloaded checks that a reload may change every key of pacers.
 func TestPacersAreReloaded(t *testing.T) {
 	t.Parallel()
-	was, wasGiven, err := parse("f", []byte(minimal+fourPacers))
+	was, wasGiven, err := parse("f", []byte(minimal+fivePacers))
 	require.NoError(t, err)
 	for _, pacers := range []string{"", "pacers: {}\n", "pacers: {twilio: {rate: 1/s, max_wait: 1s, per: message}, " +
-		"other: {limits: [{max: 1, window: 1s}]}}\n"} {
+		"sender: {rate: 1/s}, other: {limits: [{max: 1, window: 1s}]}}\n"} {
 		is, isGiven, err := parse("f", []byte(minimal+pacers))
 		require.NoError(t, err)
 		require.NoError(t, was.reloadable("f", is, wasGiven, isGiven))

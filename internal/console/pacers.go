@@ -71,6 +71,8 @@ func standing(p api.PacerState) string {
 	switch {
 	case p.Per == api.PerMessage:
 		return "one queue per message: look it up by message id"
+	case p.Per == api.PerKey:
+		return "one queue per key: look it up by key"
 	case next <= 0 && p.QueueMS <= 0:
 		return "free: the next permit needs no wait"
 	case next < time.Second:
@@ -80,7 +82,7 @@ func standing(p api.PacerState) string {
 }
 
 func millis(p api.PacerState, ms api.Millis) frame.Cell {
-	if p.Per == api.PerMessage {
+	if p.Per != "" {
 		return frame.Text("")
 	}
 	return frame.Number(time.Duration(ms).Seconds(), 1)
@@ -98,7 +100,7 @@ func pacerLimits(pacers []api.PacerState) *frame.Table {
 	}
 	for _, p := range pacers {
 		for _, l := range p.Limits {
-			used := frame.Text("by message")
+			used := frame.Text("by " + p.Per)
 			if l.Used != nil {
 				used = frame.Count(*l.Used)
 			}

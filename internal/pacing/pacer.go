@@ -138,11 +138,11 @@ func (r Rate) String() string {
 
 // Pacer is the configuration of one pacer: limits, a rate, or both.
 type Pacer struct {
-	Name       string
-	Limits     []Limit       // limits: up to MaxLimits with different windows, in the order of the file
-	Rate       Rate          // rate; zero: no rate
-	MaxWait    time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
-	PerMessage bool          // per: message: one log for each message id
+	Name    string
+	Limits  []Limit       // limits: up to MaxLimits with different windows, in the order of the file
+	Rate    Rate          // rate; zero: no rate
+	MaxWait time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
+	Per     Per           // per: what has a log of its own
 }
 
 // LongestWait returns how far ahead the pacer gives out slots: MaxWait, or DefaultMaxWait.
@@ -152,6 +152,16 @@ func (p *Pacer) LongestWait() time.Duration {
 	}
 	return DefaultMaxWait
 }
+
+// Per says what has a log of its own: the limits of the pacer hold for each of them.
+type Per string
+
+// The values of Per.
+const (
+	PerPacer   Per = "" // the pacer has one log
+	PerMessage Per = "message"
+	PerKey     Per = "key" // each key that callers give, for example the number of a sender
+)
 
 // Judged returns the limits that apply to the pacer's logs: first the pacer's limits, then the limit of its
 // rate.

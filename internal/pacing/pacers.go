@@ -3,6 +3,7 @@ package pacing
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,6 +52,25 @@ type Call struct {
 	Client, RequestID string
 	// Message is a hash of the message id in hex digits; "" means no message id.
 	Message string
+	// Key has a log of its own at pacers per key; "" means no key.
+	Key string
+}
+
+// log returns the hash of the message or key whose log the pacer uses; "" for a pacer with one log. log returns
+// a *FieldError if the call lacks the message or the key.
+func (c *Call) log(p *Pacer) (string, error) {
+	switch {
+	case p.Per == PerMessage && c.Message == "":
+		return "", &FieldError{"message_id", fmt.Sprintf("is required: the pacer %q is per message", p.Name)}
+	case p.Per == PerKey && c.Key == "":
+		return "", &FieldError{"key", fmt.Sprintf("is required: the pacer %q is per key", p.Name)}
+	case p.Per == PerMessage:
+		return c.Message, nil
+	case p.Per == PerKey:
+		sum := sha256.Sum256([]byte("key\n" + c.Key))
+		return hex.EncodeToString(sum[:8]), nil
+	}
+	return "", nil
 }
 
 // Answer is the result of a call for permits.
@@ -95,7 +115,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		grant, err := p.store.TakePermits(ctx, ask)
 		if errors.As(err, new(*ReuseError)) {
 			return nil, &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
-				"another number of permits or another message", call.RequestID)}
+				"another number of permits, another message or another key", call.RequestID)}
 		}
 		if err != nil {
 			return nil, err
@@ -141,13 +161,12 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 			return nil, nil, &FieldError{field, fmt.Sprintf("must be a configured pacer, got %q", name)}
 		case slices.Contains(call.Pacers[:i], name):
 			return nil, nil, &FieldError{field, fmt.Sprintf("is given twice: %q", name)}
-		case pacer.PerMessage && call.Message == "":
-			return nil, nil, &FieldError{"message_id", fmt.Sprintf("is required: the pacer %q is per message", name)}
 		}
-		target := Target{Pacer: name, Limits: pacer.Judged()}
-		if pacer.PerMessage {
-			target.Message = call.Message
+		log, err := call.log(pacer)
+		if err != nil {
+			return nil, nil, err
 		}
+		target := Target{Pacer: name, Message: log, Limits: pacer.Judged()}
 		ask.MaxWait = min(ask.MaxWait, pacer.LongestWait())
 		ask.Targets, answer.Pacers = append(ask.Targets, target), append(answer.Pacers, *pacer)
 	}
@@ -157,7 +176,7 @@ func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
 // Standing is a pacer with the state of its log.
 type Standing struct {
 	*Pacer
-	State // zero for a pacer per message
+	State // zero for a pacer with several logs
 }
 
 // Look returns the state of the pacer with the given name, or of all pacers for "", in the order of the
@@ -174,7 +193,7 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 	}
 	var plain []*Standing
 	for i := range standings {
-		if !standings[i].PerMessage {
+		if standings[i].Per == PerPacer {
 			plain = append(plain, &standings[i])
 		}
 	}
@@ -214,8 +233,11 @@ func requestOf(call *Call, part int) (r Request) {
 // contentOf returns a hash of the names and numbers in the call. A reload that gives a pacer other logs does
 // not change this hash.
 func contentOf(call *Call) [8]byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits,
-		call.Message))
+	content := fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message)
+	if call.Key != "" {
+		content = fmt.Appendf(content, " %q", call.Key)
+	}
+	sum := sha256.Sum256(content)
 	return [8]byte(sum[:8])
 }
 

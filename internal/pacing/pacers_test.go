@@ -64,7 +64,7 @@ func TestARepeatedCallGetsNoMore(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, given.Refused)
 	require.Equal(t, given.Granted, given.Fresh)
-	irregular.PerMessage = true
+	irregular.Per = pacing.PerMessage
 	for _, policy := range []*pacing.Policy{pacers.Policy(), {Pacers: []pacing.Pacer{irregular}}} {
 		clock.Advance(10 * time.Second)
 		pacers.SetPolicy(policy)

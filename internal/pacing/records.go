@@ -18,7 +18,7 @@ type RecordKind byte
 // The kinds of records.
 const (
 	RequestRecord RecordKind = 'r' // a remembered request
-	LogRecord     RecordKind = 'm' // the log of a message
+	LogRecord     RecordKind = 'm' // the log of a message or a key
 )
 
 // RecordKinds returns all kinds.
@@ -79,7 +79,7 @@ type RecordsError struct {
 func (e *RecordsError) Error() string {
 	what, remedy := "remembered requests", "call without request_id, or with a shorter max_wait"
 	if e.Kind == LogRecord {
-		what, remedy = "logs of messages", "use fewer message ids with pacers per message"
+		what, remedy = "logs of messages and keys", "use fewer message ids and keys with pacers per message or key"
 	}
 	of := "this client has"
 	if e.InAll {
@@ -167,7 +167,7 @@ func (r *Records) boundOf(h holder) int {
 type entry struct {
 	records  *Records
 	client   string
-	logs     []*Target          // the call's targets that have a log per message
+	logs     []*Target          // the call's targets that have a log for each message or key
 	counted  map[string]bool    // by pacer: the log is new, or its count has ended
 	reserved map[RecordKind]int // reservations of the call
 }

@@ -61,7 +61,7 @@ func (n *numbers) total() (sum int) {
 func recordPacers(records *pacing.Records, now func() time.Time) *pacing.Pacers {
 	p := pacing.New(pacingtest.NewMemory(now), &pacing.Policy{Pacers: []pacing.Pacer{
 		{Name: "shared", Limits: []pacing.Limit{{Max: 1_000_000, Window: time.Second}}, MaxWait: pacing.MaxWait},
-		{Name: "campaign", Limits: []pacing.Limit{{Max: 1_000_000, Window: time.Second}}, PerMessage: true},
+		{Name: "campaign", Limits: []pacing.Limit{{Max: 1_000_000, Window: time.Second}}, Per: pacing.PerMessage},
 	}})
 	p.Bound(records)
 	return p

@@ -19,7 +19,7 @@ type Store interface {
 	// an error and does not change the store. A request that is remembered with another Ask.Fingerprint returns
 	// a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
-	// ForgetPacer removes the logs of a pacer, including all logs of a pacer per message. Later permits are
+	// ForgetPacer removes the logs of a pacer, including all logs of its messages or keys. Later permits are
 	// placed into empty logs. A missing log is not an error. Requests stay remembered.
 	ForgetPacer(ctx context.Context, pacer string) error
 }
@@ -27,7 +27,7 @@ type Store interface {
 // Target is a log with its limits.
 type Target struct {
 	Pacer   string // the pacer's name, see capping.IsName
-	Message string // a hash of the message id in hex digits, for a pacer per message; "": the pacer's only log
+	Message string // a hash of the message or key with this log, in hex digits; "": the pacer's only log
 	Limits  []Limit
 }
 

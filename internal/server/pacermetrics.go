@@ -51,11 +51,11 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
 		}, pacerLabel),
 		queue: asOfNow("capper_pacer_queue_seconds",
-			"Time until the last granted permit may be used, as known to this instance; the longest of all messages "+
-				"for a pacer per message."),
+			"Time until the last granted permit may be used, as known to this instance; the longest of all logs "+
+				"for a pacer per message or key."),
 		used: asOfNow("capper_pacer_used_ratio",
-			"Used share of the fullest limit of a pacer at its latest call; the highest of all messages for a pacer "+
-				"per message. For a pacer with only a rate: 1 while the next permit must wait."),
+			"Used share of the fullest limit of a pacer at its latest call; the highest of all logs for a pacer "+
+				"per message or key. For a pacer with only a rate: 1 while the next permit must wait."),
 		standing: map[string]*standing{},
 	}
 }
@@ -175,14 +175,14 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see updates the state from the answer to a call. For a pacer per message, the highest value that still applies is
-// kept.
+// see updates the state from the answer to a call. For a pacer with several logs, the highest value that still
+// applies is kept.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
-	if empty := now.Add(state.Queue); !p.PerMessage || s.empty.Before(empty) {
+	if empty := now.Add(state.Queue); p.Per == pacing.PerPacer || s.empty.Before(empty) {
 		s.empty = empty
 	}
 	shares := sharesOf(now, p, state)
-	if p.PerMessage && len(s.shares) == len(shares) {
+	if p.Per != pacing.PerPacer && len(s.shares) == len(shares) {
 		for i, before := range s.shares {
 			if before.until.After(now) && before.used > shares[i].used {
 				shares[i] = before

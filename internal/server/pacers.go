@@ -50,14 +50,14 @@ func (s *Server) permits(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.writeAnswer(c, p, wire.EncodePermits(p.Buffer(expectedSlots(given)), r.MessageID, given))
+	s.writeAnswer(c, p, wire.EncodePermits(p.Buffer(expectedSlots(given)), r, given))
 	return nil
 }
 
 // askOf converts the request to a call of the pacing package.
 func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
-		RequestID: r.RequestID}
+		RequestID: r.RequestID, Key: r.Key}
 	if r.MessageID != "" {
 		token := c.message(r.MessageID).Token()
 		ask.Message = hex.EncodeToString(token[:])
@@ -156,13 +156,13 @@ func standingOf(s *pacing.Standing) api.PacerState {
 	}
 	for i, limit := range s.Limits {
 		use := api.PacerLimitUse{Max: limit.Max, Window: s.LimitName(i)}
-		if !s.PerMessage {
+		if s.Per == pacing.PerPacer {
 			use.Used = &s.Used[i]
 		}
 		answer.Limits = append(answer.Limits, use)
 	}
-	if s.PerMessage {
-		answer.Per = api.PerMessage
+	if s.Per != pacing.PerPacer {
+		answer.Per = string(s.Per)
 	} else if i := s.Fullest(&s.State); i >= 0 {
 		answer.Used, answer.Max, answer.Window = &s.Used[i], s.Limits[i].Max, s.LimitName(i)
 	}

@@ -25,8 +25,9 @@ func testPacers() *pacing.Policy {
 	return &pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{
 		{Name: "twilio", Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 250, Window: 24 * time.Hour}}},
 		{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}, MaxWait: 30 * time.Second},
-		{Name: "campaign", Limits: []pacing.Limit{{Max: 300, Window: time.Minute}}, PerMessage: true,
+		{Name: "campaign", Limits: []pacing.Limit{{Max: 300, Window: time.Minute}}, Per: pacing.PerMessage,
 			MaxWait: 24 * time.Hour},
+		{Name: "sender", Rate: pacing.Rate{Permits: 1, Per: time.Second}, Per: pacing.PerKey},
 		{Name: "thirds", Rate: pacing.Rate{Permits: 3, Per: time.Second},
 			Limits: []pacing.Limit{{Max: 2, Window: time.Minute}}},
 	}}
@@ -186,6 +187,32 @@ func TestPermitsAreOfANamespaceAndAClient(t *testing.T) {
 		"a pacer that is not per message is everybody's")
 }
 
+// TestAPacerPerKey checks that each key has a log of its own, which all namespaces and messages share.
+func TestAPacerPerKey(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t, teams)
+	growth, crm := s.as("g1.growth"), s.as("c1.crm")
+	growth.answers(`{"pacers":["sender"],"permits":3,"max_wait":"1s","message_id":"a","key":"+6512345678"}`, `
+		{"granted":2,"slots":[{"wait_ms":0,"every_ms":1000,"permits":2}],"refused":1,
+		 "limited_by":{"pacer":"sender","limit":"rate"},"retry_after_ms":2000,
+		 "pacers":[{"name":"sender","per":"key","key":"+6512345678","queue_ms":1000,"next_ms":2000}]}`)
+	require.Zero(t, crm.permits(`{"pacers":["sender"],"permits":1,"message_id":"b","key":"+6512345678"}`).Granted)
+	require.Equal(t, 1, crm.permits(`{"pacers":["sender"],"permits":1,"key":"+6512345679"}`).Granted, "another key")
+	require.Equal(t, 1, crm.permits(`{"pacers":["sender"],"permits":1,"key":"A"}`).Granted)
+	require.Equal(t, 1, crm.permits(`{"pacers":["sender"],"permits":1,"key":"a"}`).Granted, "byte by byte")
+	crm.answers(`{"pacers":["sender"],"permits":0,"key":"+6512345678"}`, `
+		{"granted":0,"slots":[],"refused":0,
+		 "pacers":[{"name":"sender","per":"key","key":"+6512345678","queue_ms":1000,"next_ms":2000}]}`)
+
+	const body = `{"pacers":["sender","campaign"],"permits":1,"message_id":"m","key":"k","request_id":"r"}`
+	require.False(t, crm.permits(body).Replayed)
+	require.True(t, crm.permits(body).Replayed)
+	reused := crm.post("/v1/permits", strings.Replace(body, `"k"`, `"l"`, 1))
+	require.Equal(t, http.StatusBadRequest, reused.status)
+	require.Contains(t, string(reused.body), "another key")
+	require.Equal(t, 1, crm.permits(`{"pacers":["carrier"],"permits":1,"key":"k"}`).Granted, "other pacers ignore it")
+}
+
 // TestPacersOnBothStores checks that both stores give the same answers, except for times.
 func TestPacersOnBothStores(t *testing.T) {
 	t.Parallel()
@@ -218,7 +245,7 @@ func TestPacersOnBothStores(t *testing.T) {
 
 			require.Equal(t, 100, s.permits(`{"pacers":["twilio"],"permits":120}`).Granted)
 			list := decodeAs[api.Pacers](t, s.get("/v1/pacers").body).Pacers
-			require.Len(t, list, 4)
+			require.Len(t, list, 5)
 			require.Equal(t, 100, *list[0].Limits[1].Used)
 			require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/twilio", "").status)
 			require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/pacers/campaign", "").status)
@@ -274,12 +301,13 @@ func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
 		"limits":[{"used":100,"max":100,"window":"1s"},{"used":120,"max":250,"window":"24h"}]}`
 	const carrier = `{"name":"carrier","queue_ms":4,"next_ms":8,"rate":"250/s","max_wait":"30s"}`
 	const campaign = `{"name":"campaign","per":"message","queue_ms":0,"next_ms":0,"max_wait":"24h","limits":[{"max":300,"window":"1m"}]}`
+	const sender = `{"name":"sender","per":"key","queue_ms":0,"next_ms":0,"rate":"1/s","max_wait":"30s"}`
 	const thirds = `{"name":"thirds","queue_ms":0,"next_ms":0,"used":0,"max":2,"window":"1m","rate":"3/s","max_wait":"30s",
 		"limits":[{"used":0,"max":2,"window":"1m"}]}`
 	for range 2 {
 		all := s.get("/v1/pacers")
 		require.Equal(t, http.StatusOK, all.status)
-		require.JSONEq(t, `{"pacers":[`+strings.Join([]string{twilio, carrier, campaign, thirds}, ",")+
+		require.JSONEq(t, `{"pacers":[`+strings.Join([]string{twilio, carrier, campaign, sender, thirds}, ",")+
 			`],"config_version":"policy-1"}`, string(all.body))
 		require.JSONEq(t, twilio, string(s.get("/v1/pacers/twilio").body))
 		require.JSONEq(t, campaign, string(s.get("/v1/pacers/campaign").body))
@@ -291,7 +319,8 @@ func TestManyPacersAreListed(t *testing.T) {
 	t.Parallel()
 	many := &pacing.Policy{Version: "policy-1"}
 	for i := range 2*pacing.MaxPacers + 3 {
-		many.Pacers = append(many.Pacers, pacing.Pacer{Name: fmt.Sprint("p", i), PerMessage: i%5 == 4,
+		many.Pacers = append(many.Pacers, pacing.Pacer{Name: fmt.Sprint("p", i),
+			Per:    []pacing.Per{"", "", "", pacing.PerKey, pacing.PerMessage}[i%5],
 			Limits: []pacing.Limit{{Max: 10 + i, Window: time.Minute}}})
 	}
 	clock := testkit.NewClockAt(startOfTest)
@@ -306,7 +335,8 @@ func TestManyPacersAreListed(t *testing.T) {
 	require.Len(t, list.Pacers, len(many.Pacers))
 	for i, p := range list.Pacers {
 		require.Equal(t, many.Pacers[i].Name, p.Name)
-		if many.Pacers[i].PerMessage {
+		require.EqualValues(t, many.Pacers[i].Per, p.Per)
+		if p.Per != "" {
 			require.Nil(t, p.Used)
 			continue
 		}
@@ -423,7 +453,7 @@ func TestClientsAreBoundToPacers(t *testing.T) {
 	requireRefused(t, s.post("/v1/permits", `{"pacers":["nope"],"permits":1}`), http.StatusBadRequest,
 		"invalid_request", badBody{field: "pacers[0]", message: "must be a configured pacer"})
 	s.key = "o1.otp"
-	require.Len(t, decodeAs[api.Pacers](t, s.get("/v1/pacers").body).Pacers, 4, "all may be read")
+	require.Len(t, decodeAs[api.Pacers](t, s.get("/v1/pacers").body).Pacers, 5, "all may be read")
 }
 
 func TestPermitsRefusesLargeBodies(t *testing.T) {
@@ -522,6 +552,13 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"message id long", `{"pacers":["twilio"],"permits":1,"message_id":"` + long + `"}`, "message_id", "129 bytes"},
 		{"message id missing", `{"pacers":["twilio","campaign"],"permits":1}`, "message_id",
 			`the pacer "campaign" is per message`},
+		{"key missing", `{"pacers":["twilio","sender"],"permits":1,"message_id":"m"}`, "key",
+			`is required: the pacer "sender" is per key`},
+		{"key empty", `{"pacers":["sender"],"permits":1,"key":""}`, "key", "has 0 bytes and must have 1 to 128"},
+		{"key long", `{"pacers":["sender"],"permits":1,"key":"` + strings.Repeat("6", 129) + `"}`, "key",
+			"has 129 bytes and must have 1 to 128"},
+		{"key of another type", `{"pacers":["sender"],"permits":1,"key":65}`, "key", "65"},
+		{"key twice", `{"pacers":["sender"],"permits":1,"key":"a","key":"b"}`, "key", "twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -54,6 +54,30 @@ func fresh(n int) fields {
 	}
 }
 
+// TestKeysAreBoundedByClient checks that a client cannot fill the store with logs of keys.
+func TestKeysAreBoundedByClient(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	for name, open := range recordStores(t, clock) {
+		t.Run(name, func(t *testing.T) {
+			s, records := bound(t, open(), clock, pacing.RecordBounds{Client: 5, All: 50})
+			ask := func(n int) fields {
+				return fields{"pacers": []string{"sender"}, "permits": 1, "key": fmt.Sprint("+65", n)}
+			}
+			for n := range 5 {
+				require.Equal(t, 1, s.permits(ask(n)).Granted)
+			}
+			requireFull(t, s.post("/v1/permits", ask(5)), "this client has 5 logs of messages and keys")
+			known := ask(3)
+			known["max_wait"] = "2s"
+			require.Equal(t, 1, s.permits(known).Granted, "a known key leaves nothing new")
+			clock.Advance(48 * time.Hour)
+			require.NoError(t, records.Sync(t.Context()))
+			require.Equal(t, 1, s.permits(ask(5)).Granted, "logs expire by themselves")
+		})
+	}
+}
+
 func requireFull(t *testing.T, r reply, message string) {
 	t.Helper()
 	requireRefused(t, r, http.StatusTooManyRequests, "too_many_records", badBody{message: message})

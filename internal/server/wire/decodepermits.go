@@ -15,6 +15,7 @@ type PermitsRequest struct {
 	MaxWait   time.Duration
 	RequestID string // "": none
 	MessageID string // "": none
+	Key       string // "": none
 }
 
 // DecodePermits strictly decodes the body of POST /v1/permits.
@@ -36,6 +37,8 @@ func DecodePermits(body []byte) (*PermitsRequest, error) {
 			r.RequestID, err = d.id(name, api.MaxRequestID)
 		case "message_id":
 			r.MessageID, err = d.messageID()
+		case "key":
+			r.Key, err = d.id(name, api.MaxPacerKey)
 		default:
 			err = d.unknown(name)
 		}

@@ -87,6 +87,8 @@ func (r *PermitsRequest) set(name string, value any) (ok bool) {
 		r.RequestID = text
 	case "message_id":
 		r.MessageID = text
+	case "key":
+		r.Key = text
 	default:
 		return false
 	}

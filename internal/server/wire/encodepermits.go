@@ -4,12 +4,11 @@ import (
 	"strconv"
 	"time"
 
-	"capper/client/api"
 	"capper/internal/pacing"
 )
 
-// EncodePermits appends the answer of a permits call with the given message id to dst.
-func EncodePermits(dst []byte, messageID string, given *pacing.Answer) []byte {
+// EncodePermits appends the answer of a permits call to dst.
+func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	a := &answer{out: dst}
 	a.raw(`{"granted":`).number(given.Granted)
 	a.raw(`,"slots":[`).slots(given.Runs)
@@ -27,7 +26,7 @@ func EncodePermits(dst []byte, messageID string, given *pacing.Answer) []byte {
 		if i > 0 {
 			a.raw(`,`)
 		}
-		a.pacer(&given.Pacers[i], &given.States[i], messageID)
+		a.pacer(&given.Pacers[i], &given.States[i], r)
 	}
 	a.raw("]}\n")
 	return a.out
@@ -95,11 +94,13 @@ func limitName(p *pacing.Pacer, limit int) string {
 }
 
 // pacer writes the permits that a pacer has granted.
-func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, messageID string) {
+func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) {
 	a.raw(`{"name":`).text(p.Name)
-	if p.PerMessage {
-		a.raw(`,"per":`).text(api.PerMessage)
-		a.raw(`,"message_id":`).text(messageID)
+	switch p.Per {
+	case pacing.PerMessage:
+		a.raw(`,"per":"message","message_id":`).text(r.MessageID)
+	case pacing.PerKey:
+		a.raw(`,"per":"key","key":`).text(r.Key)
 	}
 	a.raw(`,"queue_ms":`).millis(state.Queue)
 	a.raw(`,"next_ms":`).millis(state.Next)

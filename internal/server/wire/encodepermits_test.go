@@ -23,8 +23,8 @@ func given(t *rapid.T) *pacing.Answer {
 		MaxWait: time.Duration(rapid.IntRange(0, 1000).Draw(t, "wait")) * time.Millisecond}
 	var logs []*pacing.Log
 	for range rapid.IntRange(1, 3).Draw(t, "pacers") {
-		p := pacing.Pacer{Name: rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "name"), PerMessage: rapid.Bool().Draw(t,
-			"per")}
+		p := pacing.Pacer{Name: rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "name"),
+			Per: rapid.SampledFrom([]pacing.Per{pacing.PerPacer, pacing.PerMessage, pacing.PerKey}).Draw(t, "per")}
 		p.Limits = rapid.SliceOfN(limits, 0, 3).Draw(t, "limits")
 		if len(p.Limits) == 0 || rapid.Bool().Draw(t, "rate") {
 			p.Rate = pacing.Rate{Permits: rapid.IntRange(1, 1000).Draw(t, "rate"), Per: time.Second}
@@ -68,7 +68,7 @@ func TestPermitsAnswersAreTheWireTypes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := given(t)
-		written := EncodePermits(nil, "promo <é>", a)
+		written := EncodePermits(nil, &PermitsRequest{MessageID: "promo <é>", Key: "+65 <é>"}, a)
 		requireWireType(t, written, new(api.Permits))
 		var told api.Permits
 		require.NoError(t, json.Unmarshal(written, &told))
@@ -134,12 +134,13 @@ func BenchmarkPermits(b *testing.B) {
 		Refused: 10,
 		Pacers: []pacing.Pacer{
 			{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}},
-			{Name: "campaign", Limits: []pacing.Limit{{Max: 50_000, Window: time.Minute}}, PerMessage: true},
+			{Name: "campaign", Limits: []pacing.Limit{{Max: 50_000, Window: time.Minute}}, Per: pacing.PerMessage},
 		},
 	}
 	var out []byte
+	r := &PermitsRequest{MessageID: "promo-7"}
 	b.ReportAllocs()
 	for b.Loop() {
-		out = EncodePermits(out[:0], "promo-7", given)
+		out = EncodePermits(out[:0], r, given)
 	}
 }

@@ -101,14 +101,15 @@ func TestPermitsRequestsAreTheWireTypes(t *testing.T) {
 			Pacers:    rapid.SliceOfN(name, 1, api.MaxPacers).Draw(t, "pacers"),
 			Permits:   rapid.IntRange(0, api.MaxPermits).Draw(t, "permits"),
 			MaxWait:   api.Wait(rapid.Int64Range(0, int64(api.MaxWait)).Draw(t, "wait")),
-			RequestID: rapid.StringN(0, 20, api.MaxRequestID).Draw(t, "request"), MessageID: rapid.StringN(0, 20,
-				api.MaxMessageID).Draw(t, "message"),
+			RequestID: rapid.StringN(0, 20, api.MaxRequestID).Draw(t, "request"),
+			MessageID: rapid.StringN(0, 20, api.MaxMessageID).Draw(t, "message"),
+			Key:       rapid.StringN(0, 20, api.MaxPacerKey).Draw(t, "key"),
 		}
 		body, err := json.Marshal(sent)
 		require.NoError(t, err)
 		got, err := DecodePermits(body)
 		require.NoError(t, err, "%s", body)
 		require.Equal(t, &PermitsRequest{sent.Pacers, sent.Permits, time.Duration(sent.MaxWait), sent.RequestID,
-			sent.MessageID}, got)
+			sent.MessageID, sent.Key}, got)
 	})
 }
