@@ -124,10 +124,8 @@ func (e *LossError) Error() string {
 	}
 	if e.onlyOverrules() {
 		return strings.Join(texts, "; ") + ". If this is a mistake, publish a build of an export that contains " +
-			"the users, " +
-			"or state with --as-of when the export began. If it is intended, set may_lose of the set to 100 " +
-			"until the " +
-			"build is in use"
+			"the users, or build again with --as-of and the time when the export began, and with --force and --reason " +
+			"if the users are the same. If it is intended, set may_lose of the set to 100 until the build is in use"
 	}
 	return fmt.Sprintf("%s. If this is a mistake, publish a correct build. If it is intended, roll back to %s, "+
 		"then build with --accept and --force",
@@ -201,14 +199,19 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 		return false
 	}
 	loss.Set, loss.AsOf = name, is.AsOf
-	users := c.overruled(name, c.was.manifest.AsOf(name), is.AsOf)
-	numbers, member := make([]uint32, len(users)), make([]uint8, len(users))
-	c.next.Dictionary.users(users, numbers)
-	c.next.bitmapOf(name).Mark(numbers, member, 1)
-	for _, is := range member {
-		loss.Overruled += uint64(1 - is)
-	}
+	loss.Overruled = c.next.lacking(name, c.overruled(name, c.was.manifest.AsOf(name), is.AsOf))
 	return loss.Overruled > 0
+}
+
+// lacking returns how many of the users are not members of the set.
+func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64) {
+	numbers, member := make([]uint32, len(users)), make([]uint8, len(users))
+	g.Dictionary.users(users, numbers)
+	g.bitmapOf(set).Mark(numbers, member, 1)
+	for _, is := range member {
+		lacking += uint64(1 - is)
+	}
+	return lacking
 }
 
 // lossOf counts the users who left a set; ok is false if the earlier generation lacks the set.

@@ -62,9 +62,9 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLaterAsOf gives each set whose users are live already the later as_of of the two. Equal users
-// contain equal changes, whichever file they came from.
-func keepLaterAsOf(is, live *segments.Manifest) {
+// keepLaterAsOf gives each set whose users are live already the later as_of of the two. Equal users contain equal
+// changes, whichever file they came from. A forced publish corrects a live as_of that is too late: the stated one holds.
+func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
 	}
@@ -74,16 +74,24 @@ func keepLaterAsOf(is, live *segments.Manifest) {
 	}
 	for i := range is.Sets {
 		set := &is.Sets[i]
+		own := c.set(set.Name)
+		if forced && own != nil && own.AsOfGiven {
+			continue
+		}
 		if old := was[set.Name]; old != nil && live.Users(&old.Segment) == is.Users(&set.Segment) {
 			set.AsOf = latest(set.AsOf, old.AsOf)
 		}
 	}
 }
 
-// later reports whether a set that is live already has a later as_of, so that services may forget changes
-// by call, or belongs to a later amend. live has the same sets in the same order.
-func (c *Candidate) later(sets, live []segments.Set) bool {
+// otherAsOf reports whether a set that is live already has a later as_of, so that services may forget changes
+// by call, belongs to a later amend, or has an earlier as_of that keepLaterAsOf let through. live has the same sets in
+// the same order.
+func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
+		if sets[i].AsOf.Before(live[i].AsOf) {
+			return true
+		}
 		d := max(sets[i].AsOf.Sub(live[i].AsOf), sets[i].AmendedAsOf.Sub(live[i].AmendedAsOf))
 		if d <= 0 {
 			continue

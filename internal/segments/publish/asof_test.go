@@ -54,6 +54,25 @@ func TestWhenALaterAsOfIsPublished(t *testing.T) {
 	require.Equal(t, seventh.CreatedAt, seventh.Sets[0].AsOf)
 }
 
+// TestAForcedPublishCorrectsAnAsOf checks that a stated time which is earlier than the live one counts with a reason, and
+// only then.
+func TestAForcedPublishCorrectsAnAsOf(t *testing.T) {
+	t.Parallel()
+	at := objects.NewDirectory(t.TempDir())
+	late, early := segmentstest.Epoch.Add(-time.Hour), segmentstest.Epoch.Add(-2*time.Hour)
+	first := publishOver(t, at, withSets(asOf("opted-out", late, 1), asOf("country/sg", late, 7)))
+	unstated, stated := asOf("opted-out", early, 1), asOf("opted-out", early, 1)
+	stated.AsOfGiven = true
+	require.Equal(t, first.Generation, publishOver(t, at, withSets(stated, asOf("country/sg", early, 7))).Generation)
+	require.Equal(t, first.Generation,
+		publishForced(t, at, withSets(unstated, asOf("country/sg", early, 7)), "sure").Generation)
+	corrected := publishForced(t, at, withSets(stated, asOf("country/sg", early, 7)), "written late")
+	require.NotEqual(t, first.Generation, corrected.Generation)
+	require.Equal(t, early, corrected.Sets[0].AsOf, "opted-out")
+	require.Equal(t, late, corrected.Sets[1].AsOf, "country/sg")
+	require.Equal(t, first.Sets[1].Key, corrected.Sets[1].Key)
+}
+
 // TestTheAsOfOfJoinedSets checks that a join of two versions of a set has the earlier time.
 func TestTheAsOfOfJoinedSets(t *testing.T) {
 	t.Parallel()

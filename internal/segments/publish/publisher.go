@@ -47,19 +47,20 @@ type Published struct {
 // Publish stores the candidate and makes it live if base is still live. It writes the bitmaps first,
 // then the manifest, then current.json, so that a crash at any point leaves the live generation
 // intact. If the content is live already, only the time of the check is updated; a later as_of of a set
-// counts as new content if it was given, or if it is later by at least asOfStep. The error is
+// counts as new content if it was given, or if it is later by at least asOfStep, and an earlier one if it was given and
+// there is a reason. The error is
 // objects.ErrLostRace if another process has published since base was read. It is a HoldError if
 // publishing is on hold, unless users only join sets that only grow. It is a WithdrawnError if the
 // content was withdrawn and reason is empty; with a reason, the withdrawal is removed.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
-	keepLaterAsOf(c.contentOf(list, sets), base.manifest)
+	c.keepLaterAsOf(c.contentOf(list, sets), base.manifest, reason != "")
 	if err := c.checkIDs(base); err != nil {
 		return nil, err
 	}
 	if live := base.manifest; base.Generation != nil && c.sameIDs(live) &&
-		sameSegments(live.Segments, list) && sameSets(live.Sets, sets) && !c.later(sets, live.Sets) {
+		sameSegments(live.Segments, list) && sameSets(live.Sets, sets) && !c.otherAsOf(sets, live.Sets) {
 		done := &Published{Manifest: live, Unchanged: true}
 		if c.Partial {
 			return done, nil
