@@ -82,6 +82,14 @@ func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	return l.store.Lists().Overruled(set, instantOf(before), instantOf(next))
 }
 
+// changes returns a number that grows with each change of a set by calls.
+func (l *lists) changes() uint64 {
+	if l.store == nil {
+		return 0
+	}
+	return l.store.Lists().Changed()
+}
+
 // instantOf is capping.InstantOf; the zero time is 0.
 func instantOf(at time.Time) capping.Instant {
 	if at.IsZero() {

@@ -232,6 +232,37 @@ func TestABuildMayNotEndManyAdditions(t *testing.T) {
 	w.inUse(last)
 }
 
+// TestCallsThatArriveLateAreJudged checks that a service leaves a generation if a replay brings many additions by calls
+// which the generation overrules: the store lacked them when the generation was compared.
+func TestCallsThatArriveLateAreJudged(t *testing.T) {
+	t.Parallel()
+	w := liveLists(t)
+	began := w.now()
+	first := w.build(began.Add(-time.Hour), 1, 2)
+	w.begin(t)
+	w.ahead.Store(int64(20 * time.Minute))
+	second := w.build(began.Add(10*time.Minute), 1, 2)
+	w.inUse(second)
+	many := make([]uint32, 2001)
+	for i := range many {
+		many[i] = uint32(i + 5)
+	}
+	at := began.Add(5 * time.Minute)
+	w.change("opted-out", api.SetChange{Add: many[:1000], At: &at})
+	require.Equal(t, 1000, w.change("opted-out", api.SetChange{Add: many[:1000], At: &at}).Superseded)
+	require.Equal(t, []uint32{3, 4, 5, 6, 7, 8, 9}, w.allowed("push"), "few additions end")
+	require.Equal(t, second, w.status().Generation)
+	w.change("opted-out", api.SetChange{Add: many, At: &at})
+	w.inUse(first)
+	require.Equal(t, []string{"calls"}, w.refusesNow(second).Reasons)
+	require.Equal(t, []uint32{3, 4}, w.allowed("push"))
+
+	w.configure("suppress: {opted-out: {may_lose: 100%}, stop: [sms]}\nsets: {stop: {live: true}}\n")
+	w.inUse(second)
+	w.change("opted-out", api.SetChange{Add: []uint32{9}, At: &at})
+	require.Never(t, func() bool { return w.status().Generation != second }, 3*time.Second, 100*time.Millisecond)
+}
+
 // TestNoInstanceAllowsAfterTheAnswer changes a set by one instance and asks another instance at once, many times, and
 // expects the latest answer to count.
 func TestNoInstanceAllowsAfterTheAnswer(t *testing.T) {

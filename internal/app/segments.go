@@ -26,7 +26,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	refresher := cfg.Refresher
 	refresher.Source, refresher.Require, refresher.Guarded, refresher.OnSwap = source, s.require, s.guarded,
 		s.reportSwap
-	refresher.Overruled = s.lists.overruled
+	refresher.Overruled, refresher.Changes = s.lists.overruled, s.lists.changes
 	refresher.Logger, refresher.Clock, refresher.Registerer = s.logger, s.clock, s.registry
 	s.segments = segments.NewRefresher(refresher)
 	s.lists.refresher = s.segments

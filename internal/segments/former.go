@@ -211,30 +211,26 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 	return list, faults
 }
 
-// Reconsider compares the generation of a Load with the newest earlier one of the source, and uses the earlier one if
-// the loaded one overrules too many additions by calls (Overruled), which are not known before a store is open. Call
+// Reconsider compares the generation in use with the newest earlier one of the source, and uses the earlier one if
+// the later one overrules too many additions by calls (Overruled), which are not known before a store is open. Call
 // Reconsider after Load and before Run. Without an earlier generation that can be read, nothing changes.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
 		return nil
 	}
-	g := &Generation{Manifest: &now.manifest, Scheme: now.scheme, Dictionary: now.dictionary,
-		Back: now.back}
-	for i := range g.Manifest.Sets {
-		g.Sets = append(g.Sets, now.sets[g.Manifest.Sets[i].Name])
-	}
-	c := &comparison{guarded: guarded, next: g, cores: runtime.GOMAXPROCS(0), object: r.object,
+	c := &comparison{guarded: guarded, next: now.setsOnly(), cores: runtime.GOMAXPROCS(0), object: r.object,
 		overruled: r.cfg.Overruled}
-	earlier, faults := r.earlierFormers(ctx, g)
+	earlier, faults := r.earlierFormers(ctx, c.next)
 	for _, f := range earlier {
-		if !f.measures(&guarded, g.Manifest) && f != earlier[len(earlier)-1] {
+		if !f.measures(&guarded, c.next.Manifest) && f != earlier[len(earlier)-1] {
 			continue
 		}
 		c.was = f
 		break
 	}
 	if c.was == nil || !c.overrules() {
+		r.late.compared(now, r.cfg.Overruled)
 		return nil
 	}
 	before, err := c.was.load(ctx)

@@ -59,6 +59,8 @@ type RefresherConfig struct {
 	// Overruled returns the users whom calls have added to a set, if the calls are newer than a build up to the time
 	// before, and older than a build up to the time next. Nil: no calls change sets.
 	Overruled func(set string, before, next time.Time) []capping.UserID
+	// Changes returns a number that grows with each change of a set by calls. Nil: no calls change sets.
+	Changes func() uint64
 	// Keep is how long an earlier generation is kept after its last pin. 0 means DefaultKeep. A
 	// generation without a pin is kept for twice the Interval after the swap, but at least a minute
 	// and at most Keep, because other instances may still return its name. A negative value keeps
@@ -85,6 +87,7 @@ type Refresher struct {
 	checked string    // tag of checked.json
 	logged  time.Time // time at which a fault was last logged; used only by Load and Run
 	held    holding   // used only by Load and Run
+	late    lateCalls // used only by Load and Run
 	asOf    atomic.Pointer[confirmed]
 
 	mu     sync.Mutex
@@ -193,12 +196,16 @@ func neverPublished(ctx context.Context, src objects.Source) bool {
 // generation. After a failure the generation in use stays, Status, metrics and the log report the
 // failure, and a later interval retries it; spoiled describes the delay.
 func (r *Refresher) Run(ctx context.Context) {
-	tick := time.NewTicker(r.cfg.Interval)
+	tick, calls := time.NewTicker(r.cfg.Interval), time.NewTicker(lateInterval)
 	defer tick.Stop()
+	defer calls.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-calls.C:
+			r.watchCalls(ctx)
+			continue
 		case <-tick.C:
 		case <-r.wake:
 		}
@@ -442,6 +449,7 @@ func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	r.held.sees(&s.manifest)
 	r.confirm()
 	r.countLosses(compared)
+	r.late.compared(s, r.cfg.Overruled)
 	r.mu.Lock()
 	r.status.Unjudged, r.status.ComparedWith = compared.unjudged, compared.against()
 	r.newest = max(r.newest, s.Generation())

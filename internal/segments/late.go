@@ -1,0 +1,80 @@
+package segments
+
+import (
+	"context"
+	"time"
+
+	"capper/internal/capping"
+)
+
+// lateInterval is the time between two looks at calls that arrive late.
+const lateInterval = time.Second
+
+// lateCalls compares the generation in use with additions by calls that reached the store after its comparison: from a
+// replay of calls, or from the restoration of an emptied server.
+type lateCalls struct {
+	known   map[string]uint64 // by set: the additions that it overruled when it was compared
+	changes uint64            // the result of RefresherConfig.Changes at the last look
+	next    time.Time         // no look before this time, because looks at long lists take long
+}
+
+// compared notes how many additions the generation in use overrules after its comparison.
+func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, time.Time) []capping.UserID) {
+	l.known = nil
+	if overruled != nil {
+		l.known = now.overrules(overruled)
+	}
+}
+
+// watchCalls reconsiders the generation in use if it overrules many more additions by calls than when it was compared.
+func (r *Refresher) watchCalls(ctx context.Context) {
+	now, began := r.Current(), time.Now()
+	if now == nil || r.cfg.Overruled == nil || r.cfg.Changes == nil || began.Before(r.late.next) {
+		return
+	}
+	changes := r.cfg.Changes()
+	if r.late.changes == changes {
+		return
+	}
+	r.late.changes = changes
+	if r.late.arrived(now.overrules(r.cfg.Overruled)) {
+		ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+		defer cancel()
+		if err := r.Reconsider(ctx); err != nil {
+			r.cfg.Logger.Error("segments: an earlier generation cannot be used", "error", err)
+			r.late.changes = 0 // look again
+		}
+	}
+	r.late.next = time.Now().Add(50 * time.Since(began))
+}
+
+// arrived reports whether many additions that the generation overrules came after its comparison.
+func (l *lateCalls) arrived(overruled map[string]uint64) bool {
+	for set, n := range overruled {
+		if n > l.known[set]+mayOverrule {
+			return true
+		}
+	}
+	return false
+}
+
+// overrules counts, for each set, the users whom calls have added before the as_of of the set, and who are not members.
+func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) []capping.UserID) map[string]uint64 {
+	found, g := map[string]uint64{}, s.setsOnly()
+	for i := range s.manifest.Sets {
+		set := &s.manifest.Sets[i]
+		if users := overruled(set.Name, time.Time{}, set.AsOf); len(users) > 0 {
+			found[set.Name] = g.lacking(set.Name, users)
+		}
+	}
+	return found
+}
+
+// setsOnly returns the generation of the snapshot without the bitmaps of its segments.
+func (s *Snapshot) setsOnly() *Generation {
+	g := &Generation{Manifest: &s.manifest, Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}
+	for i := range s.manifest.Sets {
+		g.Sets = append(g.Sets, s.sets[s.manifest.Sets[i].Name])
+	}
+	return g
+}
