@@ -96,10 +96,14 @@ func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []
 }
 
 func (c *eraseCommand) question(users []target) string {
-	if len(users) == 1 {
-		return fmt.Sprintf("erase all sends of user %v at %s?", users[0].id, c.URL)
+	what := "all sends"
+	if c.Sets {
+		what = "all sends and the changes of sets, such as opt-outs,"
 	}
-	return fmt.Sprintf("erase all sends of %d users at %s?", len(users), c.URL)
+	if len(users) == 1 {
+		return fmt.Sprintf("erase %s of user %v at %s?", what, users[0].id, c.URL)
+	}
+	return fmt.Sprintf("erase %s of %d users at %s?", what, len(users), c.URL)
 }
 
 // erase continues if the log of one user is unavailable. erase stops at errors that every further call would cause.

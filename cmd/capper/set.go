@@ -72,12 +72,14 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	if len(c.Users) == 1 {
 		file = c.Users[0]
 	}
-	_, found := os.Stat(file)
 	isText := scheme.Kind() == ids.Text
+	if isText && other == nil {
+		if name := c.existing(); name != "" {
+			return users, terminal.Misuse(fmt.Errorf("users: %q is a text id and also an existing file: name the "+
+				"file with --file, or give the id in a file", name))
+		}
+	}
 	switch {
-	case other == nil && isText && file != "" && file != stdin && found == nil:
-		return users, terminal.Misuse(fmt.Errorf("users: %q is a text id and also an existing file: name the file "+
-			"with --file, or give the id in a file", file))
 	case other == nil && file != stdin:
 		if c.idFile != (idFile{}) {
 			return users, terminal.Misuse(errors.New(ofFile))
@@ -91,6 +93,17 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 		return users, terminal.WithStatus(terminal.BadInput, c.neither(scheme, other))
 	}
 	return users, err
+}
+
+// existing returns the first argument that is the name of an existing file, or "". A pattern such as lists/*.txt that
+// the shell expands would otherwise become text ids.
+func (c *setChange) existing() string {
+	for _, name := range c.Users {
+		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
 }
 
 // stdin is the file name that stands for standard input.

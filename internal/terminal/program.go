@@ -3,6 +3,7 @@ package terminal
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -53,6 +54,9 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	if exited { // --help or --version has printed what was asked for
 		return int(Done)
 	}
+	if err == nil {
+		err = repeated(command)
+	}
 	if err != nil {
 		return p.end(on, p.misused(err))
 	}
@@ -61,6 +65,22 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	}
 	_, err = UntilStopped(ctx, p.Patience, func() (struct{}, error) { return struct{}{}, command.Run() })
 	return p.end(on, err)
+}
+
+// repeated returns an error if a flag with one value is given twice, because one of the values would be ignored.
+func repeated(command *kong.Context) error {
+	seen := map[*kong.Flag]bool{}
+	for _, path := range command.Path {
+		flag := path.Flag
+		if flag == nil || path.Resolved || flag.IsCumulative() || flag.IsBool() {
+			continue
+		}
+		if seen[flag] {
+			return fmt.Errorf("--%s: is given twice", flag.Name)
+		}
+		seen[flag] = true
+	}
+	return nil
 }
 
 // misused returns the error for wrong arguments. A hint of the error itself comes first.
