@@ -20,8 +20,7 @@ type PacerConfig struct {
 
 	// MaxWait is the longest accepted wait. A longer queue, or one beyond the max_wait of one of the Pacers (30 s
 	// unless configured), returns a QueueTooLongError at once. 0: callers wait for any time, and slots are reserved at
-	// most a second ahead. A slot is reserved in the queues of all Pacers, so one slow pacer delays later callers of
-	// the others.
+	// most a second ahead. A slot that waits for a slow pacer leaves the room before it at the other Pacers.
 	MaxWait time.Duration
 	// Ahead is the time for which permits are requested ahead of their use; 100 ms. Two round trips are added, which
 	// matters when round trips are long.

@@ -63,6 +63,39 @@ func (l *Log) check() error {
 	return nil
 }
 
+// StrandSize is the size of an encoded strand in bytes: At (7), Every (5), Burst (3), Permits (3), big endian.
+const StrandSize = 7 + 5 + 3 + 3
+
+// Append appends the encoded strands to dst.
+func (a Ahead) Append(dst []byte) []byte {
+	for i := range a {
+		dst = appendUint(dst, uint64(a[i].At), 7)
+		dst = appendUint(dst, uint64(a[i].Every), 5)
+		dst = appendUint(dst, uint64(a[i].Burst), 3)
+		dst = appendUint(dst, uint64(a[i].Permits), 3)
+	}
+	return dst
+}
+
+// DecodeAhead decodes the slots ahead of the log. It returns an error for slots that the log cannot have.
+func (l *Log) DecodeAhead(data []byte) error {
+	newest, _ := l.newest()
+	if len(data)%StrandSize != 0 || len(data) > MostAhead*StrandSize {
+		return errRuns
+	}
+	for ; len(data) > 0; data = data[StrandSize:] {
+		s := Strand{
+			At: Time(readUint(data[:7])), Every: int64(readUint(data[7:12])),
+			Burst: int64(readUint(data[12:15])), Permits: int64(readUint(data[15:18])),
+		}
+		if s.Burst < 1 || s.Every == 0 && s.Burst != 1 || s.Permits < 1 || s.At < newest || s.newest() < s.At {
+			return errRuns
+		}
+		l.Ahead = append(l.Ahead, s)
+	}
+	return nil
+}
+
 // Remembered is a grant as stores remember it for its request.
 type Remembered struct {
 	Fingerprint [8]byte // the fingerprint of the ask

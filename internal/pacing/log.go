@@ -39,7 +39,8 @@ const (
 // Log holds the slots of a target, oldest first, without dropped slots. The zero value is an empty log.
 type Log struct {
 	Runs  []Run
-	Total int64 // the number of permits that the log has ever had
+	Total int64 // the number of permits that the runs have ever had
+	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
 // first returns the number of the oldest permit in the log.
@@ -63,8 +64,22 @@ func (l *Log) holder(permit int64) int {
 	return sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > permit }) - 1
 }
 
-// Newest returns the newest slot, and false for an empty log.
+// slot returns the slot of a permit in the log.
+func (l *Log) slot(permit int64) Time {
+	r := &l.Runs[l.holder(permit)]
+	return r.slot(permit - r.First)
+}
+
+// Newest returns the latest slot, also one ahead, and false for an empty log.
 func (l *Log) Newest() (Time, bool) {
+	if at, ok := l.Ahead.newest(); ok {
+		return at, true
+	}
+	return l.newest()
+}
+
+// newest returns the newest slot of the runs, and false when there is none.
+func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false
 	}
@@ -73,13 +88,16 @@ func (l *Log) Newest() (Time, bool) {
 }
 
 // used returns how many of the newest maximum slots are later than t.
-func (l *Log) used(maximum int64, t Time) int64 {
-	i := sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].slot(l.end(i)-1-l.Runs[i].First) > t })
-	if i == len(l.Runs) {
-		return 0
+func (l *Log) used(maximum int64, t Time) (n int64) {
+	for i := range l.Ahead {
+		n += l.Ahead[i].Permits - l.Ahead[i].through(t)
 	}
-	r := &l.Runs[i]
-	return min(maximum, l.Total-r.First-r.through(t, l.end(i)-r.First))
+	i := sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].slot(l.end(i)-1-l.Runs[i].First) > t })
+	if i < len(l.Runs) {
+		r := &l.Runs[i]
+		n += l.Total - r.First - r.through(t, l.end(i)-r.First)
+	}
+	return min(maximum, n)
 }
 
 // Append adds at most MostBurst permits to the log: burst permits at the slot at, burst at at + every and so

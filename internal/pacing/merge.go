@@ -32,7 +32,7 @@ func (l *Log) Merge(now Time, limits []Limit) {
 	for permit := l.first(); permit < l.Total; {
 		permit = l.mergeGroup(&merged, permit, tiers)
 	}
-	*l = merged
+	l.Runs = merged.Runs
 }
 
 // mergedRuns is the number of runs that Merge leaves at least, unless the limits' groups are fewer.

@@ -13,8 +13,8 @@ const MostSteps = 500
 // MostRuns, so the caller merges them before or after.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
-	p.fill(int64(ask.Permits))
-	p.Next, p.Target, p.Limit = p.earliest()
+	next := p.fill(int64(ask.Permits))
+	p.Next, p.Target, p.Limit = next.at, next.target, next.limit
 	if p.Next == now {
 		p.Target = -1
 	}
@@ -37,7 +37,7 @@ type placement struct {
 	now      Time
 	deadline Time // the latest allowed slot
 	logs     []*Log
-	sources  []source
+	sources  []source // in the order of the targets
 	steps    int
 }
 
@@ -56,6 +56,7 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	p := &placement{now: now, deadline: now.Add(ask.MaxWait), logs: logs}
 	for t := range ask.Targets {
 		log := logs[t]
+		log.Absorb(now)
 		for i, limit := range ask.Targets[t].Limits {
 			s := source{log: log, target: t, limit: i, max: int64(limit.Max), window: limit.Window.Microseconds()}
 			s.move(log.Total - s.max)
@@ -89,14 +90,55 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many permits the limit allows at t, as far as the source's run shows. The limit must be
-// open at t.
-func (s *source) room(t Time) int64 {
+// room returns how many permits the limit allows at t, as far as the source's run shows, or 0 and a later slot.
+func (s *source) room(t Time) (permits int64, opens Time) {
+	if len(s.log.Ahead) == 0 {
+		return s.roomAfter(t, 0)
+	}
+	ahead := &s.log.Ahead
+	permits, opens = s.roomAfter(t, ahead.through(t))
+	first := ahead.after(t)
+	if permits == 0 || first >= t+Time(s.window) {
+		return permits, opens
+	}
+	// The windows that end with later slots hold the permit, too.
+	if all, later := s.roomAfter(t, ahead.through(t+Time(s.window)-1)); all > 0 {
+		return min(permits, all), t
+	} else if later > opens {
+		opens = later
+	}
+	full, looks := t, 0
+	for c := first; c < t+Time(s.window); c = ahead.after(c) {
+		if looks++; looks > MostWindows {
+			return 0, opens
+		}
+		n, _ := s.roomAfter(c, ahead.through(c))
+		if permits = min(permits, n); n == 0 {
+			full = c
+		}
+	}
+	return permits, full
+}
+
+// roomAfter returns how many permits fit into the window that ends with t, when so many slots ahead are not
+// later, or 0 and the first slot at which the window loses permits.
+func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
+	since := t - Time(s.window)
+	if ahead >= s.max {
+		if n := s.max - ahead + s.log.Ahead.through(since); n > 0 {
+			return n, t
+		}
+		return 0, max(s.log.Ahead.after(since)+Time(s.window), s.log.Ahead.behind(since, s.window, s.max))
+	}
+	s.move(s.log.Total - s.max + ahead)
 	if !s.kept() {
-		return s.log.first() - s.permit
+		return s.log.first() - s.permit, t
 	}
 	r := &s.log.Runs[s.run]
-	return r.First + r.through(t-Time(s.window), s.log.end(s.run)-r.First) - s.permit
+	if opens = r.slot(s.permit-r.First) + Time(s.window); opens > t {
+		return 0, opens
+	}
+	return r.First + r.through(since, s.log.end(s.run)-r.First) - s.permit, t
 }
 
 // roomRepeated returns how many permits the limit allows when they start at t and repeat the pattern of
@@ -110,50 +152,186 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 			return left
 		}
 	}
-	return s.room(t)
+	permits, _ := s.roomAfter(t, 0)
+	return permits
 }
 
-// earliest returns the slot of the next permit and the target and limit that prevent an earlier slot.
-func (p *placement) earliest() (at Time, target, limit int) {
-	at, target, limit = p.now, -1, ByQueue
+// next is the slot of the next permit.
+type next struct {
+	at            Time
+	target, limit int    // what prevents an earlier slot, as in Grant
+	ahead         []room // by target; nil: the slot stands ahead at no target
+}
+
+// room tells whether a slot stands ahead at a target.
+type room struct {
+	ahead bool
+	own   Time // the first slot that the target's own limits allow
+}
+
+// earliest returns the first slot at or after from that the limits of the targets allow, and the target and
+// limit that prevent an earlier slot. target is -1 for all targets.
+func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
+	at, target, limit = from, -1, ByQueue
+	ahead := false
 	for t, log := range p.logs {
-		if newest, ok := log.Newest(); ok && newest > at {
+		if of >= 0 && of != t {
+			continue
+		}
+		ahead = ahead || len(log.Ahead) > 0
+		if newest, ok := log.newest(); ok && newest > at {
 			at, target = newest, t
 		}
 	}
-	for i := range p.sources {
-		s := &p.sources[i]
-		if opens := s.opens(); opens > at {
-			at, target, limit = opens, s.target, s.limit
+	for looks, moved := 0, true; moved; looks++ {
+		moved = false
+		for i := range p.sources {
+			s := &p.sources[i]
+			if of >= 0 && of != s.target {
+				continue
+			}
+			if _, opens := s.room(at); opens > at {
+				at, target, limit = opens, s.target, s.limit
+				moved = ahead
+			}
+		}
+		if looks == MostLooks {
+			at = max(at, p.behindAll())
 		}
 	}
 	return at, target, limit
 }
 
-// fill adds permits until all are placed or the next slot is too late.
-func (p *placement) fill(permits int64) {
-	for ; p.Total < permits && p.steps < MostSteps; p.steps++ {
-		at, _, _ := p.earliest()
-		if at > p.deadline {
-			return
+// MostLooks bounds the search for room between slots ahead. A permit that finds none in so many steps stands behind
+// them.
+const MostLooks = 500
+
+// MostWindows is the number of windows with slots ahead that a limit looks at for one slot. In more of them, it
+// counts all their slots ahead as if they had the slot.
+const MostWindows = 1000
+
+// behindAll returns the latest slot of all targets.
+func (p *placement) behindAll() (at Time) {
+	for _, log := range p.logs {
+		if newest, ok := log.Newest(); ok {
+			at = max(at, newest)
+		}
+	}
+	return at
+}
+
+// next returns the slot of the next permit.
+func (p *placement) next() (n next) {
+	n.at, n.target, n.limit = p.earliest(p.now, -1)
+	if len(p.logs) == 1 {
+		return n
+	}
+	for t := range p.logs {
+		if own, leaves := p.leavesRoom(t, n.at); leaves {
+			if n.ahead == nil {
+				n.ahead = make([]room, len(p.logs))
+			}
+			n.ahead[t] = room{true, own}
+		}
+	}
+	if n.ahead != nil {
+		p.align(&n)
+	}
+	return n
+}
+
+// leavesRoom returns the first slot that the target's own limits allow, and whether the target can give it and
+// the slot at.
+func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
+	own, _, _ = p.earliest(p.now, target)
+	for i := range p.sources {
+		if s := &p.sources[i]; s.target == target && s.max == 1 && at-own < Time(s.window) {
+			return own, false
+		}
+	}
+	return own, own < at
+}
+
+// align moves a slot ahead up to a multiple of the interval from the slot before it, so that the room before it
+// is a whole number of intervals.
+func (p *placement) align(n *next) {
+	for i := range p.sources {
+		s := &p.sources[i]
+		if s.max > 1 || !n.ahead[s.target].ahead {
+			continue
+		}
+		before, ok := s.log.Ahead.before(n.at)
+		if !ok {
+			before, ok = s.log.newest()
+		}
+		past := (n.at - before) % Time(s.window)
+		if !ok || past == 0 {
+			continue
+		}
+		up := n.at + Time(s.window) - past
+		if at, _, _ := p.earliest(up, -1); at == up && p.affords(n, up) {
+			n.at = up
+			return // a second step could leave room for the next permit before this slot
+		}
+	}
+}
+
+// AlignShare is the share of a rate that align may cost: 1/AlignShare.
+const AlignShare = 20
+
+// affords reports whether each pacer for which the permit waits keeps its rate, but for a small share, when the
+// slot moves to the given one: by this permit alone or over the last permits.
+func (p *placement) affords(n *next, to Time) bool {
+	for i := range p.sources {
+		s := &p.sources[i]
+		if n.ahead[s.target].ahead || Time(s.window) >= AlignShare*(to-n.at) {
+			continue
+		}
+		back := s.log.Total + s.log.Ahead.through(n.at) - (AlignShare - 1)
+		if s.max > 1 || back >= s.log.Total || back >= s.log.first() && to-s.log.slot(back) > AlignShare*Time(s.window) {
+			return false
+		}
+	}
+	return true
+}
+
+// fill adds permits until all are placed or the next slot is too late. It returns the next slot.
+func (p *placement) fill(permits int64) next {
+	for {
+		n := p.next()
+		if p.Total == permits || n.at > p.deadline || p.steps == MostSteps {
+			return n
+		}
+		p.steps++
+		if n.ahead != nil {
+			p.put(&n, 0, 1, 1)
+			continue
 		}
 		room := permits - p.Total
 		for i := range p.sources {
-			room = min(room, p.sources[i].room(at))
+			fits, _ := p.sources[i].room(n.at)
+			room = min(room, fits)
 		}
-		p.put(at, 0, room, room)
+		p.put(&n, 0, room, room)
 		p.repeat(permits - p.Total)
 	}
 }
 
 // put records permits in every log and in the grant.
-func (p *placement) put(at Time, every, burst, permits int64) {
-	for _, log := range p.logs {
-		log.Append(at, every, burst, permits)
+func (p *placement) put(n *next, every, burst, permits int64) {
+	for t, log := range p.logs {
+		if n.ahead != nil && n.ahead[t].ahead {
+			log.Absorb(n.ahead[t].own)
+			log.Stand(n.at, permits)
+			continue
+		}
+		log.Absorb(n.at)
+		log.Append(n.at, every, burst, permits)
 	}
-	p.Append(at, every, burst, permits)
+	p.Append(n.at, every, burst, permits)
 	for i := range p.sources {
-		p.sources[i].move(p.sources[i].permit + permits)
+		s := &p.sources[i]
+		s.move(s.log.Total - s.max)
 	}
 }
 
@@ -167,6 +345,11 @@ func (p *placement) repeat(left int64) {
 		return
 	}
 	newest := last.slot(count - 1)
+	for _, log := range p.logs {
+		if len(log.Ahead) > 0 {
+			return
+		}
+	}
 	slots := min(left/last.Burst, int64(p.deadline-newest)/last.Every)
 	tight := false
 	for i := range p.sources {
@@ -186,7 +369,7 @@ func (p *placement) repeat(left int64) {
 		}
 	}
 	if tight && slots > 0 {
-		p.put(newest+Time(last.Every), last.Every, last.Burst, slots*last.Burst)
+		p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 	}
 }
 
@@ -203,7 +386,7 @@ func (l *Log) WaitRuns(now Time) []WaitRun {
 // StateOf returns the target's state at the instant now.
 func StateOf(now Time, target *Target, log *Log) State {
 	p := newPlacement(now, &Ask{Targets: []Target{*target}}, []*Log{log})
-	next, _, _ := p.earliest()
+	next, _, _ := p.earliest(now, -1)
 	state := State{Next: next.Sub(now)}
 	if newest, ok := log.Newest(); ok && newest > now {
 		state.Queue = newest.Sub(now)

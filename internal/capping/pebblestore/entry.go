@@ -25,7 +25,7 @@ type entry struct {
 // write adds the new parts of the log to the batch.
 func (e *entry) write(batch *pebble.Batch) {
 	// Set returns an error only for indexed batches.
-	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs)}), nil)
+	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs), e.log.Ahead.Append(nil)}), nil)
 	for i := max(0, e.stored-1); i < len(e.log.Runs); i++ { // the last stored run may have grown
 		_ = batch.Set(runKey(e.key, e.log.Runs[i].First), pacing.AppendRun(nil, e.log.Runs[i]), nil)
 	}
@@ -78,6 +78,9 @@ func (e *entry) set(head head, runs []byte) error {
 	if len(log.Runs) != head.runs {
 		return damaged("%d runs, and a head of %d", len(log.Runs), head.runs)
 	}
+	if err := log.DecodeAhead(head.ahead); err != nil {
+		return damaged("%w", err)
+	}
 	e.log, e.keep, e.stored = *log, head.keep, head.runs
 	return nil
 }
@@ -85,32 +88,42 @@ func (e *entry) set(head head, runs []byte) error {
 // head is the first stored value of a log, before its runs.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
-	total int64       // number of permits that the log has ever had
+	total int64       // number of permits that the runs have ever had
 	runs  int         // number of runs
+	ahead []byte      // encoded slots ahead
 }
 
-// headVersion is the first byte of a head.
-const headVersion = 1
+// The first byte of a head. A program that knows only headVersion does not read a log with slots ahead.
+const (
+	headVersion  = 1
+	aheadVersion = 2 // the head ends with slots ahead
+)
 
 const headSize = 1 + 8 + 8 + 4
 
 func encodeHead(h head) []byte {
-	value := append(make([]byte, 0, headSize), headVersion)
+	version := byte(headVersion)
+	if len(h.ahead) > 0 {
+		version = aheadVersion
+	}
+	value := append(make([]byte, 0, headSize+len(h.ahead)), version)
 	value = binary.BigEndian.AppendUint64(value, uint64(h.keep))
 	value = binary.BigEndian.AppendUint64(value, uint64(h.total))
-	return binary.BigEndian.AppendUint32(value, uint32(h.runs))
+	return append(binary.BigEndian.AppendUint32(value, uint32(h.runs)), h.ahead...)
 }
 
 func decodeHead(value []byte) (h head, err error) {
-	if len(value) != headSize || value[0] != headVersion {
+	if len(value) < headSize || value[0] != headVersion && value[0] != aheadVersion ||
+		(len(value) > headSize) != (value[0] == aheadVersion) {
 		return h, damaged("head %x: must be %d bytes, the first one %d", value, headSize, headVersion)
 	}
 	h = head{
 		keep:  pacing.Time(binary.BigEndian.Uint64(value[1:])),
 		total: int64(binary.BigEndian.Uint64(value[9:])),
 		runs:  int(binary.BigEndian.Uint32(value[17:])),
+		ahead: bytes.Clone(value[headSize:]),
 	}
-	if h.keep < 0 || h.total < 1 || h.runs < 1 {
+	if h.keep < 0 || h.total < 0 || h.runs < 0 || len(h.ahead) == 0 && (h.total < 1 || h.runs < 1) {
 		return h, damaged("head %x: out of range", value)
 	}
 	return h, nil

@@ -46,7 +46,7 @@ func (c *pacerCache) put(e *entry) {
 // weigh updates the size of the log and of the cache.
 func (c *pacerCache) weigh(e *entry) {
 	c.used -= e.weight
-	e.weight = entryBytes + runBytes*cap(e.log.Runs)
+	e.weight = entryBytes + runBytes*(cap(e.log.Runs)+cap(e.log.Ahead))
 	c.used += e.weight
 }
 

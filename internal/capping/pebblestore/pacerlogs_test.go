@@ -162,6 +162,37 @@ func TestStoredBytes(t *testing.T) {
 	}, found)
 }
 
+// TestStoredBytesOfSlotsAhead fixes the head of a log with slots ahead. A program that knows only headVersion
+// refuses it, and a log without slots ahead has headVersion again.
+func TestStoredBytesOfSlotsAhead(t *testing.T) {
+	t.Parallel()
+	clock := &clock{now: time.UnixMicro(1_800_000_000_000_000)}
+	l := logsOn(t, clock)
+	fast := pacing.Target{Pacer: "fast", Limits: []pacing.Limit{{Max: 1, Window: time.Millisecond}}}
+	slow := pacing.Target{Pacer: "slow", Limits: []pacing.Limit{{Max: 1, Window: time.Second}}}
+	take := func(permits int, targets ...pacing.Target) {
+		grant, err := l.TakePermits(t.Context(), &pacing.Ask{Targets: targets, Permits: permits, MaxWait: time.Minute})
+		require.NoError(t, err)
+		require.Equal(t, permits, grant.Granted)
+	}
+	head := func() string {
+		value, err := l.db.Lookup([]byte("\x06\x00\x00\x00\x00\x04fast\x00"))
+		require.NoError(t, err)
+		return hex.EncodeToString(value)
+	}
+	take(3, fast, slow)
+	require.Equal(t, "02"+"0006652b468e6480"+"0000000000000001"+"00000001"+
+		"06651728a7c240"+"00000f4240"+"000001"+"000002", head())
+	l.cache.most = 0
+	clock.Advance(time.Second)
+	take(1, fast)
+	require.Equal(t, "02"+"0006652b468e6480"+"0000000000000003"+"00000002"+
+		"06651728b70480"+"0000000000"+"000001"+"000001", head())
+	clock.Advance(time.Minute)
+	take(1, fast)
+	require.Equal(t, "01", head()[:2])
+}
+
 func fingerprint(ask *pacing.Ask) []byte {
 	sum := ask.Fingerprint()
 	return sum[:]
@@ -185,7 +216,7 @@ func TestGivesUp(t *testing.T) {
 }
 
 func FuzzStoredValues(f *testing.F) {
-	f.Add(encodeHead(head{1_800_000_000_000_000, 5, 1}))
+	f.Add(encodeHead(head{keep: 1_800_000_000_000_000, total: 5, runs: 1}))
 	f.Add(encodeRequest(1_800_000_000_000_000, &pacing.Remembered{}))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		if head, err := decodeHead(value); err == nil {

@@ -52,7 +52,7 @@ func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, er
 		defer l.cache.shrink()
 		e, err := l.entry(pacer, message)
 		if err == nil {
-			has = len(e.log.Runs) > 0
+			_, has = e.log.Newest()
 		}
 		return err
 	})

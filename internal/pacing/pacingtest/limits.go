@@ -97,6 +97,25 @@ func severalTargets(f *fixture) {
 	f.takeAll(20, time.Minute, eight[6], eight[0], eight[3])
 }
 
+func sharedTarget(f *fixture) {
+	slow, fast := target(spaced(100*time.Millisecond)), target(spaced(4*time.Millisecond))
+	together := f.take(ask(50, time.Minute, fast, slow))
+	require.Equal(f, []pacing.WaitRun{{Every: 100 * time.Millisecond, Burst: 1, Permits: 50}}, together.Runs)
+	require.Equal(f, 4*time.Millisecond, together.States[0].Next)
+	require.Equal(f, 1100, f.takeAll(1100, 4700*time.Millisecond, fast), "all the room between the slots ahead")
+	f.take(ask(3, 0, slow))
+	f.take(ask(1, time.Minute, slow, fast))
+	require.Equal(f, 300, f.takeAll(300, time.Minute, fast), "behind them")
+
+	burst, wide := target(pacing.Limit{Max: 3, Window: time.Second}), target(pacing.Limit{Max: 10, Window: time.Second})
+	f.takeAll(30, time.Minute, burst, wide)
+	require.Equal(f, 70, f.takeAll(70, time.Minute, wide), "the windows that end with slots ahead")
+	other := target(spaced(30*time.Millisecond), pacing.Limit{Max: 20, Window: time.Second})
+	f.takeAll(40, time.Minute, other, wide, fast)
+	f.takeAll(40, time.Minute, wide)
+	f.takeAll(40, time.Minute, fast, slow)
+}
+
 func perMessage(f *fixture) {
 	one := target(pacing.Limit{Max: 2, Window: time.Hour})
 	two := one
@@ -167,7 +186,7 @@ func many(f *fixture) {
 	}
 	even := target(spaced(4*time.Millisecond), pacing.Limit{Max: 50_000, Window: day})
 	require.Equal(f, 50_000, f.takeAll(pacing.MaxPermits, time.Hour, even))
-	require.Equal(f, pacing.MaxPermits, f.takeAll(pacing.MaxPermits, pacing.MaxWait, minute,
+	require.Equal(f, 5000, f.takeAll(5000, pacing.MaxWait, minute,
 		target(pacing.Limit{Max: 7, Window: time.Millisecond})))
 }
 

@@ -3,21 +3,138 @@ package pacingtest
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"capper/internal/pacing"
 )
 
+// single is a log of single slots that follows the rule in the package documentation.
+type single struct {
+	slots []pacing.Time
+	split pacing.Log // tells which slots stand ahead
+}
+
+// newest returns the newest slot that does not stand ahead, or 0.
+func (n *single) newest() pacing.Time {
+	if n.split.Total == 0 {
+		return 0
+	}
+	return n.slots[n.split.Total-1]
+}
+
+// allows returns at when every window with one more permit at this slot holds at most Max, and else a later slot.
+func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
+	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
+	for j := max(0, i-limit.Max); j <= i && j+limit.Max <= len(n.slots); j++ {
+		switch last := j + limit.Max; {
+		case last == i && n.slots[j].Add(limit.Window) > at:
+			return n.slots[j].Add(limit.Window)
+		case last > i && n.slots[last-1] >= at.Add(limit.Window): // nor do later windows hold both
+			return at
+		case last > i && j < i && n.slots[j].Add(limit.Window) > n.slots[last-1],
+			last > i && j == i && at.Add(limit.Window) > n.slots[last-1]:
+			return n.slots[last-1]
+		}
+	}
+	return at
+}
+
+// firstOf returns the first slot from the given one on that all logs allow.
+func firstOf(from pacing.Time, logs []*single, targets []pacing.Target) pacing.Time {
+	at := from
+	for _, log := range logs {
+		at = max(at, log.newest())
+	}
+	for again := true; again; {
+		again = false
+		for i, log := range logs {
+			for _, limit := range targets[i].Limits {
+				if next := log.allows(at, limit); next > at {
+					at, again = next, true
+				}
+			}
+		}
+	}
+	return at
+}
+
+// planned is the next slot of targets.
+type planned struct {
+	at, raw pacing.Time   // with and without the alignment
+	own     []pacing.Time // by target: its own next slot, when the permit stands ahead; 0: it does not
+}
+
+// planOf returns the next slot of the targets.
+func planOf(now pacing.Time, logs []*single, targets []pacing.Target) (p planned) {
+	p.raw, p.own = firstOf(now, logs, targets), make([]pacing.Time, len(logs))
+	p.at = p.raw
+	for i := range logs {
+		own := firstOf(now, logs[i:i+1], targets[i:i+1])
+		if own < p.raw && !slices.ContainsFunc(targets[i].Limits, func(l pacing.Limit) bool {
+			return l.Max == 1 && own.Add(l.Window) > p.raw
+		}) {
+			p.own[i] = own
+		}
+	}
+	for i, log := range logs {
+		for _, limit := range targets[i].Limits {
+			before := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at })
+			if limit.Max > 1 || p.own[i] == 0 || before == 0 {
+				continue
+			}
+			past := p.at.Sub(log.slots[before-1]) % limit.Window
+			up := p.at.Add(limit.Window - past)
+			if past > 0 && firstOf(up, logs, targets) == up && p.affords(up, logs, targets) {
+				p.at = up
+				return p
+			}
+		}
+	}
+	return p
+}
+
+// affords reports whether the targets that the permit waits for can wait for the slot up.
+func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
+	for i, log := range logs {
+		for _, limit := range targets[i].Limits {
+			if p.own[i] > 0 || limit.Window >= 20*up.Sub(p.at) {
+				continue
+			}
+			back := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at }) - 19
+			if limit.Max > 1 || back >= int(log.split.Total) || back >= 0 && up.Sub(log.slots[back]) > 20*limit.Window {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// put adds a permit to the logs.
+func (p *planned) put(logs []*single) {
+	for i, log := range logs {
+		at := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at })
+		log.slots = slices.Insert(log.slots, at, p.at)
+		if p.own[i] > 0 {
+			log.split.Absorb(p.own[i])
+			log.split.Stand(p.at, 1)
+			continue
+		}
+		log.split.Absorb(p.at)
+		log.split.Append(p.at, 0, 1, 1)
+	}
+}
+
 // model computes the slots of permits one by one, by the rules of package pacing. The model predicts each
 // grant of a store and must see all calls.
 type model struct {
-	logs     map[string][]pacing.Time
+	logs     map[string]*single
 	requests map[pacing.Request][]pacing.Time
 	latest   pacing.Time // the latest time that a store returned
 }
 
 func newModel() *model {
-	return &model{logs: map[string][]pacing.Time{}, requests: map[pacing.Request][]pacing.Time{}}
+	return &model{logs: map[string]*single{}, requests: map[pacing.Request][]pacing.Time{}}
 }
 
 // remembered returns the slots that an earlier call with the same request received. A store may forget a
@@ -31,41 +148,31 @@ func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time,
 	return slots, known
 }
 
-// opens returns the first slot at which the limit allows one more permit.
-func opens(log []pacing.Time, limit pacing.Limit) (at pacing.Time) {
-	if len(log) >= limit.Max {
-		at = log[len(log)-limit.Max].Add(limit.Window)
-	}
-	return at
-}
-
-// next returns the slot of the next permit of the targets.
-func (m *model) next(now pacing.Time, targets ...pacing.Target) pacing.Time {
-	at := now
+// logsOf returns the logs of the targets.
+func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	for i := range targets {
-		log := m.logs[nameOf(&targets[i])]
-		if len(log) > 0 {
-			at = max(at, log[len(log)-1])
+		name := nameOf(&targets[i])
+		if m.logs[name] == nil {
+			m.logs[name] = &single{}
 		}
-		for _, limit := range targets[i].Limits {
-			at = max(at, opens(log, limit))
-		}
+		logs = append(logs, m.logs[name])
 	}
-	return at
+	return logs
 }
 
 // place adds at most most permits to the logs and returns their slots.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
+	logs := m.logsOf(ask.Targets)
+	for _, log := range logs {
+		log.split.Absorb(now)
+	}
 	for len(slots) < most {
-		at := m.next(now, ask.Targets...)
-		if at > now.Add(ask.MaxWait) {
+		p := planOf(now, logs, ask.Targets)
+		if p.at > now.Add(ask.MaxWait) {
 			break
 		}
-		slots = append(slots, at)
-		for i := range ask.Targets {
-			name := nameOf(&ask.Targets[i])
-			m.logs[name] = append(m.logs[name], at)
-		}
+		slots = append(slots, p.at)
+		p.put(logs)
 	}
 	return slots
 }
@@ -90,14 +197,19 @@ func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	if ask.Request != (pacing.Request{}) && len(want) > 0 {
 		m.requests[ask.Request] = want
 	}
-	next := m.next(now, ask.Targets...)
+	logs := m.logsOf(ask.Targets)
+	for _, log := range logs {
+		log.split.Absorb(now)
+	}
+	plan := planOf(now, logs, ask.Targets)
+	next := plan.at
 	if grant.More && !replayed && (len(got) == ask.Permits || next > now.Add(ask.MaxWait)) {
 		return "more is not to be had"
 	}
 	if grant.Next != next.Sub(now) {
 		return fmt.Sprintf("the next slot in %v, not %v", grant.Next, next.Sub(now))
 	}
-	if !m.because(now, next, ask, grant) {
+	if !m.because(now, plan, ask, grant) {
 		return fmt.Sprintf("the next slot in %v is not for the limit %d of target %d", grant.Next, grant.Limit,
 			grant.Target)
 	}
@@ -105,16 +217,16 @@ func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 }
 
 // because reports whether the grant's reason for the next slot is correct.
-func (m *model) because(now, next pacing.Time, ask *pacing.Ask, grant *pacing.Grant) bool {
-	if next == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
-		return next == now && grant.Target == -1
+func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
+	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
+		return plan.at == now && grant.Target == -1
 	}
 	target := &ask.Targets[grant.Target]
 	log := m.logs[nameOf(target)]
 	if grant.Limit == pacing.ByQueue {
-		return log[len(log)-1] == next
+		return log.newest() == plan.raw
 	}
-	return opens(log, target.Limits[grant.Limit]) == next
+	return log.allows(plan.raw-1, target.Limits[grant.Limit]) >= plan.raw
 }
 
 func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
@@ -123,12 +235,13 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	}
 	for i, target := range ask.Targets {
 		state, log := &grant.States[i], m.logs[nameOf(&target)]
-		want := pacing.State{Next: m.next(grant.At, target).Sub(grant.At)}
-		if len(log) > 0 {
-			want.Queue = max(0, log[len(log)-1].Sub(grant.At))
+		next := firstOf(grant.At, []*single{log}, ask.Targets[i:i+1])
+		want := pacing.State{Next: next.Sub(grant.At)}
+		if len(log.slots) > 0 {
+			want.Queue = max(0, log.slots[len(log.slots)-1].Sub(grant.At))
 		}
 		for _, limit := range target.Limits {
-			want.Used = append(want.Used, used(log, limit, grant.At))
+			want.Used = append(want.Used, used(log.slots, limit, grant.At))
 		}
 		if state.Next != want.Next || state.Queue != want.Queue || !slices.Equal(state.Used, want.Used) {
 			return fmt.Sprintf("target %d is %+v, not %+v", i, *state, want)

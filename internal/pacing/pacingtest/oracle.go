@@ -19,6 +19,7 @@ type Oracle struct {
 	requests map[pacing.Request][]point
 	faults   []string
 	latest   pacing.Time // the latest time that a store returned
+	added    int         // number of grants
 }
 
 // point is a number of permits with the same slot.
@@ -26,6 +27,8 @@ type point struct {
 	at      pacing.Time
 	permits int
 	limits  []pacing.Limit
+	granted pacing.Time
+	order   int // of the grants as they were added
 }
 
 // NewOracle returns an oracle without grants.
@@ -38,7 +41,7 @@ func (o *Oracle) Clone() *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests), faults: slices.Clone(o.faults),
-		latest: o.latest}
+		latest: o.latest, added: o.added}
 	for name, points := range o.logs {
 		c.logs[name] = slices.Clone(points)
 	}
@@ -49,6 +52,7 @@ func (o *Oracle) Clone() *Oracle {
 func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.added++
 	points := o.points(ask, grant)
 	o.latest = max(o.latest, grant.At)
 	if ask.Request != (pacing.Request{}) && grant.Granted > 0 {
@@ -102,7 +106,7 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 				o.fault("a slot at %d after one at %d, granted at %d", at, latest, grant.At)
 			}
 			latest = max(latest, at)
-			points = append(points, point{at: at, permits: n})
+			points = append(points, point{at: at, permits: n, granted: grant.At, order: o.added})
 			total, left = total+n, left-n
 		}
 	}
@@ -175,7 +179,8 @@ func limitsOf(points []point) (limits []pacing.Limit) {
 }
 
 // exceeded returns a description of the fullest window that exceeds the limit, or "". The points must be in
-// order, and the window ends at a point to which the limit applied.
+// order. The limit must have applied to the point of the window that was granted last, by the store's time and by
+// the order of Add.
 func exceeded(points []point, limit pacing.Limit) (fault string) {
 	within, first, most := 0, 0, limit.Max
 	for i := range points {
@@ -184,13 +189,22 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 			within -= points[first].permits
 			first++
 		}
-		if within > most && slices.Contains(points[i].limits, limit) {
+		if within > most && lastHas(points[first:i+1], limit) {
 			most = within
 			fault = fmt.Sprintf("%d permits within %v from %d to %d, of a limit of %d in %v",
 				within, points[i].at.Sub(points[first].at), points[first].at, points[i].at, limit.Max, limit.Window)
 		}
 	}
 	return fault
+}
+
+// lastHas reports whether the limit applied to the point that was granted last.
+func lastHas(points []point, limit pacing.Limit) bool {
+	last := slices.MaxFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.order, b.order))
+	})
+	added := slices.MaxFunc(points, func(a, b point) int { return cmp.Compare(a.order, b.order) })
+	return slices.Contains(last.limits, limit) && slices.Contains(added.limits, limit)
 }
 
 // Share returns how fast permits were granted, as a share of the fastest speed under the target's strictest limit.

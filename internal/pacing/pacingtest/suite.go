@@ -50,6 +50,7 @@ var cases = []struct {
 	{"slots are free again when they are a window old", windowsPass},
 	{"waits end where they were to", waits},
 	{"several targets grant what all of them do", severalTargets},
+	{"a slow target leaves room at a fast one", sharedTarget},
 	{"a log for each message", perMessage},
 	{"0 permits take nothing", look},
 	{"what is refused is not recorded", refused},

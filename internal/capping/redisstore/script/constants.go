@@ -45,6 +45,8 @@ func constants(k Keyspace) map[string]string {
 		"UNTIL_AT": untilAt, "LOG_FORMAT": logFormat, "TAIL": tailBytes, "SHORT_1": int64(shortBytes + cursorSize),
 		"SHORT_2": int64(shortBytes + 2*cursorSize), "CHUNK": chunkRuns,
 		"CURSOR": int64(cursorSize), "COPIED": copiedRuns, "NO_COPIES": noCopies, "COPIES": copiedRuns * pacing.RunSize,
+		"AHEAD_FORMAT": aheadFormat, "STRAND": pacing.StrandSize, "MOST_AHEAD": pacing.MostAhead, "NO_SLOT": 1 << 53,
+		"MOST_LOOKS": pacing.MostLooks, "MOST_WINDOWS": pacing.MostWindows, "ALIGN_SHARE": pacing.AlignShare,
 		"LOOK": lookRuns, "HISTORY": keptRuns, "FULL": fullRuns, "PACE_WORK": paceWork,
 		"REMEMBER":   pacing.RememberFor.Milliseconds(),
 		"REMEMBERED": pacing.RememberedHeader, "MOST_EVERY": pacing.MostEvery, "MOST_BURST": pacing.MostBurst,
@@ -57,7 +59,8 @@ func constants(k Keyspace) map[string]string {
 		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:],
 		"TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize,
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
-		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
+		"STRAND_FORMAT": strandFormat,
+		"COUNT_SENDS":   countsSource, "AT_LEAST": atLeastField,
 		// There are as many names as bytes between the upper three bytes of one entry and those of the next one.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}

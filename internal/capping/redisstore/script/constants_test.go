@@ -38,7 +38,7 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 }
 
 // The scripts of dense stores are those of every version since changes are restored after a loss, so that servers keep
-// one copy while instances are upgraded.
+// one copy while instances are upgraded. The scripts of pacers are those since slots ahead.
 func TestScriptsOfDenseStoresStay(t *testing.T) {
 	t.Parallel()
 	var sums []string
@@ -50,7 +50,7 @@ func TestScriptsOfDenseStoresStay(t *testing.T) {
 		"a79654106d0960ca8690be879ee4705b48d75c79", "5ee92842524e3d0207378a84a2e3625ef20b9922",
 		"9fbda05f007e4963fbd2a6dc2ec019b1f64b8132", "50c8d2b1082e73f6614f09fa343440fe5ed2a2fb",
 		"00d391f5af4b1cfd571b329436aad97c9210314f", "2bcec8f8b6dd11c85b10f873dcdf9a360c55c2e1",
-		"fb6f5302939acd74494e6e70eb5b19becbe563aa", "5762ec81289c8a903b03b0930ef48f91cef8dac1",
+		"b532fdaebf27ff49f686bf27c655de9d92eecc95", "9395fb77fa634c2f2ebded90c3a40c1a8fe3b075",
 		"7cb28bbbb173094466cfd2d314d35a70eb36d903", "27cb7e785012bb771db734a19ef407b886913c9e",
 		"e09d3542b5b4dac2675589a4e64d247dad3a2b16", "fde724c402d9cc7604b1e3509aebdf03e9b6a823",
 	}, sums)

@@ -34,6 +34,8 @@ const (
 	cursorsAt   = rewrittenAt + rewriteSize
 	trailerSize = cursorsAt + 2
 	logFormat   = 1
+	aheadFormat = 2 // with slots ahead, which programs that know only logFormat would ignore
+	areaSize    = 3 // the numbers behind the slots ahead
 
 	copiedRuns = 4 // runs that a cursor copies
 	noCopies   = 1<<16 - 1
@@ -46,6 +48,7 @@ var (
 	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dBB", permitsSize, waitSize)
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
 	runFormat     = ">I7I5I3I6" // see pacing.AppendRun
+	strandFormat  = ">I7I5I3I3" // see pacing.Ahead.Append
 	cursorFormat  = fmt.Sprintf(">I%dI%dc%d", lengthSize, lengthSize, copiedRuns*pacing.RunSize)
 	trailerFormat = fmt.Sprintf(">I%dI%dI%dI%dI%dI%dI%dI%dBB", totalSize, lengthSize, totalSize, timeSize, lengthSize,
 		timeSize, timeSize, rewriteSize)

@@ -12,11 +12,13 @@
 -- microseconds since 1970 by the node's clock, and all other durations are microseconds.
 -- keep: the minimum time for which a log outlives its newest slot.
 --
--- A log is a string: runs of ${RUN} bytes (pacing.AppendRun), then cursors (one per limit, or none), then a trailer.
+-- A log is a string: runs of ${RUN} bytes (pacing.AppendRun), then cursors (one per limit, or none), then slots ahead
+-- in format ${AHEAD_FORMAT}, then a trailer.
 -- One read therefore returns the trailer with the latest run, and one write appends.
 --   cursor   a run (2), the first of the copied runs (2; ${NO_COPIES}: none), and the copies. The run is the last one
 --            that begins before the limit's window, or not after its Max-th newest permit; a wrong cursor costs a
 --            search.
+--   ahead    strands of ${STRAND} bytes (pacing.Ahead.Append) and padding, their bytes (2), strands (1)
 --   trailer  permits ever (6), runs (2); number of the first permit that is kept (6), its slot (7), number of runs at
 --            which to look for runs that no limit can see (2), instants until which the TTL is set (7) and of the log's
 --            creation (7), number of rewrites (4), cursors (1), format (1)
@@ -235,6 +237,142 @@ local function used(s, t, guess, fetch, through)
   return n, low
 end
 
+-- ahead_through returns how many of the log's slots ahead are at or before t.
+local function ahead_through(log, t)
+  local n = 0
+  for _, s in ipairs(log.ahead) do n = n + through(t, s.at, s.every, s.burst, s.permits) end
+  return n
+end
+
+-- slot_of returns the slot of a strand's permit; permits count from 0.
+local function slot_of(s, permit)
+  if s.every == 0 then return s.at end
+  return s.at + (permit - permit % s.burst) / s.burst * s.every
+end
+
+-- ahead_after returns the log's first slot ahead after t, or a time later than all slots.
+local function ahead_after(log, t)
+  local first = ${NO_SLOT}
+  for _, s in ipairs(log.ahead) do
+    local n = through(t, s.at, s.every, s.burst, s.permits)
+    if n < s.permits then first = math.min(first, slot_of(s, n)) end
+  end
+  return first
+end
+
+-- latest returns the log's latest slot, also one ahead.
+local function latest(log)
+  local at = log.newest
+  for _, s in ipairs(log.ahead) do at = math.max(at, slot_of(s, s.permits - 1)) end
+  return at
+end
+
+-- absorb moves the slots ahead up to t to the runs, while the log has fewer than most runs.
+local function absorb(log, t, most)
+  local ahead = log.ahead
+  while #ahead > 0 and log.last - log.cut < most do
+    local first, stop = nil, t -- stop: the first slot of the other strands
+    for i, s in ipairs(ahead) do
+      if not first or s.at < ahead[first].at then
+        if first then stop = math.min(stop, ahead[first].at) end
+        first = i
+      else
+        stop = math.min(stop, s.at)
+      end
+    end
+    local s = ahead[first]
+    if s.at > t then return end
+    local n = through(stop, s.at, s.every, s.burst, s.permits)
+    if s.every == 0 or n <= s.burst then append(log, s.at, 0, n, n) else append(log, s.at, s.every, s.burst, n) end
+    if n == s.permits then
+      table.remove(ahead, first)
+    else
+      s.at, s.permits = slot_of(s, n), s.permits - n
+      if s.permits <= s.burst then s.every, s.burst = 0, 1 end
+    end
+    if log.last - log.cut >= ${FULL} then log.dirty = true end
+  end
+end
+
+-- stand adds a permit ahead, as pacing.Log.Stand.
+local function stand(log, at)
+  local ahead = log.ahead
+  while true do
+    for _, s in ipairs(ahead) do
+      local newest, space = slot_of(s, s.permits - 1), false
+      if s.every == 0 then
+        space = at >= s.at and at - s.at <= ${MOST_EVERY}
+      elseif at == newest then
+        space = s.permits % s.burst > 0
+      else
+        space = at == newest + s.every and s.permits % s.burst == 0
+      end
+      if space and s.permits < ${MOST_BURST} then
+        if s.every == 0 and at > s.at then s.every, s.burst = at - s.at, s.permits end
+        s.permits = s.permits + 1
+        return
+      end
+    end
+    if #ahead < ${MOST_AHEAD} then
+      ahead[#ahead + 1] = {at = at, every = 0, burst = 1, permits = 1}
+      return
+    end
+    local first = ${NO_SLOT}
+    for _, s in ipairs(ahead) do first = math.min(first, slot_of(s, s.permits - 1)) end
+    absorb(log, math.min(first, at), ${NO_COPIES})
+    if first > at then return append(log, at, 0, 1, 1) end
+  end
+end
+
+-- rewind makes the permit the source of s, which may be before the one of now.
+local function rewind(s, permit)
+  s.opens = 0
+  if permit < s.first then s.stop = 0 end
+  move(s, permit, fetch)
+end
+
+-- room_after returns how many permits fit into the limit's window that ends with t, when so many slots ahead are not
+-- later, or 0 and the first slot at which the window loses permits.
+local function room_after(s, t, ahead)
+  local log = s.log
+  if ahead >= s.max then
+    local n = s.max - ahead + ahead_through(log, t - s.window)
+    if n > 0 then return n, t end
+    local opens = ahead_after(log, t - s.window) + s.window
+    for _, strand in ipairs(log.ahead) do -- a strand may fill every window from here on
+      local every = strand.every
+      if every > 0 and strand.at <= t - s.window and strand.permits >= s.max and (s.window - s.window % every) / every * strand.burst >= s.max then
+        opens = math.max(opens, slot_of(strand, strand.permits - s.max) + s.window)
+      end
+    end
+    return 0, opens
+  end
+  rewind(s, log.total - s.max + ahead)
+  if s.opens > t then return 0, s.opens end
+  return room(s, t, through), t
+end
+
+-- room_at returns how many permits the limit allows at t at least, or 0 and a later slot.
+local function room_at(s, t)
+  local log = s.log
+  if #log.ahead == 0 then return room_after(s, t, 0) end
+  local permits, opens = room_after(s, t, ahead_through(log, t))
+  local first = ahead_after(log, t)
+  if permits == 0 or first >= t + s.window then return permits, opens end
+  local all, later = room_after(s, t, ahead_through(log, t + s.window - 1))
+  if all > 0 then return math.min(permits, all), t end
+  local full, looks = t, 0
+  while first < t + s.window do -- the windows that end with later slots
+    looks = looks + 1
+    if looks > ${MOST_WINDOWS} then return 0, math.max(opens, later) end
+    local n = room_after(s, first, ahead_through(log, first))
+    if n == 0 then full = first end
+    if n < permits then permits = n end
+    first = ahead_after(log, first)
+  end
+  return permits, full
+end
+
 -- Decode the argument.
 local logs, sources, at, key = {}, {}, ${PACE_HEADER} + 1, count + requested
 for t = 1, count do
@@ -246,7 +384,7 @@ for t = 1, count do
   key = key + per_message
   local log = { -- all names at once: a table that grows step by step costs three times as much
     key = KEYS[t], keep = keep, forgotten = per_message == 1 and KEYS[key], limits = limits, stored = 0, fresh = false, cut = 0,
-    total = 0, start = 0, oldest = 0, look = 0, untl = 0, born = 0, rewritten = 0, last = -1, base = 0, tail = false, tail_at = 0,
+    total = 0, start = 0, oldest = 0, look = 0, untl = 0, born = 0, rewritten = 0, last = -1, base = 0, tail = false, tail_at = 0, ahead = {}, bytes = 0, dirty = false, bare = true,
     from = 0, at = 0, every = 0, burst = 0, first = 0, newest = 0, done = false, cursors = false,
   }
   logs[t] = log
@@ -278,7 +416,7 @@ if requested == 1 and permits > 0 then
 end
 
 -- Read the logs.
-local s = 0
+local s, gaps, searches = 0, false, 0 -- gaps: a log has slots ahead; searches: steps of searches for room
 for t = 1, count do
   local log = logs[t]
   local tail, mark = try('GETRANGE', log.key, '-${TAIL}', '-1'), false
@@ -297,18 +435,35 @@ for t = 1, count do
   local total, start, oldest, runs, look, untl, born, rewritten, stored, size = 0, 0, now, 0, ${LOOK}, 0, now, 0, 0, #tail
   local fresh, ends = size == 0, 0
   if not fresh then
-    if size < ${TRAILER} + ${RUN} or byte(tail, size) ~= ${LOG_FORMAT} then return 'C' .. char(t - 1) end
+    local version, area, strands = byte(tail, size), 0, 0
+    if size < ${TRAILER} + ${STRAND} or version ~= ${LOG_FORMAT} and version ~= ${AHEAD_FORMAT} then return 'C' .. char(t - 1) end
+    if version == ${AHEAD_FORMAT} then
+      area, strands = scan('>I2B', tail, size - ${TRAILER} - 2)
+      area = area + 3
+      if size == ${TAIL} then
+        tail = call('GETRANGE', log.key, string.format('%d', -${TAIL} - area), '-1')
+        size = #tail
+      end
+      if size < ${TRAILER} + area or area < 3 + ${STRAND} * strands or strands < 1 then return 'C' .. char(t - 1) end
+      for i = 1, strands do
+        local at, every, burst, permits = scan('${STRAND_FORMAT}', tail, size - ${TRAILER} - area + 1 + ${STRAND} * (i - 1))
+        if burst < 1 or permits < 1 then return 'C' .. char(t - 1) end
+        log.ahead[i] = {at = at, every = every, burst = burst, permits = permits}
+      end
+    end
     total, runs, start, oldest, look, untl, born, rewritten, stored = scan('${TRAILER_FORMAT}', tail, size - ${TRAILER} + 1)
-    ends = size - ${TRAILER} - ${CURSOR} * stored -- end of the runs
-    if ends < ${RUN} or runs < 1 then return 'C' .. char(t - 1) end
+    ends = size - ${TRAILER} - area - ${CURSOR} * stored -- end of the runs
+    if (ends < ${RUN} or runs < 1) and (ends ~= 0 or runs > 0 or strands == 0) then return 'C' .. char(t - 1) end
+    log.bytes = ${RUN} * runs + ${CURSOR} * stored + area + ${TRAILER}
     if mark and born <= mark then
+      log.ahead = {}
       fresh, total, start, oldest, runs, look, untl, born, rewritten, stored = true, 0, 0, now, 0, ${LOOK}, 0, now, 0, 0
     end
   end
   if mark and born <= mark then born = mark + 1 end -- the clock was set back
   log.total, log.start, log.oldest, log.look, log.untl, log.born, log.rewritten = total, start, oldest, look, untl, born, rewritten
   log.fresh, log.cut, log.last, log.base, log.newest, log.first = fresh, 0, runs - 1, 0, 0, 0
-  log.stored = stored
+  log.stored, log.bare = stored, runs == 0
   if runs > 0 then
     local here = (ends - ends % ${RUN}) / ${RUN}
     if here > runs or here < runs and size < ${TAIL} then return 'C' .. char(t - 1) end
@@ -331,17 +486,102 @@ for t = 1, count do
     end
     if runs - log.cut >= ${FULL} and permits > 0 then return 'F' .. char(t - 1) .. pack('>I7', now) end
   end
+  absorb(log, now, ${FULL})
+  gaps = gaps or #log.ahead > 0
   for l = 1, log.limits do
     local source = sources[s + l]
-    if runs > 0 then
+    if log.last >= 0 then
       if l <= stored then source.run = scan('>I2', tail, ends + 1 + ${CURSOR} * (l - 1)) end
       source.begins = source.run
-      move(source, total - source.max, fetch)
+      move(source, log.total - source.max, fetch)
     else
-      source.permit = total - source.max
+      source.permit = log.total - source.max
     end
   end
   s = s + log.limits
+end
+
+-- earliest returns the first slot at or after from that the limits allow, and the target and limit that prevent an
+-- earlier one. With only, it looks at one target.
+local function earliest(from, only)
+  local at, target, limit = from, 255, 255
+  for t = 1, count do
+    if (not only or only == t) and logs[t].newest > at then at, target = logs[t].newest, t - 1 end
+  end
+  local looks, moved = 0, true
+  while moved do
+    moved = false
+    for i = 1, #sources do
+      local source = sources[i]
+      if not only or only == source.target + 1 then
+        local _, opens = room_at(source, at)
+        if opens > at then at, target, limit, moved = opens, source.target, source.limit, gaps end
+      end
+    end
+    if looks == ${MOST_LOOKS} then
+      for t = 1, count do at = math.max(at, latest(logs[t])) end
+    end
+    looks = looks + 1
+  end
+  searches = searches + looks
+  return at, target, limit
+end
+
+-- leaves_room returns by target the slot that its own limits allow, when the target can give it and the slot at; nil:
+-- for no target. See pacing.placement.
+local function leaves_room(at)
+  local rooms = nil
+  for t = 1, count do
+    local own = earliest(now, t)
+    local leaves = own < at
+    for i = 1, #sources do
+      local source = sources[i]
+      if source.target + 1 == t and source.max == 1 and at - own < source.window then leaves = false end
+    end
+    if leaves then
+      rooms = rooms or {}
+      rooms[t] = own
+    end
+  end
+  return rooms
+end
+
+-- affords reports whether the pacers that the permit waits for can wait until the slot up.
+local function affords(rooms, at, up)
+  for i = 1, #sources do
+    local source = sources[i]
+    if not rooms[source.target + 1] and source.window < ${ALIGN_SHARE} * (up - at) then
+      local log = source.log
+      local back = log.total + ahead_through(log, at) - (${ALIGN_SHARE} - 1)
+      if source.max > 1 or back >= log.total then return false end
+      if back >= log.start then
+        rewind(source, back)
+        if up - source.opens + source.window > ${ALIGN_SHARE} * source.window then return false end
+      end
+    end
+  end
+  return true
+end
+
+-- align returns the slot at, moved up to a multiple of a rate's interval from the slot before it.
+local function align(rooms, at)
+  for i = 1, #sources do
+    local source = sources[i]
+    if source.max == 1 and rooms[source.target + 1] then
+      local log, before = source.log, 0
+      for _, strand in ipairs(log.ahead) do
+        local n = through(at, strand.at, strand.every, strand.burst, strand.permits)
+        if n > 0 then before = math.max(before, slot_of(strand, n - 1)) end
+      end
+      if before == 0 and log.last >= 0 then before = log.newest end
+      local past = (at - before) % source.window
+      if before > 0 and past > 0 then
+        local up = at + source.window - past
+        if earliest(up) == up and affords(rooms, at, up) then return up end
+      end
+    end
+  end
+  return at
 end
 
 -- Place the permits.
@@ -350,36 +590,61 @@ local deadline, steps, most = now + wait, 0, ${PACE_WORK} / (#sources + count)
 local next, target, limit
 while true do
   next, target, limit = now, 255, 255
-  local roomy = true
+  local roomy, rooms, strands = true, nil, 0
   for t = 1, count do
     local log = logs[t]
     if log.newest > next then next, target = log.newest, t - 1 end
     if log.last - log.cut >= ${FULL} then roomy = false end
+    strands = strands + #log.ahead
   end
-  for i = 1, #sources do
-    local source = sources[i]
-    if source.opens > next then next, target, limit = source.opens, source.target, source.limit end
+  gaps = strands > 0
+  if gaps then
+    next, target, limit = earliest(now)
+  else
+    for i = 1, #sources do
+      local source = sources[i]
+      if source.opens > next then next, target, limit = source.opens, source.target, source.limit end
+    end
+  end
+  if count > 1 and next > now then
+    rooms = leaves_room(next)
+    if rooms then next = align(rooms, next) end
   end
   local left = permits - grant.total
   if left <= 0 or next > deadline then break end
+  if gaps and roomy then -- later slots of the runs need the slots ahead before them
+    for t = 1, count do
+      absorb(logs[t], rooms and rooms[t] or next, ${FULL})
+      if logs[t].last - logs[t].cut >= ${FULL} then roomy = false end
+    end
+  end
   if steps >= most or not roomy then
     flags = flags + 2
     break
   end
-  steps = steps + 1
-  for i = 1, #sources do
-    local n = room(sources[i], next, through)
-    if n < left then left = n end
+  steps = steps + 1 + (strands + searches) / 4
+  searches = 0
+  if rooms then
+    for t = 1, count do
+      if rooms[t] then stand(logs[t], next) else append(logs[t], next, 0, 1, 1) end
+    end
+    append(grant, next, 0, 1, 1)
+    gaps = true
+  else
+    for i = 1, #sources do
+      local n = room_at(sources[i], next)
+      if n < left then left = n end
+    end
+    for t = 1, count do append(logs[t], next, 0, left, left) end
+    append(grant, next, 0, left, left)
   end
-  for t = 1, count do append(logs[t], next, 0, left, left) end
-  append(grant, next, 0, left, left)
-  for i = 1, #sources do move(sources[i], sources[i].permit + left, fetch) end
+  for i = 1, #sources do rewind(sources[i], sources[i].log.total - sources[i].max) end
 
   -- Repeat the grant's last run for all the slots at which every limit allows exactly that. This is the case when the
   -- limit that delays the run waits for a slot of the same run.
   left = permits - grant.total
   local every, burst, size = grant.every, grant.burst, grant.total - grant.first
-  if left > 0 and every > 0 and size % burst == 0 then
+  if left > 0 and every > 0 and size % burst == 0 and not gaps then
     local newest, tight = grant.newest, false
     local slots = math.min(math.floor(left / burst), math.floor((deadline - newest) / every))
     local i = 1
@@ -408,15 +673,15 @@ end
 local out = {false}
 s = 0
 for t = 1, count do
-  local log, alone, cursors, searched = logs[t], now, {}, false
-  if log.newest > alone then alone = log.newest end
-  for i = s + 1, s + log.limits do
-    if sources[i].opens > alone then alone = sources[i].opens end
-  end
-  out[#out + 1] = pack('>I7I7', log.newest, alone)
+  local log, cursors, searched = logs[t], {}, false
+  local alone, ahead = earliest(now, t), 0
+  for _, strand in ipairs(log.ahead) do ahead = ahead + strand.permits end
+  out[#out + 1] = pack('>I7I7', latest(log), alone)
   for i = s + 1, s + log.limits do
     local source, n, begins = sources[i], 0, 0
+    rewind(source, log.total - source.max)
     if log.last >= 0 then n, begins = used(source, now - source.window, source.begins, fetch, through) end
+    n = math.min(n + ahead - ahead_through(log, now - source.window), source.max)
     out[#out + 1] = pack('>I3', n)
     searched = searched or source.permit < log.first and (source.permit >= log.start or log.oldest <= now - source.window)
     if source.permit >= log.start and source.run > begins - 1 then begins = source.run + 1 end
@@ -444,32 +709,47 @@ end
 -- runs_of returns the log's encoded runs, from the run on that was the last one before this call.
 local function runs_of(log)
   local done, packed = log.done or {}, {}
+  if log.last < 0 then return '' end
   for k = 1, #done, 4 do packed[#packed + 1] = struct.pack('${RUN_FORMAT}', done[k], done[k + 1], done[k + 2], done[k + 3]) end
   packed[#packed + 1] = struct.pack('${RUN_FORMAT}', log.at, log.every, log.burst, log.first)
   return table.concat(packed)
 end
 
-if grant.total > 0 then
-  for t = 1, count do
-    local log = logs[t]
-    local cut, untl, ttl = log.cut, log.untl, nil
-    if untl < log.newest + log.keep then
-      untl = log.newest + log.keep + math.floor(log.keep / 64)
+-- ahead_of returns the log's encoded slots ahead, with at least so many bytes, or an empty string.
+local function ahead_of(log, bytes)
+  local packed = {}
+  for _, s in ipairs(log.ahead) do packed[#packed + 1] = struct.pack('${STRAND_FORMAT}', s.at, s.every, s.burst, s.permits) end
+  if #packed == 0 then return '' end
+  local area = math.max(${STRAND} * #packed, bytes - 3)
+  packed[#packed + 1] = string.rep('\0', area - ${STRAND} * #packed) .. struct.pack('>I2B', area, #packed)
+  return table.concat(packed)
+end
+
+for t = 1, count do
+  local log = logs[t]
+  if grant.total > 0 or log.dirty then
+    local cut, untl, ttl, last = log.cut, log.untl, nil, latest(log)
+    if untl < last + log.keep then
+      untl = last + log.keep + math.floor(log.keep / 64)
       ttl = string.format('%d', math.ceil((untl - now) / 1000) + 1)
     end
-    if log.fresh then log.oldest = (log.done or {log.at})[1] end
+    if log.bare and log.last >= 0 then log.oldest = (log.done or {log.at})[1] end
     if cut > 0 then
       log.rewritten = log.rewritten + 1
       local _
       log.oldest, _, _, log.start = fetch(log, cut, log)
     end
     local cursors = cursors_of(log)
-    local data = runs_of(log) .. cursors .. pack('${TRAILER_FORMAT}', log.total, log.last + 1 - cut, log.start, log.oldest, log.look, untl,
-      log.born, log.rewritten, #cursors / ${CURSOR}, ${LOG_FORMAT})
+    local size = ${RUN} * (log.last + 1 - cut) + #cursors + ${TRAILER} -- without slots ahead
+    -- A log of the same runs is written in place, so it must not get shorter.
+    local again = cut > 0 or #cursors ~= ${CURSOR} * log.stored or #log.ahead == 0 and size < log.bytes
+    local ahead = ahead_of(log, again and 0 or log.bytes - size)
+    local data = runs_of(log) .. cursors .. ahead .. pack('${TRAILER_FORMAT}', log.total, log.last + 1 - cut, log.start, log.oldest, log.look,
+      untl, log.born, log.rewritten, #cursors / ${CURSOR}, ahead == '' and ${LOG_FORMAT} or ${AHEAD_FORMAT})
     if log.fresh then
       call('SET', log.key, data, 'PX', ttl)
     else
-      if cut > 0 or #cursors ~= ${CURSOR} * log.stored then
+      if again then
         local kept = log.base > cut and call('GETRANGE', log.key, ${RUN} * cut, ${RUN} * log.base - 1) or ''
         call('SET', log.key, kept .. data, 'KEEPTTL')
       else
@@ -477,7 +757,7 @@ if grant.total > 0 then
       end
       local expires = ttl and try('PEXPIRE', log.key, ttl)
       if type(expires) == 'table' and expires.err then -- the next write tries again
-        call('SETRANGE', log.key, ${RUN} * (log.last + 1 - cut) + #cursors + ${UNTIL_AT}, '\0\0\0\0\0\0\0')
+        call('SETRANGE', log.key, ${RUN} * (log.last + 1 - cut) + #cursors + #ahead + ${UNTIL_AT}, '\0\0\0\0\0\0\0')
         return redis.error_reply(expires.err)
       end
     end

@@ -173,12 +173,45 @@ func TestPacerLogsAreReadAndWritten(t *testing.T) {
 	}
 }
 
+// Slots ahead stay as they are when the log is merged, and the merge notices when they change.
+func TestPacerLogsWithSlotsAhead(t *testing.T) {
+	t.Parallel()
+	log := &pacing.Log{}
+	log.Append(100, 0, 5, 5)
+	log.Stand(200, 1)
+	log.Stand(230, 1)
+	log.Stand(260, 1)
+	log.Stand(210, 1)
+	ahead := string(log.Ahead.Append(nil)) + "\x00\x00" + "\x00\x26\x02" // two bytes of padding
+	require.Equal(t, "\x00\x00\x00\x00\x00\x00\xc8"+"\x00\x00\x00\x00\x1e"+"\x00\x00\x01"+"\x00\x00\x03"+
+		"\x00\x00\x00\x00\x00\x00\xd2"+"\x00\x00\x00\x00\x00"+"\x00\x00\x01"+"\x00\x00\x01", ahead[:36])
+	made := PacerLog{Log: log, ahead: ahead, trailer: strings.Repeat("\x07", cursorsAt) + "\x01\x02"}
+	stored := string(made.merged())
+	l, err := DecodePacerLog(stored)
+	require.NoError(t, err)
+	require.Equal(t, log, l.Log)
+	require.Equal(t, ahead, l.ahead)
+	var a Args
+	a.Merge(New("x"), "k", &l)
+	require.Equal(t, blob(ahead+l.trailer), a.args[4])
+	for _, bad := range []string{stored[:len(stored)-1] + "\x01", stored[:len(stored)-1] + "\x03",
+		stored[pacing.RunSize:], strings.Replace(stored, "\x26\x02", "\x26\x03", 1),
+		strings.Replace(stored, "\x26\x02", "\x26\x00", 1)} {
+		_, err := DecodePacerLog(bad)
+		require.Error(t, err)
+	}
+}
+
 // A decoded log is valid, whatever the bytes, and encodes to the same bytes except for the changes by merging.
 func FuzzPacerLog(f *testing.F) {
 	log := &pacing.Log{}
 	log.Append(100, 0, 5, 5)
 	f.Add(storedLog(log, 0))
 	f.Add(storedLog(log, 3))
+	log.Stand(200, 1)
+	made := PacerLog{Log: log, ahead: string(log.Ahead.Append(nil)) + "\x00\x12\x01",
+		trailer: strings.Repeat("\x07", cursorsAt) + "\x00\x02"}
+	f.Add(string(made.merged()))
 	f.Fuzz(func(t *testing.T, stored string) {
 		l, err := DecodePacerLog(stored)
 		if err != nil {

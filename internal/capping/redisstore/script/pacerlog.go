@@ -9,6 +9,7 @@ import (
 // PacerLog is a pacer's log as Redis stores it.
 type PacerLog struct {
 	Log     *pacing.Log // nil: there is no log
+	ahead   string      // the slots ahead with their numbers
 	trailer string
 }
 
@@ -17,19 +18,35 @@ var errPacerLog = errors.New("the stored log of a pacer is not valid")
 // DecodePacerLog decodes a stored log.
 func DecodePacerLog(stored string) (PacerLog, error) {
 	start := len(stored) - trailerSize
-	if start < 0 || stored[len(stored)-1] != logFormat {
+	if start < 0 || stored[len(stored)-1] != logFormat && stored[len(stored)-1] != aheadFormat {
 		return PacerLog{}, errPacerLog
 	}
 	l := PacerLog{trailer: stored[start:]}
+	if stored[len(stored)-1] == aheadFormat {
+		if start < areaSize {
+			return PacerLog{}, errPacerLog
+		}
+		area := int(stored[start-3])<<8 + int(stored[start-2]) + areaSize
+		if start < area || stored[start-1] == 0 || area < areaSize+int(stored[start-1])*pacing.StrandSize {
+			return PacerLog{}, errPacerLog
+		}
+		l.ahead = stored[start-area : start]
+		start -= area
+	}
 	start -= int(l.trailer[cursorsAt]) * cursorSize
 	r := reader{rest: l.trailer}
 	total, runs := int64(r.uint(totalSize)), int(r.uint(lengthSize))
-	if runs == 0 || start != runs*pacing.RunSize {
+	if runs == 0 && l.ahead == "" || start != runs*pacing.RunSize {
 		return PacerLog{}, errPacerLog
 	}
 	log, err := pacing.DecodeRuns([]byte(stored[:start]), total)
 	if err != nil {
 		return PacerLog{}, err
+	}
+	if n := len(l.ahead); n > 0 {
+		if err := log.DecodeAhead([]byte(l.ahead[:int(l.ahead[n-1])*pacing.StrandSize])); err != nil {
+			return PacerLog{}, err
+		}
 	}
 	l.Log = log
 	return l, nil
@@ -48,15 +65,20 @@ func (l *PacerLog) merged() (stored []byte) {
 		stored = appendUint(stored, noCopies, 2*lengthSize)
 		stored = append(stored, make([]byte, copiedRuns*pacing.RunSize)...)
 	}
+	stored = append(stored, l.ahead...)
 	stored = appendUint(stored, uint64(l.Log.Total), totalSize)
 	stored = appendUint(stored, uint64(len(runs)), lengthSize)
-	stored = appendUint(stored, uint64(runs[0].First), totalSize)
-	stored = appendUint(stored, uint64(runs[0].At), timeSize)
+	oldest := pacing.Run{First: l.Log.Total}
+	if len(runs) > 0 {
+		oldest = runs[0]
+	}
+	stored = appendUint(stored, uint64(oldest.First), totalSize)
+	stored = appendUint(stored, uint64(oldest.At), timeSize)
 	stored = appendUint(stored, fullRuns, lengthSize)
 	stored = append(stored, l.trailer[untilAt:rewrittenAt]...)
 	r := reader{rest: l.trailer[rewrittenAt:]}
 	stored = appendUint(stored, r.uint(rewriteSize)+1, rewriteSize)
-	return append(stored, l.trailer[cursorsAt], logFormat)
+	return append(stored, l.trailer[cursorsAt:]...)
 }
 
 // Merge sets the call of merge.lua that replaces the log by its merged form.
@@ -64,7 +86,7 @@ func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
 	a.endKey()
-	a.finish(1, blob(l.trailer), l.merged())
+	a.finish(1, blob(l.ahead+l.trailer), l.merged())
 }
 
 // DecodeMerged decodes the reply of merge.lua.

@@ -1,0 +1,191 @@
+package pacing
+
+import (
+	"math"
+	"slices"
+)
+
+// MostAhead is the largest number of strands in a log.
+const MostAhead = 128
+
+// Strand is a sequence of slots ahead with regular slots, as in Run. Strands of a log may overlap.
+type Strand struct {
+	At      Time
+	Every   int64 // microseconds; 0: all permits at At
+	Burst   int64 // permits at each slot; 1 when Every is 0
+	Permits int64 // 1 to MostBurst
+}
+
+// run returns the strand as a run with number 0.
+func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
+
+// through returns how many slots of the strand are at or before t.
+func (s *Strand) through(t Time) int64 {
+	r := s.run()
+	return r.through(t, s.Permits)
+}
+
+// newest returns the strand's last slot.
+func (s *Strand) newest() Time {
+	r := s.run()
+	return r.slot(s.Permits - 1)
+}
+
+// after returns the first slot after t, or Never.
+func (s *Strand) after(t Time) Time {
+	n := s.through(t)
+	if n == s.Permits {
+		return Never
+	}
+	r := s.run()
+	return r.slot(n)
+}
+
+// Never is later than every slot.
+const Never Time = math.MaxInt64
+
+// Ahead holds the slots of a log that are later than the newest slot of its runs, so that permits still fit
+// before them.
+type Ahead []Strand
+
+// through returns how many slots ahead are at or before t.
+func (a Ahead) through(t Time) (n int64) {
+	for i := range a {
+		n += a[i].through(t)
+	}
+	return n
+}
+
+// after returns the first slot ahead after t, or Never.
+func (a Ahead) after(t Time) Time {
+	first := Never
+	for i := range a {
+		first = min(first, a[i].after(t))
+	}
+	return first
+}
+
+// before returns the last slot ahead at or before t, and false when there is none.
+func (a Ahead) before(t Time) (last Time, ok bool) {
+	for i := range a {
+		if n := a[i].through(t); n > 0 {
+			r := a[i].run()
+			last, ok = max(last, r.slot(n-1)), true
+		}
+	}
+	return last, ok
+}
+
+// behind returns the first slot behind the strands that alone fill every window from since on, or 0.
+func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
+	for i := range a {
+		s := &a[i]
+		if s.Every > 0 && s.At <= since && s.Permits >= maximum && window/s.Every*s.Burst >= maximum {
+			r := s.run()
+			opens = max(opens, r.slot(s.Permits-maximum)+Time(window))
+		}
+	}
+	return opens
+}
+
+// newest returns the last slot ahead, and false when there is none.
+func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
+
+// frees returns when the first strand ends.
+func (a Ahead) frees() Time {
+	first := Never
+	for i := range a {
+		first = min(first, a[i].newest())
+	}
+	return first
+}
+
+// space returns how many permits at the slot continue the strand.
+func (s *Strand) space(at Time) (permits int64) {
+	switch newest := s.newest(); {
+	case s.Every == 0 && at == s.At:
+		permits = MostBurst
+	case s.Every == 0 && at > s.At && at <= s.At+MostEvery:
+		permits = s.Permits
+	case s.Every > 0 && at == newest:
+		permits = (s.Burst - s.Permits%s.Burst) % s.Burst
+	case s.Every > 0 && at == newest+Time(s.Every) && s.Permits%s.Burst == 0:
+		permits = s.Burst
+	}
+	return min(permits, MostBurst-s.Permits)
+}
+
+// add adds permits at one slot, each to the first strand that it continues, or to a new strand. It returns how
+// many permits have no space.
+func (a *Ahead) add(at Time, permits int64) (left int64) {
+	for i := range *a {
+		s := &(*a)[i]
+		if n := min(permits, s.space(at)); n > 0 {
+			if s.Every == 0 && at > s.At {
+				s.Every, s.Burst = int64(at-s.At), s.Permits
+			}
+			s.Permits += n
+			permits -= n
+		}
+	}
+	if permits > 0 && len(*a) < MostAhead {
+		*a = append(*a, Strand{at, 0, 1, permits})
+		return 0
+	}
+	return permits
+}
+
+// Stand adds permits at one slot ahead. Without space for them, the earliest slots ahead move to the runs, and the
+// room before them is lost.
+func (l *Log) Stand(at Time, permits int64) {
+	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
+		first := l.Ahead.frees()
+		if first > at {
+			l.Absorb(at)
+			l.Append(at, 0, permits, permits)
+			return
+		}
+		l.Absorb(first)
+	}
+}
+
+// Absorb moves the slots ahead up to t to the runs.
+func (l *Log) Absorb(t Time) {
+	for {
+		next, until := -1, t // until: the first slot of the other strands
+		for i := range l.Ahead {
+			switch at := l.Ahead[i].At; {
+			case next < 0 || at < l.Ahead[next].At:
+				if next >= 0 {
+					until = min(until, l.Ahead[next].At)
+				}
+				next = i
+			default:
+				until = min(until, at)
+			}
+		}
+		if next < 0 || l.Ahead[next].At > t {
+			return
+		}
+		l.take(next, until)
+	}
+}
+
+// take moves the strand's slots up to t to the runs.
+func (l *Log) take(strand int, t Time) {
+	s := &l.Ahead[strand]
+	n := s.through(t)
+	if s.Every == 0 || n <= s.Burst {
+		l.Append(s.At, 0, n, n)
+	} else {
+		l.Append(s.At, s.Every, s.Burst, n)
+	}
+	if n == s.Permits {
+		l.Ahead = slices.Delete(l.Ahead, strand, strand+1)
+		return
+	}
+	s.At, s.Permits = s.after(t), s.Permits-n
+	if s.Permits <= s.Burst {
+		s.Every, s.Burst = 0, 1
+	}
+}
