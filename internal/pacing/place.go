@@ -158,7 +158,7 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 
 // next is the slot of the next permit.
 type next struct {
-	at            Time
+	at, unaligned Time
 	target, limit int    // what prevents an earlier slot, as in Grant
 	ahead         []room // by target; nil: the slot stands ahead at no target
 }
@@ -234,6 +234,7 @@ func (p *placement) next() (n next) {
 			n.ahead[t] = room{true, own}
 		}
 	}
+	n.unaligned = n.at
 	if n.ahead != nil {
 		p.align(&n)
 	}
@@ -304,7 +305,11 @@ func (p *placement) fill(permits int64) next {
 		}
 		p.steps++
 		if n.ahead != nil {
+			raw := n.at == n.unaligned
 			p.put(&n, 0, 1, 1)
+			if raw {
+				p.repeatAhead(&n, permits-p.Total)
+			}
 			continue
 		}
 		room := permits - p.Total
@@ -370,6 +375,70 @@ func (p *placement) repeat(left int64) {
 	}
 	if tight && slots > 0 {
 		p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
+	}
+}
+
+// repeatAhead extends the grant's last run, whose slots stand ahead at some targets. This is possible while those
+// have room for all slots at once, and each other target has a rate that delays the run.
+func (p *placement) repeatAhead(n *next, left int64) {
+	last := &p.Runs[len(p.Runs)-1]
+	if last.Every == 0 || last.Burst != 1 {
+		return
+	}
+	slots := min(left, int64(p.deadline-n.at)/last.Every)
+	tight, rated := false, make([]bool, len(p.logs))
+	for t, log := range p.logs {
+		if n.ahead[t].ahead {
+			if len(log.Ahead) != 1 || log.Ahead[0].Every != last.Every || log.Ahead[0].Burst != 1 ||
+				log.Ahead[0].newest() != n.at {
+				return
+			}
+			slots = min(slots, MostBurst-log.Ahead[0].Permits)
+		} else if len(log.Ahead) > 0 {
+			return
+		}
+	}
+	count := p.Total - last.First
+	for i := range p.sources {
+		s := &p.sources[i]
+		if n.ahead[s.target].ahead {
+			room, _ := s.roomAfter(p.now, s.log.Ahead.through(Never-1))
+			slots = min(slots, room-1)
+			s.move(s.log.Total - s.max)
+			continue
+		}
+		rated[s.target] = rated[s.target] || s.max == 1 && last.Every < 2*s.window
+		if s.permit < s.log.Total-count {
+			if s.opens() > n.at+Time(last.Every) {
+				return
+			}
+			slots = min(slots, s.roomRepeated(n.at+Time(last.Every), last))
+			continue
+		}
+		if s.max*last.Every < s.window {
+			return
+		}
+		tight = tight || s.max*last.Every == s.window
+	}
+	for t := range p.logs {
+		if !n.ahead[t].ahead && !rated[t] {
+			return
+		}
+	}
+	if !tight || slots < 1 {
+		return
+	}
+	at := n.at + Time(last.Every)
+	for t, log := range p.logs {
+		if n.ahead[t].ahead {
+			log.Ahead[0].Permits += slots
+		} else {
+			log.Append(at, last.Every, 1, slots)
+		}
+	}
+	p.Append(at, last.Every, 1, slots)
+	for i := range p.sources {
+		p.sources[i].move(p.sources[i].log.Total - p.sources[i].max)
 	}
 }
 

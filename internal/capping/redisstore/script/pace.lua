@@ -584,13 +584,61 @@ local function align(rooms, at)
   return at
 end
 
+-- repeat_ahead extends the grant's last run, as pacing.placement.repeatAhead.
+local function repeat_ahead(grant, rooms, at, left, span)
+  local every = grant.every
+  if every == 0 or grant.burst ~= 1 then return end
+  local slots, tight, rated, size = math.min(left, math.floor(span / every)), false, {}, grant.total - grant.first
+  for t = 1, count do
+    local ahead = logs[t].ahead
+    local strand = ahead[1]
+    if rooms[t] then
+      if #ahead ~= 1 or strand.every ~= every or strand.burst ~= 1 or slot_of(strand, strand.permits - 1) ~= at then return end
+      slots = math.min(slots, ${MOST_BURST} - strand.permits)
+    elseif strand then
+      return
+    end
+  end
+  for i = 1, #sources do
+    local source = sources[i]
+    local t = source.target + 1
+    if rooms[t] then
+      slots = math.min(slots, room_after(source, now, logs[t].ahead[1].permits) - 1)
+      rewind(source, source.log.total - source.max)
+    else
+      if source.max == 1 and every < 2 * source.window then rated[t] = true end
+      if source.permit < source.log.total - size then
+        if source.opens > at + every then return end
+        slots = math.min(slots, repeated(source, at + every, every, 1, room, through))
+      else
+        if source.max * every < source.window then return end
+        tight = tight or source.max * every == source.window
+      end
+    end
+  end
+  for t = 1, count do
+    if not rooms[t] and not rated[t] then return end
+  end
+  if not tight or slots < 1 then return end
+  for t = 1, count do
+    if rooms[t] then
+      local strand = logs[t].ahead[1]
+      strand.permits = strand.permits + slots
+    else
+      append(logs[t], at + every, every, 1, slots)
+    end
+  end
+  append(grant, at + every, every, 1, slots)
+  for i = 1, #sources do rewind(sources[i], sources[i].log.total - sources[i].max) end
+end
+
 -- Place the permits.
 local grant = {total = 0, last = -1, first = 0, start = 0, newest = 0, at = 0, every = 0, burst = 0, done = false}
 local deadline, steps, most = now + wait, 0, ${PACE_WORK} / (#sources + count)
 local next, target, limit
 while true do
   next, target, limit = now, 255, 255
-  local roomy, rooms, strands = true, nil, 0
+  local roomy, rooms, strands, unaligned = true, nil, 0, nil
   for t = 1, count do
     local log = logs[t]
     if log.newest > next then next, target = log.newest, t - 1 end
@@ -608,7 +656,10 @@ while true do
   end
   if count > 1 and next > now then
     rooms = leaves_room(next)
-    if rooms then next = align(rooms, next) end
+    if rooms then
+      unaligned = next
+      next = align(rooms, next)
+    end
   end
   local left = permits - grant.total
   if left <= 0 or next > deadline then break end
@@ -639,6 +690,7 @@ while true do
     append(grant, next, 0, left, left)
   end
   for i = 1, #sources do rewind(sources[i], sources[i].log.total - sources[i].max) end
+  if rooms and next == unaligned and permits > grant.total then repeat_ahead(grant, rooms, next, permits - grant.total, deadline - next) end
 
   -- Repeat the grant's last run for all the slots at which every limit allows exactly that. This is the case when the
   -- limit that delays the run waits for a slot of the same run.
