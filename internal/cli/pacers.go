@@ -89,8 +89,8 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	if err := terminal.Table(on.Out, terminal.Left, []any{"pacer", c.Name, "forgotten"}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(on.Out, "note: the remembered requests and the logs of messages and keys of the pacer count "+
-		"towards their bounds until they expire")
+	_, err := fmt.Fprintln(on.Out, "note: the remembered requests and the logs of messages and keys of the pacer "+
+		"count towards their bounds until they expire")
 	return err
 }
 

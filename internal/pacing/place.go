@@ -289,7 +289,8 @@ func (p *placement) affords(n *next, to Time) bool {
 			continue
 		}
 		back := s.log.Total + s.log.Ahead.through(n.at) - (AlignShare - 1)
-		if s.max > 1 || back >= s.log.Total || back >= s.log.first() && to-s.log.slot(back) > AlignShare*Time(s.window) {
+		if s.max > 1 || back >= s.log.Total ||
+			back >= s.log.first() && to-s.log.slot(back) > AlignShare*Time(s.window) {
 			return false
 		}
 	}

@@ -143,7 +143,8 @@ func TestASharedPacerGivesOutItsRate(t *testing.T) {
 			m := mix{[]Pacer{rated(250), rated(slow)},
 				[]caller{{[]int{0}, 32, 1, wait, 0}, {[]int{0, 1}, 32, 1, wait, 0}}}
 			shares, s := simulate(t, m, uint64(slow))
-			t.Logf("%d/s within 250/s, wait %v: %.3f, fits %t, %d strands", slow, wait, shares, fits(250, slow), s.strands)
+			t.Logf("%d/s within 250/s, wait %v: %.3f, fits %t, %d strands", slow, wait, shares, fits(250, slow),
+				s.strands)
 			if fits(250, slow) {
 				require.GreaterOrEqual(t, shares[0], 0.949, "%d/s within 250/s", slow)
 				require.GreaterOrEqual(t, shares[1], 0.949, "%d/s within 250/s", slow)

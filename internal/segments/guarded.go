@@ -124,8 +124,9 @@ func (e *LossError) Error() string {
 	}
 	if e.onlyOverrules() {
 		return strings.Join(texts, "; ") + ". If this is a mistake, publish a build of an export that contains " +
-			"the users, or build again with --as-of and the time when the export began, and with --force and --reason " +
-			"if the users are the same. If it is intended, set may_lose of the set to 100 until the build is in use"
+			"the users, or build again with --as-of and the time when the export began, and with --force and " +
+			"--reason if the users are the same. If it is intended, set may_lose of the set to 100 until the build " +
+			"is in use"
 	}
 	return fmt.Sprintf("%s. If this is a mistake, publish a correct build. If it is intended, roll back to %s, "+
 		"then build with --accept and --force",

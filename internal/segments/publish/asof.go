@@ -63,7 +63,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 // keepLaterAsOf gives each set whose users are live already the later as_of of the two. Equal users contain equal
-// changes, whichever file they came from. A forced publish corrects a live as_of that is too late: the stated one holds.
+// changes, whichever file they came from. A forced publish corrects a live as_of that is too late: the stated one
+// holds.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return

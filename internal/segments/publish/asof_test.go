@@ -54,8 +54,8 @@ func TestWhenALaterAsOfIsPublished(t *testing.T) {
 	require.Equal(t, seventh.CreatedAt, seventh.Sets[0].AsOf)
 }
 
-// TestAForcedPublishCorrectsAnAsOf checks that a stated time which is earlier than the live one counts with a reason, and
-// only then.
+// TestAForcedPublishCorrectsAnAsOf checks that a stated time which is earlier than the live one counts with a
+// reason, and only then.
 func TestAForcedPublishCorrectsAnAsOf(t *testing.T) {
 	t.Parallel()
 	at := objects.NewDirectory(t.TempDir())
