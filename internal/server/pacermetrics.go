@@ -14,9 +14,9 @@ type pacerMetrics struct {
 	policy func() *pacing.Policy
 	clock  func() time.Time
 
-	granted, refused, failed *prometheus.CounterVec
-	waits                    *prometheus.HistogramVec
-	queue, used              *prometheus.GaugeVec
+	granted, refused, failed, come *prometheus.CounterVec
+	waits                          *prometheus.HistogramVec
+	queue, used                    *prometheus.GaugeVec
 
 	mu       sync.Mutex
 	followed *pacing.Policy
@@ -27,6 +27,7 @@ type pacerMetrics struct {
 type standing struct {
 	empty  time.Time // when the newest slot is reached
 	shares []share   // by limit; a pacer with only a rate has one
+	ahead  due
 }
 
 // share is the used fraction of a limit.
@@ -45,6 +46,8 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			"Repeated calls count once."),
 		failed: byPacer("capper_permits_errors_total", "Calls for permits that failed because the store did not "+
 			"answer, by each pacer that the call named."),
+		come: byPacer("capper_permits_due_total", "Granted permits whose time has come, by each pacer that the call "+
+			"named: the sends that may have started."),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capper_permits_wait_seconds",
 			Help:    "Wait until the last permit of a call may be used, in seconds, by each pacer that the call named.",
@@ -71,7 +74,7 @@ func asOfNow(name, help string) *prometheus.GaugeVec {
 }
 
 func (p *pacerMetrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{p.granted, p.refused, p.failed, p.waits, p.queue, p.used}
+	return []prometheus.Collector{p.granted, p.refused, p.failed, p.come, p.waits, p.queue, p.used}
 }
 
 // Describe sends the descriptions of the metrics.
@@ -90,6 +93,7 @@ func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
 	for name, s := range p.standing {
 		p.queue.WithLabelValues(name).Set(max(0, s.empty.Sub(now).Seconds()))
 		p.used.WithLabelValues(name).Set(s.used(now))
+		p.come.WithLabelValues(name).Add(float64(s.ahead.take(now)))
 	}
 	for _, v := range p.vectors() {
 		v.Collect(to)
@@ -111,10 +115,11 @@ func (p *pacerMetrics) follow() {
 	for i := range policy.Pacers {
 		name := policy.Pacers[i].Name
 		if p.standing[name] == nil {
-			p.standing[name] = &standing{}
+			p.standing[name] = &standing{ahead: due{}}
 			p.granted.WithLabelValues(name)
 			p.refused.WithLabelValues(name)
 			p.failed.WithLabelValues(name)
+			p.come.WithLabelValues(name)
 			p.waits.WithLabelValues(name)
 		}
 	}
@@ -125,6 +130,7 @@ func (p *pacerMetrics) drop(name string) {
 	p.granted.DeleteLabelValues(name)
 	p.refused.DeleteLabelValues(name)
 	p.failed.DeleteLabelValues(name)
+	p.come.DeleteLabelValues(name)
 	p.waits.DeleteLabelValues(name)
 	p.queue.DeleteLabelValues(name)
 	p.used.DeleteLabelValues(name)
@@ -157,6 +163,7 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 		s.see(now, pacer, &given.States[i])
 		if given.Fresh > 0 {
 			p.granted.WithLabelValues(pacer.Name).Add(float64(given.Fresh))
+			s.ahead.add(now, given.Runs, given.Fresh)
 			last := &given.Runs[len(given.Runs)-1]
 			p.waits.WithLabelValues(pacer.Name).Observe(max(0, last.WaitOf(last.Permits-1).Seconds()))
 		}
@@ -171,7 +178,7 @@ func (p *pacerMetrics) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.standing[name]; s != nil {
-		*s = standing{}
+		*s = standing{ahead: s.ahead}
 	}
 }
 

@@ -729,7 +729,8 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 	// The series exists from the start, so that the first increase is visible.
 	for _, pacer := range []string{"twilio", "carrier", "campaign", "thirds"} {
 		requireMetrics(
-			`capper_permits_granted_total{pacer="`+pacer+`"} 0`, `capper_permits_refused_total{pacer="`+pacer+`"} 0`,
+			`capper_permits_granted_total{pacer="`+pacer+`"} 0`, `capper_permits_due_total{pacer="`+pacer+`"} 0`,
+			`capper_permits_refused_total{pacer="`+pacer+`"} 0`,
 			`capper_permits_errors_total{pacer="`+pacer+`"} 0`,
 			`capper_permits_wait_seconds_count{pacer="`+pacer+`"} 0`, `capper_pacer_queue_seconds{pacer="`+pacer+`"} 0`,
 			`capper_pacer_used_ratio{pacer="`+pacer+`"} 0`,
@@ -744,7 +745,7 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 	s.permits(`{"pacers":["twilio"],"permits":0}`)
 	requireMetrics(
 		`capper_permits_granted_total{pacer="carrier"} 26`, `capper_permits_granted_total{pacer="twilio"} 26`,
-		`capper_permits_granted_total{pacer="campaign"} 165`,
+		`capper_permits_granted_total{pacer="campaign"} 165`, `capper_permits_due_total{pacer="campaign"} 0`,
 		`capper_permits_refused_total{pacer="carrier"} 14`, `capper_permits_refused_total{pacer="twilio"} 0`,
 		`capper_permits_wait_seconds_count{pacer="carrier"} 1`, `capper_permits_wait_seconds_sum{pacer="carrier"} 0.1`,
 		`capper_permits_wait_seconds_sum{pacer="campaign"} 0`,
@@ -757,6 +758,7 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 	s.clock.Advance(60 * time.Millisecond)
 	requireMetrics(`capper_pacer_queue_seconds{pacer="carrier"} 0.04`, `capper_pacer_used_ratio{pacer="carrier"} 1`)
 	s.clock.Advance(time.Minute)
+	requireMetrics(`capper_permits_due_total{pacer="carrier"} 26`, `capper_permits_due_total{pacer="campaign"} 165`)
 	requireMetrics(`capper_pacer_queue_seconds{pacer="carrier"} 0`, `capper_pacer_used_ratio{pacer="carrier"} 0`,
 		`capper_pacer_used_ratio{pacer="campaign"} 0`, `capper_pacer_used_ratio{pacer="twilio"} 0.104`)
 

@@ -5,6 +5,9 @@ func permitted() Row {
 		{Title: "Permits granted", Description: "Granted permits, by each pacer of the call.", Unit: "cps",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_granted_total{SELECTED}[$__rate_interval]))`,
 				"{{pacer}}"}}},
+		{Title: "Permits due", Description: "Permits whose time has come: the speed of all senders.", Unit: "cps",
+			Queries: []Query{{`sum by (pacer) (rate(capper_permits_due_total{SELECTED}[$__rate_interval]))`,
+				"{{pacer}}"}}},
 		{Title: "Permits refused",
 			Description: "Refused permits, by the limiting pacer. If refusals exceed grants for long, " +
 				"the pacer is saturated.", Unit: "cps",
