@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"capper/client/api"
@@ -102,8 +103,11 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 			listed(s.Channels), exemptText(s))
 	}
 	for i := range e.Live {
-		if m := &e.Live[i]; m.Change == api.ChangeRemoved {
+		switch m := &e.Live[i]; {
+		case m.Change == api.ChangeRemoved:
 			fmt.Fprintf(on.Out, "not in %s %s\n", m.Set, cli.LiveText(m))
+		case !suppresses(e, m.Set):
+			fmt.Fprintf(on.Out, "in %s %s\n", m.Set, cli.LiveText(m))
 		}
 	}
 	if e.Holdout != nil {
@@ -128,6 +132,11 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 		fmt.Fprintf(on.Out, "quiet hours leave no minute open: together they deny all sends on %s\n",
 			strings.Join(e.NeverOpen, ", "))
 	}
+}
+
+// suppresses reports whether a set suppresses the user.
+func suppresses(e *api.Explanation, set string) bool {
+	return slices.ContainsFunc(e.Suppressed, func(s api.Suppression) bool { return s.Set == set })
 }
 
 // liveText returns since when a call has put the user into the set, or "" when the build has the user.
