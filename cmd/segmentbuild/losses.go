@@ -26,7 +26,7 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 			losses.live, publish.Suggest(c))
 	}
 	r.Warnings = append(r.Warnings, losses.of(found.Sets)...)
-	r.Warnings = append(r.Warnings, olderSets(p, found)...)
+	r.Warnings = append(r.Warnings, olderSets(p, found, r.forcing)...)
 	r.Warnings = append(r.Warnings, losses.zones(p.Candidate, p.Base.Generation)...)
 	for _, text := range found.Used {
 		r.Warnings = append(r.Warnings,
@@ -35,8 +35,9 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	}
 }
 
-// olderSets returns a warning for each changed set whose as_of is earlier than that of the live generation.
-func olderSets(p *publish.Proposal, found *publish.Findings) (warnings []string) {
+// olderSets returns a warning for each set whose as_of becomes earlier than that of the live generation. A set with the
+// same users keeps the later time, unless a forced build states the earlier one.
+func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warnings []string) {
 	if p.Base.Generation == nil {
 		return nil
 	}
@@ -45,7 +46,7 @@ func olderSets(p *publish.Proposal, found *publish.Findings) (warnings []string)
 		was := p.Base.Generation.Manifest.AsOf(set.Name)
 		same := slices.ContainsFunc(found.Sets,
 			func(c publish.Change) bool { return c.Name() == set.Name && c.State == publish.Same })
-		if was.IsZero() || set.AsOf.IsZero() || !set.AsOf.Before(was) || same {
+		if was.IsZero() || set.AsOf.IsZero() || !set.AsOf.Before(was) || same && !(forced && set.AsOfGiven) {
 			continue
 		}
 		warnings = append(warnings, fmt.Sprintf("set %s: its as_of %s is earlier than %s of the live generation: "+

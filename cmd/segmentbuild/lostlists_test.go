@@ -367,24 +367,32 @@ func nobodyIsLostByAStartWithoutACache(t *testing.T, from, to uint64) {
 	}
 }
 
-// A changed set whose as_of goes backwards is published with a warning. Equal users keep the later time.
+// A set whose as_of goes backwards is published with a warning. Equal users keep the later time unless the build is
+// forced.
 func TestAnEarlierAsOfIsAWarning(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	to := filepath.Join(dir, "pub")
-	build := func(asOf string, ids string) string {
+	build := func(asOf, ids string, more ...string) string {
 		all, out := filepath.Join(dir, "all.txt"), filepath.Join(dir, "out.txt")
 		require.NoError(t, os.WriteFile(all, []byte("1\n2\n3\n4\n"), 0o600))
 		require.NoError(t, os.WriteFile(out, []byte(ids), 0o600))
-		status, report, text := command(t, "", "build", "--to", to, "--segment", "all="+all, "--set",
-			"opted-out="+out, "--as-of",
-			"opted-out="+asOf, "--force", "--reason", "test")
+		status, report, text := command(t, "", append([]string{"build", "--to", to, "--segment", "all=" + all, "--set",
+			"opted-out=" + out, "--as-of", "opted-out=" + asOf}, more...)...)
 		require.Zero(t, status, text)
 		return report + text
 	}
-	build("2026-11-20T02:00Z", "1\n2\n")
-	require.NotContains(t, build("2026-11-21T02:00Z", "1\n2\n3\n"), "is earlier than")
-	require.NotContains(t, build("2026-11-20T02:00Z", "1\n2\n3\n"), "is earlier than")
-	require.Contains(t, build("2026-11-20T03:00Z", "1\n2\n4\n"), "set opted-out: its as_of 2026-11-20T03:00:00Z is "+
-		"earlier than 2026-11-21T02:00:00Z of the live generation")
+	forced := []string{"--force", "--reason", "test"}
+	const earlier = "set opted-out: its as_of 2026-11-20T03:00:00Z is earlier than 2026-11-21T02:00:00Z of the live " +
+		"generation"
+	build("2026-11-20T02:00Z", "1\n2\n", forced...)
+	require.NotContains(t, build("2026-11-21T02:00Z", "1\n2\n3\n", forced...), "is earlier than")
+	same := build("2026-11-20T03:00Z", "1\n2\n3\n")
+	require.NotContains(t, same, "is earlier than")
+	require.Contains(t, same, "unchanged: ")
+	require.Contains(t, build("2026-11-20T03:00Z", "1\n2\n4\n", forced...), earlier)
+	build("2026-11-21T02:00Z", "1\n2\n4\n", forced...)
+	same = build("2026-11-20T03:00Z", "1\n2\n4\n", forced...)
+	require.Contains(t, same, earlier)
+	require.Contains(t, same, "published ")
 }
