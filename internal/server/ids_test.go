@@ -177,8 +177,8 @@ func TestSpellingsOfAUUIDAreOneUser(t *testing.T) {
 	require.Len(t, decodeAs[api.ExplanationOfID](t, s.get("/v1/users/"+dan).body).Sends, 1)
 }
 
-// TestIDsWithOneImageAreOnePerson checks ids whose images have 20 bits, of which many are equal: such ids share a log, so
-// their person gets too little and never more than a limit.
+// TestIDsWithOneImageAreOnePerson checks ids whose images have 20 bits, of which many are equal: such ids share a log,
+// so their person gets too little and never more than a limit.
 func TestIDsWithOneImageAreOnePerson(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []ids.Kind{ids.UUID, ids.Text} {
@@ -187,7 +187,7 @@ func TestIDsWithOneImageAreOnePerson(t *testing.T) {
 			narrow, clock := ids.Narrow(scheme(t, kind), 20), testkit.NewClockAt(startOfTest)
 			s := newIDServiceOver(t, narrow, openStoreOf(t, narrow, clock.Now), clock, nil)
 			const users = 10_000
-			first, others := map[uint64]string{}, map[string]string{} // by image; from an id to the first with its image
+			first, others := map[uint64]string{}, map[string]string{} // by image; by id, the first of its image
 			var given []string
 			for i := range users {
 				id := fmt.Sprintf("018f3c4e-7a1b-7c3d-9e5f-%012x", i*7919)
@@ -205,11 +205,12 @@ func TestIDsWithOneImageAreOnePerson(t *testing.T) {
 			require.Len(t, answer.Allowed, len(first), "one id of each image")
 			require.Equal(t, len(others), answer.Summary.Duplicates)
 			for id, one := range others {
-				next := filterAs[api.FilterStrings](s, fields{"message_id": "m2", "user_ids": []string{id}})
+				alone := []string{id}
+				next := filterAs[api.FilterStrings](s, fields{"message_id": "m2", "user_ids": alone})
 				require.Empty(t, next.Allowed, "the limit of a day is used by %s", one)
 				require.Len(t, next.Denied, 1)
-				again := filterAs[api.FilterStrings](s, fields{"message_id": "m1", "user_ids": []string{id}})
-				require.Equal(t, []string{id}, again.Replayed)
+				again := filterAs[api.FilterStrings](s, fields{"message_id": "m1", "user_ids": alone})
+				require.Equal(t, alone, again.Replayed)
 				e := decodeAs[api.ExplanationOfID](t, s.get("/v1/users/"+id).body)
 				require.Equal(t, id, e.UserID)
 				require.Len(t, e.Sends, 1)
