@@ -195,7 +195,7 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 				moved = ahead
 			}
 		}
-		if looks == MostLooks {
+		if moved && looks == MostLooks { // a slot that was found is checked, and the one behind all is not yet
 			at = max(at, p.behindAll())
 		}
 	}

@@ -73,12 +73,11 @@ type history struct {
 // exactRuns is the number of runs below which a log has not been merged and is exact.
 const exactRuns = 400
 
-func histories(f *fixture) { runHistories(f, func(*rand.Rand) {}) }
+func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
 
 // runHistories runs random histories and calls between after each step.
-func runHistories(f *fixture, between func(*rand.Rand)) {
+func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	f.Helper()
-	seed := rand.Uint64()
 	f.Logf("seed %d", seed)
 	for i := range uint64(20) {
 		h := &history{fixture: f, rng: rand.New(rand.NewPCG(seed, i))}

@@ -30,7 +30,7 @@ func Run(t *testing.T, open Open) {
 func RunOnClock(t *testing.T, open func(t *testing.T, clock func() time.Time) pacing.Store) {
 	clock := testkit.NewClock()
 	f := newFixture(t, open(t, clock.Now), clock.Now)
-	runHistories(f, func(rng *rand.Rand) { clock.Advance(jumps[rng.IntN(len(jumps))]) })
+	runHistories(f, rand.Uint64(), func(rng *rand.Rand) { clock.Advance(jumps[rng.IntN(len(jumps))]) })
 	f.judge()
 }
 

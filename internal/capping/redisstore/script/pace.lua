@@ -518,7 +518,7 @@ local function earliest(from, only)
         if opens > at then at, target, limit, moved = opens, source.target, source.limit, gaps end
       end
     end
-    if looks == ${MOST_LOOKS} then
+    if moved and looks == ${MOST_LOOKS} then
       for t = 1, count do at = math.max(at, latest(logs[t])) end
     end
     looks = looks + 1
