@@ -7,7 +7,6 @@ import (
 
 	"capper/internal/bitmap"
 	"capper/internal/dictionary"
-	"capper/internal/parallel"
 )
 
 // Insertion is the dictionary of a generation with further users between those of the generation. It leads from the
@@ -127,18 +126,8 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil
-	n.Bitmaps, n.Sets = in.bitmaps(g.Bitmaps), in.bitmaps(g.Sets)
+	n.Bitmaps, n.Sets = eachBitmap(g.Bitmaps, in.Bitmap), eachBitmap(g.Sets, in.Bitmap)
 	return &n
-}
-
-func (in *Insertion) bitmaps(list []*bitmap.Bitmap) []*bitmap.Bitmap {
-	spread := make([]*bitmap.Bitmap, len(list))
-	parallel.OnAllCores(len(list), func(i int) {
-		if list[i] != nil {
-			spread[i] = in.Bitmap(list[i])
-		}
-	})
-	return spread
 }
 
 // Only returns the generation with only the wanted sets and no segments; see Manifest.Only.

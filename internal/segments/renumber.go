@@ -58,7 +58,7 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	}
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = nil, nil, nil, g, r
-	n.Bitmaps, n.Sets = r.bitmaps(g.Bitmaps), r.bitmaps(g.Sets)
+	n.Bitmaps, n.Sets = eachBitmap(g.Bitmaps, r.Bitmap), eachBitmap(g.Sets, r.Bitmap)
 	return &n, nil
 }
 
@@ -75,12 +75,13 @@ func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	return named
 }
 
-func (r *Renumbering) bitmaps(list []*bitmap.Bitmap) []*bitmap.Bitmap {
-	renumbered := make([]*bitmap.Bitmap, len(list))
+// eachBitmap returns the results of a function for the bitmaps of a list; nil for nil.
+func eachBitmap(list []*bitmap.Bitmap, of func(*bitmap.Bitmap) *bitmap.Bitmap) []*bitmap.Bitmap {
+	results := make([]*bitmap.Bitmap, len(list))
 	parallel.OnAllCores(len(list), func(i int) {
 		if list[i] != nil {
-			renumbered[i] = r.Bitmap(list[i])
+			results[i] = of(list[i])
 		}
 	})
-	return renumbered
+	return results
 }

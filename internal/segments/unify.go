@@ -33,7 +33,7 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 	}
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = d, back, nil, g, r
-	n.Bitmaps, n.Sets = r.bitmaps(g.Bitmaps), r.bitmaps(g.Sets)
+	n.Bitmaps, n.Sets = eachBitmap(g.Bitmaps, r.Bitmap), eachBitmap(g.Sets, r.Bitmap)
 	return &n, nil
 }
 
