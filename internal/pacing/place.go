@@ -2,6 +2,7 @@ package pacing
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -342,8 +343,8 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 }
 
 // repeat extends the grant's last run in one step over all slots at which every limit allows the same burst.
-// This is possible when the delaying limit waits for a slot of the same run. left is the number of permits
-// still wanted.
+// This is possible when the delaying limit waits for a slot of the same run, and when no slot stands ahead. left is
+// the number of permits still wanted.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -351,6 +352,7 @@ func (p *placement) repeat(left int64) {
 		return
 	}
 	newest := last.slot(count - 1)
+	inLine := make([]bool, len(p.logs)) // by target: none of the slots stands ahead
 	for _, log := range p.logs {
 		if len(log.Ahead) > 0 {
 			return
@@ -360,23 +362,35 @@ func (p *placement) repeat(left int64) {
 	tight := false
 	for i := range p.sources {
 		s := &p.sources[i]
+		inLine[s.target] = inLine[s.target] || s.max == 1 && last.Every < 2*s.window
 		if s.permit < s.log.Total-count {
 			if s.opens() > newest+Time(last.Every) {
 				return
 			}
 			slots = min(slots, s.roomRepeated(newest+Time(last.Every), last)/last.Burst)
+			inLine[s.target] = inLine[s.target] || s.leads(newest+Time(last.Every), last)
 			continue
 		}
 		switch within := s.max / last.Burst * last.Every; {
 		case within < s.window:
 			return
 		case within == s.window && s.max%last.Burst == 0:
-			tight = true
+			tight, inLine[s.target] = true, true
 		}
 	}
-	if tight && slots > 0 {
-		p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
+	if !tight || slots < 1 || len(p.logs) > 1 && slices.Contains(inLine, false) {
+		return
 	}
+	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
+}
+
+// leads reports whether the limit opens at t and again after each interval of like, for the room of roomRepeated.
+func (s *source) leads(t Time, like *Run) bool {
+	if !s.kept() || s.opens() != t {
+		return false
+	}
+	r := &s.log.Runs[s.run]
+	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
 // repeatAhead extends the grant's last run, whose slots stand ahead at some targets. This is possible while those

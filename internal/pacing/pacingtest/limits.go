@@ -116,6 +116,20 @@ func sharedTarget(f *fixture) {
 	f.takeAll(40, time.Minute, fast, slow)
 }
 
+// sharedRun checks permits of one call whose first slots stand in the line of both targets, at the distance of a rate.
+// The third slot stands ahead at one target, so it moves up.
+func sharedRun(f *fixture) {
+	wide, even := target(spaced(70*time.Second)), target(spaced(80*time.Second))
+	f.take(ask(2, time.Hour, wide)) // 0 and 70 s
+	wide.Limits = []pacing.Limit{spaced(20 * time.Second)}
+	f.take(ask(1, time.Hour, wide)) // 90 s
+	f.take(ask(2, time.Hour, even)) // 0 and 80 s
+	wide.Limits = []pacing.Limit{{Max: 3, Window: 150 * time.Second}, spaced(3 * time.Second)}
+	even.Limits = []pacing.Limit{spaced(70 * time.Second)}
+	slots := slotsOf(new(f.take(ask(3, time.Hour, even, wide)))) // 150 s, 220 s, and 292 s instead of 290 s
+	require.Equal(f, 72*time.Second, slots[2].Sub(slots[1]))
+}
+
 func perMessage(f *fixture) {
 	one := target(pacing.Limit{Max: 2, Window: time.Hour})
 	two := one

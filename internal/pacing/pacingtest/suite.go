@@ -51,6 +51,7 @@ var cases = []struct {
 	{"waits end where they were to", waits},
 	{"several targets grant what all of them do", severalTargets},
 	{"a slow target leaves room at a fast one", sharedTarget},
+	{"a run of slots ends where slots stand ahead", sharedRun},
 	{"a log for each message", perMessage},
 	{"0 permits take nothing", look},
 	{"what is refused is not recorded", refused},

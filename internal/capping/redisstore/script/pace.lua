@@ -663,7 +663,7 @@ while true do
   end
   local left = permits - grant.total
   if left <= 0 or next > deadline then break end
-  if gaps and roomy then -- later slots of the runs need the slots ahead before them
+  if gaps and roomy and steps < most then -- the new slots need the slots ahead before them in the runs
     for t = 1, count do
       absorb(logs[t], rooms and rooms[t] or next, ${FULL})
       if logs[t].last - logs[t].cut >= ${FULL} then roomy = false end
@@ -693,29 +693,34 @@ while true do
   if rooms and next == unaligned and permits > grant.total then repeat_ahead(grant, rooms, next, permits - grant.total, deadline - next) end
 
   -- Repeat the grant's last run for all the slots at which every limit allows exactly that. This is the case when the
-  -- limit that delays the run waits for a slot of the same run.
+  -- limit that delays the run waits for a slot of the same run, and no slot stands ahead. See pacing.placement.repeat.
   left = permits - grant.total
   local every, burst, size = grant.every, grant.burst, grant.total - grant.first
   if left > 0 and every > 0 and size % burst == 0 and not gaps then
-    local newest, tight = grant.newest, false
-    local slots = math.min(math.floor(left / burst), math.floor((deadline - newest) / every))
+    local at, tight, in_line, lines = grant.newest + every, false, {}, 0 -- lines: of how many targets no slot stands ahead
+    local slots = math.min(math.floor(left / burst), math.floor((deadline - grant.newest) / every))
     local i = 1
     while i <= #sources and slots > 0 do
-      local source = sources[i]
+      local source, whole = sources[i], false
+      local keeps = source.max == 1 and every < 2 * source.window
       if source.permit < source.log.total - size then
-        if source.opens > newest + every then slots = 0 end
-        slots = math.min(slots, math.floor(repeated(source, newest + every, every, burst, room, through) / burst))
+        if source.opens > at then slots = 0 end
+        slots = math.min(slots, math.floor(repeated(source, at, every, burst, room, through) / burst))
+        keeps = keeps or source.permit >= source.log.start and source.opens == at and source.every == every and
+          source.burst == burst and (source.permit - source.first) % burst == 0
       else
         local within = math.floor(source.max / burst) * every
         if within < source.window then slots = 0 end
-        tight = tight or within == source.window and source.max % burst == 0
+        whole = within == source.window and source.max % burst == 0
       end
+      tight = tight or whole
+      if (keeps or whole) and not in_line[source.target] then in_line[source.target], lines = true, lines + 1 end
       i = i + 1
     end
-    if tight and slots > 0 then
+    if tight and slots > 0 and (lines == count or count == 1) then
       local n = slots * burst
-      for t = 1, count do append(logs[t], newest + every, every, burst, n) end
-      append(grant, newest + every, every, burst, n)
+      for t = 1, count do append(logs[t], at, every, burst, n) end
+      append(grant, at, every, burst, n)
       for j = 1, #sources do move(sources[j], sources[j].permit + n, fetch) end
     end
   end
