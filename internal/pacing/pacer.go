@@ -173,6 +173,21 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
+// PerSecond returns how many permits a second the pacer allows over a minute: the least of its rate and of its limits
+// with windows of up to a minute. PerSecond returns 0 for a pacer without such a limit, or with several logs.
+func (p *Pacer) PerSecond() (least float64) {
+	if p.Per != PerPacer {
+		return 0
+	}
+	for i, limit := range p.Judged() {
+		each := float64(limit.Max) / limit.Window.Seconds()
+		if (i == len(p.Limits) || limit.Window <= time.Minute) && (least == 0 || each < least) {
+			least = each
+		}
+	}
+	return least
+}
+
 // LimitName returns the name of a limit of Judged in API responses: its window as in the configuration, or
 // "rate".
 func (p *Pacer) LimitName(judged int) string {

@@ -88,3 +88,21 @@ func FuzzParseRate(f *testing.F) {
 		require.Equal(t, rate, again)
 	})
 }
+
+func TestPerSecond(t *testing.T) {
+	t.Parallel()
+	day, minute := Limit{864, 24 * time.Hour}, Limit{120, time.Minute}
+	for _, c := range []struct {
+		pacer Pacer
+		want  float64
+	}{
+		{Pacer{Rate: Rate{250, time.Second}}, 250},
+		{Pacer{Rate: Rate{6, time.Hour}}, 1. / 600},
+		{Pacer{Limits: []Limit{day, minute}}, 2},
+		{Pacer{Limits: []Limit{minute, day}, Rate: Rate{1, time.Second}}, 1},
+		{Pacer{Limits: []Limit{day}}, 0},
+		{Pacer{Rate: Rate{250, time.Second}, Per: PerKey}, 0},
+	} {
+		require.InDelta(t, c.want, c.pacer.PerSecond(), 1e-9)
+	}
+}

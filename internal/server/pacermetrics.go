@@ -16,7 +16,7 @@ type pacerMetrics struct {
 
 	granted, refused, failed, come *prometheus.CounterVec
 	waits                          *prometheus.HistogramVec
-	queue, used                    *prometheus.GaugeVec
+	queue, used, allowed           *prometheus.GaugeVec
 
 	mu       sync.Mutex
 	followed *pacing.Policy
@@ -57,8 +57,11 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			"Time until the last granted permit may be used, as known to this instance; the longest of all logs "+
 				"for a pacer per message or key."),
 		used: asOfNow("capper_pacer_used_ratio",
-			"Used share of the fullest limit of a pacer at its latest call; the highest of all logs for a pacer "+
-				"per message or key. For a pacer with only a rate: 1 while the next permit must wait."),
+			"Reserved and used share of the fullest limit of a pacer at its latest call; the highest of all logs for "+
+				"a pacer per message or key. For a pacer with only a rate: 1 while the next permit must wait."),
+		allowed: asOfNow("capper_pacer_allowed_per_second",
+			"Permits a second that the pacer's rate and its limits with windows of up to a minute allow. Absent for "+
+				"pacers per message or key, and without such limits."),
 		standing: map[string]*standing{},
 	}
 }
@@ -74,7 +77,7 @@ func asOfNow(name, help string) *prometheus.GaugeVec {
 }
 
 func (p *pacerMetrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{p.granted, p.refused, p.failed, p.come, p.waits, p.queue, p.used}
+	return []prometheus.Collector{p.granted, p.refused, p.failed, p.come, p.waits, p.queue, p.used, p.allowed}
 }
 
 // Describe sends the descriptions of the metrics.
@@ -114,6 +117,10 @@ func (p *pacerMetrics) follow() {
 	}
 	for i := range policy.Pacers {
 		name := policy.Pacers[i].Name
+		p.allowed.DeleteLabelValues(name)
+		if allowed := policy.Pacers[i].PerSecond(); allowed > 0 {
+			p.allowed.WithLabelValues(name).Set(allowed)
+		}
 		if p.standing[name] == nil {
 			p.standing[name] = &standing{ahead: due{}}
 			p.granted.WithLabelValues(name)
@@ -134,6 +141,7 @@ func (p *pacerMetrics) drop(name string) {
 	p.waits.DeleteLabelValues(name)
 	p.queue.DeleteLabelValues(name)
 	p.used.DeleteLabelValues(name)
+	p.allowed.DeleteLabelValues(name)
 }
 
 // CountFailure counts a call for permits of the named pacers that the store did not answer.

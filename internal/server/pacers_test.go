@@ -765,7 +765,8 @@ func TestPermitsAreCountedByPacer(t *testing.T) {
 	changed := testPacers()
 	changed.Pacers[0].Name = "fcm"
 	pacers.SetPolicy(changed)
-	requireMetrics(`capper_permits_granted_total{pacer="fcm"} 0`, `capper_permits_granted_total{pacer="carrier"} 26`)
+	requireMetrics(`capper_pacer_allowed_per_second{pacer="fcm"} 100`, `capper_permits_granted_total{pacer="fcm"} 0`,
+		`capper_permits_granted_total{pacer="carrier"} 26`)
 	require.NotContains(t, string(s.get("/metrics").body), "twilio")
 	s.permits(`{"pacers":["fcm"],"permits":1}`)
 	requireMetrics(`capper_permits_granted_total{pacer="fcm"} 1`)

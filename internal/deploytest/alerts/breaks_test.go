@@ -105,6 +105,7 @@ func causesOfSegments(s *service) []cause {
 func causesOfRecords(s *service) []cause {
 	return []cause{
 		{what: "senders that want more than a pacer gives", fires: []string{"CapperPacerSaturated"},
+			may:  []string{"CapperPacerFull"}, // one permit is many in a divided minute
 			ruin: s.askForPermits, mend: func(*testing.T) { s.asking.stop() }},
 		// whose minutes are divided, and the ten seconds are not
 		{what: "a place of the audit that is gone", fires: []string{"CapperAuditNotFlushed"},
