@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -15,12 +16,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testcluster"
 )
 
@@ -29,13 +33,8 @@ import (
 // many calls: 1 is what the documents show, the default only sees to it that the
 // benchmark works.
 func TestPermitsPerSecond(t *testing.T) {
-	factor := 0.005
-	if text := os.Getenv("CAPPER_BENCH_FACTOR"); text != "" {
-		var err error
-		factor, err = strconv.ParseFloat(text, 64)
-		require.NoError(t, err)
-	}
-	redis := testcluster.Single(t, testcluster.Options{Settings: []string{"appendonly yes",
+	factor := benchFactor(t)
+	node := testcluster.Single(t, testcluster.Options{Settings: []string{"appendonly yes",
 		"appendfsync everysec"}}).Addrs[0]
 	lines := []string{
 		fmt.Sprintf("| %-8s | %-11s | %10s | %8s | %8s |", "store", "request ids", "permits/s", "p50, ms", "p99, ms"),
@@ -47,7 +46,7 @@ func TestPermitsPerSecond(t *testing.T) {
 		config := embedded(dir, "{default: {daily: 1}}")
 		if store == "redis" {
 			config = strings.Replace(config, fmt.Sprintf("embedded: {path: %s/log.db}", dir),
-				fmt.Sprintf("kind: redis, redis: {addrs: [%s], replica_acks: 0}", redis), 1)
+				fmt.Sprintf("kind: redis, redis: {addrs: [%s], replica_acks: 0}", node), 1)
 		}
 		file := filepath.Join(dir, "capper.yaml")
 		write(t, file, config+"pacers: {provider: {limits: [{max: 10000000, window: 10s}]}}\n")
@@ -63,6 +62,100 @@ func TestPermitsPerSecond(t *testing.T) {
 	t.Logf("factor %g\n%s", factor, strings.Join(lines, "\n"))
 }
 
+func benchFactor(t *testing.T) float64 {
+	t.Helper()
+	text := os.Getenv("CAPPER_BENCH_FACTOR")
+	if text == "" {
+		return 0.005
+	}
+	factor, err := strconv.ParseFloat(text, 64)
+	require.NoError(t, err)
+	return factor
+}
+
+// TestAMillionKeys takes a permit of each key of a pacer per key, and prints what a key costs. Every key then stands
+// at its limit, and one key more than the bound of the client is refused. CAPPER_BENCH_FACTOR scales the keys.
+func TestAMillionKeys(t *testing.T) {
+	factor := benchFactor(t)
+	keys := max(1000, int(1_000_000*factor)) / clientsOfKeys * clientsOfKeys
+	node := testcluster.Single(t, testcluster.Options{}).Addrs[0]
+	lines := []string{"| store    |    keys | calls/s | bytes a key |", "|---|---|---|---|"}
+	for _, store := range []string{"embedded", "redis"} {
+		dir := t.TempDir()
+		publish(t, filepath.Join(dir, "segments"), "new=1-10")
+		config := strings.Replace(embedded(dir, "{default: {daily: 1}}"), "server: {", fmt.Sprintf(
+			"server: {bounds: {permit_records_per_client: %d, permit_records: %d}, ", keys, 2*keys), 1)
+		size := func() int64 { return bytesBelow(t, filepath.Join(dir, "log.db")) }
+		if store == "redis" {
+			config = strings.Replace(config, fmt.Sprintf("embedded: {path: %s/log.db}", dir),
+				fmt.Sprintf("kind: redis, redis: {addrs: [%s], replica_acks: 0}", node), 1)
+			size = func() int64 { return memoryOf(t, node) }
+		}
+		file := filepath.Join(dir, "capper.yaml")
+		write(t, file, config+"pacers: {sender: {rate: 1/d, per: key}}\n")
+		p := serve(t, file)
+		load := permitLoad{addr: strings.TrimPrefix(p.url, "http://"), clients: clientsOfKeys, calls: keys / clientsOfKeys,
+			permits: 1, keys: true}
+		before := size()
+		rate, _ := load.run(t)
+		lines = append(lines, fmt.Sprintf("| %-8s | %7d | %7.0f | %11.0f |", store, keys, rate,
+			float64(size()-before)/float64(keys)))
+		requireFullKeys(t, load.addr, keys)
+		p.signal(syscall.SIGTERM)
+	}
+	t.Logf("factor %g\n%s", factor, strings.Join(lines, "\n"))
+}
+
+// clientsOfKeys is the number of connections of TestAMillionKeys.
+const clientsOfKeys = 50
+
+// requireFullKeys checks a thousand of the keys, and one that the client may not have.
+func requireFullKeys(t *testing.T, addr string, keys int) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	reader := bufio.NewReader(c)
+	for key := 0; key < keys; key += keys / 1000 {
+		answer, err := ask(c, reader, askOf(key))
+		require.NoError(t, err)
+		require.Zero(t, answer.Granted, key)
+	}
+	_, err = ask(c, reader, askOf(keys))
+	require.ErrorContains(t, err, api.CodeTooManyRecords)
+}
+
+// askOf returns the call for a permit of a key.
+func askOf(key int) string {
+	return fmt.Sprintf(`{"pacers": ["sender"], "permits": 1, "key": "key-%07d"}`, key)
+}
+
+// bytesBelow returns the size of the files in a directory.
+func bytesBelow(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, file fs.DirEntry, err error) error {
+		if err != nil || file.IsDir() {
+			return err
+		}
+		info, err := file.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return nil // the store removes files of its own at any time
+	}))
+	return bytes
+}
+
+// memoryOf returns the memory in use by a Redis server.
+func memoryOf(t *testing.T, addr string) int64 {
+	t.Helper()
+	node := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+	defer node.Close()
+	info, err := node.Info(t.Context(), "memory").Result()
+	require.NoError(t, err)
+	return int64(topology.ParseInfo(info).Number("used_memory"))
+}
+
 // permitLoad is calls for permits by clients at once, each on a connection of its own.
 type permitLoad struct {
 	addr    string
@@ -70,6 +163,7 @@ type permitLoad struct {
 	calls   int // of a client
 	permits int // of a call
 	ids     bool
+	keys    bool // each call has a key of its own
 }
 
 // run is how many permits were granted a second, and how long calls took, sorted.
@@ -112,6 +206,9 @@ func (l *permitLoad) converse(client int) (granted int, took []time.Duration, er
 		if l.ids {
 			request = fmt.Sprintf(`{"pacers": ["provider"], "permits": %d, "request_id": "c%d-%d-%d"}`, l.permits,
 				client, began, call)
+		}
+		if l.keys {
+			request = askOf(client*l.calls + call)
 		}
 		start := time.Now()
 		answer, err := ask(c, reader, request)
