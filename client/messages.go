@@ -41,6 +41,11 @@ func (c *Client) Message(ctx context.Context, id, namespace string) (*api.Messag
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
 
+// MessageUsers is Message with the distinct users of the audit, if the service has one; see api.Message.Users.
+func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
+	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
+}
+
 // messagePath returns the API path of a message. messagePath escapes ids of dots, which would otherwise be path
 // steps.
 func messagePath(id string) string {

@@ -34,6 +34,24 @@ type Message struct {
 	FirstCall      time.Time `json:"first_call,omitzero"`
 	LastCall       time.Time `json:"last_call,omitzero"`
 	ConfigVersions []string  `json:"config_versions"`
+
+	// Users counts the distinct users according to the audit; nil without an audit, or if not asked for.
+	Users *MessageUsers `json:"users,omitempty"`
+	// FromAudit: the store does not count the message, so all counts are those of the audit.
+	FromAudit bool `json:"from_audit,omitempty"`
+}
+
+// MessageUsers counts the distinct users of a message on one channel by their latest outcome in the audit. Asked is the
+// sum of all other counts. A user with a send counts as allowed, even if a later call withheld the message.
+type MessageUsers struct {
+	Asked    int64 `json:"asked"`
+	Allowed  int64 `json:"allowed"`  // with a send that was not released
+	Released int64 `json:"released"` // with a send that was released
+	// without a send, by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Denied      map[string]int64 `json:"denied"`
+	Suppressed  map[string]int64 `json:"suppressed,omitempty"` // those of LimitSuppressed, by set
+	Unavailable int64            `json:"unavailable"`          // unknown result
+	Since       time.Time        `json:"since"`                // first record; earlier calls are not in the audit
 }
 
 // MessageSegment counts answers about the users of one segment.
@@ -48,6 +66,8 @@ type MessageChannels struct {
 	MessageID string    `json:"message_id"`
 	Namespace string    `json:"namespace,omitempty"`
 	Channels  []Message `json:"channels"`
+	// unreadable audit files, whose users are missing
+	Faults []string `json:"faults,omitempty"`
 }
 
 // ReleaseMessageRequest is the body of POST /v1/messages/{id}/release.

@@ -54,6 +54,22 @@ type Answers struct {
 	Configs     []string        // configuration versions in the order of first use
 }
 
+// AllWithheld reports whether suppression, the holdout or quiet hours denied every user, so that no log was judged.
+func (a *Answers) AllWithheld() bool {
+	var withheld int64
+	for _, by := range []capping.Reason{capping.BySuppression, capping.ByHoldout, capping.ByQuiet} {
+		withheld += a.Denied[by.Name()]
+	}
+	return a.Asked > 0 && withheld == a.Asked
+}
+
+// Begins reports whether the answers begin the counts of a message that is not counted yet: those of a bulk call, and
+// those about users who were all withheld. No filter call reaches the store for such users, so that the memory decides
+// here whether the store counts the message.
+func (d *Delta) Begins(memory *capping.MessageMemory) bool {
+	return d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
+}
+
 // SegmentAnswers holds the numbers of decisions for users of one segment.
 type SegmentAnswers struct{ Asked, Allowed, Denied int64 }
 
@@ -71,7 +87,7 @@ type Delta struct {
 // answers, which changes Last, to the hour, but not First.
 type Store interface {
 	// AddAnswers adds the answers of instances to the counts. Of a message that is not counted yet, AddAnswers
-	// drops a delta with fewer than capping.BulkUsers users. After an error some or all deltas may be missing. A
+	// drops a delta that does not begin the counts, see Delta.Begins. After an error some or all deltas may be missing. A
 	// *NotAddedError lists the deltas to add again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
 	// ListMessages returns the messages that match and whose last call was at or after since, latest first, at

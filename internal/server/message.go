@@ -17,16 +17,51 @@ import (
 type userOutcome struct {
 	kind  audit.Outcome // Allowed for Replayed, too
 	limit string        // name of the limit, for Denied
+	set   string        // suppressing set, for Denied by suppression
 }
 
-// userOutcomes maps each outcome to the users for whom it is the latest one, in the records read so far. No user has
-// two outcomes.
+// outcomeOf returns the outcome of a group. known is false for a group that changes no outcome.
+func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
+	switch g.Outcome {
+	case audit.Allowed, audit.Replayed:
+		return userOutcome{kind: audit.Allowed}, true
+	case audit.Denied:
+		return userOutcome{audit.Denied, g.Limit, g.Set}, true
+	case audit.Unavailable, audit.Released:
+		return userOutcome{kind: g.Outcome}, true
+	}
+	return userOutcome{}, false
+}
+
+// yields reports whether the outcome gives way to an earlier send: a user with a send keeps it when a later call
+// withholds the message or has an unknown result.
+func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
+
+// mayHold reports whether a user with this outcome may have a send.
+func (o userOutcome) mayHold() bool { return o.kind == audit.Allowed || o.kind == audit.Unavailable }
+
+// outcomes holds the latest outcome of each user of a message on a channel, in the records read so far. A user with a
+// send that was not released is allowed, even if a later call withheld the message.
+type outcomes interface {
+	take(r *audit.Record)
+	// count calls yield with the number of users for each outcome. No user has two outcomes. Records cannot be taken
+	// afterwards.
+	count(yield func(o userOutcome, users int64))
+}
+
+var (
+	_ outcomes = userOutcomes(nil)
+	_ outcomes = (*imageOutcomes)(nil)
+)
+
+// userOutcomes maps each outcome to its users, where ids are dense. Until settle, users with a send may have other
+// outcomes too.
 type userOutcomes map[userOutcome]*bitmap.Set
 
 // say moves users to a new outcome.
 func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	for before, set := range o {
-		if before != now {
+		if before != now && (before.kind != audit.Allowed || !now.yields()) {
 			set.Subtract(users)
 		}
 	}
@@ -36,19 +71,51 @@ func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	o[now].AddBitmap(users)
 }
 
-// take applies an audit record of the message to the outcomes. A user who was sent the message keeps that outcome
-// when the result of a later call is unknown.
+// take applies an audit record of the message to the outcomes.
 func (o userOutcomes) take(r *audit.Record) {
 	for i := range r.Groups {
-		g := &r.Groups[i]
-		switch g.Outcome {
-		case audit.Allowed, audit.Replayed:
-			o.say(userOutcome{kind: audit.Allowed}, g.Users)
-		case audit.Denied:
-			o.say(userOutcome{audit.Denied, g.Limit}, g.Users)
-		case audit.Unavailable, audit.Released:
-			o.say(userOutcome{kind: g.Outcome}, g.Users)
+		now, known := outcomeOf(&r.Groups[i])
+		if !known {
+			continue
 		}
+		users := r.Groups[i].Users
+		if r.Kind == audit.Release && r.Channel == 0 {
+			users = o.holders(users)
+		}
+		o.say(now, users)
+	}
+}
+
+// holders returns those of the users who may have a send. A release of all channels names users of each of them.
+func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
+	var found bitmap.Set
+	for before, set := range o {
+		if before.mayHold() {
+			found.Union(set)
+		}
+	}
+	found.Intersect(users)
+	return found.Bitmap()
+}
+
+// settle leaves each user with one outcome.
+func (o userOutcomes) settle() {
+	sent := o[userOutcome{kind: audit.Allowed}]
+	if sent == nil {
+		return
+	}
+	users := sent.Bitmap()
+	for now, set := range o {
+		if now.yields() {
+			set.Subtract(users)
+		}
+	}
+}
+
+func (o userOutcomes) count(yield func(o userOutcome, users int64)) {
+	o.settle()
+	for now, set := range o {
+		yield(now, int64(set.Bitmap().Cardinality()))
 	}
 }
 
@@ -66,6 +133,7 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	if answer.Faults, err = r.calls(ctx, message, channel, found.take); err != nil {
 		return nil, err
 	}
+	found.settle()
 	for o, set := range found {
 		users, err := wireBitmap(set.Bitmap())
 		if err != nil {
@@ -75,6 +143,9 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 		case audit.Allowed:
 			answer.AllowedBitmap = users
 		case audit.Denied:
+			if others := answer.DeniedBitmaps[o.limit].Bitmap; others != nil { // suppressed by another set
+				users.Or(others)
+			}
 			answer.DeniedBitmaps[o.limit] = users
 		case audit.Released:
 			answer.ReleasedBitmap = users

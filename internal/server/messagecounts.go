@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,7 @@ type Messages struct {
 	Capper *capping.Capper
 	Clock  func() time.Time
 	Audit  Audit // nil: there is no audit
+	Past   *auditReader
 }
 
 // caller is the client of a call, with the query parameters of the call.
@@ -34,9 +37,11 @@ type caller struct {
 	Parameters map[string]string
 }
 
-// The query parameters are listed for each call: listParameters for List, and NameParameters for One.
+// The query parameters are listed for each call: listParameters for List, and oneParameters for One. Other calls about
+// a message have nameParameters.
 var (
 	listParameters = []string{"since", "channel", "max", "namespace"}
+	oneParameters  = []string{"users", "namespace"}
 	nameParameters = []string{"namespace"}
 )
 
@@ -76,24 +81,66 @@ func orNotCounted(err error) error {
 	return wire.NewFailure(api.CodeConflict, "this store does not count messages")
 }
 
-// One returns the message with the given id, separately for each channel.
+// One returns the message with the given id, separately for each channel. One reads the audit if the caller asks for
+// users, and for a message that the store does not count.
 func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageChannels, error) {
 	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
 		return nil, orNotCounted(err)
 	}
+	users, err := wire.Flag(c.Parameters, "users")
+	if err != nil {
+		return nil, err
+	}
 	found, err := m.Counts.MessageCounts(ctx, message)
 	if err != nil {
 		return nil, wire.StoreFailure(ctx, err)
 	}
-	if len(found) == 0 {
+	answer := &api.MessageChannels{MessageID: message.ID, Namespace: message.Namespace, Channels: m.channels(found)}
+	if m.Past.Records != nil && (users || len(found) == 0) {
+		if err := m.addRecorded(ctx, message, found, answer); err != nil {
+			return nil, err
+		}
+	}
+	if len(answer.Channels) == 0 {
 		return nil, noSuchMessage(message)
 	}
-	return &api.MessageChannels{MessageID: message.ID, Namespace: message.Namespace, Channels: m.channels(found)}, nil
+	return answer, nil
+}
+
+// addRecorded adds the users of the audit to the answer, and the channels that only the audit knows.
+func (m *Messages) addRecorded(
+	ctx context.Context, message capping.Message, counted []messages.Counts, answer *api.MessageChannels,
+) error {
+	if m.Audit != nil {
+		if err := m.Audit.Flush(ctx); err != nil {
+			return wire.AuditFailure(ctx, err)
+		}
+	}
+	recorded, faults, err := m.Past.Recorded(ctx, message)
+	if err != nil {
+		return err
+	}
+	answer.Faults = faults
+	for i := range counted {
+		if one := recorded[counted[i].Channel]; one != nil {
+			answer.Channels[i].Users = one.users()
+			delete(recorded, counted[i].Channel)
+		}
+	}
+	for _, channel := range slices.Sorted(maps.Keys(recorded)) {
+		one := recorded[channel]
+		users := one.users()
+		one.Released = max(one.Released, users.Released) // releases of all channels are in the users alone
+		told := wire.Message(&one.Counts, m.Capper.Policy())
+		told.Users, told.FromAudit = users, true
+		answer.Channels = append(answer.Channels, told)
+	}
+	return nil
 }
 
 func noSuchMessage(message capping.Message) error {
-	return wire.NewFailure(api.CodeNotFound, "message %q has no counts", wire.Clip([]byte(message.ID)))
+	return wire.NewFailure(api.CodeNotFound, "message %q has no counts and no record in the audit", wire.Clip([]byte(message.ID)))
 }
 
 func (m *Messages) channels(found []messages.Counts) []api.Message {

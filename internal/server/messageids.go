@@ -23,15 +23,8 @@ type imageOutcomes struct {
 func (o *imageOutcomes) take(r *audit.Record) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		var now userOutcome
-		switch g.Outcome {
-		case audit.Allowed, audit.Replayed:
-			now.kind = audit.Allowed
-		case audit.Denied:
-			now = userOutcome{audit.Denied, g.Limit}
-		case audit.Unavailable, audit.Released:
-			now.kind = g.Outcome
-		default:
+		now, known := outcomeOf(g)
+		if !known {
 			continue
 		}
 		place := slices.Index(o.known, now)
@@ -39,9 +32,26 @@ func (o *imageOutcomes) take(r *audit.Record) {
 			place = len(o.known)
 			o.known = append(o.known, now)
 		}
+		all := r.Kind == audit.Release && r.Channel == 0 // the users of each channel
 		for user := range g.All() {
-			o.of[user] = uint16(place)
+			before, asked := o.of[user]
+			switch {
+			case asked && o.known[before].kind == audit.Allowed && now.yields():
+			case all && (!asked || !o.known[before].mayHold()):
+			default:
+				o.of[user] = uint16(place)
+			}
 		}
+	}
+}
+
+func (o *imageOutcomes) count(yield func(o userOutcome, users int64)) {
+	users := make([]int64, len(o.known))
+	for _, place := range o.of {
+		users[place]++
+	}
+	for place, n := range users {
+		yield(o.known[place], n)
 	}
 }
 

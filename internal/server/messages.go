@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -24,7 +25,7 @@ func (s *Server) listMessages(c *call) error {
 
 // messageCounts serves GET /v1/messages/{id}.
 func (s *Server) messageCounts(c *call) error {
-	ctx, cancel := s.callContext(c, 1)
+	ctx, cancel := context.WithTimeout(c.ctx, readingTime*s.bounds.CallTimeout)
 	defer cancel()
 	one, err := s.messages.One(ctx, callerOf(c), c.id)
 	if err != nil {

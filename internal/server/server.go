@@ -84,7 +84,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.imported = capping.NewMessageMemory(cfg.Clock)
 	s.past = auditReader{Records: cfg.Records, Policy: s.capper.Policy}
-	s.messages = Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit}
+	s.messages = Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit,
+		Past: &s.past}
 	if cfg.MessageCounts != nil {
 		s.messages.Counts = cfg.MessageCounts
 	}
@@ -187,7 +188,7 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/users/:id/decisions", gate.ScopeRead, s.decisions, "since")
 	r.handle(http.MethodGet, "/v1/decisions", gate.ScopeRead, s.decidedUsers, "message_id", "channel", "namespace")
 	r.handle(http.MethodGet, "/v1/messages", gate.ScopeRead, s.listMessages, listParameters...)
-	r.handle(http.MethodGet, "/v1/messages/:id", gate.ScopeRead, s.messageCounts, nameParameters...)
+	r.handle(http.MethodGet, "/v1/messages/:id", gate.ScopeRead, s.messageCounts, oneParameters...)
 	r.handleAny(http.MethodGet, "/v1/ids", s.describeIDs)
 	r.handle(http.MethodGet, "/v1/limits", gate.ScopeRead, s.limits)
 	r.handle(http.MethodGet, "/v1/pacers", gate.ScopeRead, s.listPacers)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"capper/internal/capping"
 	"capper/internal/messages"
 )
 
@@ -30,7 +29,7 @@ func (c *messageCounts) add(delta *messages.Delta) error {
 		return err
 	}
 	if r == nil {
-		if delta.Asked < capping.BulkUsers {
+		if !delta.Begins(c.memory) {
 			return nil
 		}
 		r = newRecord(delta.Key, delta.First)

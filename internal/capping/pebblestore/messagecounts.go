@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
 )
 
@@ -14,6 +15,7 @@ import (
 type messageCounts struct {
 	db     *database.DB
 	logger *slog.Logger
+	memory *capping.MessageMemory
 	told   sync.Once // logs once that a count cannot be read
 
 	mu    sync.Mutex // protects the fields below, and the records and the list in the database
@@ -21,8 +23,8 @@ type messageCounts struct {
 }
 
 // newMessages returns the counts of an open database.
-func newMessages(db *database.DB, logger *slog.Logger) *messageCounts {
-	return &messageCounts{db: db, logger: logger, known: make(map[id]known)}
+func newMessages(db *database.DB, logger *slog.Logger, memory *capping.MessageMemory) *messageCounts {
+	return &messageCounts{db: db, logger: logger, memory: memory, known: make(map[id]known)}
 }
 
 // noteUnreadable logs once that counts cannot be read. No call fails because of this.

@@ -92,7 +92,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 
 // load loads the persistent state of the store.
 func (s *Store) load() (err error) {
-	s.counts = newMessages(s.db, s.logger)
+	s.counts = newMessages(s.db, s.logger, s.memory)
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 type messagesConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts
+	Memory     *capping.MessageMemory
 	Prefixes   []string                   // key prefixes, by partition
 	Partition  func(t capping.Token) int  // partition of a message's text
 	TextKey    func(capping.Token) string // key of a message's text
@@ -49,7 +50,7 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 		r.Faults.What = "some of what was answered by message is"
 		for i := range adds {
 			adds[i] = addOperation{counts: c, delta: &deltas[i], flush: newFlush(),
-				begins: deltas[i].Asked >= capping.BulkUsers}
+				begins: deltas[i].Begins(c.config.Memory)}
 			r.Add(&adds[i], c.config.Partition(deltas[i].Message.Token()))
 		}
 		r.Do(ctx)

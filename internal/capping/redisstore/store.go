@@ -102,8 +102,8 @@ func (s *Store) arrange(l script.Keyspace) {
 		ClockSkew: s.config.ClockSkew, Timeout: s.config.Timeout, Clock: s.config.Clock, Logger: s.config.Logger,
 	})
 	s.counts = newMessages(messagesConfig{
-		Dispatcher: s.dispatch, Scripts: s.scripts, Prefixes: s.prefixes, Partition: s.messagePartition,
-		TextKey:   s.messageKey,
+		Dispatcher: s.dispatch, Scripts: s.scripts, Memory: s.memory, Prefixes: s.prefixes,
+		Partition: s.messagePartition, TextKey: s.messageKey,
 		Retention: s.Retention, Perform: s.perform,
 	})
 	s.live = newLiveLogs(liveConfig{

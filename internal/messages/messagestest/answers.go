@@ -69,6 +69,25 @@ func fewAnswers(f *fixture) {
 	require.Equal(f, int64(capping.BulkUsers), f.campaign(many).Asked)
 }
 
+// withheld checks a message of which every user was withheld: no filter call of the store names it.
+func withheld(f *fixture) {
+	key, mixed := f.key("growth", 1), f.key("growth", 1)
+	answer := messages.Answers{Calls: 1, Asked: 3, First: f.now(), Last: f.now(), Configs: []string{"v1"},
+		Denied: map[string]int64{"suppressed": 1, "holdout": 1, "quiet": 1}}
+	other := answer
+	other.Denied = map[string]int64{"suppressed": 2, "daily": 1}
+	f.add(messages.Delta{Key: key, Answers: answer}, messages.Delta{Key: mixed, Answers: other})
+	require.Equal(f, int64(3), f.campaign(key).Asked)
+	require.Empty(f, f.campaigns(mixed.Message), "a filter call decides whether the store counts it")
+	f.add(messages.Delta{Key: key, Answers: other})
+	require.Equal(f, map[string]int64{"suppressed": 3, "holdout": 1, "quiet": 1, "daily": 1}, f.campaign(key).Denied)
+	f.filter(key, 0, f.users(1)...)
+	require.Equal(f, messages.Sends{Recorded: 1}, f.campaign(key).Sends, "later sends are counted")
+	found, _, err := f.store.ListMessages(context.Background(), 0, 10, func(k messages.Key) bool { return k == key })
+	require.NoError(f, err)
+	require.Len(f, found, 1)
+}
+
 func listed(f *fixture) {
 	var keys []messages.Key
 	begin := f.now()

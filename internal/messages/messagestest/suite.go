@@ -45,6 +45,7 @@ var cases = []struct {
 	{"a release of what is not counted begins no campaign", releaseOfUncounted},
 	{"answers are added up", answers},
 	{"answers of few users begin no campaign", fewAnswers},
+	{"a message of withheld users begins a campaign", withheld},
 	{"campaigns are listed by their last call", listed},
 	{"campaigns of which sends were brought are listed", brought},
 	{"ids of every kind", hostile},

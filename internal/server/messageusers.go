@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+
+	"capper/client/api"
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/capping"
+	"capper/internal/messages"
+	"capper/internal/server/wire"
+)
+
+// recordedMessage is everything that the audit holds about a message on one channel.
+type recordedMessage struct {
+	outcomes // nil: no record has users
+	messages.Counts
+	since capping.Instant // the first record
+}
+
+// Recorded returns what the audit holds about a message, by channel. The faults name unreadable files.
+func (r *auditReader) Recorded(ctx context.Context, message capping.Message) (
+	found map[capping.Channel]*recordedMessage, faults []string, err error) {
+	if r.Records == nil {
+		return nil, nil, noAudit()
+	}
+	found = map[capping.Channel]*recordedMessage{}
+	q := archive.Query{Message: &message, Kinds: []audit.Kind{audit.Filter, audit.Release}}
+	for record, err := range r.Records.Records(ctx, q) {
+		switch {
+		case err != nil && !tolerable(err):
+			return nil, nil, unreadable(err)
+		case err != nil:
+			faults = addFault(faults, err)
+		case record.Kind == audit.Release && record.Channel == 0:
+			for _, one := range found {
+				one.add(record)
+			}
+		default:
+			one := found[record.Channel]
+			if one == nil {
+				one = newRecorded(record)
+				found[record.Channel] = one
+			}
+			one.add(record)
+		}
+	}
+	return found, faults, nil
+}
+
+func newRecorded(first *audit.Record) *recordedMessage {
+	return &recordedMessage{Counts: messages.Counts{Key: messages.Key{Message: first.Message, Channel: first.Channel}},
+		since: first.At}
+}
+
+// add adds a record to the users and to the counts.
+func (r *recordedMessage) add(record *audit.Record) {
+	if r.outcomes == nil && len(record.Groups) > 0 {
+		r.outcomes = userOutcomes{}
+		if record.Groups[0].Users == nil {
+			r.outcomes = &imageOutcomes{of: map[capping.UserID]uint16{}}
+		}
+	}
+	if r.outcomes != nil {
+		r.take(record)
+	}
+	if record.Kind == audit.Filter {
+		r.Answers.Add(answersOf(record))
+	}
+	for i := range record.Groups {
+		switch g := &record.Groups[i]; {
+		case g.Outcome == audit.Allowed:
+			r.Recorded += int64(g.Count())
+		case g.Outcome == audit.Released && record.Channel != 0: // a release of all channels is not of this one alone
+			r.Released += int64(g.Count())
+		}
+	}
+}
+
+// answersOf returns the answers of a recorded call.
+func answersOf(r *audit.Record) *messages.Answers {
+	a := new(messages.Answers)
+	a.AddCall(r.At, r.Config)
+	for i := range r.Groups {
+		g, users := &r.Groups[i], int64(r.Groups[i].Count())
+		a.Asked += users
+		switch g.Outcome {
+		case audit.Allowed:
+			a.Allowed += users
+		case audit.Replayed:
+			a.Allowed += users
+			a.Replayed += users
+		case audit.Unavailable:
+			a.Unavailable += users
+		case audit.Denied:
+			a.Add(&messages.Answers{Denied: map[string]int64{g.Limit: users}})
+			if g.Set != "" {
+				a.Add(&messages.Answers{Suppressed: map[string]int64{g.Set: users}})
+			}
+		}
+	}
+	for _, s := range r.Segments {
+		a.Add(&messages.Answers{Segments: map[string]messages.SegmentAnswers{wire.SegmentName(s.Name): {
+			Asked: int64(s.Requested), Allowed: int64(s.Allowed), Denied: int64(s.Denied)}}})
+	}
+	for _, s := range r.Shadow {
+		a.Add(&messages.Answers{Shadow: map[string]int64{s.Name: int64(s.Users)}})
+	}
+	return a
+}
+
+// users returns the numbers of distinct users by their latest outcome.
+func (r *recordedMessage) users() *api.MessageUsers {
+	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
+	if r.outcomes == nil { // every call named an audience without users
+		return found
+	}
+	r.count(func(o userOutcome, users int64) {
+		found.Asked += users
+		switch o.kind {
+		case audit.Allowed:
+			found.Allowed += users
+		case audit.Released:
+			found.Released += users
+		case audit.Denied:
+			if users == 0 { // every one of them received the message later
+				return
+			}
+			found.Denied[o.limit] += users
+			if o.set != "" {
+				if found.Suppressed == nil {
+					found.Suppressed = map[string]int64{}
+				}
+				found.Suppressed[o.set] += users
+			}
+		default:
+			found.Unavailable += users
+		}
+	})
+	return found
+}
