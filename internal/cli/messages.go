@@ -46,12 +46,15 @@ func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.MessageID == "" {
 		return c.list(ctx, on, service)
 	}
-	found, err := service.Message(ctx, c.MessageID, c.Namespace)
+	found, err := service.MessageUsers(ctx, c.MessageID, c.Namespace)
 	if err != nil {
 		return c.Hinted(err)
 	}
 	if c.JSON {
 		return terminal.JSON(on.Out, found)
+	}
+	for _, fault := range found.Faults {
+		fmt.Fprintf(on.Err, "users are missing: %s\n", fault)
 	}
 	for i := range found.Channels {
 		if err := printMessage(on, &found.Channels[i]); err != nil {
@@ -106,12 +109,19 @@ func sends(m *api.Message, n int64) string {
 // printMessage prints the counts of a message on one channel.
 func printMessage(on *terminal.Streams, m *api.Message) error {
 	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
+	if m.FromAudit {
+		fmt.Fprintln(on.Out, "The store does not count this message: all numbers are of the audit.")
+	}
+	if m.Users != nil {
+		if err := printUsers(on, m.Users); err != nil {
+			return err
+		}
+	}
 	rows := [][]any{
 		{"allowed", sends(m, m.Allowed), "sends that were recorded, each once"},
 		{"released", sends(m, m.Released), "of those, given back"},
-		{"asked", m.Asked, "results of calls, like all lines " +
-			"below"}, {"replayed", m.Replayed, "already recorded by an " +
-			"earlier call"},
+		{"asked", m.Asked, "results of calls, like all lines below: a user in two calls counts twice"},
+		{"replayed", m.Replayed, "already recorded by an earlier call"},
 		{"unavailable", m.Unavailable, ""},
 	}
 	for _, limit := range sortedKeys(m.Denied) {
@@ -140,6 +150,28 @@ func printMessage(on *terminal.Streams, m *api.Message) error {
 		fmt.Fprintf(on.Out, "configuration: %s\n", strings.Join(m.ConfigVersions, ", "))
 	}
 	return nil
+}
+
+// printUsers prints the numbers of distinct users.
+func printUsers(on *terminal.Streams, u *api.MessageUsers) error {
+	rows := [][]any{{"USERS", "COUNT", "OF ASKED"}, {"asked", u.Asked, ""}}
+	add := func(name string, users int64) {
+		share := ""
+		if u.Asked > 0 {
+			share = fmt.Sprintf("%.1f %%", 100*float64(users)/float64(u.Asked))
+		}
+		rows = append(rows, []any{name, users, share})
+	}
+	add("allowed", u.Allowed)
+	add("released", u.Released)
+	for _, limit := range sortedKeys(u.Denied) {
+		add("denied by "+limit, u.Denied[limit])
+	}
+	for _, set := range sortedKeys(u.Suppressed) {
+		add("  of them by set "+set, u.Suppressed[set])
+	}
+	add("unavailable", u.Unavailable)
+	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

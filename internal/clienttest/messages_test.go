@@ -61,6 +61,10 @@ func TestMessages(t *testing.T) {
 		require.NoError(t, err, id)
 		require.Equal(t, id, found.MessageID)
 		require.Equal(t, int64(200), found.Channels[0].Asked)
+		found, err = c.MessageUsers(t.Context(), id, "")
+		require.NoError(t, err, id)
+		require.Equal(t, int64(200), found.Channels[0].Asked)
+		require.Nil(t, found.Channels[0].Users, "there is no audit")
 	}
 	list, err := c.Messages(t.Context(), client.MessagesQuery{Since: time.Now().Add(-time.Hour), Channel: "push",
 		Max: 2})
