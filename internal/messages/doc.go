@@ -10,7 +10,8 @@
 //
 // Counts are kept after the last call as long as the logs: at least a day and at most MaxKeep. Every message
 // that the store remembers is counted (see capping.MessageMemory). A message of which all users were withheld
-// reaches no filter call of the store; its answers begin the counts (see Delta.Begins). A send that was recorded before the store
+// reaches no filter call of the store; its answers begin the counts (see Delta.Begins). A send
+// that was recorded before the store
 // remembered its message is not counted, and its release is not counted either. Erasing a user changes no
 // count, because the sends were made.
 package messages

@@ -87,7 +87,8 @@ type Delta struct {
 // answers, which changes Last, to the hour, but not First.
 type Store interface {
 	// AddAnswers adds the answers of instances to the counts. Of a message that is not counted yet, AddAnswers
-	// drops a delta that does not begin the counts, see Delta.Begins. After an error some or all deltas may be missing. A
+	// drops a delta that does not begin the counts, see Delta.Begins. After an error some or all deltas may be
+	// missing. A
 	// *NotAddedError lists the deltas to add again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
 	// ListMessages returns the messages that match and whose last call was at or after since, latest first, at

@@ -140,7 +140,8 @@ func (m *Messages) addRecorded(
 }
 
 func noSuchMessage(message capping.Message) error {
-	return wire.NewFailure(api.CodeNotFound, "message %q has no counts and no record in the audit", wire.Clip([]byte(message.ID)))
+	return wire.NewFailure(api.CodeNotFound, "message %q has no counts and no record in the audit",
+		wire.Clip([]byte(message.ID)))
 }
 
 func (m *Messages) channels(found []messages.Counts) []api.Message {
