@@ -4,15 +4,17 @@ package main
 
 import (
 	"bytes"
-	"capper/internal/testcluster"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testcluster"
 )
 
 const movedLimits = "{default: {daily: 4}}\nsets: {stop: {live: true}}\n"
@@ -37,8 +39,15 @@ func newMove(t *testing.T) *move {
 // store is the directory of the embedded store.
 func (m *move) store() string { return filepath.Join(filepath.Dir(m.file), "log.db") }
 
+// args returns the arguments of a pass. A flag in more replaces the usual one.
 func (m *move) args(more ...string) []string {
-	return append([]string{"migrate", "--url", m.url, "--config", m.onRedis, "--work", m.work}, more...)
+	args := []string{"migrate", "--work", m.work}
+	for _, usual := range [][]string{{"--url", m.url}, {"--config", m.onRedis}} {
+		if !slices.Contains(more, usual[0]) {
+			args = append(args, usual...)
+		}
+	}
+	return append(args, more...)
 }
 
 func (m *move) migrate(status int, more ...string) string {
@@ -87,7 +96,7 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	require.DirExists(t, older)
 	other := newMove(t)
 	other.send("else", 400)
-	require.Contains(t, capperOutput(t, 1, append(m.args(), "--url", other.url)...),
+	require.Contains(t, capperOutput(t, 1, m.args("--url", other.url)...),
 		"holds a different store from the one that earlier passes copied")
 	other.signal(syscall.SIGTERM)
 	require.Contains(t, m.migrate(1, "--finish", other.store()), "holds a different store from the one that earlier "+

@@ -107,6 +107,9 @@ func powerLosses(t *testing.T, disk *vfs.MemFS, of vfs.FS) (faults []string) {
 		cut := disk.CrashClone(vfs.CrashCloneCfg{
 			UnsyncedDataPercent: []int{0, 50, 100}[round], RNG: rand.New(rand.NewPCG(2, round)),
 		})
+		if lying != nil { // an operator continues without the lost permits
+			require.NoError(t, cut.Remove("/db.id"))
+		}
 		after := reopen(t, Config{Path: "/db", fs: cut})
 		faults = append(faults, faultsOf(t, after, before, targets)...)
 		require.NoError(t, after.Close())
