@@ -28,7 +28,9 @@ func messagePage() frame.Page {
 type messageView struct {
 	*api.Message
 	Channels []link // links to the channels of the message
-	Funnel   []step
+	Reach    *reach
+	Says     string // how the campaign went
+	Notes    []string
 	Waves    waves
 	Shadow   map[string]int64
 }
@@ -54,11 +56,11 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "The address names no message.",
 			Do: "Choose one in the list of campaigns."}
 	}
-	found, err := v.API.Message(v.Context(), id, namespace)
+	found, unread, err := messageOf(v, id, namespace)
 	if client.HasCode(err, client.CodeNotFound) {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message has no counts.",
-			Do: "Counts begin with the first call and are kept for at most 31 days. Check the message id, or open " +
-				"the list of campaigns."}
+			Do: "Counts begin with the first call and are kept for at most 31 days. The audit has no record of the " +
+				"message either. Check the message id, or open the list of campaigns."}
 	}
 	if err != nil {
 		return nil, err
@@ -68,20 +70,37 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.",
 			Do: "Open the campaign without a channel to see all its channels."}
 	}
-	data := &messageView{Message: m, Channels: links, Funnel: funnel(m), Shadow: m.ShadowDenied}
+	r := reachOf(m)
+	data := &messageView{Message: m, Channels: links, Reach: r, Says: r.says(m), Notes: append(unread,
+		lacks(m, found.Faults)...), Shadow: m.ShadowDenied}
+	steps := r.funnel()
 	view := &frame.View{
 		Title: "Campaign " + id, Question: "Who received this campaign, who was held back and why, and when may " +
 			"they receive it?", Data: data,
-		Tables: []*frame.Table{funnelTable(data.Funnel), messageSends(m), messageLimits(m), messageParts(m),
-			messageSegments(m)},
-		Pictures: []*frame.Picture{funnelPicture(data.Funnel)},
-		Calls: []string{"GET /v1/messages/" + escaped(id, namespace), "GET /v1/decisions?" +
+		Tables: []*frame.Table{funnelTable(steps, r.unit()), messageSends(m), messageLimits(r), messageParts(m, r),
+			messageAnswers(m), messageSegments(m)},
+		Pictures: []*frame.Picture{funnelPicture(steps)},
+		Calls: []string{"GET /v1/messages/" + escaped(id, namespace, true), "GET /v1/decisions?" +
 			parameters(id, namespace, m.Channel), "POST /v1/forecast"},
 	}
 	if err := addWaves(v, outlooks, data, view); err != nil {
 		return nil, err
 	}
 	return view, nil
+}
+
+// messageOf returns the message with its distinct users, or without them if the audit does not answer. unread says why.
+func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels, unread []string, err error) {
+	found, err = v.API.MessageUsers(v.Context(), id, namespace)
+	if !client.HasCode(err, client.CodeUnavailable) && !client.HasCode(err, client.CodeOverloaded) {
+		return found, nil, err
+	}
+	without, again := v.API.Message(v.Context(), id, namespace)
+	if again != nil {
+		return nil, nil, err
+	}
+	return without, []string{"The audit could not be read now, so this page counts answers. Load the page again in a " +
+		"moment. Error of the service: " + err.Error()}, nil
 }
 
 // choose returns the campaign on the named channel, or on the first channel when none is named, with links to the
@@ -101,22 +120,6 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 		links = append(links, next)
 	}
 	return m, links
-}
-
-// messageWithheld returns the number of denials by suppression, holdout and quiet hours.
-func messageWithheld(m *api.Message) int64 {
-	return m.Denied[api.LimitSuppressed] + m.Denied[api.LimitHoldout] + m.Denied[api.LimitQuiet]
-}
-
-func funnel(m *api.Message) []step {
-	open := m.Asked - messageWithheld(m)
-	within := open - (denied(m) - messageWithheld(m))
-	return []step{
-		{"asked", m.Asked, "users in calls, counted in each call"},
-		{"not withheld", open, "results without users who were suppressed, held out or in quiet hours"},
-		{"within limits", within, "results without users whom a limit held back"},
-		{"allowed", within - m.Unavailable, "results without undecided users; retries count again"},
-	}
 }
 
 // messageSends returns a table of the recorded sends. Answers are no measure of sends, because answers to retries
@@ -149,10 +152,10 @@ func sendsCell(m *api.Message, n int64) frame.Cell {
 	return cell
 }
 
-func funnelTable(steps []step) *frame.Table {
+func funnelTable(steps []step, unit string) *frame.Table {
 	t := &frame.Table{
 		Name: "funnel", Caption: "From asked to sent",
-		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Means: "in answers", Number: true},
+		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Means: unit, Number: true},
 			{Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
 	}
 	for _, s := range steps {
@@ -180,37 +183,55 @@ func funnelPicture(steps []step) *frame.Picture {
 	}}
 }
 
-func messageLimits(m *api.Message) *frame.Table {
+func messageLimits(r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "limits", Caption: "Held back, by reason",
-		Columns: []frame.Column{{Title: "Held back by"}, {Title: "Users", Means: "in answers", Number: true},
+		Columns: []frame.Column{{Title: "Held back by"}, {Title: "Users", Means: r.unit(), Number: true},
 			{Title: "Of asked", Means: "%", Number: true}},
 		Empty: "No user was held back.",
 	}
-	add := func(name string, users int64) {
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(users), share(users, m.Asked)})
-	}
-	for _, name := range mostFirst(m.Denied) {
-		add(name, m.Denied[name])
+	for _, name := range mostFirst(r.Denied) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(r.Denied[name]),
+			share(r.Denied[name], r.Asked)})
 	}
 	return t
 }
 
 // messageParts returns a table of subtotals: users suppressed by set, and allowed users that shadow limits would
 // deny.
-func messageParts(m *api.Message) *frame.Table {
+func messageParts(m *api.Message, r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
-		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Means: "in answers", Number: true}},
+		Columns: []frame.Column{{Title: "Part of"}, {Title: "By"}, {Title: "Users", Number: true}, {Title: "Counted"}},
 	}
-	for _, set := range mostFirst(m.Suppressed) {
+	for _, set := range mostFirst(r.Suppressed) {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text(api.LimitSuppressed), frame.Text(set),
-			frame.Count(m.Suppressed[set])})
+			frame.Count(r.Suppressed[set]), frame.Text(r.unit())})
 	}
 	for _, name := range mostFirst(m.ShadowDenied) {
 		t.Rows = append(t.Rows, []frame.Cell{frame.Text("allowed"), frame.Text(name),
-			frame.Count(m.ShadowDenied[name])})
+			frame.Count(m.ShadowDenied[name]), frame.Text(inAnswers)})
 	}
+	return t
+}
+
+// messageAnswers returns a table of the answers of calls, in which a user counts once a call.
+func messageAnswers(m *api.Message) *frame.Table {
+	t := &frame.Table{
+		Name: "answers", Caption: "Answers of calls",
+		Columns: []frame.Column{{Title: "Answer"}, {Title: "Users", Means: inAnswers, Number: true},
+			{Title: "Of asked", Means: "%", Number: true}},
+	}
+	add := func(name string, users int64) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(users), share(users, m.Asked)})
+	}
+	add("asked", m.Asked)
+	add("allowed", m.Asked-denied(m)-m.Unavailable)
+	add("of them again, by retries", m.Replayed)
+	for _, name := range mostFirst(m.Denied) {
+		add("denied by "+name, m.Denied[name])
+	}
+	add("not decided", m.Unavailable)
 	return t
 }
 
@@ -325,13 +346,19 @@ func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err e
 	return held, all, nil
 }
 
-// escaped returns the API path of a message.
-func escaped(id, namespace string) string {
-	path := url.PathEscape(id)
-	if namespace != "" {
-		path += "?namespace=" + url.QueryEscape(namespace)
+// escaped returns the API path of a message, with its distinct users if users is true.
+func escaped(id, namespace string, users bool) string {
+	query := url.Values{}
+	if users {
+		query.Set("users", "true")
 	}
-	return path
+	if namespace != "" {
+		query.Set("namespace", namespace)
+	}
+	if len(query) == 0 {
+		return url.PathEscape(id)
+	}
+	return url.PathEscape(id) + "?" + query.Encode()
 }
 
 // parameters returns the query parameters that identify a campaign in the API.

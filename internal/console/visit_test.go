@@ -150,6 +150,64 @@ func TestCampaignsAsTheyAre(t *testing.T) {
 	v.get(http.StatusNotFound, "campaign?id=promo-7&channel=sms")
 }
 
+// ids returns the users from a first one on.
+func ids(first, n uint32) (users []uint32) {
+	for i := range n {
+		users = append(users, first+i)
+	}
+	return users
+}
+
+// TestACampaignCountsPeople repeats a campaign for those who were held back, as engines do.
+func TestACampaignCountsPeople(t *testing.T) {
+	t.Parallel()
+	for _, audit := range []bool{true, false} {
+		without := ""
+		if !audit {
+			without = "audit: {to: audit} "
+		}
+		s := browsertest.Serve(t, browsertest.Setup{Audit: audit, Without: without})
+		send := func(message string, users []uint32) {
+			_, err := s.Client("").Filter(t.Context(), &client.FilterRequest{MessageID: message, Channel: "push",
+				Users: users})
+			require.NoError(t, err)
+		}
+		send("yesterday", ids(700_000, 100))
+		send("wave-demo", ids(700_000, 200))
+		for range 9 {
+			send("wave-demo", ids(700_000, 100))
+		}
+		v := visit(t, s)
+		page := v.get(http.StatusOK, "campaign?id=wave-demo&channel=push")
+		if !audit {
+			require.Contains(t, page, "From asked to sent: answers, not people")
+			require.Contains(t, page, "A user in two calls counts twice: without an audit, this page counts answers")
+			require.Contains(t, page, "100 sends on push were recorded, in 10 calls that asked for 1,100 users")
+			require.NotContains(t, page, "100 of 200")
+			continue
+		}
+		require.Contains(t, page, "<b>This message was sent on push to 100 of 200 users (50 %); 100 were at the "+
+			"limit daily.</b>")
+		require.NotContains(t, page, "not people")
+		funnel := v.get(http.StatusOK, "campaign?id=wave-demo&channel=push&format=csv&table=funnel")
+		require.Contains(t, funnel, "asked,200,100,")
+		require.Contains(t, funnel, "within limits,100,50,")
+		require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo&channel=push&format=csv&table=answers"),
+			"asked,1100,100")
+		_, err := s.Client("").Release(t.Context(), &client.ReleaseRequest{MessageID: "wave-demo", Channel: "push",
+			Users: ids(700_150, 10)})
+		require.NoError(t, err)
+		require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo"),
+			"<b>This message was sent on push to 90 of 200 users (45 %); 100 were at the limit daily; 10 were allowed, "+
+				"and the send was given back.</b>")
+
+		send("solo-13", []uint32{13}) // the only user opted out
+		require.Contains(t, v.get(http.StatusOK, "campaign?id=solo-13&channel=push"),
+			"<b>This message was sent on push to 0 of 1 user (0 %); 1 was suppressed.</b>")
+		require.Contains(t, v.get(http.StatusOK, "campaigns"), "id=solo-13")
+	}
+}
+
 func TestSegmentsAndWhatChanged(t *testing.T) {
 	t.Parallel()
 	s := browsertest.Serve(t, browsertest.Setup{})

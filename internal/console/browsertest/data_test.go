@@ -73,10 +73,16 @@ func testCampaigns(t *testing.T, s *suite) {
 		tab.Open("/console/campaigns")
 		tab.Leave(func() { tab.Click(fmt.Sprintf("#table-campaigns tbody tr:nth-child(%d) a", i+1)) })
 		require.Contains(t, tab.Text("h1"), m.MessageID)
-		require.Equal(t, said(m.Asked), tab.figure("users asked for"))
-		require.Equal(t, said(m.Allowed), tab.figure("sends allowed"))
-		require.Equal(t, said(m.Released), tab.figure("of them given back"))
-		require.Equal(t, said(m.Replayed), tab.figure("allowed again by retries"))
+		var one api.MessageChannels
+		s.keyed.Get("/v1/messages/"+m.MessageID+"?users=true", &one)
+		users := one.Channels[0].Users
+		require.Equal(t, said(users.Asked), tab.figure("users asked for"))
+		require.Equal(t, said(users.Allowed), tab.figure("users sent to"))
+		require.Equal(t, said(users.Released), tab.figure("users whose send was given back"))
+		require.Equal(t, m.Allowed-m.Released, users.Allowed, "the store and the audit agree")
+		answers := strings.Join(strings.Fields(tab.Text("#table-answers")), " ")
+		require.Contains(t, answers, "asked "+said(m.Asked))
+		require.Contains(t, answers, "by retries "+said(m.Replayed))
 		segments := map[string][]string{}
 		for _, row := range tab.rows("segments") {
 			segments[strings.Replace(row[0], "none (default)", api.NoSegment, 1)] = row[1:4]
@@ -87,6 +93,9 @@ func testCampaigns(t *testing.T, s *suite) {
 				name)
 		}
 		for limit, n := range m.Denied {
+			require.Contains(t, answers, "denied by "+limit+" "+said(n))
+		}
+		for limit, n := range users.Denied {
 			require.Contains(t, strings.Join(strings.Fields(tab.Text("#table-limits")), " "), limit+" "+said(n))
 		}
 	}
