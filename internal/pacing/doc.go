@@ -11,7 +11,8 @@
 //
 // # Flow
 //
-//	Pacers.Take: names → limits of each (Policy) → Store: place and record → grant
+//	Pacers.Take:   names → limits of each (Policy) → Store: place and record → grant
+//	Pacers.Return: request → Store: remove from the request and from the logs → permits that went back
 //
 // Place puts permits into logs as a pure function: no clock, no I/O. Stores place and record in one atomic
 // step. Package redisstore places in a script, and a differential test compares that script with Place.
@@ -37,6 +38,24 @@
 //   - No slot of a call is further ahead than the call's wait, or than the LongestWait of one of its pacers.
 //     A call that waits for one pacer keeps another one closed for no longer than the other one allows.
 //   - A changed limit applies to the slots that are already recorded.
+//
+// # Permits that go back
+//
+// A request gives back its permits from a given number on, as far as their slots are later than now: the request and
+// the log of each target lose them in one step. Nothing goes back twice, because a repeated request has only what
+// stayed. No window counts a slot that went back. The slots of the line from the first such slot on stand ahead, so
+// that later permits get the room before them.
+//
+// A log keeps slots that it cannot lose, and they count until they pass. It has at most MostAhead strands, so earlier
+// slots stay in the line when more would be needed. Merge may have moved permits of a slot that has several of them,
+// and such a slot stays in the line if the limits are not Exact. A log that has dropped slots which limits would see
+// again stays as it is. A log whose pacer was forgotten after the request has none of its slots, although it may have
+// others at the same instants. The time of a request is known only within its longest wait: it was made at its newest
+// slot less that wait, or later.
+//
+// A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they
+// pass. No call reserves more than its longest wait. Somebody who knows the request may give back what is ahead: a
+// sender that waits for its slots has used none of it.
 //
 // # Targets that share
 //

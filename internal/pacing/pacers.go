@@ -114,8 +114,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		ask.Request, ask.Continues = requestOf(call, part), part > 0
 		grant, err := p.store.TakePermits(ctx, ask)
 		if errors.As(err, new(*ReuseError)) {
-			return nil, &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
-				"another number of permits, another message or another key", call.RequestID)}
+			return nil, call.reused()
 		}
 		if err != nil {
 			return nil, err
@@ -128,6 +127,62 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 			return answer, nil
 		}
 	}
+}
+
+// Back is the result of giving back permits of a call.
+type Back struct {
+	Returned         // of all parts; Targets by pacer
+	Pacers   []Pacer // by target
+}
+
+// Return gives back the permits of an earlier call whose slots are ahead, without the first used ones. The call is the
+// same as that one; with MaxWait 0, its wait is not known. Return returns a *FieldError for an invalid call. After any
+// other error the result is unknown, and the caller must use none of these permits.
+func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
+	if call.RequestID == "" || call.Permits == 0 {
+		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
+	}
+	answer, ask, err := p.ask(call)
+	if err != nil {
+		return nil, err
+	}
+	if ask.MaxWait = call.MaxWait; ask.MaxWait == 0 {
+		ask.MaxWait = MaxWait
+	}
+	back := &Back{Pacers: answer.Pacers, Returned: Returned{Targets: make([]int, len(ask.Targets))}}
+	for part := range mostParts {
+		ask.Request = requestOf(call, part)
+		one, err := p.store.ReturnPermits(ctx, ask, max(0, used-back.Kept))
+		if errors.As(err, new(*ReuseError)) {
+			return nil, call.reused()
+		}
+		if err != nil {
+			return nil, err
+		}
+		back.add(&one)
+		if !one.More {
+			break
+		}
+	}
+	return back, nil
+}
+
+// add adds the result of the next part.
+func (b *Back) add(part *Returned) {
+	for i := range b.Runs { // waits become relative to the latest step
+		b.Runs[i].Wait -= part.At.Sub(b.At)
+	}
+	b.At, b.Known, b.More = part.At, b.Known || part.Known, part.More
+	b.Kept, b.Permits, b.Runs = b.Kept+part.Kept, b.Permits+part.Permits, append(b.Runs, part.Runs...)
+	for i, n := range part.Targets {
+		b.Targets[i] += n
+	}
+}
+
+// reused returns the error of a call whose request id belongs to another call.
+func (c *Call) reused() error {
+	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
+		"another number of permits, another message or another key", c.RequestID)}
 }
 
 // mostParts is the largest number of store steps for one call that needs more than MostSteps; see MostSteps.

@@ -19,6 +19,14 @@ type Store interface {
 	// an error and does not change the store. A request that is remembered with another Ask.Fingerprint returns
 	// a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
+	// ReturnPermits gives back the permits of the ask's request whose slots are ahead, without the first used ones,
+	// in one atomic step at all targets, and returns when the result is durable. The request then has the other
+	// permits, also when it is repeated, so a second call gives back nothing. The ask is that of the request, and its
+	// MaxWait is at least that of the request: a log whose pacer was forgotten since then stays as it is. Slots that a
+	// log has no longer, or cannot lose, stay there and are lost. A request that is not remembered is no error, and
+	// one of another ask returns a *ReuseError. After any other error the result is unknown, and the caller must use
+	// none of the permits.
+	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
 	// ForgetPacer removes the logs of a pacer, including all logs of its messages or keys. Later permits are
 	// placed into empty logs. A missing log is not an error. Requests stay remembered.
 	ForgetPacer(ctx context.Context, pacer string) error

@@ -63,6 +63,10 @@ func (l *pacerLogs) forget(pacer string) error {
 	if err != nil {
 		return err
 	}
+	now, err := l.now()
+	if err != nil {
+		return err
+	}
 	life := l.lives.next()
 	batch := l.db.NewBatch()
 	defer batch.Close()
@@ -70,6 +74,7 @@ func (l *pacerLogs) forget(pacer string) error {
 	_ = batch.Set(lifeKey(pacer), binary.BigEndian.AppendUint32(nil, life), nil)
 	l.db.Commit(batch)
 	l.lives[pacer] = life
+	l.forgets.at[pacer] = now
 	l.cache.drop(prefix)
 	l.db.NoteForgotten(string(prefix))
 	return l.db.Broken()

@@ -15,9 +15,10 @@ import (
 type pacerLogs struct {
 	db *database.DB
 
-	mu    sync.Mutex // protects the fields below, and all keys of pacers in the database
-	cache pacerCache
-	lives lives
+	mu      sync.Mutex // protects the fields below, and all keys of pacers in the database
+	cache   pacerCache
+	lives   lives
+	forgets forgets
 }
 
 var _ pacing.Store = (*pacerLogs)(nil)
@@ -25,7 +26,7 @@ var _ pacing.Store = (*pacerLogs)(nil)
 // openPacerLogs returns the pacer logs of an open database.
 func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	lives, err := loadLives(db)
-	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives}, err
+	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives, forgets: newForgets(db)}, err
 }
 
 // TakePermits places the permits of the ask into the logs of its targets; see pacing.Store.
@@ -76,7 +77,7 @@ func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, er
 	if err != nil {
 		return pacing.Grant{}, err
 	}
-	before, err := l.remembered(ask, now)
+	before, _, err := l.remembered(ask, now)
 	if err != nil {
 		return pacing.Grant{}, err
 	}

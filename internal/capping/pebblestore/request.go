@@ -37,25 +37,26 @@ func decodeExpiry(value []byte) (pacing.Time, error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// remembered returns the grant of the request, or nil when the request is not remembered.
-func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (*pacing.Remembered, error) {
+// remembered returns the grant of the request with its expiry, or nil when the request is not remembered.
+func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
+	grant *pacing.Remembered, expires pacing.Time, err error) {
 	if ask.Request == (pacing.Request{}) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	value, err := l.db.Lookup(requestKey(ask.Request))
 	if err != nil || value == nil {
-		return nil, err
+		return nil, 0, err
 	}
-	expires, grant, err := decodeRequest(value)
+	expires, grant, err = decodeRequest(value)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("remembered request %x: %w", ask.Request, err)
+		return nil, 0, fmt.Errorf("remembered request %x: %w", ask.Request, err)
 	case expires <= now:
-		return nil, nil
+		return nil, 0, nil
 	case grant.Fingerprint != ask.Fingerprint():
-		return nil, &pacing.ReuseError{}
+		return nil, 0, &pacing.ReuseError{}
 	}
-	return grant, nil
+	return grant, expires, nil
 }
 
 func remember(batch *pebble.Batch, now pacing.Time, ask *pacing.Ask, placed *pacing.Placed) {

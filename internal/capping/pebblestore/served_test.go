@@ -62,6 +62,7 @@ type Answer struct {
 	Released []capping.Released
 	Merged   []capping.Merged
 	Grant    pacing.Grant
+	Returned pacing.Returned
 	Stored   live.Stored
 	Error    string // "": no error
 }
@@ -102,6 +103,20 @@ func (v *Serving) TakePermits(ask *pacing.Ask, a *Answer) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	a.Grant, err = v.store.TakePermits(ctx, ask)
+	return a.fail(err)
+}
+
+// GiveBack is a call of Store.ReturnPermits.
+type GiveBack struct {
+	Ask  *pacing.Ask
+	Used int
+}
+
+// ReturnPermits calls Store.ReturnPermits.
+func (v *Serving) ReturnPermits(g *GiveBack, a *Answer) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Returned, err = v.store.ReturnPermits(ctx, g.Ask, g.Used)
 	return a.fail(err)
 }
 
@@ -189,6 +204,12 @@ func (s *servedStore) Merge(ctx context.Context, m *capping.Merge, merged []capp
 func (s *servedStore) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	a, err := s.call(ctx, "TakePermits", ask)
 	return a.Grant, err
+}
+
+// ReturnPermits calls ReturnPermits of the store in the other process.
+func (s *servedStore) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	a, err := s.call(ctx, "ReturnPermits", &GiveBack{ask, used})
+	return a.Returned, err
 }
 
 // ForgetPacer is never called.

@@ -135,6 +135,11 @@ func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant,
 	return s.pacers.TakePermits(ctx, ask)
 }
 
+// ReturnPermits gives back permits of a request; see pacing.Store.
+func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	return s.pacers.ReturnPermits(ctx, ask, used)
+}
+
 // ForgetPacer removes the logs of a pacer; see pacing.Store.
 func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 	return s.pacers.ForgetPacer(ctx, pacer)

@@ -29,6 +29,7 @@ type target interface {
 	) error
 	Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error
 	TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error)
+	ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error)
 	ForgetPacer(ctx context.Context, pacer string) error
 	livetest.Instance
 }

@@ -75,6 +75,7 @@ func (r *torture) load(store target, fault func()) {
 	s.begin(store)
 	g := pacingtest.NewGreedy([]pacing.Store{store}, s.pacers...)
 	g.Oracle, g.Requests, g.Rest, g.Patience = s.oracle, 50, 2*time.Millisecond, patience
+	g.Returns = 30
 	g.Begin(4, r.rng.Uint64())
 	defer func() {
 		s.end()

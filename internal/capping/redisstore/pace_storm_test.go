@@ -46,7 +46,7 @@ func TestPaceScriptAgreesWithPlaceForLong(t *testing.T) {
 }
 
 // At the bounds, which are eight pacers of five limits with full irregular logs, no call holds the server's thread
-// for long.
+// for long, and neither does one that gives back permits.
 func TestPaceScriptStaysShort(t *testing.T) {
 	t.Parallel()
 	server := testcluster.Single(t, testcluster.Options{})
@@ -72,18 +72,32 @@ func TestPaceScriptStaysShort(t *testing.T) {
 	require.NoError(t, client.ConfigSet(t.Context(), "slowlog-log-slower-than", "100").Err())
 	require.NoError(t, client.ConfigSet(t.Context(), "slowlog-max-len", "10000").Err())
 	require.NoError(t, client.Do(t.Context(), "slowlog", "reset").Err())
-	for range 40 {
-		require.True(t, take(t, s, ask(pacing.MaxPermits, 3000)).More)
+	var requests []*pacing.Ask
+	for i := range 40 {
+		requests = append(requests, ask(pacing.MaxPermits, 3000))
+		requests[i].Request = pacing.Request{byte(i), 77}
+		require.True(t, take(t, s, requests[i]).More)
 	}
-	var took []time.Duration
-	for _, entry := range client.SlowLogGet(t.Context(), 10_000).Val() {
-		if entry.Args[0] == "evalsha" && entry.Args[1] == s.scripts.Pace.SHA {
-			took = append(took, entry.Duration)
+	back := 0
+	for i := range requests { // in the middle of the logs, then at their ends
+		got, err := s.ReturnPermits(t.Context(), requests[(i+20)%40], 0)
+		require.NoError(t, err)
+		for _, n := range got.Targets {
+			back += n
 		}
 	}
-	slices.Sort(took)
-	require.GreaterOrEqual(t, len(took), 40)
-	t.Logf("%d calls at the bounds: median %v, longest %v", len(took), took[len(took)/2], took[len(took)-1])
+	t.Logf("%d slots went back", back)
+	for name, sha := range map[string]string{"calls": s.scripts.Pace.SHA, "returns": s.scripts.Return.SHA} {
+		var took []time.Duration
+		for _, entry := range client.SlowLogGet(t.Context(), 10_000).Val() {
+			if entry.Args[0] == "evalsha" && entry.Args[1] == sha {
+				took = append(took, entry.Duration)
+			}
+		}
+		slices.Sort(took)
+		require.GreaterOrEqual(t, len(took), 40)
+		t.Logf("%d %s at the bounds: median %v, longest %v", len(took), name, took[len(took)/2], took[len(took)-1])
+	}
 }
 
 // storedLogOrNone returns the pacer's log, or an empty log.

@@ -185,6 +185,11 @@ func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant,
 	return s.pacers.Take(ctx, ask)
 }
 
+// ReturnPermits gives back permits of a request; see pacing.Store.
+func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	return s.pacers.Return(ctx, ask, used)
+}
+
 // ForgetPacer removes all grants of the pacer.
 func (s *Store) ForgetPacer(ctx context.Context, pacer string) error {
 	return s.pacers.Forget(ctx, pacer)

@@ -29,6 +29,68 @@ func (f faulty) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant,
 	return f.take(f.Memory, f.asks.Add(1), a)
 }
 
+// forgetful is a store that grants a repeated request what it gave back.
+type forgetful struct{ *Memory }
+
+func (f forgetful) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	f.mu.Lock()
+	before := *f.requests[ask.Request]
+	f.mu.Unlock()
+	back, err := f.Memory.ReturnPermits(ctx, ask, used)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests[ask.Request] = &before
+	return back, err
+}
+
+// hasty is a store that takes back slots that have passed.
+type hasty struct{ *Memory }
+
+func (h hasty) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	h.mu.Lock()
+	now := h.now
+	h.now = func() time.Time { return now().Add(-time.Hour) }
+	h.mu.Unlock()
+	back, err := h.Memory.ReturnPermits(ctx, ask, used)
+	back.At = back.At.Add(time.Hour)
+	for i := range back.Runs {
+		back.Runs[i].Wait -= time.Hour
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = now
+	return back, err
+}
+
+// TestOracleBitesWhatIsReturned checks that clients that give permits back find the fault of each faulty store.
+func TestOracleBitesWhatIsReturned(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		store pacing.Store
+		waits []time.Duration
+		takes int
+	}{
+		"":                   {NewMemory(time.Now), []time.Duration{0, 10 * time.Second, pacing.MaxWait}, 3000},
+		"permits stayed was": {forgetful{NewMemory(time.Now)}, []time.Duration{0, 10 * time.Second}, 1000},
+		"a slot of":          {hasty{NewMemory(time.Now)}, []time.Duration{0}, 150},
+	} {
+		ledger := Ledger()
+		g := NewGreedy([]pacing.Store{c.store}, target(pacing.Limit{Max: 100, Window: time.Second}),
+			target(spaced(4*time.Millisecond)), ledger)
+		g.Requests, g.Returns, g.Sizes, g.Waits = 100, 50, []int{1, 10, 40}, c.waits
+		g.Begin(4, 1)
+		g.Takes(t, c.takes)
+		g.End()
+		g.Settle(t)
+		found := strings.Join(g.Faults(t, ledger), "\n")
+		if want == "" {
+			require.Empty(t, found)
+			require.Positive(t, g.Tally().Returned)
+		}
+		require.Contains(t, found, want)
+	}
+}
+
 var errLost = errors.New("the answer is lost")
 
 func granted(m *Memory, a pacing.Ask) pacing.Grant {

@@ -26,6 +26,8 @@ type Greedy struct {
 	// Requests is the percentage of asks with a request, which are repeated until they are answered. Other asks
 	// are given up when their reply is lost.
 	Requests int
+	// Returns is the percentage of the granted requests that are given back, wholly or in part.
+	Returns  int
 	Patience time.Duration // the timeout of each call
 	Rest     time.Duration // the pause between the calls of a client
 
@@ -41,6 +43,7 @@ type Greedy struct {
 // Tally counts the results of clients.
 type Tally struct {
 	Calls, Granted, Lost int // numbers of calls, granted permits and lost replies
+	Returned             int // number of permits that were given back
 	Slowest              time.Duration
 	LastError            error
 }
@@ -50,6 +53,7 @@ func (y *Tally) Add(z Tally) {
 	y.Calls += z.Calls
 	y.Granted += z.Granted
 	y.Lost += z.Lost
+	y.Returned += z.Returned
 	y.Slowest = max(y.Slowest, z.Slowest)
 	if z.LastError != nil {
 		y.LastError = z.LastError
@@ -58,8 +62,8 @@ func (y *Tally) Add(z Tally) {
 
 // String returns the counts in one line for reports.
 func (y *Tally) String() string {
-	return fmt.Sprintf("%d calls for permits, %d granted, %d answers lost, slowest answer %v, last error: %v",
-		y.Calls, y.Granted, y.Lost, y.Slowest.Round(time.Millisecond), y.LastError)
+	return fmt.Sprintf("%d calls for permits, %d granted, %d given back, %d answers lost, slowest answer %v, "+
+		"last error: %v", y.Calls, y.Granted, y.Returned, y.Lost, y.Slowest.Round(time.Millisecond), y.LastError)
 }
 
 // Tally returns the counts so far.
@@ -138,11 +142,36 @@ func (g *Greedy) once(rng *rand.Rand) time.Duration {
 		switch {
 		case err == nil:
 			g.keep(a, &grant)
+			if a.Request != (pacing.Request{}) && grant.Granted > 0 && rng.IntN(100) < g.Returns {
+				g.giveBack(rng, a, rng.IntN(2)*rng.IntN(grant.Granted+1))
+			}
 			return min(grant.Next, longestPause)
 		case a.Request == (pacing.Request{}) || attempt == 100:
 			return longestPause
 		}
 		g.pause(longestPause)
+	}
+}
+
+// giveBack gives back the permits of a request but the used ones, until it is answered. A client gives them up first,
+// because a call without an answer may have given them back.
+func (g *Greedy) giveBack(rng *rand.Rand, a *pacing.Ask, used int) {
+	g.Oracle.GiveUp(a, used)
+	for range 100 {
+		ctx, cancel := context.WithTimeout(context.Background(), g.Patience)
+		back, err := g.Stores[rng.IntN(len(g.Stores))].ReturnPermits(ctx, a, used)
+		cancel()
+		if err == nil {
+			g.Oracle.Return(a, &back)
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.tally.Returned += back.Permits
+			return
+		}
+		g.pause(longestPause)
+		if g.stopped() {
+			return
+		}
 	}
 }
 
@@ -214,7 +243,7 @@ func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	switch used, granted := state.Used[0], g.Oracle.Granted(&ledger); {
 	case used < granted:
 		faults = append(faults, fmt.Sprintf("%d permits were granted, %d are recorded", granted, used))
-	case used > granted && g.Requests == 100:
+	case used > granted && g.Requests == 100 && g.Returns == 0:
 		faults = append(faults, fmt.Sprintf("%d permits were granted, each by a request, and %d are recorded", granted,
 			used))
 	}

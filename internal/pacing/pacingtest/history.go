@@ -113,13 +113,16 @@ func (h *history) step() {
 	if h.rng.IntN(6) == 0 { // a configuration reload
 		h.targets[h.rng.IntN(len(h.targets))].Limits = h.limits()
 	}
-	switch n := h.rng.IntN(12); {
+	switch n := h.rng.IntN(14); {
 	case n == 0:
 		pacer := h.targets[h.rng.IntN(len(h.targets))].Pacer
 		require.NoError(h, h.store.ForgetPacer(context.Background(), pacer))
 		h.model.forget(pacer)
 		h.oracle.Forget(pacer)
 	case n < 3 && len(h.asked) > 0:
+		a := *h.current(*h.asked[h.rng.IntN(len(h.asked))])
+		h.giveBack(&a, h.rng.IntN([]int{1, 10, a.Permits + 2}[h.rng.IntN(3)]))
+	case n < 5 && len(h.asked) > 0:
 		h.again(*h.asked[h.rng.IntN(len(h.asked))])
 	default:
 		h.anew()
@@ -129,7 +132,14 @@ func (h *history) step() {
 // again repeats a request with the current limits and a new wait.
 func (h *history) again(a pacing.Ask) {
 	h.Helper()
-	a.Targets, a.MaxWait = append([]pacing.Target(nil), a.Targets...), h.wait()
+	a = *h.current(a)
+	a.MaxWait = h.wait()
+	h.runs += len(h.take(&a).Runs)
+}
+
+// current returns the ask with the current limits.
+func (h *history) current(a pacing.Ask) *pacing.Ask {
+	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {
 		for _, t := range h.targets {
 			if nameOf(&t) == nameOf(&a.Targets[i]) {
@@ -137,7 +147,7 @@ func (h *history) again(a pacing.Ask) {
 			}
 		}
 	}
-	h.runs += len(h.take(&a).Runs)
+	return &a
 }
 
 func (h *history) anew() {

@@ -2,6 +2,7 @@ package pacingtest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -15,13 +16,15 @@ type Memory struct {
 	now      func() time.Time
 	logs     map[string]*pacing.Log
 	requests map[pacing.Request]*pacing.Remembered
+	taken    map[pacing.Request][]*pacing.Log // the logs of the request's targets
 }
 
 var _ pacing.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store that uses the clock.
 func NewMemory(now func() time.Time) *Memory {
-	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{}}
+	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{},
+		taken: map[pacing.Request][]*pacing.Log{}}
 }
 
 // TakePermits implements pacing.Store.
@@ -53,8 +56,32 @@ func (m *Memory) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 	placed := pacing.Place(now, &look, logs)
 	if ask.Request != (pacing.Request{}) && (placed.Total > 0 || ask.Continues) {
 		m.requests[ask.Request] = &pacing.Remembered{Fingerprint: ask.Fingerprint(), More: placed.More, Log: placed.Log}
+		m.taken[ask.Request] = logs
 	}
 	return grantOf(now, ask, &placed, logs, false), nil
+}
+
+// ReturnPermits implements pacing.Store.
+func (m *Memory) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	if err := errors.Join(ctx.Err(), ask.Check()); err != nil {
+		return pacing.Returned{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, held := pacing.TimeOf(m.now()), m.requests[ask.Request]
+	if held == nil {
+		return pacing.Returned{At: now, Targets: make([]int, len(ask.Targets))}, nil
+	}
+	if held.Fingerprint != ask.Fingerprint() {
+		return pacing.Returned{}, &pacing.ReuseError{}
+	}
+	logs := m.of(ask.Targets)
+	for i, log := range logs {
+		if !slices.Contains(m.taken[ask.Request], log) { // the pacer was forgotten since
+			logs[i] = nil
+		}
+	}
+	return held.GiveBack(now, ask, used, logs), nil
 }
 
 // of returns the logs of the targets.

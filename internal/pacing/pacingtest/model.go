@@ -142,23 +142,39 @@ func (p *planned) put(logs []*single) {
 // grant of a store and must see all calls.
 type model struct {
 	logs     map[string]*single
-	requests map[pacing.Request][]pacing.Time
+	requests map[pacing.Request]held
 	latest   pacing.Time // the latest time that a store returned
+	// forgotten holds the pacers that were forgotten: a store may take back no permits of them.
+	forgotten map[string]bool
+}
+
+// held is a remembered request.
+type held struct {
+	slots []pacing.Time
+	until pacing.Time // the store remembers the request at least until then
+	logs  []*single   // the logs that have the slots
 }
 
 func newModel() *model {
-	return &model{logs: map[string]*single{}, requests: map[pacing.Request][]pacing.Time{}}
+	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
+}
+
+// hold remembers the slots of the ask's request, unless it does already.
+func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
+	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
+		m.requests[ask.Request] = held{slots, slots[len(slots)-1].Add(pacing.RememberFor), m.logsOf(ask.Targets)}
+	}
 }
 
 // remembered returns the slots that an earlier call with the same request received. A store may forget a
 // request some time after the latest slot.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
-	slots, known := m.requests[ask.Request]
-	if known && !grant.Replayed && slots[len(slots)-1].Add(pacing.RememberFor) <= m.latest {
+	held, known := m.requests[ask.Request]
+	if known && !grant.Replayed && held.until <= m.latest {
 		return nil, false
 	}
-	return slots, known
+	return held.slots, known
 }
 
 // logsOf returns the logs of the targets.
@@ -198,9 +214,7 @@ func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 		return differs
 	}
 	loosen(logs)
-	if got := slotsOf(grant); ask.Request != (pacing.Request{}) && len(got) > 0 {
-		m.requests[ask.Request] = got
-	}
+	m.hold(ask, slotsOf(grant), grant.Replayed)
 	return ""
 }
 
@@ -220,9 +234,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	if !slices.Equal(want, got) {
 		return fmt.Sprintf("slots %v, not %v", got, want)
 	}
-	if ask.Request != (pacing.Request{}) && len(want) > 0 {
-		m.requests[ask.Request] = want
-	}
+	m.hold(ask, want, replayed)
 	logs := m.logsOf(ask.Targets)
 	for _, log := range logs {
 		log.split.Absorb(now)
@@ -284,7 +296,10 @@ func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	return n
 }
 
-func (m *model) forget(pacer string) { forgetPacer(m.logs, pacer) }
+func (m *model) forget(pacer string) {
+	forgetPacer(m.logs, pacer)
+	m.forgotten[pacer] = true
+}
 
 // slotsOf returns every slot of the grant.
 func slotsOf(grant *pacing.Grant) (slots []pacing.Time) {

@@ -17,6 +17,7 @@ type Oracle struct {
 	mu       sync.Mutex
 	logs     map[string][]point
 	requests map[pacing.Request][]point
+	returned map[pacing.Request]keeping
 	faults   []string
 	latest   pacing.Time // the latest time that a store returned
 	added    int         // number of grants
@@ -29,19 +30,27 @@ type point struct {
 	limits  []pacing.Limit
 	granted pacing.Time
 	order   int // of the grants as they were added
+	request pacing.Request
+}
+
+// keeping is what a request has after its permits were given back.
+type keeping struct {
+	permits int         // the first ones
+	at      pacing.Time // when the store took the others back
 }
 
 // NewOracle returns an oracle without grants.
 func NewOracle() *Oracle {
-	return &Oracle{logs: map[string][]point{}, requests: map[pacing.Request][]point{}}
+	return &Oracle{logs: map[string][]point{}, requests: map[pacing.Request][]point{},
+		returned: map[pacing.Request]keeping{}}
 }
 
 // Clone returns a copy of the oracle.
 func (o *Oracle) Clone() *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests), faults: slices.Clone(o.faults),
-		latest: o.latest, added: o.added}
+	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests),
+		returned: maps.Clone(o.returned), faults: slices.Clone(o.faults), latest: o.latest, added: o.added}
 	for name, points := range o.logs {
 		c.logs[name] = slices.Clone(points)
 	}
@@ -56,6 +65,10 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	points := o.points(ask, grant)
 	o.latest = max(o.latest, grant.At)
 	if ask.Request != (pacing.Request{}) && grant.Granted > 0 {
+		if kept, some := o.returned[ask.Request]; some && grant.Replayed && len(o.requests[ask.Request]) > 0 {
+			o.replayed(ask, points, kept)
+			return
+		}
 		if before, known := o.requests[ask.Request]; known && (grant.Replayed || !o.over(before)) {
 			if !slices.EqualFunc(before, points, func(a, b point) bool {
 				return a.at == b.at &&
@@ -71,8 +84,78 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	for i := range ask.Targets {
 		name := nameOf(&ask.Targets[i])
 		for _, p := range points {
-			p.limits = ask.Targets[i].Limits
+			p.limits, p.request = ask.Targets[i].Limits, ask.Request
 			o.logs[name] = append(o.logs[name], p)
+		}
+	}
+}
+
+// replayed judges the grant of a repeated request of which permits were given back.
+func (o *Oracle) replayed(ask *pacing.Ask, points []point, kept keeping) {
+	before, granted := first(o.requests[ask.Request], pacing.MaxPermits), 0
+	for _, p := range points {
+		granted += p.permits
+	}
+	switch at := points[0].granted; {
+	case at > kept.at && granted > kept.permits:
+		o.fault("a request of which %d permits stayed was granted %d", kept.permits, granted)
+	case !slices.EqualFunc(first(before, granted), points, func(a, b point) bool {
+		return a.at == b.at && a.permits == b.permits
+	}):
+		o.fault("a request was granted %d slots, and again %d others", len(before), len(points))
+	}
+}
+
+// first returns the first permits of the points.
+func first(points []point, permits int) (some []point) {
+	for _, p := range points {
+		if p.permits = min(p.permits, permits); p.permits == 0 {
+			break
+		}
+		permits -= p.permits
+		some = append(some, p)
+	}
+	return some
+}
+
+// GiveUp removes the permits that the sender of a request gives back: all but the first used ones. A sender gives
+// them up before the store takes them back.
+func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, some := o.returned[ask.Request]; !some {
+		o.returned[ask.Request] = keeping{pacing.MaxPermits, pacing.Never}
+	}
+	for i := range ask.Targets {
+		name, left := nameOf(&ask.Targets[i]), used
+		var kept []point
+		for _, p := range o.logs[name] {
+			if p.request == ask.Request {
+				if p.permits = min(p.permits, left); p.permits == 0 {
+					continue
+				}
+				left -= p.permits
+			}
+			kept = append(kept, p)
+		}
+		o.logs[name] = kept
+	}
+}
+
+// Return records that the store took back permits of a request.
+func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.latest = max(o.latest, returned.At)
+	if !returned.Known {
+		return
+	}
+	if before, some := o.returned[ask.Request]; !some || before.permits > returned.Kept {
+		o.returned[ask.Request] = keeping{returned.Kept, returned.At}
+	}
+	for _, r := range returned.Runs {
+		if r.Wait <= 0 {
+			o.fault("a slot of %v ago was given back", -r.Wait)
 		}
 	}
 }

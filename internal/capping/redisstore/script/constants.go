@@ -52,6 +52,9 @@ func constants(k Keyspace) map[string]string {
 		"REMEMBERED": pacing.RememberedHeader, "MOST_EVERY": pacing.MostEvery, "MOST_BURST": pacing.MostBurst,
 		"MOST_PERMITS": pacing.MaxPermits, "MOST_TARGETS": pacing.MaxPacers,
 		"LONGEST_WAIT": pacing.MaxWait.Microseconds(),
+
+		"RETURN_HEADER": returnHeaderSize, "MOST_MEETS": pacing.MostMeets, "MOST_COMMON": pacing.MostCommon,
+		"MOST_LINE": pacing.MostLine,
 	}
 	texts := map[string]string{
 		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "UNION_FORMAT": unionFormat,
@@ -59,8 +62,8 @@ func constants(k Keyspace) map[string]string {
 		"PACE_FORMAT": paceFormat, "PACE_ONE_FORMAT": paceOneFormat, "RUN_FORMAT": runFormat, "RUN_INTS": runFormat[1:],
 		"TRAILER_FORMAT": trailerFormat, "TRAILER_INTS": trailerFormat[1:], "COUNTS": fmt.Sprintf("I%dI%d", totalSize,
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
-		"STRAND_FORMAT": strandFormat,
-		"COUNT_SENDS":   countsSource, "AT_LEAST": atLeastField,
+		"STRAND_FORMAT": strandFormat, "RETURN_FORMAT": returnFormat,
+		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
 		// There are as many names as bytes between the upper three bytes of one entry and those of the next one.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}

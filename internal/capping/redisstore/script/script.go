@@ -56,6 +56,9 @@ var mergeSource string
 //go:embed forget.lua
 var forgetSource string
 
+//go:embed return.lua
+var returnSource string
+
 // Script is the text of a script, with the SHA by which a server knows the text.
 type Script struct{ Source, SHA string }
 
@@ -67,7 +70,8 @@ func New(source string) *Script {
 
 // Scripts holds the scripts over logs, shared records, rate budgets, pacers, counts and live changes.
 type Scripts struct {
-	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live *Script
+	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live,
+	Return *Script
 }
 
 // NewScripts builds all scripts of a store with the keyspace from their embedded texts.
@@ -79,14 +83,14 @@ func NewScripts(k Keyspace) Scripts {
 		Beat: build(beatSource), Rate: build(rateSource),
 		Pace: build(paceOneSource, preludeSource, paceSource), Merge: build(mergeSource),
 		Forget: build(preludeSource, forgetSource), AtLeast: build(atLeastSource), Answers: build(answersSource),
-		Live: build(preludeSource, liveSource),
+		Live: build(preludeSource, liveSource), Return: build(preludeSource, returnSource),
 	}
 }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
 	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.AtLeast,
-		s.Answers, s.Live}
+		s.Answers, s.Live, s.Return}
 }
 
 // Sources returns the texts that servers load for stores with the keyspace. A spread store may turn out to have another

@@ -1,0 +1,103 @@
+package pebblestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"capper/internal/capping/pebblestore/database"
+	"capper/internal/pacing"
+)
+
+// ReturnPermits gives back permits of a request; see pacing.Store.
+func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	if err := ask.Check(); err != nil {
+		return pacing.Returned{}, fmt.Errorf("give back permits: %w", err)
+	}
+	kept := clone(ask) // the caller may stop waiting and reuse the ask
+	var returned pacing.Returned
+	err := l.db.Write(ctx, func() (err error) {
+		if returned, err = l.giveBack(ctx, kept, used); err != nil || !returned.Known {
+			return err
+		}
+		return l.db.Sync(ctx) // also for a repeated call, whose first one may not be durable yet
+	})
+	var reused *pacing.ReuseError
+	switch {
+	case errors.As(err, &reused):
+		return pacing.Returned{}, reused
+	case err != nil:
+		return pacing.Returned{}, fmt.Errorf("give back permits: %w", err)
+	}
+	return returned, nil
+}
+
+// giveBack gives back permits and commits that without a sync.
+func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (returned pacing.Returned, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := errors.Join(ctx.Err(), l.db.Broken()); err != nil {
+		return returned, err
+	}
+	now, err := l.now()
+	if err != nil {
+		return returned, err
+	}
+	defer l.cache.shrink()
+	entries, err := l.entries(ask)
+	if err != nil {
+		return returned, err
+	}
+	before, expires, err := l.remembered(ask, now)
+	if err != nil || before == nil {
+		return pacing.Returned{At: now, Targets: make([]int, len(entries))}, err
+	}
+	logs := logsOf(entries)
+	for i := range entries {
+		if l.forgottenSince(ask.Targets[i].Pacer, before.AskedAt(ask.MaxWait)) {
+			logs[i] = nil
+		}
+	}
+	returned = before.GiveBack(now, ask, used, logs)
+	if returned.Permits == 0 {
+		return returned, nil
+	}
+	batch := l.db.NewBatch()
+	defer batch.Close()
+	for i, e := range entries {
+		if returned.Targets[i] > 0 {
+			e.clear(batch)
+			if _, some := e.log.Newest(); some {
+				e.write(batch)
+			}
+			l.cache.weigh(e)
+		}
+	}
+	_ = batch.Set(requestKey(ask.Request), encodeRequest(expires, before), nil) // fails only for indexed batches
+	l.db.Commit(batch)
+	return returned, l.db.Broken()
+}
+
+// forgets holds when pacers were last forgotten. A pacer that was forgotten before the database was opened counts as
+// forgotten then.
+type forgets struct {
+	opened pacing.Time
+	at     map[string]pacing.Time
+}
+
+func newForgets(db *database.DB) forgets {
+	opened, err := db.Time()
+	if err != nil {
+		return forgets{pacing.Never, map[string]pacing.Time{}} // the clock cannot be right
+	}
+	return forgets{pacing.TimeOf(opened), map[string]pacing.Time{}}
+}
+
+// forgottenSince reports whether the pacer was forgotten at the time or later.
+func (l *pacerLogs) forgottenSince(pacer string, t pacing.Time) bool {
+	at, known := l.forgets.at[pacer]
+	if !known && l.lives[pacer] > 0 {
+		at, known = l.forgets.opened, true
+	}
+	return known && at >= t
+}

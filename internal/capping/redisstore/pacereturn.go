@@ -1,0 +1,55 @@
+package redisstore
+
+import (
+	"context"
+
+	"capper/internal/capping/redisstore/dispatch"
+	"capper/internal/capping/redisstore/fault"
+	"capper/internal/capping/redisstore/script"
+	"capper/internal/pacing"
+)
+
+// Return implements ReturnPermits of pacing.Store.
+func (p *pacers) Return(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	if err := ask.Check(); err != nil {
+		return pacing.Returned{}, err
+	}
+	back := &returnPermits{pacers: p, ask: ask, used: used}
+	if err := p.do(ctx, "the call that gives back permits is", back, true, back.addFaults); err != nil {
+		return pacing.Returned{}, err
+	}
+	if back.given.Reused {
+		return pacing.Returned{}, &pacing.ReuseError{}
+	}
+	return back.given.Returned, nil
+}
+
+// returnPermits gives back permits of a request.
+type returnPermits struct {
+	pacers *pacers
+	ask    *pacing.Ask
+	used   int
+	given  script.GivenBack
+}
+
+// Encode sets the arguments of the script.
+func (o *returnPermits) Encode(c *dispatch.Command) {
+	c.Args.Return(o.pacers.config.Scripts.Return, o.pacers.keys, o.ask, o.used)
+}
+
+// Stamp sets the time of the call. A late call finds fewer slots ahead.
+func (o *returnPermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
+	c.Args.StampReturn(at.Now, o.pacers.config.ClockSkew)
+}
+
+// Apply decodes the reply.
+func (o *returnPermits) Apply(c *dispatch.Command) (n int, err error) {
+	o.given, err = script.DecodeReturned(c.Reply, o.ask)
+	return 0, err
+}
+
+// addFaults adds the reply's faults of keys to f.
+func (o *returnPermits) addFaults(f *dispatch.Faults) {
+	f.AddUndecided(fault.WrongType, o.given.Bad.WrongType, errPacerWrongType)
+	f.AddUndecided(fault.Corrupt, o.given.Bad.Corrupt, errPacerCorrupt)
+}

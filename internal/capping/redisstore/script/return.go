@@ -1,0 +1,108 @@
+package script
+
+import (
+	"time"
+
+	"capper/internal/capping"
+	"capper/internal/pacing"
+)
+
+// returnHeaderSize is the size in bytes of the header of return.lua.
+const returnHeaderSize = stampSize + permitsSize + waitSize + 1
+
+// returnFormat is the header's layout for struct.unpack in Lua.
+var returnFormat = paceFormat[:len(paceFormat)-1]
+
+// The flags of a target in the argument of return.lua.
+const (
+	exactLog     = 1 // see pacing.Exact
+	oneOfSeveral = 2 // of the logs of its pacer
+)
+
+// ReturnKeys returns the keys of a call of return.lua, in the script's order.
+func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
+	for _, t := range ask.Targets {
+		keys = append(keys, k.Log(t.Pacer, t.Message))
+	}
+	keys = append(keys, k.Request(ask.Request))
+	for _, t := range ask.Targets {
+		keys = append(keys, k.Forgotten(t.Pacer))
+	}
+	return keys
+}
+
+// Return sets the call of return.lua that gives back the permits of the ask's request but the first used ones.
+// StampReturn completes the call.
+func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
+	a.begin(s)
+	names := keys.ReturnKeys(ask)
+	for _, name := range names {
+		a.buf = append(a.buf, name...)
+		a.endKey()
+	}
+	a.users = append(a.users[:0], a.head[:stampSize]...)
+	a.users = appendUint(a.users, uint64(max(0, min(used, pacing.MaxPermits))), permitsSize)
+	a.users = appendUint(a.users, uint64(ask.MaxWait.Microseconds()), waitSize)
+	a.users = append(a.users, byte(len(ask.Targets)))
+	for i := range ask.Targets {
+		sees := pacing.SeenBy(ask.Targets[i].Limits)
+		a.users = append(a.users, flagsOf(&ask.Targets[i]))
+		a.users = appendUint(a.users, uint64(sees.Max), countSize)
+		a.users = appendUint(a.users, uint64(sees.Window.Microseconds()), windowSize)
+	}
+	fingerprint := ask.Fingerprint()
+	a.users = append(a.users, fingerprint[:]...)
+	a.finish(len(names), a.users)
+}
+
+// StampReturn writes the time and the clock tolerance into a call of return.lua.
+func (a *Args) StampReturn(now capping.Instant, skew time.Duration) { a.StampPace(now, skew) }
+
+func flagsOf(t *pacing.Target) (flags byte) {
+	if pacing.Exact(t.Limits) {
+		flags |= exactLog
+	}
+	if t.Message != "" {
+		flags |= oneOfSeveral
+	}
+	return flags
+}
+
+// GivenBack is the decoded reply of return.lua.
+type GivenBack struct {
+	Returned pacing.Returned
+	Reused   bool    // the request id is remembered for another ask
+	Bad      BadLogs // faults of the keys
+}
+
+// DecodeReturned decodes the reply to a call for the ask.
+func DecodeReturned(reply string, ask *pacing.Ask) (GivenBack, error) {
+	var b GivenBack
+	none := make([]int, len(ask.Targets))
+	switch {
+	case reply == "U":
+		b.Reused = true
+	case len(reply) == 2 && b.Bad.add(reply[0]):
+	case len(reply) == 1+timeSize && reply[0] == 'N':
+		r := reader{rest: reply[1:]}
+		b.Returned = pacing.Returned{At: r.time(), Targets: none}
+	case reply != "" && reply[0] == 'R':
+		r := reader{rest: reply[1:]}
+		more, now, kept := r.uint(1), r.time(), int(r.uint(permitsSize))
+		for i := range none {
+			none[i] = int(r.uint(permitsSize))
+		}
+		total := int64(r.uint(totalSize))
+		log, err := pacing.DecodeRuns([]byte(r.rest), total)
+		if err != nil || r.bad || more > 1 || total > pacing.MaxPermits || int64(kept) > total ||
+			len(log.Runs) == 0 && total > 0 {
+			return GivenBack{}, ErrReply
+		}
+		before := pacing.Remembered{More: more == 1, Log: *log}
+		b.Returned = before.Back(now, kept)
+		b.Returned.Targets = none
+	default:
+		return GivenBack{}, ErrReply
+	}
+	return b, nil
+}

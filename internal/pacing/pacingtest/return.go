@@ -1,0 +1,233 @@
+package pacingtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/internal/pacing"
+)
+
+// compareReturn returns how the result of giving back permits differs from the model's prediction, or "".
+func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) string {
+	m.latest = max(m.latest, got.At)
+	held, known := m.requests[ask.Request]
+	if known && !got.Known && held.until <= m.latest {
+		delete(m.requests, ask.Request)
+		known = false
+	}
+	if known != got.Known || !known && (got.Permits != 0 || got.Kept != 0) {
+		return fmt.Sprintf("known %t, %d permits", got.Known, got.Permits)
+	}
+	if !known {
+		return ""
+	}
+	kept := min(used, len(held.slots))
+	for kept < len(held.slots) && held.slots[kept] <= got.At {
+		kept++
+	}
+	back := held.slots[kept:]
+	given := pacing.Grant{At: got.At, Runs: got.Runs}
+	if got.Kept != kept || got.Permits != len(back) || !slices.Equal(slotsOf(&given), back) {
+		return fmt.Sprintf("%d permits back and %d kept, not %d and %d", got.Permits, got.Kept, len(back), kept)
+	}
+	for i := range ask.Targets {
+		if differs := m.removed(&ask.Targets[i], held.logs, back, got.Targets[i]); differs != "" {
+			return differs
+		}
+	}
+	held.slots = held.slots[:kept:kept]
+	m.requests[ask.Request] = held
+	return ""
+}
+
+// removed removes the slots from the target's log when the log has them, and returns how the number of slots that the
+// store removed differs, or "".
+func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Time, got int) string {
+	log := m.logs[nameOf(target)]
+	switch {
+	case log == nil || !slices.Contains(logs, log) || len(back) == 0, m.forgotten[target.Pacer] && got == 0:
+		if got != 0 {
+			return fmt.Sprintf("%d slots of %s removed, which has none", got, nameOf(target))
+		}
+		return ""
+	}
+	var grant pacing.Log
+	for _, at := range back {
+		grant.Append(at, 0, 1, 1)
+	}
+	n := int(log.split.Return(strandsOf(&grant), target.Limits))
+	want := slices.Clone(log.slots)
+	for _, at := range back {
+		if i := slices.Index(want, at); i >= 0 {
+			want = slices.Delete(want, i, i+1)
+		}
+	}
+	log.slots = everySlot(&log.split)
+	log.loose = log.loose || len(log.split.Ahead) > 0 && len(log.slots)-int(log.split.Total) > exactAhead
+	switch {
+	case n == got && (n < len(back) || slices.Equal(log.slots, want)):
+		return ""
+	case log.loose || n < len(back):
+		log.loose = true
+		return ""
+	}
+	return fmt.Sprintf("%d slots of %s removed, not %d of %d", got, nameOf(target), n, len(back))
+}
+
+// strandsOf returns the runs of a log that has lost none.
+func strandsOf(log *pacing.Log) (strands []pacing.Strand) {
+	for i, r := range log.Runs {
+		end := log.Total
+		if i+1 < len(log.Runs) {
+			end = log.Runs[i+1].First
+		}
+		strands = append(strands, pacing.Strand{At: r.At, Every: r.Every, Burst: r.Burst, Permits: end - r.First})
+	}
+	return strands
+}
+
+// everySlot returns all slots of a log in order.
+func everySlot(log *pacing.Log) (slots []pacing.Time) {
+	for _, s := range append(strandsOf(log), log.Ahead...) {
+		for k := range s.Permits {
+			slots = append(slots, s.At+pacing.Time(k/s.Burst*s.Every))
+		}
+	}
+	slices.Sort(slots)
+	return slots
+}
+
+// giveBack gives back permits and checks that the result equals the model's prediction.
+func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
+	f.Helper()
+	f.oracle.GiveUp(ask, used)
+	back, err := f.store.ReturnPermits(context.Background(), ask, used)
+	require.NoError(f, err)
+	require.Len(f, back.Targets, len(ask.Targets))
+	require.Empty(f, f.model.compareReturn(ask, used, &back), "used %d: %+v", used, back)
+	f.oracle.Return(ask, &back)
+	return back
+}
+
+// givenBack checks that permits of a request go back to all targets, once, and only those that are ahead.
+func givenBack(f *fixture) {
+	long, even := target(pacing.Limit{Max: 100, Window: day}), target(spaced(time.Minute))
+	request := requested(ask(60, time.Hour, long, even), Request())
+	require.Equal(f, 60, f.take(request).Granted)
+	require.Equal(f, 40, f.take(ask(50, time.Hour, long)).Granted)
+	back := f.giveBack(request, 20)
+	require.Equal(f, pacing.Returned{At: back.At, Known: true, Kept: 20, Permits: 40, Runs: back.Runs,
+		Targets: []int{40, 40}}, back)
+	again := f.take(request)
+	require.True(f, again.Replayed)
+	require.Equal(f, 20, again.Granted, "only what stayed")
+	require.Equal(f, 0, f.giveBack(request, 20).Permits, "twice is once")
+	require.Equal(f, 40, f.take(ask(50, time.Hour, long)).Granted, "the day has them again")
+	require.Equal(f, 20*time.Minute, f.take(ask(0, 0, even)).Next.Round(10*time.Minute))
+	require.Equal(f, 19, f.giveBack(request, 0).Permits, "the first slot has come")
+	unknown := f.giveBack(requested(ask(60, time.Hour, long, even), Request()), 0)
+	require.Equal(f, pacing.Returned{At: unknown.At, Targets: []int{0, 0}}, unknown)
+	_, err := f.store.ReturnPermits(f.Context(), requested(ask(61, time.Hour, long, even), request.Request), 0)
+	require.ErrorAs(f, err, new(*pacing.ReuseError))
+}
+
+// returnedRoom checks that later permits get the room of slots that went back, before the slots of others.
+func returnedRoom(f *fixture) {
+	even := target(spaced(10 * time.Second))
+	requests := [3]*pacing.Ask{}
+	for i := range requests {
+		requests[i] = requested(ask(20, day, even), Request())
+		f.take(requests[i])
+	}
+	require.Equal(f, []int{20}, f.giveBack(requests[1], 0).Targets)
+	got := f.take(ask(20, 400*time.Second, even))
+	require.Equal(f, 20, got.Granted, "between the slots of the others")
+	require.Zero(f, f.take(ask(1, 400*time.Second, even)).Granted)
+	require.Equal(f, []int{20}, f.giveBack(requests[2], 0).Targets, "the end of the log")
+	require.Equal(f, 20, f.take(ask(20, 600*time.Second, even)).Granted)
+
+	slow, fast := target(spaced(time.Minute)), target(spaced(time.Second))
+	shared := requested(ask(30, time.Hour, slow, fast), Request())
+	f.take(shared)
+	f.takeAll(1000, time.Hour, fast)
+	require.Equal(f, []int{29, 29}, f.giveBack(shared, 0).Targets)
+	f.takeAll(40, time.Hour, fast)
+
+	burst := target(pacing.Limit{Max: 50, Window: time.Minute})
+	bursts := [4]*pacing.Ask{}
+	for i := range bursts {
+		bursts[i] = requested(ask(50, time.Hour, burst), Request())
+		f.take(bursts[i])
+	}
+	require.Equal(f, []int{50}, f.giveBack(bursts[2], 0).Targets)
+	require.Equal(f, []int{40}, f.giveBack(bursts[1], 10).Targets)
+	require.Equal(f, 90, f.take(ask(100, 150*time.Second, burst)).Granted)
+}
+
+// returnedAndForgotten checks that slots of a forgotten log are not taken from the log that comes after it.
+func returnedAndForgotten(f *fixture) {
+	one, other := target(spaced(time.Minute)), target(spaced(time.Minute))
+	request := requested(ask(5, time.Hour, one, other), Request())
+	f.take(request)
+	require.NoError(f, f.store.ForgetPacer(f.Context(), one.Pacer))
+	f.model.forget(one.Pacer)
+	f.oracle.Forget(one.Pacer)
+	f.take(ask(5, time.Hour, one))
+	require.Equal(f, []int{0, 4}, f.giveBack(request, 0).Targets)
+	require.Zero(f, f.take(ask(1, 4*time.Minute, one)).Granted)
+	require.Equal(f, 4, f.take(ask(4, 270*time.Second, other)).Granted)
+}
+
+// returnedConcurrently checks calls that take, repeat and give back the same requests at the same time.
+func returnedConcurrently(f *fixture) {
+	const most, callers, rounds = 300, 6, 15
+	one, even := target(pacing.Limit{Max: most, Window: day}), target(spaced(100*time.Millisecond),
+		pacing.Limit{Max: 100, Window: time.Minute})
+	requests := make([]*pacing.Ask, rounds)
+	for i := range requests {
+		requests[i] = requested(ask(1+i, time.Hour, one, even), Request())
+	}
+	var calls sync.WaitGroup
+	start, errs := make(chan struct{}), make([]error, callers)
+	for call := range callers {
+		calls.Go(func() {
+			<-start
+			for i := range requests {
+				errs[call] = errors.Join(errs[call], f.takeAndReturn(requests[(i+call)%rounds], call%2*(i%4)))
+			}
+		})
+	}
+	close(start)
+	calls.Wait()
+	require.NoError(f, errors.Join(errs...))
+	kept := 0
+	for _, request := range requests {
+		back, err := f.store.ReturnPermits(f.Context(), request, 3)
+		require.NoError(f, err)
+		require.True(f, back.Known)
+		kept += back.Kept
+	}
+	got, err := f.store.TakePermits(f.Context(), ask(0, 0, one))
+	require.NoError(f, err)
+	require.Equal(f, kept, got.States[0].Used[0], "the log has what the requests kept")
+}
+
+// takeAndReturn takes the permits of a request and gives back all but the used ones.
+func (f *fixture) takeAndReturn(ask *pacing.Ask, used int) error {
+	grant, err := f.store.TakePermits(f.Context(), ask)
+	if err != nil {
+		return err
+	}
+	back, err := f.store.ReturnPermits(f.Context(), ask, used)
+	if err == nil && (back.Permits > grant.Granted || back.Kept > ask.Permits) {
+		err = fmt.Errorf("%d permits of %d went back, %d of %d stayed", back.Permits, grant.Granted, back.Kept,
+			ask.Permits)
+	}
+	return err
+}

@@ -1,0 +1,341 @@
+package pacing
+
+import "time"
+
+// Returned is the result of giving back permits of a request.
+type Returned struct {
+	At      Time
+	Known   bool      // the request is remembered
+	More    bool      // as in Grant: the request may have more parts
+	Kept    int       // permits of the request that stay
+	Permits int       // permits that the request gave back
+	Runs    []WaitRun // their slots
+	Targets []int     // by target: how many of these slots its log had, and has no more
+}
+
+// GiveBack removes the slots after now from the remembered grant, without the first used permits, and from the logs
+// of the ask's targets. A nil log was forgotten since the grant and has none of the slots.
+func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
+	kept := min(r.Total, max(int64(used), r.dueBy(now)))
+	result := r.Back(now, int(kept))
+	result.Targets = make([]int, len(logs))
+	back := r.from(kept)
+	for i, log := range logs {
+		if log != nil {
+			result.Targets[i] = int(log.Return(back, ask.Targets[i].Limits))
+		}
+	}
+	r.cut(kept)
+	return result
+}
+
+// Back returns the result of giving back all permits but the first kept ones, without the Targets.
+func (r *Remembered) Back(now Time, kept int) Returned {
+	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
+	for _, s := range r.from(int64(kept)) {
+		given := Log{}
+		given.Append(s.At, s.Every, s.each(), s.Permits)
+		result.Runs = append(result.Runs, given.WaitRuns(now)...)
+	}
+	return result
+}
+
+// AskedAt returns a time at which the grant had not been made, when its longest wait was at most the given one.
+func (r *Remembered) AskedAt(longest time.Duration) Time {
+	newest, _ := r.newest()
+	return newest.Add(-longest)
+}
+
+// dueBy returns how many permits of the grant have slots that are not after now.
+func (l *Log) dueBy(now Time) (permits int64) {
+	for i := range l.Runs {
+		permits += l.Runs[i].through(now, l.end(i)-l.Runs[i].First)
+	}
+	return permits
+}
+
+// from returns the permits of the runs from the given number on.
+func (l *Log) from(permit int64) (slots []Strand) {
+	for i := range l.Runs {
+		r := &l.Runs[i]
+		if l.end(i) <= permit {
+			continue
+		}
+		k := max(0, permit-r.First)
+		all := Strand{r.At, r.Every, r.Burst, l.end(i) - r.First}
+		slot := k / all.each()
+		if begun := k % all.each(); begun > 0 {
+			slots = append(slots, Strand{r.slot(k), 0, 1, all.count(slot) - begun})
+			slot++
+		}
+		slots = all.part(slots, slot, all.slots())
+	}
+	return slots
+}
+
+// cut removes the permits of the runs from the given number on.
+func (l *Log) cut(permit int64) {
+	n := len(l.Runs)
+	for n > 0 && l.Runs[n-1].First >= permit {
+		n--
+	}
+	l.Runs, l.Total = l.Runs[:n], min(l.Total, permit)
+}
+
+// Exact reports whether a log with these limits has each slot where it was granted, because Merge moves none.
+func Exact(limits []Limit) bool {
+	tiers := tiersOf(limits)
+	return tiers[len(tiers)-1].group == 1
+}
+
+// The bounds of Return. Slots beyond them stay in the log.
+const (
+	MostMeets  = 20_000       // comparisons of runs
+	MostCommon = 64           // slots that are removed at once when each of them divides a strand
+	MostLine   = 2 * MostRuns // runs of the line afterwards
+)
+
+// Return removes the slots, which are in order, from the log, as far as the log has them, and returns how many it
+// removed. From the first one on, the line becomes slots ahead, so that later permits get the room. Slots that
+// MostAhead strands cannot hold stay in the line, and so do slots that Merge may have moved: all up to the last slot
+// of several permits, unless the limits are Exact. A log that has dropped slots that the limits could see again stays
+// as it is.
+func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
+	if len(slots) == 0 {
+		return 0
+	}
+	before, line := l.lineFrom(slots[0].At)
+	exact := Exact(limits)
+	if len(line) > 0 && !l.knows(before.Total, slots[0].At, limits) {
+		return 0
+	}
+	if l.returnApart(before, line, slots, exact, &removed) {
+		return removed
+	}
+	left, unfound, n := removeAll(line, slots, MostLine, false)
+	ahead, _, more := removeAll(l.Ahead, unfound, MostAhead, true)
+	if n > 0 {
+		first := len(left)
+		for first > 0 && len(left)-first < MostAhead-len(ahead) && left[first-1].moves(exact) {
+			first--
+		}
+		if len(before.Runs)+first > MostLine {
+			return 0
+		}
+		for _, s := range left[:first] {
+			before.Runs = append(before.Runs, Run{s.At, s.Every, s.Burst, before.Total})
+			before.Total += s.Permits
+		}
+		l.Runs, l.Total = before.Runs, before.Total
+		ahead = append(left[first:len(left):len(left)], ahead...)
+	}
+	l.Ahead = ahead
+	return n + more
+}
+
+// knows reports whether the log has all slots that the limits can see when its line ends before the slot t, with so
+// many permits.
+func (l *Log) knows(total int64, t Time, limits []Limit) bool {
+	if l.first() == 0 {
+		return true // nothing was dropped
+	}
+	sees := SeenBy(limits)
+	return total-l.first() >= int64(sees.Max) || l.Runs[0].At+Time(sees.Window.Microseconds()) <= t
+}
+
+// SeenBy returns the largest number of permits and the longest window of the limits.
+func SeenBy(limits []Limit) (all Limit) {
+	for _, limit := range limits {
+		all.Max, all.Window = max(all.Max, limit.Max), max(all.Window, limit.Window)
+	}
+	return all
+}
+
+// returnApart is Return when the whole line from the first slot on becomes slots ahead. It returns false, and changes
+// nothing, when these are too many, or when a slot must not move.
+func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
+	if len(line) > MostAhead {
+		return false
+	}
+	for i := range line {
+		if !line[i].moves(exact) {
+			return false
+		}
+	}
+	left, unfound, n := removeAll(line, slots, 2*MostAhead, true)
+	ahead, _, more := removeAll(l.Ahead, unfound, MostAhead, true)
+	if n == 0 || len(left)+len(ahead) > MostAhead {
+		return false
+	}
+	l.Runs, l.Total, l.Ahead = before.Runs, before.Total, append(left, ahead...)
+	*removed = n + more
+	return true
+}
+
+// lineFrom returns the line before the slot t, and the rest of the line.
+func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
+	first := len(l.Runs)
+	for first > 0 {
+		r := &l.Runs[first-1]
+		if r.slot(l.end(first-1)-1-r.First) < t {
+			break
+		}
+		first--
+	}
+	before.Total = l.Total
+	if first < len(l.Runs) {
+		before.Total = l.Runs[first].First
+	}
+	before.Runs = append(before.Runs, l.Runs[:first]...)
+	for i := first; i < len(l.Runs); i++ {
+		r := &l.Runs[i]
+		all, k := Strand{r.At, r.Every, r.Burst, l.end(i) - r.First}, int64(0)
+		if k = all.through(t - 1); k > 0 { // only in the first run
+			before.Runs, before.Total = append(before.Runs, *r), r.First+k
+			if last := &before.Runs[first]; k <= last.Burst {
+				last.Every, last.Burst = 0, 1
+			}
+		}
+		line = all.part(line, k/all.each(), all.slots())
+	}
+	return before, line
+}
+
+// moves reports whether the strand may stand ahead.
+func (s *Strand) moves(exact bool) bool {
+	return s.Permits <= MostBurst && (exact || s.each() == 1)
+}
+
+// each returns how many permits a slot of the strand has, but perhaps its last one.
+func (s *Strand) each() int64 {
+	if s.Every == 0 {
+		return s.Permits
+	}
+	return s.Burst
+}
+
+// slots returns the number of the strand's slots.
+func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
+
+// count returns how many permits the slot i of the strand has.
+func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
+
+// index returns the number of the slot at t, which the strand must have.
+func (s *Strand) index(t Time) int64 {
+	if s.Every == 0 {
+		return 0
+	}
+	return int64(t-s.At) / s.Every
+}
+
+// part appends the strand's slots from i up to, but not including, j to dst.
+func (s *Strand) part(dst []Strand, i, j int64) []Strand {
+	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
+}
+
+// appendStrand appends a strand to dst, unless it has no permits.
+func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
+	if permits <= 0 {
+		return dst
+	}
+	if permits <= burst {
+		every, burst = 0, 1
+	}
+	return append(dst, Strand{at, every, burst, permits})
+}
+
+// removeAll removes slots from strands. It returns what is left of both, and the number of removed permits. Without
+// overlap, the strands are in order and stay so. It leaves out slots whose removal would make more than most strands.
+func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound []Strand, removed int64) {
+	left, from, meets := append(left, strands...), 0, 0
+	for queue := append([]Strand(nil), slots...); len(queue) > 0; {
+		s := queue[0]
+		queue = queue[1:]
+		for !overlap && from < len(left) && left[from].newest() < s.At {
+			from++
+		}
+		found := false
+		for i := from; i < len(left) && meets < MostMeets; i++ {
+			p := left[i]
+			if !overlap && p.At > s.newest() {
+				break
+			}
+			meets++
+			at, every, n := p.common(&s)
+			if n == 0 {
+				continue
+			}
+			if n > MostCommon && (s.Every < every || p.Every < every && !(overlap && every/p.Every <= n)) {
+				n = MostCommon
+			}
+			each := min(p.count(p.index(at)), s.count(s.index(at)))
+			rest := p.without(at, every, n, each, overlap)
+			if len(left)+len(rest)-1 > most {
+				continue
+			}
+			left = append(left[:i:i], append(rest, left[i+1:]...)...)
+			queue = append(s.without(at, every, n, each, false), queue...)
+			removed, found = removed+n*each, true
+			break
+		}
+		if !found {
+			unfound = append(unfound, s)
+		}
+	}
+	return left, unfound, removed
+}
+
+// common returns the slots that both strands have: n slots from at on, or 0. It leaves out a last slot that has fewer
+// permits than the others, and slots of two distances of which none is a multiple of the other.
+func (s *Strand) common(o *Strand) (at Time, every, n int64) {
+	wide, fine := s, o // by their distances
+	if s.Every < o.Every {
+		wide, fine = o, s
+	}
+	every, at = wide.Every, wide.At
+	if at < fine.At && every > 0 {
+		at += (fine.At - at + Time(every) - 1) / Time(every) * Time(every)
+	}
+	last := min(wide.newest(), fine.newest())
+	switch {
+	case at > last || at < fine.At:
+		return 0, 0, 0
+	case fine.Every == 0:
+		if at != fine.At {
+			return 0, 0, 0
+		}
+		return at, every, 1
+	case every%fine.Every != 0 || int64(at-fine.At)%fine.Every != 0:
+		return 0, 0, 0
+	}
+	n = int64(last-at)/every + 1
+	if end := at + Time((n-1)*every); n > 1 && (s.count(s.index(end)) < s.each() || o.count(o.index(end)) < o.each()) {
+		n--
+	}
+	return at, every, n
+}
+
+// without returns the strand without each permits of n slots from at on. With overlap, the strands of the result are
+// as few as possible, and without it they are in order.
+func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
+	i, step := s.index(at), int64(1)
+	if n > 1 {
+		step = every / s.Every
+	}
+	stay := s.count(i) - each
+	left = s.part(nil, 0, i)
+	if step == 1 || overlap && step <= n {
+		left = appendStrand(left, at, every, stay, n*stay)
+		for k := int64(1); k < step; k++ {
+			left = appendStrand(left, at+Time(k*s.Every), every, s.Burst, (n-1)*s.Burst)
+		}
+	} else {
+		for k := range n {
+			left = appendStrand(left, at+Time(k*every), 0, stay, stay)
+			if k+1 < n {
+				left = s.part(left, i+k*step+1, i+(k+1)*step)
+			}
+		}
+	}
+	return s.part(left, i+(n-1)*step+1, s.slots())
+}
