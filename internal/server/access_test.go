@@ -52,6 +52,7 @@ func TestEveryCallNeedsItsScope(t *testing.T) {
 		scope              gate.Scope
 	}{
 		{http.MethodPost, "/v1/permits", `{"pacers":["twilio"],"permits":1}`, gate.ScopeFilter},
+		{http.MethodPost, "/v1/permits/return", `{"pacers":["twilio"],"permits":1,"request_id":"r"}`, gate.ScopeFilter},
 		{http.MethodGet, "/v1/pacers", "", gate.ScopeRead},
 		{http.MethodGet, "/v1/pacers/twilio", "", gate.ScopeRead},
 		{http.MethodDelete, "/v1/pacers/twilio", "", gate.ScopeAdmin},

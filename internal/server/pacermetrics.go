@@ -14,9 +14,9 @@ type pacerMetrics struct {
 	policy func() *pacing.Policy
 	clock  func() time.Time
 
-	granted, refused, failed, come *prometheus.CounterVec
-	waits                          *prometheus.HistogramVec
-	queue, used, allowed           *prometheus.GaugeVec
+	granted, refused, returned, failed, come *prometheus.CounterVec
+	waits                                    *prometheus.HistogramVec
+	queue, used, allowed                     *prometheus.GaugeVec
 
 	mu       sync.Mutex
 	followed *pacing.Policy
@@ -44,6 +44,8 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			"Repeated calls count once."),
 		refused: byPacer("capper_permits_refused_total", "Permits refused, by the pacer that limited the call. "+
 			"Repeated calls count once."),
+		returned: byPacer("capper_permits_returned_total", "Granted permits that callers gave back before their time, "+
+			"by each pacer that has room for them again."),
 		failed: byPacer("capper_permits_errors_total", "Calls for permits that failed because the store did not "+
 			"answer, by each pacer that the call named."),
 		come: byPacer("capper_permits_due_total", "Granted permits whose time has come, by each pacer that the call "+
@@ -77,7 +79,8 @@ func asOfNow(name, help string) *prometheus.GaugeVec {
 }
 
 func (p *pacerMetrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{p.granted, p.refused, p.failed, p.come, p.waits, p.queue, p.used, p.allowed}
+	return []prometheus.Collector{p.granted, p.refused, p.returned, p.failed, p.come, p.waits, p.queue, p.used,
+		p.allowed}
 }
 
 // Describe sends the descriptions of the metrics.
@@ -125,6 +128,7 @@ func (p *pacerMetrics) follow() {
 			p.standing[name] = &standing{ahead: due{}}
 			p.granted.WithLabelValues(name)
 			p.refused.WithLabelValues(name)
+			p.returned.WithLabelValues(name)
 			p.failed.WithLabelValues(name)
 			p.come.WithLabelValues(name)
 			p.waits.WithLabelValues(name)
@@ -136,6 +140,7 @@ func (p *pacerMetrics) drop(name string) {
 	delete(p.standing, name)
 	p.granted.DeleteLabelValues(name)
 	p.refused.DeleteLabelValues(name)
+	p.returned.DeleteLabelValues(name)
 	p.failed.DeleteLabelValues(name)
 	p.come.DeleteLabelValues(name)
 	p.waits.DeleteLabelValues(name)
@@ -177,6 +182,21 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 		}
 		if given.Refused > 0 && i == given.Target && !given.Replayed {
 			p.refused.WithLabelValues(pacer.Name).Add(float64(given.Refused))
+		}
+	}
+}
+
+// CountReturned counts permits that a caller gave back. They no longer count when their time comes.
+func (p *pacerMetrics) CountReturned(back *pacing.Back) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.follow()
+	now := p.clock()
+	for i := range back.Pacers {
+		name := back.Pacers[i].Name
+		if s := p.standing[name]; s != nil && back.Permits > 0 {
+			p.returned.WithLabelValues(name).Add(float64(back.Targets[i]))
+			s.ahead.remove(now, back.Runs)
 		}
 	}
 }

@@ -6,20 +6,28 @@ import (
 	"capper/internal/pacing"
 )
 
-// due holds granted permits whose slots are ahead, by the second in which they have all come: seconds since 1970.
+// due holds granted permits whose slots are ahead, by the second in which they have all come: seconds since 1970. A
+// number is negative when permits that another instance granted were given back here.
 type due map[int64]int
 
 // add adds the last permits of a grant.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]
-		d.addRun(now, r, max(0, r.Permits-permits))
+		d.addRun(now, r, max(0, r.Permits-permits), 1)
 		permits -= r.Permits
 	}
 }
 
-// addRun adds the permits of a run from the given one on.
-func (d due) addRun(now time.Time, r *pacing.WaitRun, from int) {
+// remove removes permits that were given back.
+func (d due) remove(now time.Time, runs []pacing.WaitRun) {
+	for i := range runs {
+		d.addRun(now, &runs[i], 0, -1)
+	}
+}
+
+// addRun adds the permits of a run from the given one on, each so many times.
+func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	for from < r.Permits {
 		at, to := now.Add(r.WaitOf(from)), r.Permits
 		second := at.Add(time.Second - 1).Unix()
@@ -27,12 +35,13 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from int) {
 			bursts := from/r.Burst + int(time.Unix(second, 0).Sub(at)/r.Every) + 1
 			to = min(to, bursts*r.Burst)
 		}
-		d[second] += to - from
+		d[second] += times * (to - from)
 		from = to
 	}
 }
 
-// take removes the permits whose slots have come, and returns their number.
+// take removes the permits whose slots have come, and returns their number. A negative number waits for permits that
+// come later, so that the sum over all instances becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {
@@ -40,5 +49,8 @@ func (d due) take(now time.Time) (permits int) {
 			delete(d, second)
 		}
 	}
-	return permits
+	if permits < 0 {
+		d[now.Unix()] = permits
+	}
+	return max(0, permits)
 }

@@ -176,6 +176,7 @@ func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/messages/:id/release", gate.ScopeFilter, s.releaseMessage,
 		nameParameters...)
 	r.handle(http.MethodPost, "/v1/permits", gate.ScopeFilter, s.permits)
+	r.handle(http.MethodPost, "/v1/permits/return", gate.ScopeFilter, s.returnPermits)
 	r.handle(http.MethodPost, "/v1/sets/:set/members", gate.ScopeLists, s.changeSet)
 	r.handle(http.MethodPost, "/v1/segments/lookup", gate.ScopeRead, s.lookup)
 	r.handle(http.MethodPost, "/v1/audience/count", gate.ScopeRead, s.countAudience)

@@ -17,6 +17,10 @@ func permitted() Row {
 				"the pacer is saturated.", Unit: "cps",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_refused_total{SELECTED}[$__rate_interval]))`,
 				"{{pacer}}"}}},
+		{Title: "Permits given back", Description: "Granted permits that callers gave back before their time.",
+			Unit: "cps",
+			Queries: []Query{{`sum by (pacer) (rate(capper_permits_returned_total{SELECTED}[$__rate_interval]))`,
+				"{{pacer}}"}}},
 		{Title: "Calls for permits without an answer",
 			Description: "Calls for permits that the store did not answer, so that senders wait.",
 			Unit:        "cps", Queries: []Query{

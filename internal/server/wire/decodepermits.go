@@ -22,37 +22,85 @@ type PermitsRequest struct {
 func DecodePermits(body []byte) (*PermitsRequest, error) {
 	d := newDecoder(body, Bounds{})
 	r := &PermitsRequest{}
+	err := d.document(func(name string) error {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		return d.ofPermits(r, name)
+	})
+	if err == nil {
+		err = d.permitsRequired()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ReturnRequest is a decoded POST /v1/permits/return: the call that took the permits, and how many of them were used.
+type ReturnRequest struct {
+	PermitsRequest
+	Used int
+}
+
+// DecodeReturn strictly decodes the body of POST /v1/permits/return.
+func DecodeReturn(body []byte) (*ReturnRequest, error) {
+	d := newDecoder(body, Bounds{})
+	r := &ReturnRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
 			return err
 		}
-		switch name {
-		case "pacers":
-			r.Pacers, err = d.pacers()
-		case "permits":
-			r.Permits, err = d.permits()
-		case "max_wait":
-			r.MaxWait, err = d.maxWait()
-		case "request_id":
-			r.RequestID, err = d.id(name, api.MaxRequestID)
-		case "message_id":
-			r.MessageID, err = d.messageID()
-		case "key":
-			r.Key, err = d.id(name, api.MaxPacerKey)
-		default:
-			err = d.unknown(name)
+		if name != "used" {
+			return d.ofPermits(&r.PermitsRequest, name)
 		}
+		r.Used, err = d.permits(name)
 		return err
 	})
+	if err == nil {
+		err = d.permitsRequired()
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case !d.seen["pacers"]:
-		return nil, Invalid("pacers", "is required: name 1 to %d pacers", api.MaxPacers)
-	case !d.seen["permits"]:
-		return nil, Invalid("permits", "is required: the number of permits, 0 to %d", api.MaxPermits)
+	case r.RequestID == "":
+		return nil, Invalid("request_id", "is required: permits without a request_id cannot be given back")
+	case r.Permits == 0:
+		return nil, Invalid("permits", "must be the number of the call that took them, got 0")
 	}
 	return r, nil
+}
+
+// ofPermits decodes a field of a call for permits.
+func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
+	switch name {
+	case "pacers":
+		r.Pacers, err = d.pacers()
+	case "permits":
+		r.Permits, err = d.permits(name)
+	case "max_wait":
+		r.MaxWait, err = d.maxWait()
+	case "request_id":
+		r.RequestID, err = d.id(name, api.MaxRequestID)
+	case "message_id":
+		r.MessageID, err = d.messageID()
+	case "key":
+		r.Key, err = d.id(name, api.MaxPacerKey)
+	default:
+		err = d.unknown(name)
+	}
+	return err
+}
+
+// permitsRequired returns an error for a call for permits without a required field.
+func (d *decoder) permitsRequired() error {
+	switch {
+	case !d.seen["pacers"]:
+		return Invalid("pacers", "is required: name 1 to %d pacers", api.MaxPacers)
+	case !d.seen["permits"]:
+		return Invalid("permits", "is required: the number of permits, 0 to %d", api.MaxPermits)
+	}
+	return nil
 }
 
 // pacers decodes an array of pacer names.
@@ -93,11 +141,11 @@ func (d *decoder) pacer(field string) (string, error) {
 }
 
 // permits decodes a number of permits.
-func (d *decoder) permits() (int, error) {
+func (d *decoder) permits(field string) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)
 	if end < 0 || n > api.MaxPermits {
-		return 0, Invalid("permits", "%s is not a number of permits (0 to %d)", d.value(), api.MaxPermits)
+		return 0, Invalid(field, "%s is not a number of permits (0 to %d)", d.value(), api.MaxPermits)
 	}
 	d.pos = end
 	return int(n), nil

@@ -1,0 +1,26 @@
+package api
+
+// PermitsReturn is the body of POST /v1/permits/return: the call that took the permits, with its RequestID, and the
+// number of permits that were used.
+type PermitsReturn struct {
+	PermitsRequest
+	// Used is the number of permits, the earliest first, that stay: they were used, or may still be used. 0 gives back
+	// every permit whose slot is ahead.
+	Used int `json:"used,omitempty"`
+}
+
+// PermitsReturned is the answer to POST /v1/permits/return.
+type PermitsReturned struct {
+	Returned int `json:"returned"` // permits that the request gave back
+	Kept     int `json:"kept"`     // permits that it still has: the used ones, and those whose slot has passed
+	// Remembered is false when the request id is not known, or not any more: nothing went back.
+	Remembered bool            `json:"remembered"`
+	Pacers     []PacerReturned `json:"pacers"` // in the order of the request
+}
+
+// PacerReturned tells how many slots a pacer has again. They are fewer than the returned permits when the pacer was
+// reset since, or when its log cannot lose them: the others count until they pass.
+type PacerReturned struct {
+	Name     string `json:"name"`
+	Returned int    `json:"returned"`
+}

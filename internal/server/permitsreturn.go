@@ -1,0 +1,63 @@
+package server
+
+import (
+	"errors"
+
+	"capper/client/api"
+	"capper/internal/pacing"
+	"capper/internal/server/wire"
+)
+
+// returnPermits serves POST /v1/permits/return.
+func (s *Server) returnPermits(c *call) error {
+	body, err := s.permitBodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r, err := wire.DecodeReturn(body.Data)
+	if err != nil {
+		return err
+	}
+	body.Close()
+	ask := s.askOf(c, &r.PermitsRequest)
+	if err := s.pacers.Check(ask); err != nil { // a refused call costs nothing
+		return ofPacers(err)
+	}
+	if err := s.access.Load().MayPace(c.Client, r.Pacers); err != nil {
+		return err
+	}
+	if err := s.admit(c, "permits", permitsPrice); err != nil {
+		return err
+	}
+	back, err := s.giveBack(c, ask, r.Used)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, returnedOf(back))
+}
+
+// giveBack gives back permits of an earlier call.
+func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, error) {
+	ctx, cancel := s.callContext(c, 1)
+	defer cancel()
+	back, err := s.pacers.Return(ctx, ask, used)
+	if errors.As(err, new(*pacing.FieldError)) {
+		return nil, ofPacers(err)
+	}
+	if err != nil {
+		s.metrics.Pacers.CountFailure(ask.Pacers)
+		return nil, wire.StoreFailure(ctx, err)
+	}
+	s.metrics.Pacers.CountReturned(back)
+	return back, nil
+}
+
+// returnedOf converts the result to the form used in answers.
+func returnedOf(back *pacing.Back) *api.PermitsReturned {
+	answer := &api.PermitsReturned{Returned: back.Permits, Kept: back.Kept, Remembered: back.Known}
+	for i := range back.Pacers {
+		answer.Pacers = append(answer.Pacers, api.PacerReturned{Name: back.Pacers[i].Name, Returned: back.Targets[i]})
+	}
+	return answer
+}
