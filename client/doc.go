@@ -60,8 +60,9 @@
 // stock of permits. The Pacer requests permits in batches: those that waiting callers lack, and those needed within
 // PacerConfig.Ahead. Only one call runs at a time. A permit is used at its slot or later, counted from the arrival of
 // its answer. The Pacer discards a permit whose slot is older than the shortest window of the pacer's limits or one
-// second. So a sender that stops loses only the permits requested ahead, or for callers that gave up. Windows hold
-// for slots. When the delay to a provider shrinks, sends arrive closer together by that difference.
+// second. Close gives back the permits that were requested ahead, so that other senders get them; a sender that dies
+// loses no more than these. Windows hold for slots. When the delay to a provider shrinks, sends arrive closer together
+// by that difference.
 //
 // Permits requests permits in one call, for callers who keep the pace themselves.
 package client

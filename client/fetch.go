@@ -124,6 +124,9 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 // ask requests permits if it is time to do so. If it is too early, ask returns the time of the next request, or false
 // when the passage of time alone never requires one.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
+	if p.idle != nil { // closed
+		return now, false
+	}
 	lacking, batch := p.wanted-p.stock.permits, p.demand.batch(now)
 	if later, ok = p.due(lacking, batch); !ok || later.After(now) {
 		return later, ok
@@ -146,7 +149,8 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 // asking is a request with the time of its first attempt.
 type asking struct {
 	api.PermitsRequest
-	since time.Time
+	since   time.Time
+	granted int // permits of the answer
 }
 
 // request returns a request for permits, either for waiting callers or only for the near future.
@@ -158,7 +162,7 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	return &asking{api.PermitsRequest{
 		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Key: p.cfg.Key, Permits: permits, MaxWait: api.Wait(wait),
 		RequestID: rand.Text(),
-	}, now}
+	}, now, 0}
 }
 
 // placeAhead is the time ahead of now within which slots are reserved for callers without a maximum wait.
@@ -180,6 +184,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	now := time.Now()
 	p.fetching()
 	p.fetching, p.open = nil, nil
+	defer p.ended()
 	switch {
 	case err == nil:
 		p.demand.learn(answer)
@@ -195,7 +200,8 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 
 // arrive processes an answer.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
-	p.stock.add(answer, request.since)
+	request.granted = answer.Granted
+	p.stock.add(answer, request)
 	if answer.Granted >= request.Permits {
 		return
 	}

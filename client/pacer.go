@@ -55,8 +55,8 @@ const (
 )
 
 // Pacer starts sends at the pace of the service's pacers, which all senders share. A Pacer requests permits ahead in
-// batches and gives them to callers in order of arrival. A Pacer is safe for concurrent use, needs no Close, and
-// makes no calls while nobody waits.
+// batches and gives them to callers in order of arrival. A Pacer is safe for concurrent use, and makes no calls while
+// nobody waits. Close gives back the permits that nobody has used.
 type Pacer struct {
 	client *Client
 	cfg    PacerConfig
@@ -74,6 +74,7 @@ type Pacer struct {
 	failing  bool               // the last attempt of the running call failed
 	quickest time.Duration      // shortest round trip of the last answers; 0: no answer yet
 	refused  refusal
+	idle     chan struct{} // closed when the last call has ended; nil: the Pacer is open
 }
 
 // waiter is a waiting caller.
@@ -177,6 +178,9 @@ func (p *Pacer) wait(ctx context.Context, least, most int) (w waiter, err error)
 func (p *Pacer) enqueue(w *waiter) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.idle != nil {
+		return false, ErrPacerClosed
+	}
 	now := time.Now()
 	p.drop(now)
 	if err := p.refused.again(now); err != nil && p.wanted+w.least > p.stock.permits {

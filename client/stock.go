@@ -1,6 +1,9 @@
 package client
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // stock holds granted and unused permits in the order of their grants.
 type stock struct {
@@ -16,6 +19,7 @@ type stockRun struct {
 	every   time.Duration
 	permits int
 	keep    time.Duration // how long after at the permit may be used
+	of      *asking       // the request that got them; nil: their slots are past
 }
 
 // due returns how many permits of the run have a slot that is not later than now.
@@ -40,17 +44,17 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 // add puts the permits of an answer into the stock. Waits count from the arrival of the answer, and the age of a
 // permit counts from the time at which the answered attempt was sent. In the answer to a repeated call, past slots have
 // a wait of 0 and may be as old as the first attempt; they are late like an answer that took as long.
-func (s *stock) add(answer *timely, first time.Time) {
+func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
 			continue
 		}
 		at, keep := answer.arrived.Add(time.Duration(slot.WaitMS)), answer.usable-answer.trip()
 		if answer.Replayed && slot.WaitMS <= 0 {
-			at, keep = first, answer.inTime
+			at, keep = of.since, answer.inTime
 		}
 		s.permits += slot.Permits
-		s.runs = append(s.runs, stockRun{at, time.Duration(slot.EveryMS), slot.Permits, keep})
+		s.runs = append(s.runs, stockRun{at, time.Duration(slot.EveryMS), slot.Permits, keep, of})
 	}
 }
 
@@ -85,6 +89,19 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 		t.permits += k
 	}
 	return t
+}
+
+// ahead removes all permits and returns, for each request that has slots after now, the number of its permits.
+func (s *stock) ahead(now time.Time) map[*asking]int {
+	permits, ahead := map[*asking]int{}, map[*asking]bool{}
+	for i := range s.runs {
+		r := &s.runs[i]
+		permits[r.of] += r.permits
+		ahead[r.of] = ahead[r.of] || r.of != nil && r.due(now) < r.permits
+	}
+	maps.DeleteFunc(permits, func(of *asking, _ int) bool { return !ahead[of] })
+	*s = stock{}
+	return permits
 }
 
 // drop discards permits that are too old and returns their number. Their slots are past, so they cannot be given back.

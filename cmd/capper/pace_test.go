@@ -10,10 +10,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/client"
+	"capper/internal/testkit"
 )
 
 // serveSteady is a service with a slow and a quick pacer.
@@ -82,4 +86,29 @@ func TestPacedLinesComeAtTheRate(t *testing.T) {
 	require.Greater(t, time.Since(start), time.Duration(all-n)*4*time.Millisecond)
 	require.Contains(t, talk.String(), fmt.Sprintf("capper: %d lines were copied, %d of them in this run: ", all,
 		all-n))
+}
+
+// Who is interrupted gives back the slots of the lines that did not go out.
+func TestAnInterruptedPaceGivesBackItsPermits(t *testing.T) {
+	t.Parallel()
+	p := serve(t, configure(t, "{default: {daily: 1}}\npacers: {later: {rate: 1/h, max_wait: 24h}}"))
+	file, _ := numbers(t, 10)
+	service, err := client.New(client.Config{URL: p.url})
+	require.NoError(t, err)
+	queue := func() time.Duration {
+		state, err := service.Pacer(t.Context(), "later")
+		require.NoError(t, err)
+		return time.Duration(state.QueueMS)
+	}
+	for _, by := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		var talk bytes.Buffer
+		stopped := exec.Command("capper", "pace", "later", file, "--url", p.url, "--max-wait", "12h")
+		stopped.Stderr = &talk
+		require.NoError(t, stopped.Start())
+		testkit.Eventually(t, func() bool { return queue() > 0 }, "the next line has a slot")
+		require.NoError(t, stopped.Process.Signal(by))
+		require.EqualError(t, stopped.Wait(), "exit status 1")
+		require.Regexp(t, `capper: (1 unused permit was|\d+ unused permits were) given back\n`, talk.String())
+		require.Zero(t, queue())
+	}
 }

@@ -33,8 +33,9 @@ func (c *PaceCommand) Help() string {
 	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
 		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
 		"--skip to continue. On Linux, lines written to a pipe count as copied when the reader has taken them, and " +
-		"the command writes the next lines only then. Permits are requested ahead of time and delay other callers " +
-		"even if they stay unused: about one second's worth, or up to --max-wait and to the max_wait of each pacer."
+		"the command writes the next lines only then. Permits are requested ahead of time: about one second's worth, " +
+		"or up to --max-wait and to the max_wait of each pacer. The command gives back unused ones when it ends. A " +
+		"command that is killed cannot, and they then delay other callers until their time has passed."
 }
 
 // Validate rejects contradictory flags.
@@ -60,7 +61,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	_, err = service.Permits(ctx, look)
 	switch { // before the first line is read
 	case ctx.Err() != nil:
-		return c.report(on, &Copy{Skip: c.Skip}, 0, 0, ctx.Err())
+		return c.report(on, &Copy{Skip: c.Skip}, permitsLeft{}, 0, ctx.Err())
 	case err != nil:
 		return c.refused(err)
 	}
@@ -130,7 +131,25 @@ func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *ter
 	}
 	_, err := terminal.UntilStopped(ctx, stopPatience, func() (struct{}, error) { return struct{}{}, copied.Run(ctx) })
 	shown.Stop()
-	return c.report(on, copied, pacer.Dropped()+copied.Late(), time.Since(start), err)
+	took, dropped := time.Since(start), pacer.Dropped()+copied.Late()
+	return c.report(on, copied, permitsLeft{dropped, c.giveBack(on, pacer)}, took, err)
+}
+
+// permitsLeft counts the permits that were not used.
+type permitsLeft struct{ dropped, returned int64 }
+
+// returnPatience is the longest time for giving back permits.
+const returnPatience = 2 * time.Second
+
+// giveBack gives back the permits that no line has used, also after an interruption, and returns their number.
+func (c *PaceCommand) giveBack(on *terminal.Streams, pacer *client.Pacer) int64 {
+	ctx, cancel := context.WithTimeout(context.Background(), returnPatience)
+	defer cancel()
+	returned, err := pacer.Close(ctx)
+	if err != nil {
+		on.Say("unused permits may delay other callers: %v", err)
+	}
+	return int64(returned)
 }
 
 // outage prints one message when calls begin to fail, and no further one until a call succeeds.
@@ -215,16 +234,19 @@ func limitOf(p *api.PacerState) string {
 
 // pacedReport is the output of --json.
 type pacedReport struct {
-	Lines   int64   `json:"lines"`             // lines copied in this run
-	Skip    int64   `json:"skip"`              // value of --skip to continue
-	Unread  int64   `json:"unread,omitempty"`  // further lines that are still in the pipe
-	Dropped int64   `json:"dropped,omitempty"` // permits that were not used in time
-	Seconds float64 `json:"seconds"`
+	Lines   int64 `json:"lines"`             // lines copied in this run
+	Skip    int64 `json:"skip"`              // value of --skip to continue
+	Unread  int64 `json:"unread,omitempty"`  // further lines that are still in the pipe
+	Dropped int64 `json:"dropped,omitempty"` // permits that were not used in time
+	// permits that were requested ahead, not used, and given back
+	Returned int64   `json:"returned,omitempty"`
+	Seconds  float64 `json:"seconds"`
 }
 
 // report prints the number of copied lines, counted from the beginning of the input, and the number of dropped permits.
 // If lines are left, it also prints how to continue.
-func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, dropped int64, took time.Duration, err error) error {
+func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
+	err error) error {
 	reached, unread := copied.Lines(), copied.Unread()
 	if errors.Is(err, syscall.EPIPE) {
 		unread = 0 // nobody can read them any more
@@ -232,7 +254,8 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, dropped int64, 
 	now := reached - c.Skip
 	switch {
 	case c.JSON:
-		if err := terminal.JSON(on.Err, pacedReport{now, reached, unread, dropped, took.Seconds()}); err != nil {
+		if err := terminal.JSON(on.Err, pacedReport{now, reached, unread, left.dropped, left.returned,
+			took.Seconds()}); err != nil {
 			return err
 		}
 	case errors.As(err, new(*shortError)): // the input ends before the skipped lines
@@ -246,8 +269,11 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, dropped int64, 
 	default:
 		on.Say("%s: %.1f s, %.0f/s", c.through(reached), took.Seconds(), float64(now)/max(took.Seconds(), 1e-3))
 	}
-	if dropped > 0 && !c.JSON {
-		on.Say("%s", tooLate(dropped))
+	if left.dropped > 0 && !c.JSON {
+		on.Say("%s", tooLate(left.dropped))
+	}
+	if left.returned > 0 && err != nil && !c.JSON {
+		on.Say("%s", givenBack(left.returned))
 	}
 	return c.fault(err)
 }
@@ -270,6 +296,14 @@ func tooLate(dropped int64) string {
 		return "1 permit was dropped because it was not used in time"
 	}
 	return fmt.Sprintf("%d permits were dropped because they were not used in time", dropped)
+}
+
+// givenBack returns a sentence about permits that were given back.
+func givenBack(returned int64) string {
+	if returned == 1 {
+		return "1 unused permit was given back"
+	}
+	return fmt.Sprintf("%d unused permits were given back", returned)
 }
 
 // left returns a sentence about lines that were written and not read.

@@ -62,6 +62,15 @@ func (g *grants) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 	return grant, nil
 }
 
+func (g *grants) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	back, err := g.Store.ReturnPermits(ctx, ask, used)
+	if err == nil {
+		g.oracle.GiveUp(ask, back.Kept)
+		g.oracle.Return(ask, &back)
+	}
+	return back, err
+}
+
 // granted lists the slots, earliest first.
 func (g *grants) granted() []time.Time {
 	g.mu.Lock()
