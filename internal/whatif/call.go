@@ -287,7 +287,7 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 
 // byID returns the ids of users, by the numbers of the histories. The ids are valid until the next call.
 func (c *call) byID(users []capping.UserID) []capping.UserID {
-	return c.histories.numbers.users(&c.images, users)
+	return c.histories.numbers.Users(&c.images, users)
 }
 
 // decide judges users with the domain's code, as of the record's time.

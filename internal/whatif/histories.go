@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"capper/internal/audit"
+	"capper/internal/audit/numbering"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 )
@@ -16,7 +17,7 @@ type histories struct {
 	// horizon is an instant. No policy looks back to sends at or before it.
 	horizon capping.Instant
 	bytes   int64
-	numbers *numbers // nil: the ids are dense
+	numbers *numbering.Numbers // nil: the ids are dense
 
 	first, second []uint32 // the two histories of the user who is being changed
 	ids           []uint32 // ids of the block that is being read
@@ -33,9 +34,9 @@ func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 		return r, nil
 	}
 	if h.numbers == nil {
-		h.numbers = newNumbers()
+		h.numbers = numbering.New()
 	}
-	return h.numbers.numbered(r)
+	return h.numbers.Record(r)
 }
 
 // call stores a call that sends something and returns its number.

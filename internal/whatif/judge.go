@@ -31,7 +31,7 @@ var _ capping.Store = (*logs)(nil)
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	users := l.numbers.of(&l.users, b.Users)
+	users := l.numbers.Of(&l.users, b.Users)
 	l.places = l.places[:0]
 	for _, user := range users {
 		l.places = append(l.places, l.pages[user>>16].place(uint16(user)))

@@ -328,7 +328,7 @@ func (t *tallies) users(h *histories, r *Result) {
 		r.Users.By = append(r.Users.By, step{more, n})
 	}
 	r.Users.Unchanged = r.Users.Asked - changed
-	r.Memory = memory{Bytes: h.bytes + h.pendingBytes() + h.numbers.bytes(), Users: known}
+	r.Memory = memory{Bytes: h.bytes + h.pendingBytes() + h.numbers.Bytes(), Users: known}
 	if known > 0 {
 		r.Memory.BytesPerUser = float64(r.Memory.Bytes) / float64(known)
 	}

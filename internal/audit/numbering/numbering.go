@@ -1,4 +1,5 @@
-package whatif
+// Package numbering gives the users of audit records small numbers, so that their ids fit into bitmaps.
+package numbering
 
 import (
 	"fmt"
@@ -11,10 +12,10 @@ import (
 	"capper/internal/capping"
 )
 
-// numbers gives the users of an audit numbers from 0 on, in the order in which the replay meets the users. Histories
-// are kept by these numbers, because images are spread over 64 bits. A nil *numbers stands for dense ids, whose numbers
-// are the ids.
-type numbers struct {
+// Numbers gives the users of an audit numbers from 0 on, in the order in which it meets the users. Data about users is
+// kept by these numbers, because images are spread over 64 bits. A nil *Numbers stands for dense ids, whose numbers are
+// the ids. A Numbers is not safe for concurrent use.
+type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
 	shift  int              // 64 less the binary logarithm of the number of slots
@@ -22,13 +23,14 @@ type numbers struct {
 	found  []uint32 // of the group that is being numbered
 }
 
-func newNumbers() *numbers {
+// New returns an empty Numbers for images.
+func New() *Numbers {
 	const bits = 10
-	return &numbers{slots: make([]uint32, 1<<bits), shift: 64 - bits, seed: rand.Uint64()}
+	return &Numbers{slots: make([]uint32, 1<<bits), shift: 64 - bits, seed: rand.Uint64()}
 }
 
 // slot returns the slot of an image: that of its number, or the free one for the number.
-func (n *numbers) slot(image capping.UserID) *uint32 {
+func (n *Numbers) slot(image capping.UserID) *uint32 {
 	at := (uint64(image) ^ n.seed) * 0x9e3779b97f4a7c15 >> n.shift
 	for n.slots[at] != 0 && n.images[n.slots[at]-1] != image {
 		at = (at + 1) & uint64(len(n.slots)-1)
@@ -37,7 +39,7 @@ func (n *numbers) slot(image capping.UserID) *uint32 {
 }
 
 // add returns the number of an image, which is a new one if the image has none.
-func (n *numbers) add(image capping.UserID) (uint32, error) {
+func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	slot := n.slot(image)
 	if *slot == 0 {
 		if len(n.images) == math.MaxUint32 {
@@ -53,23 +55,26 @@ func (n *numbers) add(image capping.UserID) (uint32, error) {
 }
 
 // grow doubles the hash table.
-func (n *numbers) grow() {
+func (n *Numbers) grow() {
 	n.slots, n.shift = make([]uint32, 2*len(n.slots)), n.shift-1
 	for i, image := range n.images[:len(n.images)-1] {
 		*n.slot(image) = uint32(i + 1)
 	}
 }
 
-// bytes returns the memory of the numbers in bytes.
-func (n *numbers) bytes() int64 {
+// Len returns how many users have a number.
+func (n *Numbers) Len() int { return len(n.images) }
+
+// Bytes returns the memory of the numbers in bytes.
+func (n *Numbers) Bytes() int64 {
 	if n == nil {
 		return 0
 	}
 	return int64(8*cap(n.images) + 4*len(n.slots) + 4*cap(n.found))
 }
 
-// numbered returns the record with the numbers of its users as their ids.
-func (n *numbers) numbered(r *audit.Record) (*audit.Record, error) {
+// Record returns the record with the numbers of its users as their ids.
+func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	with := *r
 	with.Groups = slices.Clone(r.Groups)
 	for i := range with.Groups {
@@ -88,9 +93,9 @@ func (n *numbers) numbered(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// of returns the numbers of users whom a record named before. The numbers take the memory of the buffer. For dense ids
+// Of returns the numbers of users whom a record named before. The numbers take the memory of the buffer. For dense ids
 // these are the users.
-func (n *numbers) of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
+func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users
 	}
@@ -102,8 +107,8 @@ func (n *numbers) of(buffer *[]capping.UserID, users []capping.UserID) []capping
 	return list
 }
 
-// users returns the users with the numbers, as of does.
-func (n *numbers) users(buffer *[]capping.UserID, numbers []capping.UserID) []capping.UserID {
+// Users returns the users with the numbers, as Of does.
+func (n *Numbers) Users(buffer *[]capping.UserID, numbers []capping.UserID) []capping.UserID {
 	if n == nil {
 		return numbers
 	}
