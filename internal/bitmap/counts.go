@@ -1,0 +1,138 @@
+package bitmap
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Counts holds a number for each id of one block: how often the id was added. The numbers are bit-sliced: plane k holds
+// bit k of every number, and takes 8 KiB. The zero value holds 0 for every id.
+type Counts struct{ planes []*words }
+
+// fewIDs is the largest number of ids of an array that are added one by one. Adding words costs as much as some 400
+// ids.
+const fewIDs = 400
+
+// AddAt adds 1 to the numbers of the ids in the i-th block of b that has an id. AddAt reads the block once for all
+// counts.
+func AddAt(b *Bitmap, i int, counts ...*Counts) {
+	c := &b.containers[i]
+	if c.kind == arrayKind && c.card <= fewIDs {
+		for data := c.data; len(data) >= 2; data = data[2:] {
+			low := binary.LittleEndian.Uint16(data)
+			for _, to := range counts {
+				to.add(int(low>>6), 1<<(low&63))
+			}
+		}
+		return
+	}
+	var w words
+	c.loadInto(&w)
+	for _, to := range counts {
+		for at, ids := range w {
+			if ids != 0 {
+				to.add(at, ids)
+			}
+		}
+	}
+}
+
+// Add adds 1 to the number of the id with this lower half.
+func (c *Counts) Add(low uint16) { c.add(int(low>>6), 1<<(low&63)) }
+
+// add adds 1 to the numbers of the ids in one of the 1,024 words.
+func (c *Counts) add(at int, ids uint64) {
+	for k := 0; ids != 0; k++ {
+		if k == len(c.planes) {
+			c.planes = append(c.planes, new(words))
+		}
+		p := &c.planes[k][at]
+		*p, ids = *p^ids, *p&ids
+	}
+}
+
+// Subtract subtracts 1 from the number of the id with this lower half. A number of 0 stays 0.
+func (c *Counts) Subtract(low uint16) {
+	if c.Number(low) == 0 {
+		return
+	}
+	at, id := int(low>>6), uint64(1)<<(low&63)
+	for k := 0; id != 0; k++ {
+		p := &c.planes[k][at]
+		*p, id = *p^id, ^*p&id
+	}
+}
+
+// Number returns the number of the id with this lower half.
+func (c *Counts) Number(low uint16) (n int) {
+	for k, p := range c.planes {
+		n |= int(p[low>>6]>>(low&63)&1) << k
+	}
+	return n
+}
+
+// AtLeast sets w to the ids whose number is n or more. n must be above 0.
+func (c *Counts) AtLeast(n int, w *Words) {
+	if bits.Len(uint(n)) > len(c.planes) {
+		w.Clear()
+		return
+	}
+	for at := range w.bits {
+		above, equal := uint64(0), ^uint64(0)
+		for k := len(c.planes) - 1; k >= 0; k-- {
+			p := c.planes[k][at]
+			if n>>k&1 == 1 {
+				equal &= p
+			} else {
+				above, equal = above|equal&p, equal&^p
+			}
+		}
+		w.bits[at] = above | equal
+	}
+}
+
+// Histogram counts ids by their number and adds the results to counts: element n counts the ids with the number n, and
+// the last element also those with larger numbers. Ids with the number 0 are not counted. in selects the ids; nil: all.
+func (c *Counts) Histogram(in *Words, counts []int64) {
+	for at := range containerWords {
+		ids := uint64(0)
+		for _, p := range c.planes {
+			ids |= p[at]
+		}
+		if in != nil {
+			ids &= in.bits[at]
+		}
+		c.split(at, len(c.planes)-1, ids, 0, counts)
+	}
+}
+
+// split counts the ids of a word, whose numbers have the bits of n above bit k.
+func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
+	switch {
+	case ids == 0:
+	case k < 0:
+		counts[min(n, len(counts)-1)] += int64(bits.OnesCount64(ids))
+	default:
+		p := c.planes[k][at]
+		c.split(at, k-1, ids&p, n|1<<k, counts)
+		c.split(at, k-1, ids&^p, n, counts)
+	}
+}
+
+// Sum returns the sum of the numbers of ids. in selects the ids; nil: all.
+func (c *Counts) Sum(in *Words) (sum int64) {
+	for k, p := range c.planes {
+		n := 0
+		for at, ids := range p {
+			if in != nil {
+				ids &= in.bits[at]
+			}
+			n += bits.OnesCount64(ids)
+		}
+		sum += int64(n) << k
+	}
+	return sum
+}
+
+// SizeBytes returns the memory of the numbers.
+func (c *Counts) SizeBytes() int64 { return int64(len(c.planes)) * bitmapBytes }
