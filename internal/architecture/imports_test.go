@@ -56,7 +56,7 @@ var layers = []struct {
 	},
 	{
 		name:  "the audit knows what was decided, not who decided it",
-		from:  []string{"internal/audit", "internal/whatif"},
+		from:  []string{"internal/audit", "internal/pressure", "internal/whatif"},
 		never: append(stores, service...),
 	},
 	{

@@ -1,0 +1,123 @@
+package api
+
+import "time"
+
+// Pressure is the answer of GET /v1/pressure: how many messages people got in each week, who is at a limit, which
+// campaigns use the slots, and which campaigns held users back from others.
+type Pressure struct {
+	// Weeks are periods of 7 days, the latest first; the first one ends when the call was made, or at the until of the
+	// call. Each list of numbers by week has this order.
+	Weeks         []PressureWeek `json:"weeks"`
+	Channel       string         `json:"channel,omitempty"`   // only messages on this channel are counted; "": all
+	Namespace     string         `json:"namespace,omitempty"` // only messages of this namespace are counted; "": all
+	Generation    string         `json:"generation"`          // the segments; "": unknown, and everybody is in none
+	ConfigVersion string         `json:"config_version"`      // the limits of AtLimits
+	// AuditBegins is the time of the first record that was read; earlier messages are unknown.
+	AuditBegins time.Time `json:"audit_begins,omitzero"`
+	Records     int64     `json:"records"`          // calls that were read
+	Gaps        int64     `json:"gaps"`             // places where records were lost
+	Faults      []string  `json:"faults,omitempty"` // files of the audit that cannot be read
+	// People has a row for everybody, for each segment, channel and namespace.
+	People    []PressurePeople   `json:"people"`
+	AtLimits  []PressureAtLimit  `json:"at_limits"`
+	AtLimit   *PressureUsers     `json:"at_limit,omitempty"` // for a call with segment
+	Campaigns []PressureCampaign `json:"campaigns"`          // by messages of all weeks, descending
+	// More: campaigns or rows of HeldBack were left out; see the parameter max.
+	More     bool           `json:"more"`
+	HeldBack []PressureHeld `json:"held_back"` // by users who were held back, descending
+}
+
+// PressureWeek is a period: From belongs to it, and To does not.
+type PressureWeek struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// These are the values of PressurePeople.By.
+const (
+	PressureAll       = "all"
+	PressureSegment   = "segment"
+	PressureChannel   = "channel"
+	PressureNamespace = "namespace"
+)
+
+// PressureMost is the largest number of messages that PressureSpread.Got counts apart.
+const PressureMost = 20
+
+// PressurePeople says how many people of a segment got how many messages, or how many people got how many messages on a
+// channel or of a namespace.
+type PressurePeople struct {
+	By   string `json:"by"`   // "all", "segment", "channel" or "namespace"
+	Name string `json:"name"` // NoSegment for users in no segment; "" for no channel or no namespace
+	// Size is the number of users in the segment, or in all segments. Left out: unknown, such as for users in no
+	// segment.
+	Size  *int64           `json:"size,omitempty"`
+	Weeks []PressureSpread `json:"weeks"`
+}
+
+// PressureSpread says how many people got how many messages in a week.
+type PressureSpread struct {
+	Messages int64 `json:"messages"` // number of messages, without released ones
+	// None is the number of people who got no message: users in a segment. Left out: unknown.
+	None *int64 `json:"none,omitempty"`
+	// Got[i] is the number of people who got i+1 messages; Got[19] is the number of people who got 20 or more.
+	// All lists of an answer have the same length, and higher numbers are 0.
+	Got []int64 `json:"got"`
+}
+
+// PressureAtLimit says how many users of a segment are at a limit now: the next message that the limit counts would be
+// denied.
+type PressureAtLimit struct {
+	Segment string               `json:"segment"` // NoSegment for users in no segment
+	Size    *int64               `json:"size,omitempty"`
+	Any     int64                `json:"any"` // users at one limit or more, each once
+	Limits  []PressureLimitUsers `json:"limits"`
+}
+
+// PressureLimitUsers is the number of users who are at a limit.
+type PressureLimitUsers struct {
+	Name     string   `json:"name"`
+	Max      int      `json:"max"`
+	Window   string   `json:"window"`             // such as "24h", or "day", "week" or "month" of the calendar
+	Channels []string `json:"channels,omitempty"` // left out: all
+	Users    int64    `json:"users"`
+}
+
+// PressureUsers holds the users of a segment who are at a limit now.
+type PressureUsers struct {
+	Segment     string   `json:"segment"`
+	Limit       string   `json:"limit,omitempty"`        // left out: any limit
+	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"` // dense ids
+	UserIDs     []string `json:"user_ids,omitzero"`      // other ids
+}
+
+// PressureCampaign is a message on a channel with its messages to people, by week. For a key with a namespace, the
+// campaigns of each other namespace are one row without a message id.
+type PressureCampaign struct {
+	PressureMessage
+	Messages []int64 `json:"messages"` // without released ones
+	Released []int64 `json:"released"` // messages of the week that were released, then or later
+	HeldBack []int64 `json:"held_back"`
+}
+
+// PressureMessage names a message on a channel.
+type PressureMessage struct {
+	MessageID string `json:"message_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Channel   string `json:"channel"`
+}
+
+// PressureHeld is a campaign with the users whom a limit held back from it: in how many calls it did so does not
+// count. TakenBy says which campaigns had sent to these users within the window of the limit.
+type PressureHeld struct {
+	PressureMessage
+	Users   int64           `json:"users"`
+	TakenBy []PressureTaken `json:"taken_by"` // by users, descending
+}
+
+// PressureTaken is the number of users who had been sent a campaign, and so were held back from another one. A user
+// may have been sent several.
+type PressureTaken struct {
+	PressureMessage
+	Users int64 `json:"users"`
+}

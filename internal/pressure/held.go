@@ -1,0 +1,161 @@
+package pressure
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// takers are the messages that may have taken users from others: those with enough sends in the logs.
+type takers struct {
+	min  int
+	all  map[*message]bool
+	list []*message // the largest, when they were last needed; nil: to be computed
+}
+
+// changed notes that the number of sends of a message changed.
+func (t *takers) changed(m *message) {
+	if (m.sends >= t.min) != t.all[m] {
+		if t.all == nil {
+			t.all = map[*message]bool{}
+		}
+		if t.list = nil; m.sends >= t.min {
+			t.all[m] = true
+		} else {
+			delete(t.all, m)
+		}
+	} else if t.all[m] && len(t.all) > mostTakers {
+		t.list = nil
+	}
+}
+
+func (t *takers) remove(m *message) {
+	if t.all[m] {
+		delete(t.all, m)
+		t.list = nil
+	}
+}
+
+// largest returns the messages with the most sends.
+func (t *takers) largest() []*message {
+	if t.list != nil || len(t.all) == 0 {
+		return t.list
+	}
+	for m := range t.all {
+		t.list = append(t.list, m)
+	}
+	slices.SortFunc(t.list, func(a, b *message) int {
+		return cmp.Or(cmp.Compare(b.sends, a.sends), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID),
+			cmp.Compare(a.channel, b.channel))
+	})
+	t.list = t.list[:min(len(t.list), mostTakers)]
+	return t.list
+}
+
+// limitKey names a limit of a configuration.
+type limitKey struct{ config, limit string }
+
+// span is the limits of one name, which may differ between segments.
+type span struct {
+	limits   []capping.Limit
+	channels capping.ChannelSet
+}
+
+// spanOf returns the limits with this name.
+func (e *engine) spanOf(key limitKey) *span {
+	if s := e.spans[key]; s != nil {
+		return s
+	}
+	s, channels, all := &span{}, []capping.Channel(nil), false
+	add := func(limits []capping.Limit) {
+		for _, l := range limits {
+			if l.Name != key.limit || l.Shadow {
+				continue
+			}
+			s.limits = append(s.limits, l)
+			channels = append(channels, l.Channels.Channels()...)
+			all = all || l.Channels.All()
+		}
+	}
+	policy := e.policies[key.config]
+	add(policy.Default)
+	for _, limits := range policy.Segments {
+		add(limits)
+	}
+	if !all {
+		s.channels = capping.ChannelSetOf(channels...)
+	}
+	e.spans[key] = s
+	return s
+}
+
+// after returns the instant after which sends were in the window of the longest limit, at a call.
+func (e *engine) after(s *span, r *audit.Record) capping.Instant {
+	after := r.At
+	for i := range s.limits {
+		l := &s.limits[i]
+		for _, zone := range e.people.zonesOf(l, e.policies[r.Config]) {
+			rule := l.RuleIn(r.At, r.Widening, zone)
+			after = min(after, rule.After(r.At))
+		}
+	}
+	return after
+}
+
+// heldBack counts the users whom a limit denied for the first time, and the campaigns that had sent to them.
+func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
+	week := e.week(r.At)
+	if week < 0 || !m.counts {
+		return
+	}
+	news := g.Users.Roaring()
+	if c := m.campaign; c.users == nil {
+		c.users = news.Clone()
+	} else {
+		news = roaring.AndNot(news, c.users)
+		c.users.Or(news)
+	}
+	if news.IsEmpty() {
+		return
+	}
+	m.campaign.held[week] += int64(news.GetCardinality())
+	s := e.spanOf(limitKey{r.Config, g.Limit})
+	after := e.after(s, r)
+	for _, taker := range e.takers.largest() {
+		if !s.channels.Has(taker.channel) {
+			continue
+		}
+		if n := taker.common(news, after); n > 0 {
+			m.campaign.takenBy(e.out.campaign(taker.Message, taker.channel), int64(n))
+		}
+	}
+}
+
+// common counts the users who hold a send of the message from after an instant.
+func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64) {
+	if len(m.parts) == 0 || m.parts[len(m.parts)-1].at <= after {
+		return 0
+	}
+	if m.parts[0].at > after {
+		return m.together().AndCardinality(users)
+	}
+	for i := len(m.parts) - 1; i >= 0 && m.parts[i].at > after; i-- {
+		n += m.parts[i].set().AndCardinality(users)
+	}
+	return n
+}
+
+// together returns the users of all parts.
+func (m *message) together() *roaring.Bitmap {
+	if m.union == nil {
+		m.union, m.joined = roaring.New(), 0
+	}
+	for ; m.joined < len(m.parts); m.joined++ {
+		m.union.Or(m.parts[m.joined].set())
+	}
+	return m.union
+}

@@ -1,0 +1,226 @@
+package pressure
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/internal/audit"
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// message is a message on a channel with its sends that the logs may still hold.
+type message struct {
+	capping.Message
+	channel  capping.Channel
+	counts   bool      // the message is selected
+	campaign *campaign // its row
+	parts    []part    // in the order of time; the users of two parts may be the same only if a log forgot the first
+	sends    int       // users of all parts
+	lastCall capping.Instant
+	union    *roaring.Bitmap // users of the first joined parts; nil: to be computed
+	joined   int
+	// unknown holds the users whose latest call ended with an unknown result, and who have no known send. doubt holds
+	// the users of releases with an unknown result. Nil: nobody.
+	unknown, doubt *roaring.Bitmap
+}
+
+// part is the users of one call who still hold their send.
+type part struct {
+	at    capping.Instant
+	week  int
+	raw   *bitmap.Bitmap  // as recorded
+	users *roaring.Bitmap // nil: those of raw
+}
+
+func (p *part) set() *roaring.Bitmap {
+	if p.users == nil {
+		p.users = p.raw.Roaring()
+	}
+	return p.users
+}
+
+// message returns the state of a message on a channel, and creates it if necessary.
+func (e *engine) message(of capping.Message, channel capping.Channel) *message {
+	for _, m := range e.messages[of] {
+		if m.channel == channel {
+			return m
+		}
+	}
+	m := &message{Message: of, channel: channel, counts: e.counts(of, channel)}
+	if m.counts || e.first {
+		m.campaign = e.out.campaign(of, channel)
+	}
+	e.messages[of] = append(e.messages[of], m)
+	return m
+}
+
+// sweep forgets what no log holds any more, some twenty times in the longest time that a log keeps a send.
+func (e *engine) sweep(now capping.Instant) {
+	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
+		return
+	}
+	e.swept = now
+	horizon := now - capping.Instant(e.keep.Milliseconds())
+	for of, channels := range e.messages {
+		kept := channels[:0]
+		for _, m := range channels {
+			if m.lastCall > horizon {
+				m.forget(horizon, &e.takers)
+				kept = append(kept, m)
+			} else {
+				e.takers.remove(m)
+			}
+		}
+		if clear(channels[len(kept):]); len(kept) == 0 {
+			delete(e.messages, of)
+		} else {
+			e.messages[of] = kept
+		}
+	}
+}
+
+// forget removes the parts at or before the horizon.
+func (m *message) forget(horizon capping.Instant, t *takers) {
+	n := 0
+	for n < len(m.parts) && m.parts[n].at <= horizon {
+		m.sends -= int(m.parts[n].set().GetCardinality())
+		n++
+	}
+	if n > 0 {
+		clear(m.parts[:n])
+		m.parts, m.union = m.parts[n:], nil
+		t.changed(m)
+	}
+}
+
+// filter counts a filter call.
+func (e *engine) filter(r *audit.Record) {
+	m := e.message(r.Message, r.Channel)
+	m.lastCall = r.At
+	for i := range r.Groups {
+		switch g := &r.Groups[i]; g.Outcome {
+		case audit.Allowed:
+			if m.unknown != nil {
+				m.unknown.AndNot(g.Users.Roaring())
+			}
+			e.sent(m, part{at: r.At, raw: g.Users})
+		case audit.Replayed:
+			e.replayed(m, r.At, g.Users)
+		case audit.Unavailable:
+			m.uncertain(g.Users.Roaring(), e.horizon(r))
+		case audit.Denied:
+			if g.By == capping.ByLimit && e.first {
+				e.heldBack(m, r, g)
+			}
+		}
+	}
+}
+
+// sent counts a send to the users of a call.
+func (e *engine) sent(m *message, p part) {
+	n := int(p.raw.Cardinality())
+	if n == 0 {
+		return
+	}
+	p.week = e.week(p.at)
+	m.parts = append(m.parts, p)
+	if m.sends += n; m.doubt != nil {
+		m.doubt.AndNot(p.set())
+	}
+	e.takers.changed(m)
+	if e.first && m.counts && p.week >= 0 {
+		m.campaign.sends[p.week] += int64(n)
+	}
+	e.people.add(m, p.at, p.week, p.raw)
+}
+
+// replayed counts the users whose send was unknown.
+func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) {
+	if m.unknown == nil || m.unknown.IsEmpty() {
+		return
+	}
+	found := roaring.And(m.unknown, users.Roaring())
+	m.unknown.AndNot(found)
+	e.sent(m, part{at: at, raw: bitmap.OfSorted(found.ToArray())})
+}
+
+// uncertain notes the users who have no known send, and for whom the result of a call is unknown.
+func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
+	news := users.Clone()
+	for i := range m.parts {
+		if m.parts[i].at > horizon {
+			news.AndNot(m.parts[i].set())
+		}
+	}
+	if m.unknown == nil {
+		m.unknown = news
+		return
+	}
+	m.unknown.Or(news)
+}
+
+// horizon returns the instant up to which logs have forgotten sends at the time of a call.
+func (e *engine) horizon(r *audit.Record) capping.Instant {
+	return r.At - capping.Instant(e.policies[r.Config].Retention(r.Widening).Milliseconds())
+}
+
+// release takes back sends.
+func (e *engine) release(r *audit.Record) {
+	horizon := e.horizon(r)
+	for _, m := range e.messages[r.Message] {
+		if r.Channel != 0 && r.Channel != m.channel {
+			continue
+		}
+		for i := range r.Groups {
+			users := r.Groups[i].Users.Roaring()
+			switch r.Groups[i].Outcome {
+			case audit.Released:
+				e.takeBack(m, users, horizon)
+				m.settled(users)
+			case audit.Absent:
+				if m.doubt != nil {
+					e.takeBack(m, roaring.And(m.doubt, users), horizon)
+				}
+				m.settled(users)
+			case audit.ReleaseUnavailable:
+				if m.doubt == nil {
+					m.doubt = roaring.New()
+				}
+				m.doubt.Or(users)
+			}
+		}
+	}
+}
+
+// settled forgets unknown results, because the log holds no send to these users.
+func (m *message) settled(users *roaring.Bitmap) {
+	if m.doubt != nil {
+		m.doubt.AndNot(users)
+	}
+	if m.unknown != nil {
+		m.unknown.AndNot(users)
+	}
+}
+
+// takeBack takes back the latest send of the message from after the horizon to each of the users.
+func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
+	left := users.Clone()
+	for i := len(m.parts) - 1; i >= 0 && !left.IsEmpty() && m.parts[i].at > horizon; i-- {
+		p := &m.parts[i]
+		found := roaring.And(p.set(), left)
+		if found.IsEmpty() {
+			continue
+		}
+		left.AndNot(found)
+		p.users = roaring.AndNot(p.users, found)
+		n := int(found.GetCardinality())
+		m.sends -= n
+		m.union = nil
+		if e.first && m.counts && p.week >= 0 {
+			m.campaign.sends[p.week] -= int64(n)
+			m.campaign.released[p.week] += int64(n)
+		}
+		e.people.remove(m, p.at, p.week, found)
+	}
+	e.takers.changed(m)
+}

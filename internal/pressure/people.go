@@ -1,0 +1,374 @@
+package pressure
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"capper/internal/audit/numbering"
+	"capper/internal/bitmap"
+	"capper/internal/capping"
+)
+
+// people holds the numbers of the users of one pass.
+type people struct {
+	*Config
+	out         *output
+	from, until int // keys of the pages that are counted
+	pages       map[int]*page
+	bytes       int64
+	rows        map[rowKey]int // row of a channel or namespace
+	windows     []window       // that limits look back to
+	limits      []segmentLimits
+	numbers     *numbering.Numbers
+	adding      []*bitmap.Counts
+	channelRow  int
+	spaceRow    int
+}
+
+// page holds the numbers of 65,536 neighbouring users.
+type page struct {
+	weeks   [][]bitmap.Counts // by row and week; row 0 is everybody
+	windows []bitmap.Counts
+}
+
+// window selects the sends that a limit counts now.
+type window struct {
+	after    capping.Instant
+	channels capping.ChannelSet
+}
+
+// segmentLimits are the limits of a segment. The window of a limit depends on the time zone of the user: by zone, the
+// first one for users in no zone.
+type segmentLimits struct {
+	limits  []*capping.Limit
+	windows [][]int
+}
+
+func newPeople(cfg *Config, out *output, from int) *people {
+	p := &people{Config: cfg, out: out, from: from, until: bitmap.MaxBlocks, pages: map[int]*page{},
+		rows: map[rowKey]int{}}
+	for _, name := range cfg.names() {
+		p.limits = append(p.limits, p.limitsOf(name))
+	}
+	return p
+}
+
+// names returns the segments by code; 0 is none.
+func (c *Config) names() []string {
+	names := []string{""}
+	if c.Segments != nil {
+		names = append(names, c.Segments.Names()...)
+	}
+	return names
+}
+
+// zonesOf returns the time zones of users under a policy: the policy's own zone first.
+func (c *Config) zonesOf(l *capping.Limit, policy *capping.Policy) []*time.Location {
+	zones := []*time.Location{cmp.Or(policy.Zone, time.UTC)}
+	if l.Calendar != "" && l.UserZone && c.Segments != nil {
+		zones = append(zones, c.Segments.Zones()...)
+	}
+	return zones
+}
+
+func (p *people) limitsOf(segment string) (s segmentLimits) {
+	all := p.Policy.Limits(segment)
+	for i := range all {
+		l := &all[i]
+		if l.Shadow || l.Max == 0 {
+			continue
+		}
+		var windows []int
+		for _, zone := range p.zonesOf(l, p.Policy) {
+			rule := l.RuleIn(p.Until, p.Widen, zone)
+			w := window{rule.After(p.Until), rule.Channels}
+			at := slices.Index(p.windows, w)
+			if at < 0 {
+				at = len(p.windows)
+				p.windows = append(p.windows, w)
+			}
+			windows = append(windows, at)
+		}
+		s.limits, s.windows = append(s.limits, l), append(s.windows, windows)
+	}
+	return s
+}
+
+// row returns the row of a channel or namespace. Beyond mostRows all others share one row.
+func (p *people) row(key rowKey) int {
+	if row, known := p.rows[key]; known {
+		return row
+	}
+	if len(p.rows) >= mostRows {
+		key.name, key.channel = others, 0
+		if row, known := p.rows[key]; known {
+			return row
+		}
+	}
+	p.rows[key] = 1 + len(p.rows)
+	return p.rows[key]
+}
+
+// counts returns the numbers that a send changes on a page.
+func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*bitmap.Counts {
+	p.adding = p.adding[:0]
+	if week >= 0 && m.counts {
+		for _, row := range []int{0, p.channelRow, p.spaceRow} {
+			for len(on.weeks) <= row {
+				on.weeks = append(on.weeks, nil)
+			}
+			if on.weeks[row] == nil {
+				on.weeks[row] = make([]bitmap.Counts, p.Weeks)
+			}
+			p.adding = append(p.adding, &on.weeks[row][week])
+		}
+	}
+	for i := range p.windows {
+		if w := &p.windows[i]; at > w.after && w.channels.Has(m.channel) {
+			if on.windows == nil {
+				on.windows = make([]bitmap.Counts, len(p.windows))
+			}
+			p.adding = append(p.adding, &on.windows[i])
+		}
+	}
+	return p.adding
+}
+
+// use prepares the rows of a message.
+func (p *people) use(m *message) {
+	p.channelRow, p.spaceRow = p.row(rowKey{channel: m.channel, byChannel: true}), p.row(rowKey{name: m.Namespace})
+}
+
+// add counts a send.
+func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bitmap) {
+	p.use(m)
+	for i := range users.Filled() {
+		key := users.KeyAt(i)
+		if key < p.from || key >= p.until {
+			continue
+		}
+		on := p.pages[key]
+		if on == nil {
+			on = new(page)
+			p.pages[key] = on
+		}
+		counts := p.counts(on, m, at, week)
+		before := size(counts)
+		bitmap.AddAt(users, i, counts...)
+		p.bytes += size(counts) - before
+	}
+}
+
+func size(counts []*bitmap.Counts) (bytes int64) {
+	for _, c := range counts {
+		bytes += c.SizeBytes()
+	}
+	return bytes
+}
+
+// remove takes a counted send back.
+func (p *people) remove(m *message, at capping.Instant, week int, users *roaring.Bitmap) {
+	p.use(m)
+	var counts []*bitmap.Counts
+	last := -1
+	for it := users.Iterator(); it.HasNext(); {
+		user := it.Next()
+		key := int(user >> 16)
+		if key < p.from || key >= p.until {
+			continue
+		}
+		if key != last {
+			counts, last = p.counts(p.pages[key], m, at, week), key
+		}
+		for _, c := range counts {
+			c.Subtract(uint16(user))
+		}
+	}
+}
+
+// bound leaves the upper half of the pages to a further pass if the memory is used up.
+func (p *people) bound() {
+	if p.bytes <= p.MemoryBytes || len(p.pages) < 2 {
+		return
+	}
+	keys := slices.Sorted(maps.Keys(p.pages))
+	p.until = keys[len(keys)/2]
+	for _, key := range keys[len(keys)/2:] {
+		for _, row := range p.pages[key].weeks {
+			for i := range row {
+				p.bytes -= row[i].SizeBytes()
+			}
+		}
+		for i := range p.pages[key].windows {
+			p.bytes -= p.pages[key].windows[i].SizeBytes()
+		}
+		delete(p.pages, key)
+	}
+}
+
+// end adds the numbers of all pages to the output.
+func (p *people) end(ctx context.Context) error {
+	l := newLookup(p)
+	for n, key := range slices.Sorted(maps.Keys(p.pages)) {
+		if n%cancelledEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		on := p.pages[key]
+		l.load(key)
+		p.spread(on, l)
+		p.atLimits(key, on, l)
+	}
+	return ctx.Err()
+}
+
+// spread adds the histograms of a page.
+func (p *people) spread(on *page, l *lookup) {
+	for row, key := range p.rowKeys() {
+		if row >= len(on.weeks) || on.weeks[row] == nil {
+			continue
+		}
+		for week := range on.weeks[row] {
+			c := &on.weeks[row][week]
+			if row == 0 {
+				for code, in := range l.segments {
+					p.out.spread(rowKey{code: code, bySegment: true}, week).in.add(c, in)
+				}
+				continue
+			}
+			s := p.out.spread(key, week)
+			s.out.add(c, l.segments[0])
+			s.in.add(c, l.any)
+		}
+	}
+}
+
+// rowKeys returns the keys of all rows, in their order.
+func (p *people) rowKeys() []rowKey {
+	keys := make([]rowKey, 1+len(p.rows))
+	for key, row := range p.rows {
+		keys[row] = key
+	}
+	return keys
+}
+
+// atLimits counts the users of a page who are at a limit.
+func (p *people) atLimits(key int, on *page, l *lookup) {
+	if on.windows == nil {
+		return
+	}
+	var at, zoned, anyLimit, found bitmap.Words
+	for code, in := range l.segments {
+		anyLimit.Clear()
+		for i, limit := range p.limits[code].limits {
+			found.Clear()
+			for zone, w := range p.limits[code].windows[i] {
+				on.windows[w].AtLeast(limit.Max, &at)
+				at.And(in)
+				if len(p.limits[code].windows[i]) > 1 {
+					l.zone(zone, &zoned)
+					at.And(&zoned)
+				}
+				found.Or(&at)
+			}
+			p.out.atLimit(code, i, found.Count())
+			anyLimit.Or(&found)
+			p.list(key, code, limit.Name, &found)
+		}
+		p.out.atLimit(code, len(p.limits[code].limits), anyLimit.Count())
+		p.list(key, code, "", &anyLimit)
+	}
+}
+
+// list keeps the users that the caller asks for.
+func (p *people) list(key, code int, limit string, users *bitmap.Words) {
+	if p.AtLimit == nil || p.AtLimit.Limit != limit || p.AtLimit.Segment != p.out.names[code] {
+		return
+	}
+	if p.numbers == nil {
+		p.out.blocks = append(p.out.blocks, users.Encode(key))
+		return
+	}
+	var images []capping.UserID
+	numbers := capping.AppendUsers(nil, users.AppendIDs(nil, key, bitmap.BlockIDs))
+	p.out.images = append(p.out.images, p.numbers.Users(&images, numbers)...)
+}
+
+// lookup holds the segments and zones of the users of a page.
+type lookup struct {
+	*people
+	segments []*bitmap.Words // by code
+	any      *bitmap.Words   // users in a segment
+	zones    []uint16
+	users    []capping.UserID
+	images   []capping.UserID
+	ids      []uint32
+	numbers  []uint32
+	codes    []uint8
+	marks    []uint8
+}
+
+func newLookup(p *people) *lookup {
+	l := &lookup{people: p, any: new(bitmap.Words)}
+	for range p.names() {
+		l.segments = append(l.segments, new(bitmap.Words))
+	}
+	if p.Segments == nil {
+		l.segments[0].Fill()
+		return l
+	}
+	l.users, l.ids = make([]capping.UserID, bitmap.BlockIDs), make([]uint32, bitmap.BlockIDs)
+	l.numbers, l.codes = make([]uint32, bitmap.BlockIDs), make([]uint8, bitmap.BlockIDs)
+	l.marks, l.zones = make([]uint8, bitmap.BlockIDs), make([]uint16, bitmap.BlockIDs)
+	return l
+}
+
+// load looks up the users of a page.
+func (l *lookup) load(key int) {
+	if l.Segments == nil {
+		return
+	}
+	for i := range l.ids {
+		l.ids[i] = uint32(key<<16 | i)
+		l.users[i] = capping.UserID(l.ids[i])
+	}
+	users, numbers := l.users, l.numbers
+	if l.people.numbers != nil {
+		known := min(bitmap.BlockIDs, l.people.numbers.Len()-key<<16)
+		users = l.people.numbers.Users(&l.images, users[:known])
+		for i := known; i < len(numbers); i++ {
+			numbers[i] = math.MaxUint32
+		}
+	}
+	l.Segments.Numbers(users, numbers[:len(users)])
+	l.Segments.Lookup(numbers, l.codes)
+	for code, words := range l.segments {
+		for i, c := range l.codes {
+			l.marks[i] = 0
+			if int(c) == code {
+				l.marks[i] = 1
+			}
+		}
+		words.SetMarked(l.ids, l.marks)
+	}
+	l.any.Invert(l.segments[0])
+	if len(l.Segments.Zones()) > 0 {
+		l.Segments.LookupZones(numbers, l.zones)
+	}
+}
+
+// zone sets w to the users in a time zone; 0 is none.
+func (l *lookup) zone(zone int, w *bitmap.Words) {
+	for i, z := range l.zones {
+		l.marks[i] = 0
+		if int(z) == zone {
+			l.marks[i] = 1
+		}
+	}
+	w.SetMarked(l.ids, l.marks)
+}

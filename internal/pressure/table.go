@@ -1,0 +1,146 @@
+package pressure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"capper/client/api"
+)
+
+// Table is a table of an answer.
+type Table struct {
+	Name  string // for machines
+	Title string
+	Head  []string
+	Rows  [][]string
+}
+
+// Tables returns the tables of an answer. whole is for machines: it has a column for each number of messages, and no
+// words for unknown numbers.
+func Tables(p *api.Pressure, whole bool) []Table {
+	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p), heldBack(p)}
+}
+
+// shownMost is the number of messages from which a table for people counts together.
+const shownMost = 7
+
+func peopleTable(p *api.Pressure, whole bool) Table {
+	most := api.PressureMost
+	if !whole {
+		most = 1
+		for i := range p.People {
+			for _, w := range p.People[i].Weeks {
+				for n, users := range w.Got {
+					if users > 0 {
+						most = max(most, n+1)
+					}
+				}
+			}
+		}
+		most = min(most, shownMost)
+	}
+	t := Table{Name: "people", Title: "People by messages in a week", Head: []string{"OF", "NAME", "WEEK TO",
+		"MESSAGES", "GOT 0"}}
+	for n := 1; n <= most; n++ {
+		title := fmt.Sprint("GOT ", n)
+		if n == most && (n == api.PressureMost || !whole && n == shownMost) {
+			title += "+"
+		}
+		t.Head = append(t.Head, title)
+	}
+	for i := range p.People {
+		row := &p.People[i]
+		for k, w := range row.Weeks {
+			cells := []string{row.By, nameOf(row.Name, whole), p.Weeks[k].To.Format("2006-01-02 15:04"),
+				number(w.Messages), optional(w.None, whole)}
+			for n := 1; n <= most; n++ {
+				users := w.Got[n-1]
+				if n == most {
+					users = sum(w.Got[n-1:])
+				}
+				cells = append(cells, number(users))
+			}
+			t.Rows = append(t.Rows, cells)
+		}
+	}
+	return t
+}
+
+func nameOf(name string, whole bool) string {
+	if whole {
+		return name
+	}
+	return cmp.Or(name, "-")
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func optional(n *int64, whole bool) string {
+	switch {
+	case n != nil:
+		return number(*n)
+	case whole:
+		return ""
+	}
+	return "unknown"
+}
+
+func atLimits(p *api.Pressure) Table {
+	t := Table{Name: "at-limits", Title: "People at a limit now", Head: []string{"SEGMENT", "LIMIT", "MAX", "WINDOW",
+		"CHANNELS", "USERS", "SEGMENT SIZE"}}
+	for i := range p.AtLimits {
+		row := &p.AtLimits[i]
+		for _, l := range row.Limits {
+			t.Rows = append(t.Rows, []string{row.Segment, l.Name, strconv.Itoa(l.Max), l.Window,
+				cmp.Or(strings.Join(l.Channels, " "), "all"), number(l.Users), optional(row.Size, true)})
+		}
+		if len(row.Limits) > 1 {
+			t.Rows = append(t.Rows, []string{row.Segment, "(any)", "", "", "", number(row.Any),
+				optional(row.Size, true)})
+		}
+	}
+	return t
+}
+
+func campaigns(p *api.Pressure) Table {
+	t := Table{Name: "campaigns", Title: "Campaigns by messages", Head: []string{"MESSAGE", "NAMESPACE", "CHANNEL",
+		"MESSAGES", "RELEASED", "HELD BACK"}}
+	for i := range p.Weeks {
+		t.Head = append(t.Head, "TO "+p.Weeks[i].To.Format("2006-01-02"))
+	}
+	for i := range p.Campaigns {
+		c := &p.Campaigns[i]
+		row := append(names(&c.PressureMessage), number(sum(c.Messages)), number(sum(c.Released)),
+			number(sum(c.HeldBack)))
+		for _, n := range c.Messages {
+			row = append(row, number(n))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func names(m *api.PressureMessage) []string {
+	return []string{m.MessageID, cmp.Or(m.Namespace, "-"), cmp.Or(m.Channel, "-")}
+}
+
+func heldBack(p *api.Pressure) Table {
+	t := Table{Name: "held-back", Title: "People held back from a campaign, and the campaigns that had sent to them",
+		Head: []string{"MESSAGE", "NAMESPACE", "CHANNEL", "HELD BACK", "TAKEN BY", "NAMESPACE", "CHANNEL", "USERS"}}
+	for i := range p.HeldBack {
+		h := &p.HeldBack[i]
+		begin := append(names(&h.PressureMessage), number(h.Users))
+		if len(h.TakenBy) == 0 {
+			t.Rows = append(t.Rows, append(slices.Clone(begin), "-", "-", "-", "0"))
+		}
+		for k := range h.TakenBy {
+			by := &h.TakenBy[k]
+			t.Rows = append(t.Rows, append(append(slices.Clone(begin), names(&by.PressureMessage)...),
+				number(by.Users)))
+		}
+	}
+	return t
+}
