@@ -43,6 +43,7 @@ type commands struct {
 	Status      statusCommand           `cmd:"" help:"Show the state of a running service."`
 	Healthcheck ops.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine; its configuration names the address."`
 	Audit       cli.AuditCommands       `cmd:"" help:"Read the audit, the record of all decisions."`
+	Pressure    cli.PressureCommand     `cmd:"" help:"Show how many messages people get, who is at a limit, and which campaigns use the slots."`
 	Whatif      cli.WhatIfCommand       `cmd:"" help:"Replay recorded calls to show the effect of other limits or other segments."`
 	Version     terminal.VersionCommand `cmd:"" help:"Print the version, the commit, its date and the Go version of the program."`
 }

@@ -52,6 +52,8 @@ type Config struct {
 	Audit Audit
 	// Records reads earlier decisions. Nil: nothing is recorded.
 	Records AuditRecords
+	// Pressure counts messages per person from the audit. Nil: nothing is recorded.
+	Pressure Pressure
 	// Segments and ConfigStatus return the parts of /v1/status with these names. They are safe for concurrent use.
 	// Nil: the status leaves the part empty.
 	Segments     func() api.SegmentsStatus

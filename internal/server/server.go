@@ -36,6 +36,8 @@ type Server struct {
 	imported      *capping.MessageMemory // messages whose sends were imported
 	messages      Messages
 	past          auditReader
+	countPressure Pressure
+	pressures     pressures
 	finder        *wire.Finder
 	audiences     func(*capping.Policy) *audience.Named
 	sets          func() live.Rules
@@ -84,6 +86,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.imported = capping.NewMessageMemory(cfg.Clock)
 	s.past = auditReader{Records: cfg.Records, Policy: s.capper.Policy}
+	s.countPressure = cfg.Pressure
 	s.messages = Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit,
 		Past: &s.past}
 	if cfg.MessageCounts != nil {
@@ -188,6 +191,7 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/users/:id", gate.ScopeRead, s.explain)
 	r.handle(http.MethodGet, "/v1/users/:id/decisions", gate.ScopeRead, s.decisions, "since")
 	r.handle(http.MethodGet, "/v1/decisions", gate.ScopeRead, s.decidedUsers, "message_id", "channel", "namespace")
+	r.handle(http.MethodGet, "/v1/pressure", gate.ScopeRead, s.pressure, pressureParameters...)
 	r.handle(http.MethodGet, "/v1/messages", gate.ScopeRead, s.listMessages, listParameters...)
 	r.handle(http.MethodGet, "/v1/messages/:id", gate.ScopeRead, s.messageCounts, oneParameters...)
 	r.handleAny(http.MethodGet, "/v1/ids", s.describeIDs)

@@ -1,0 +1,55 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"capper/client/api"
+)
+
+// PressureQuery selects the messages and weeks to count. The zero value selects all messages of the last 5 weeks.
+type PressureQuery struct {
+	Weeks     int       // 0: 5
+	Until     time.Time // end of the latest week; zero: now
+	Channel   string    // "": all
+	Namespace string    // "": all
+	Max       int       // most campaigns; 0: 20
+	// AtLimit lists the users of a segment who are at a limit.
+	AtLimit *PressureAtLimit
+}
+
+// PressureAtLimit selects the users of a segment who are at a limit now.
+type PressureAtLimit struct {
+	Segment string // api.NoSegment: users in no segment
+	Limit   string // "": any limit
+}
+
+// Pressure counts how many messages people get, who is at a limit, and which campaigns use the slots. The service needs
+// an audit. The call may take seconds, and a key has one such call at a time.
+func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
+	parameters := url.Values{}
+	if q.Weeks > 0 {
+		parameters.Set("weeks", strconv.Itoa(q.Weeks))
+	}
+	if !q.Until.IsZero() {
+		parameters.Set("until", q.Until.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Channel != "" {
+		parameters.Set("channel", q.Channel)
+	}
+	if q.Namespace != "" {
+		parameters.Set("namespace", q.Namespace)
+	}
+	if q.Max > 0 {
+		parameters.Set("max", strconv.Itoa(q.Max))
+	}
+	if q.AtLimit != nil {
+		parameters.Set("segment", q.AtLimit.Segment)
+		if q.AtLimit.Limit != "" {
+			parameters.Set("limit", q.AtLimit.Limit)
+		}
+	}
+	return read[api.Pressure](ctx, c, "/v1/pressure?"+parameters.Encode())
+}

@@ -1,0 +1,21 @@
+package app
+
+import (
+	"context"
+
+	"capper/internal/pressure"
+	"capper/internal/server"
+)
+
+// pressure returns the function that counts messages per person from the audit, or nil without an audit.
+func (s *Service) pressure() server.Pressure {
+	if s.journal == nil {
+		return nil
+	}
+	return func(ctx context.Context, cfg pressure.Config) (*pressure.Result, error) {
+		if err := s.journal.Flush(ctx); err != nil {
+			return nil, err
+		}
+		return pressure.Of(ctx, s.recorded, cfg)
+	}
+}
