@@ -59,6 +59,7 @@ func all(cfg Config) []frame.Page {
 	return []frame.Page{
 		overviewPage(cfg.Recent),
 		messagesPage(), messagePage(),
+		pressurePage(),
 		userPage(),
 		segmentsPage(), changesPage(),
 		limitsPage(cfg.Recent, cfg.Policies),

@@ -166,3 +166,11 @@ func TestItIsSmall(t *testing.T) {
 	require.LessOrEqual(t, total, int64(400_000))
 	t.Logf("%d bytes", total)
 }
+
+// TestThePageOfPressureAsksForAnAudit checks that the page without an audit says how to get one.
+func TestThePageOfPressureAsksForAnAudit(t *testing.T) {
+	t.Parallel()
+	page := newService(t, gate.Rules{}).get("/console/pressure?weeks=13&channel=push")
+	require.Equal(t, http.StatusOK, page.status, page.body)
+	require.Contains(t, page.body, "This service records no audit")
+}

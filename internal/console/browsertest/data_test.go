@@ -290,6 +290,22 @@ func testLimitsAndPacers(t *testing.T, s *suite) {
 	}
 }
 
+// testPressure compares the page with the API.
+func testPressure(t *testing.T, s *suite) {
+	var p api.Pressure
+	s.keyed.Get("/v1/pressure", &p)
+	tab := s.signIn(t, s.keyed, Reader)
+	require.Equal(t, http.StatusOK, tab.Open("/console/pressure"))
+	require.Len(t, tab.rows("people"), len(p.Weeks)+2*(len(p.People)-1))
+	require.Contains(t, tab.Text("#table-people"), said(p.People[0].Weeks[0].Messages))
+	require.NotEmpty(t, p.Campaigns)
+	require.Len(t, tab.rows("campaigns"), len(p.Campaigns))
+	require.Contains(t, tab.Text("#table-campaigns"), p.Campaigns[0].MessageID)
+	require.NotEmpty(t, p.HeldBack)
+	require.Contains(t, tab.Text("#table-held-back"), p.HeldBack[0].MessageID)
+	require.Empty(t, tab.Faults())
+}
+
 // hostile lists dangerous message ids that the API accepts.
 var hostile = []string{
 	`<script>document.title = "ran"</script>`, `"><img src=x onerror="document.title='ran'">`,

@@ -42,6 +42,7 @@ func TestInABrowser(t *testing.T) {
 		"trying an audience":        testTryIt,
 		"segments":                  testSegments,
 		"limits and pacers":         testLimitsAndPacers,
+		"pressure":                  testPressure,
 		"hostile names":             testHostile,
 		"the store is away":         testStoreAway,
 		"forms of elsewhere":        testForeignForm,

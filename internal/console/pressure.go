@@ -1,0 +1,295 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"capper/client"
+	"capper/client/api"
+	"capper/internal/chart"
+	"capper/internal/console/frame"
+)
+
+// pressurePage returns the page that shows how many messages people get.
+func pressurePage() frame.Page {
+	return frame.Page{Path: "pressure", Nav: "Pressure", Template: "pressure.html", Files: files, Show: showPressure}
+}
+
+// pressureView is the data of the page's template.
+type pressureView struct {
+	Channels, Weeks []choice
+	Says            []string // the answer in sentences
+	More            bool
+	Faults          []string
+}
+
+// pressureMost is the number of messages from which the page counts people together. pressureWeeks is the number of
+// weeks of a segment, channel or team, and pressureTakers the number of takers of a campaign, that the page shows.
+const (
+	pressureMost   = 5
+	pressureWeeks  = 2
+	pressureTakers = 3
+)
+
+func showPressure(v *frame.Visit) (*frame.View, error) {
+	query := v.URL.Query()
+	policy, err := v.API.Limits(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	weeks, _ := strconv.Atoi(query.Get("weeks"))
+	if weeks != 2 && weeks != 13 {
+		weeks = 5
+	}
+	channel := query.Get("channel")
+	view := &frame.View{Title: "Pressure", Question: "How many messages do people get, and who takes whose slots?"}
+	data := &pressureView{Channels: chosen(channelChoices(policy), channel), Weeks: chosen([]choice{
+		{Value: "2", Text: "2 weeks"}, {Value: "5", Text: "5 weeks"}, {Value: "13", Text: "13 weeks"},
+	}, strconv.Itoa(weeks))}
+	view.Data = data
+	p, err := v.API.Pressure(v.Context(), client.PressureQuery{Weeks: weeks, Channel: channel})
+	if client.HasCode(err, client.CodeConflict) {
+		data.Says = []string{"This service records no audit, so messages per person are unknown. Add the key audit " +
+			"to the configuration to record decisions."}
+		p, err = &api.Pressure{Weeks: []api.PressureWeek{{}}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(p.People) > 0 {
+		data.Says = pressureSays(p)
+		view.Pictures = []*frame.Picture{pressurePicture(p)}
+	}
+	data.More, data.Faults = p.More, p.Faults
+	view.Tables = []*frame.Table{pressurePeople(p), pressureLimits(p), pressureTeams(p), pressureCampaigns(p),
+		pressureHeld(p)}
+	call := "GET /v1/pressure?weeks=" + strconv.Itoa(weeks)
+	if channel != "" {
+		call += "&channel=" + url.QueryEscape(channel)
+	}
+	view.Calls = []string{call}
+	return view, nil
+}
+
+// pressureReached returns the number of people who got a message.
+func pressureReached(s *api.PressureSpread) int64 { return pressureTotal(s.Got) }
+
+func pressureTotal(list []int64) (sum int64) {
+	for _, n := range list {
+		sum += n
+	}
+	return sum
+}
+
+// pressureSays returns the answer in sentences.
+func pressureSays(p *api.Pressure) []string {
+	week := &p.People[0].Weeks[0]
+	text := fmt.Sprintf("In the last 7 days %s people got %s messages", pressureCount(pressureReached(week)),
+		pressureCount(week.Messages))
+	if len(p.Weeks) > 1 && p.AuditBegins.Before(p.Weeks[1].To) {
+		before := &p.People[0].Weeks[1]
+		text += fmt.Sprintf("; in the 7 days before, %s people got %s", pressureCount(pressureReached(before)),
+			pressureCount(before.Messages))
+	}
+	says := []string{text + "."}
+	if first := p.Weeks[len(p.Weeks)-1].From; p.AuditBegins.After(first) {
+		says = append(says, "The audit begins on "+p.AuditBegins.Format("2 January 2006, 15:04 UTC")+"; earlier "+
+			"messages are unknown.")
+	}
+	at := int64(0)
+	for i := range p.AtLimits {
+		at += p.AtLimits[i].Any
+	}
+	return append(says, fmt.Sprintf("%s people are at a limit now: the next message that the limit counts is held "+
+		"back.", pressureCount(at)))
+}
+
+func pressureCount(n int64) string { return frame.Count(n).Text }
+
+// pressureColumns returns the number of people by number of messages: 1, 2 … and pressureMost or more.
+func pressureColumns(s *api.PressureSpread) []int64 {
+	return append(slices.Clone(s.Got[:pressureMost-1]), pressureTotal(s.Got[pressureMost-1:]))
+}
+
+// pressurePicture shows the people by number of messages, with the weeks side by side.
+func pressurePicture(p *api.Pressure) *frame.Picture {
+	labels := []string{"got 1", "got 2", "got 3", "got 4", "got 5 or more"}
+	var series []chart.Series
+	weeks := p.People[0].Weeks
+	for i := range weeks[:min(2, len(weeks))] {
+		s := chart.Series{Name: []string{"last 7 days", "7 days before"}[i]}
+		for _, n := range pressureColumns(&weeks[i]) {
+			s.Values = append(s.Values, float64(n))
+		}
+		series = append(series, s)
+	}
+	return &frame.Picture{
+		Name: "people", Alt: "People by number of messages in the last 7 days, beside the 7 days before. The table " +
+			"below has the numbers.",
+		Caption: "People by number of messages",
+		Draw: func(dark bool) ([]byte, error) {
+			return chart.Bars(chart.Picture{Labels: labels, Dark: dark, Unit: "people"}, series, false)
+		},
+	}
+}
+
+// pressureWords maps the values of PressurePeople.By to words.
+var pressureWords = map[string]string{
+	api.PressureAll: "Everybody", api.PressureSegment: "Segment", api.PressureChannel: "Channel",
+	api.PressureNamespace: "Team",
+}
+
+func pressurePeople(p *api.Pressure) *frame.Table {
+	t := &frame.Table{
+		Name: "people", Caption: "People by number of messages in a week",
+		Columns: []frame.Column{{Title: "Of"}, {Title: "Name"}, {Title: "Week to"},
+			{Title: "Messages", Number: true}, {Title: "Got 0", Means: "people", Number: true}},
+		Empty: "No messages in this time. A message counts after a call to POST /v1/filter allowed it.",
+	}
+	for n := 1; n <= pressureMost; n++ {
+		title := fmt.Sprint("Got ", n)
+		if n == pressureMost {
+			title += " or more"
+		}
+		t.Columns = append(t.Columns, frame.Column{Title: title, Means: "people", Number: true})
+	}
+	for i := range p.People {
+		row := &p.People[i]
+		weeks := len(row.Weeks)
+		if row.By != api.PressureAll {
+			weeks = min(weeks, pressureWeeks)
+		}
+		for k := range row.Weeks[:weeks] {
+			s := &row.Weeks[k]
+			none := frame.Text("unknown")
+			if s.None != nil {
+				none = frame.Count(*s.None)
+			}
+			cells := []frame.Cell{frame.Text(pressureWords[row.By]), frame.Text(pressureName(row)),
+				frame.Time(p.Weeks[k].To), frame.Count(s.Messages), none}
+			for _, n := range pressureColumns(s) {
+				cells = append(cells, frame.Count(n))
+			}
+			t.Rows = append(t.Rows, cells)
+		}
+	}
+	return t
+}
+
+func pressureName(row *api.PressurePeople) string {
+	switch {
+	case row.By == api.PressureAll:
+		return "all people"
+	case row.By == api.PressureSegment && row.Name == api.NoSegment:
+		return "everybody else"
+	}
+	return orNone(row.Name)
+}
+
+func pressureLimits(p *api.Pressure) *frame.Table {
+	t := &frame.Table{
+		Name: "at-limits", Caption: "People at a limit now",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Limit"}, {Title: "Channels", Means: "whose sends count"},
+			{Title: "People", Number: true}, {Title: "Of the segment", Means: "percent", Number: true}},
+		Empty: "No limit denies anything: the configuration has none.",
+	}
+	for i := range p.AtLimits {
+		row := &p.AtLimits[i]
+		add := func(limit string, of []string, users int64) {
+			part := frame.Text("")
+			if row.Size != nil {
+				part = share(users, *row.Size)
+			}
+			name := row.Segment
+			if name == api.NoSegment {
+				name = "everybody else"
+			}
+			t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Text(limit), frame.Text(channels(of)),
+				frame.Count(users), part})
+		}
+		for _, l := range row.Limits {
+			add(fmt.Sprintf("%s: %d in %s", l.Name, l.Max, l.Window), l.Channels, l.Users)
+		}
+		if len(row.Limits) > 1 {
+			add("any of them", nil, row.Any)
+		}
+	}
+	return t
+}
+
+// pressureTeams shows the share of the messages by channel and team.
+func pressureTeams(p *api.Pressure) *frame.Table {
+	t := &frame.Table{
+		Name: "teams", Caption: "Messages by channel and team, the last 7 days",
+		Columns: []frame.Column{{Title: "Of"}, {Title: "Name"}, {Title: "Messages", Number: true},
+			{Title: "Share", Means: "percent", Number: true}, {Title: "Before", Means: "messages, 7 days before",
+				Number: true}},
+		Empty: "No messages in this time.",
+	}
+	for i := range p.People {
+		row := &p.People[i]
+		if row.By != api.PressureChannel && row.By != api.PressureNamespace {
+			continue
+		}
+		before := frame.Text("")
+		if len(row.Weeks) > 1 {
+			before = frame.Count(row.Weeks[1].Messages)
+		}
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(pressureWords[row.By]), frame.Text(pressureName(row)),
+			frame.Count(row.Weeks[0].Messages), share(row.Weeks[0].Messages, p.People[0].Weeks[0].Messages), before})
+	}
+	return t
+}
+
+// pressureLink returns the cell of a campaign. Campaigns of other namespaces have no id for keys with a namespace.
+func pressureLink(m *api.PressureMessage) frame.Cell {
+	if m.MessageID == "" {
+		return frame.Text("campaigns of another team")
+	}
+	return frame.Link(m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel))
+}
+
+func pressureCampaigns(p *api.Pressure) *frame.Table {
+	t := &frame.Table{
+		Name: "campaigns", Caption: "Campaigns that use the most slots",
+		Columns: []frame.Column{{Title: "Message"}, {Title: "Channel"}, {Title: "Team"},
+			{Title: "Messages", Means: "all weeks", Number: true},
+			{Title: "Last 7 days", Means: "messages", Number: true}, {Title: "Given back", Number: true},
+			{Title: "Held back", Means: "people", Number: true}},
+		Empty: "No messages in this time.",
+	}
+	for i := range p.Campaigns {
+		c := &p.Campaigns[i]
+		t.Rows = append(t.Rows, []frame.Cell{pressureLink(&c.PressureMessage), frame.Text(orNone(c.Channel)),
+			frame.Text(orNone(c.Namespace)), frame.Count(pressureTotal(c.Messages)), frame.Count(c.Messages[0]),
+			frame.Count(pressureTotal(c.Released)), frame.Count(pressureTotal(c.HeldBack))})
+	}
+	return t
+}
+
+func pressureHeld(p *api.Pressure) *frame.Table {
+	t := &frame.Table{
+		Name: "held-back", Caption: "Who took whose slots",
+		Columns: []frame.Column{{Title: "Held back from"}, {Title: "Channel"}, {Title: "Team"},
+			{Title: "People", Means: "held back", Number: true}, {Title: "Taken by"}, {Title: "Its team"},
+			{Title: "Taken", Means: "people", Number: true}, {Title: "Share", Means: "percent", Number: true}},
+		Empty: "Nobody was held back by a limit in this time.",
+	}
+	for i := range p.HeldBack {
+		h := &p.HeldBack[i]
+		begin := []frame.Cell{pressureLink(&h.PressureMessage), frame.Text(orNone(h.Channel)),
+			frame.Text(orNone(h.Namespace)), frame.Count(h.Users)}
+		if len(h.TakenBy) == 0 {
+			t.Rows = append(t.Rows, append(begin, frame.Text("no large campaign"), frame.Text(""), frame.Count(0),
+				share(0, h.Users)))
+		}
+		for k := range h.TakenBy[:min(len(h.TakenBy), pressureTakers)] {
+			by := &h.TakenBy[k]
+			t.Rows = append(t.Rows, append(slices.Clone(begin), pressureLink(&by.PressureMessage),
+				frame.Text(orNone(by.Namespace)), frame.Count(by.Users), share(by.Users, h.Users)))
+		}
+	}
+	return t
+}
