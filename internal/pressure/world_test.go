@@ -79,23 +79,22 @@ type pairKey struct {
 // world draws calls, and keeps in the plainest way what they mean.
 type world struct {
 	*rand.Rand
-	t           testing.TB
-	long        bool // logs forget nothing, and results may be unknown
-	images      bool
-	plain       bool // no result is unknown, the policy stays, and denials are not kept for the model
-	users       []capping.UserID
-	messages    []capping.Message
-	generation  *generation
-	policies    map[string]*capping.Policy
-	policy      *capping.Policy
-	now         capping.Instant
-	records     []*audit.Record
-	sends       map[pairKey][]capping.Instant // those that were not taken back
-	taken       map[pairKey][]capping.Instant // those that were
-	unknown     map[pairKey]bool
-	doubt       map[pairKey]bool
-	denials     []denial
-	erasedTimes int
+	t          testing.TB
+	long       bool // logs forget nothing, and results may be unknown
+	images     bool
+	plain      bool // no result is unknown, the policy stays, and denials are not kept for the model
+	users      []capping.UserID
+	messages   []capping.Message
+	generation *generation
+	policies   map[string]*capping.Policy
+	policy     *capping.Policy
+	now        capping.Instant
+	records    []*audit.Record
+	sends      map[pairKey][]capping.Instant // those that were not taken back
+	taken      map[pairKey][]capping.Instant // those that were
+	unknown    map[pairKey]bool
+	doubt      map[pairKey]bool
+	denials    []denial
 }
 
 // denial is a group that a limit denied, with the sends that were known then.
