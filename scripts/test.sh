@@ -39,7 +39,7 @@ sequential_packages() {
 # Further packages whose own code starts no goroutine: what tests of them start is a program, a chart, a measurement
 # or a package with tests of its own.
 plain_packages() {
-  printf './internal/%s\n' architecture deploytest/alerts deploytest/charts deploytest/compose version yamltree
+  printf './internal/%s\n' architecture deploytest/alerts deploytest/charts deploytest/compose pressure version yamltree
   printf './scripts/%s\n' sbom scale
 }
 
