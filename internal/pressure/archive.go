@@ -14,19 +14,29 @@ import (
 // mostFaults is the largest number of unreadable files that an answer names.
 const mostFaults = 5
 
-// Of counts the records of an audit. The policies are those of the audit, except Config.Policy. Unreadable files are
-// left out, and the answer names them.
+// Of counts the records of an audit. The policies are those of the audit, except Config.Policy, which also stands for
+// policies that the audit lacks. Unreadable files are left out. The answer names both.
 func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
-	cfg.Policies = func(version string) (*capping.Policy, error) { return a.Policy(ctx, version) }
 	var faults []string
+	fault := func(err error) {
+		if text := err.Error(); len(faults) < mostFaults && !slices.Contains(faults, text) {
+			faults = append(faults, text)
+		}
+	}
+	cfg.Policies = func(version string) (*capping.Policy, error) {
+		policy, err := a.Policy(ctx, version)
+		if errors.Is(err, archive.ErrNoPolicy) { // the current limits say nearly the same
+			fault(err)
+			return cfg.Policy, nil
+		}
+		return policy, err
+	}
 	read := func(from capping.Instant) iter.Seq2[*audit.Record, error] {
 		return func(yield func(*audit.Record, error) bool) {
 			for r, err := range a.Records(ctx, archive.Query{Since: from, Until: cfg.Until}) {
 				var file *archive.FileError
 				if errors.As(err, &file) {
-					if text := err.Error(); len(faults) < mostFaults && !slices.Contains(faults, text) {
-						faults = append(faults, text)
-					}
+					fault(err)
 					continue
 				}
 				if !yield(r, err) {

@@ -48,7 +48,8 @@ func TestOfAnAudit(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, "p g", config+" "+generation)
-	got, err := Of(t.Context(), a, Config{Until: capping.InstantOf(now), Weeks: 1, Policy: policy})
+	cfg := Config{Until: capping.InstantOf(now), Weeks: 1, Policy: policy}
+	got, err := Of(t.Context(), a, cfg)
 	require.NoError(t, err)
 	require.Len(t, got.Faults, 1)
 	require.Contains(t, got.Faults[0], damaged.Key)
@@ -59,4 +60,13 @@ func TestOfAnAudit(t *testing.T) {
 	require.Nil(t, week.None, "no segment is known")
 	require.Equal(t, []api.PressureLimitUsers{{Name: "weekly", Max: 1, Window: "168h", Users: 2}},
 		got.AtLimits[0].Limits)
+
+	later := call(time.Hour, "d", 4)
+	later.Config = "lost"
+	w.Roll(t, audittest.Frames(later)...)
+	got, err = Of(t.Context(), a, cfg)
+	require.NoError(t, err)
+	require.Len(t, got.Faults, 2)
+	require.Contains(t, got.Faults[1], `policy "lost"`)
+	require.EqualValues(t, 2, got.People[0].Weeks[0].Got[0])
 }

@@ -159,6 +159,9 @@ func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bit
 			p.pages[key] = on
 		}
 		counts := p.counts(on, m, at, week)
+		if len(counts) == 0 { // a send from before all weeks
+			continue
+		}
 		before := size(counts)
 		bitmap.AddAt(users, i, counts...)
 		p.bytes += size(counts) - before
