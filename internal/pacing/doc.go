@@ -48,10 +48,10 @@
 //
 // A log keeps slots that it cannot lose, and they count until they pass. It has at most MostAhead strands, so earlier
 // slots stay in the line when more would be needed. Merge may have moved permits of a slot that has several of them,
-// and such a slot stays in the line if the limits are not Exact. A log that has dropped slots which limits would see
-// again stays as it is. A log whose pacer was forgotten after the request has none of its slots, although it may have
-// others at the same instants. The time of a request is known only within its longest wait: it was made at its newest
-// slot less that wait, or later.
+// and such a slot stays in the line if the limits are not Exact. Slots that a log has dropped and that its limits would
+// see again count at its oldest slot, which is not before theirs. A log whose pacer was forgotten after the request has
+// none of its slots, although it may have others at the same instants. The time of a request is known only within its
+// longest wait: it was made at its newest slot less that wait, or later.
 //
 // A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they
 // pass. No call reserves more than its longest wait. Somebody who knows the request may give back what is ahead: a

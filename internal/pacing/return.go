@@ -98,16 +98,16 @@ const (
 // Return removes the slots, which are in order, from the log, as far as the log has them, and returns how many it
 // removed. From the first one on, the line becomes slots ahead, so that later permits get the room. Slots that
 // MostAhead strands cannot hold stay in the line, and so do slots that Merge may have moved: all up to the last slot
-// of several permits, unless the limits are Exact. A log that has dropped slots that the limits could see again stays
-// as it is.
+// of several permits, unless the limits are Exact. Slots that the log has dropped, and that the limits could see again,
+// count at its oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
 	}
 	before, line := l.lineFrom(slots[0].At)
 	exact := Exact(limits)
-	if len(line) > 0 && !l.knows(before.Total, slots[0].At, limits) {
-		return 0
+	if len(line) > 0 && !l.knows(&before, limits) {
+		before.Runs = append([]Run{l.dropped(limits)}, before.Runs...)
 	}
 	if l.returnApart(before, line, slots, exact, &removed) {
 		return removed
@@ -133,14 +133,20 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	return n + more
 }
 
-// knows reports whether the log has all slots that the limits can see when its line ends before the slot t, with so
-// many permits.
-func (l *Log) knows(total int64, t Time, limits []Limit) bool {
-	if l.first() == 0 {
-		return true // nothing was dropped
-	}
+// knows reports whether the log has all slots that the limits can see when only a part of the line is before the next
+// permit.
+func (l *Log) knows(before *Log, limits []Limit) bool {
 	sees := SeenBy(limits)
-	return total-l.first() >= int64(sees.Max) || l.Runs[0].At+Time(sees.Window.Microseconds()) <= t
+	newest, some := before.newest()
+	return l.first() == 0 || before.Total-l.first() >= int64(sees.Max) ||
+		some && l.Runs[0].At+Time(sees.Window.Microseconds()) <= newest
+}
+
+// dropped returns a run for the permits that the log has dropped, as many as the limits can see, at its oldest slot:
+// none of them was later.
+func (l *Log) dropped(limits []Limit) Run {
+	permits := min(l.first(), int64(SeenBy(limits).Max))
+	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
 }
 
 // SeenBy returns the largest number of permits and the longest window of the limits.

@@ -81,3 +81,49 @@ func TestReturnRemovesTheSlots(t *testing.T) {
 	t.Logf("%d of %d slots stayed", left, all)
 	require.Less(t, left, all/10)
 }
+
+// A log that has dropped slots, which no limit could see before, exceeds no limit after slots went back.
+func TestReturnFromALogThatHasDroppedSlots(t *testing.T) {
+	t.Parallel()
+	back, granted := 0, 0
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		limit := Limit{1 + r.IntN(12), time.Duration(1+r.IntN(2000)) * time.Microsecond}
+		targets, log := []Target{{Limits: []Limit{limit}}}, &Log{}
+		var slots []Time
+		for i := range 60 {
+			at := Time(1)
+			if i > 0 {
+				at = slots[i-1] + Time(r.IntN(100))
+			}
+			if i >= limit.Max {
+				at = max(at, slots[i-limit.Max].Add(limit.Window))
+			}
+			slots = append(slots, at)
+			log.Append(at, 0, 1, 1)
+		}
+		drop := 0
+		for drop+1 < len(log.Runs) && log.Total-log.Runs[drop+1].First >= int64(limit.Max) && r.IntN(20) > 0 {
+			drop++
+		}
+		log.Runs = slices.Clone(log.Runs[drop:])
+		from := r.IntN(60)
+		to, gone := from+1+r.IntN(60-from), Remembered{}
+		for _, at := range slots[from:to] {
+			gone.Log.Append(at, 0, 1, 1)
+		}
+		slots = slices.Delete(slots, from, to)
+		back += gone.GiveBack(0, &Ask{Targets: targets}, 0, []*Log{log}).Targets[0]
+		require.NoError(t, log.check())
+		wait := time.Duration(r.IntN(50_000)) * time.Microsecond
+		placed := Place(0, &Ask{Targets: targets, Permits: 40, MaxWait: wait}, []*Log{log})
+		granted += int(placed.Total)
+		slots = append(slots, everySlot(&placed.Log)...)
+		slices.Sort(slots)
+		for i := range slots[:max(0, len(slots)-limit.Max)] {
+			require.GreaterOrEqual(t, slots[i+limit.Max], slots[i].Add(limit.Window), "seed %d", seed)
+		}
+	}
+	t.Logf("%d slots went back, and %d were granted", back, granted)
+	require.Greater(t, back, 10_000)
+}

@@ -231,3 +231,37 @@ func (f *fixture) takeAndReturn(ask *pacing.Ask, used int) error {
 	}
 	return err
 }
+
+// returnedParts checks that a call of several steps gives back the permits of all of them.
+func returnedParts(f *fixture) {
+	irregular := seeded(f, 40)
+	pacers := pacing.New(f.store, &pacing.Policy{Pacers: []pacing.Pacer{
+		{Name: irregular.Pacer, Limits: irregular.Limits, MaxWait: time.Hour}}})
+	call := &pacing.Call{Pacers: []string{irregular.Pacer}, Permits: 3000, MaxWait: time.Hour, RequestID: Name()}
+	take := func(want int) {
+		f.Helper()
+		answer, err := pacers.Take(f.Context(), call)
+		require.NoError(f, err)
+		require.Equal(f, want, answer.Granted)
+	}
+	giveBack := func(used, had int) (kept int) {
+		f.Helper()
+		back, err := pacers.Return(f.Context(), call, used)
+		require.NoError(f, err)
+		require.True(f, back.Known)
+		require.GreaterOrEqual(f, back.Kept, min(used, had), "more, when the slots of some more have come")
+		require.Equal(f, had-back.Kept, back.Permits)
+		require.LessOrEqual(f, back.Targets[0], back.Permits, "a log may have dropped slots that no limit could see")
+		take(back.Kept)
+		return back.Kept
+	}
+	take(3000)
+	kept := giveBack(2100, 3000)
+	require.Equal(f, kept, giveBack(2200, kept))
+	giveBack(900, kept)
+	call.RequestID = Name()
+	take(3000)
+	giveBack(2999, 3000)
+	_, err := pacers.Return(f.Context(), &pacing.Call{Pacers: call.Pacers, Permits: 3000}, 0)
+	require.ErrorAs(f, err, new(*pacing.FieldError))
+}

@@ -63,6 +63,7 @@ var cases = []struct {
 	{"permits are given back at all targets, once", givenBack},
 	{"later permits get the room of those that were given back", returnedRoom},
 	{"a forgotten log gives nothing back", returnedAndForgotten},
+	{"a call of several steps gives back all of them", returnedParts},
 	{"concurrent calls take and give back", returnedConcurrently},
 	{"forget", forget},
 	{"a malformed ask is refused and harms nothing", malformed},

@@ -53,7 +53,7 @@ func TestScriptsOfDenseStoresStay(t *testing.T) {
 		"049bab42f32affcf41d3b894d0f94a782dcbaadf", "9395fb77fa634c2f2ebded90c3a40c1a8fe3b075",
 		"7cb28bbbb173094466cfd2d314d35a70eb36d903", "27cb7e785012bb771db734a19ef407b886913c9e",
 		"e09d3542b5b4dac2675589a4e64d247dad3a2b16", "fde724c402d9cc7604b1e3509aebdf03e9b6a823",
-		"c3cf031e36bc60a183f28de19686dbc5569182ee",
+		"0822069eec272e318b79b513a43c2ed010105509",
 	}, sums)
 	require.Len(t, Sources(Standard), len(sums))
 }

@@ -191,7 +191,7 @@ local function give(log, exact, sees, window)
   local text, n, line, before = log.text, log.runs, {}, ''
   local first, from = n, back[1].at
   while first > 0 and run(text, first - 1, n, log.total).newest >= from do first = first - 1 end
-  local kept_runs, kept_total = first, log.total
+  local kept_runs, kept_total, newest = first, log.total, first > 0 and run(text, first - 1, n, log.total).newest or 0
   before = sub(text, 1, ${RUN} * first)
   for i = first, n - 1 do
     local r, number = run(text, i, n, log.total)
@@ -201,13 +201,18 @@ local function give(log, exact, sees, window)
       local every, burst = r.every, r.each
       if k <= burst then every, burst = 0, 1 end
       before, kept_runs = before .. pack('${RUN_FORMAT}', r.at, every, burst, number), kept_runs + 1
+      newest = r.at + (k / r.each - 1) * r.every
     end
     part(line, r, k / r.each, slots(r))
   end
 
-  if #line > 0 and log.start > 0 and kept_total - log.start < sees and
-    run(text, 0, n, log.total).at + window > from then
-    return 0 -- the log has dropped slots that the limits could see again
+  local start = log.start
+  if #line > 0 and start > 0 and kept_total - start < sees then
+    local oldest = run(text, 0, n, log.total).at
+    if oldest + window > newest then -- the limits could see dropped slots again, none of which was later than oldest
+      start = start - min(start, sees)
+      before, kept_runs = pack('${RUN_FORMAT}', oldest, 0, 1, start) .. before, kept_runs + 1
+    end
   end
   local apart = #line <= ${MOST_AHEAD}
   for _, s in ipairs(line) do apart = apart and moves(s, exact) end
@@ -216,7 +221,7 @@ local function give(log, exact, sees, window)
     local ahead, _, further = remove_all(log.ahead, unfound, ${MOST_AHEAD}, true)
     if removed > 0 and #left + #ahead <= ${MOST_AHEAD} then
       for _, s in ipairs(ahead) do left[#left + 1] = s end
-      log.text, log.runs, log.total, log.ahead = before, kept_runs, kept_total, left
+      log.text, log.runs, log.total, log.start, log.ahead = before, kept_runs, kept_total, start, left
       return removed + further
     end
   end
@@ -233,7 +238,7 @@ local function give(log, exact, sees, window)
       packed[i + 1] = pack('${RUN_FORMAT}', s.at, s.every, s.every == 0 and 1 or s.each, kept_total)
       kept_total = kept_total + s.permits
     end
-    log.text, log.runs, log.total = concat(packed), kept_runs + stay, kept_total
+    log.text, log.runs, log.total, log.start = concat(packed), kept_runs + stay, kept_total, start
     local moved = {}
     for i = stay + 1, #left do moved[#moved + 1] = left[i] end
     for _, s in ipairs(ahead) do moved[#moved + 1] = s end
