@@ -75,11 +75,24 @@ func TestReturnRemovesTheSlots(t *testing.T) {
 				}
 				require.Equal(t, before, after, "seed %d", seed)
 			}
-			before = after
+			Place(now, &Ask{Targets: targets, Permits: r.IntN(60), MaxWait: time.Hour}, logs)
+			Place(now, &Ask{Targets: targets[:1], Permits: r.IntN(60), MaxWait: time.Hour}, logs[:1])
+			before = everySlot(log)
+			requireLimits(t, before, targets[0].Limits, seed)
 		}
 	}
 	t.Logf("%d of %d slots stayed", left, all)
 	require.Less(t, left, all/10)
+}
+
+// requireLimits requires that no window of a limit has more than Max of the slots.
+func requireLimits(t *testing.T, slots []Time, limits []Limit, seed uint64) {
+	t.Helper()
+	for _, limit := range limits {
+		for i := range slots[:max(0, len(slots)-limit.Max)] {
+			require.GreaterOrEqual(t, slots[i+limit.Max], slots[i].Add(limit.Window), "seed %d", seed)
+		}
+	}
 }
 
 // A log that has dropped slots, which no limit could see before, exceeds no limit after slots went back.
@@ -120,10 +133,56 @@ func TestReturnFromALogThatHasDroppedSlots(t *testing.T) {
 		granted += int(placed.Total)
 		slots = append(slots, everySlot(&placed.Log)...)
 		slices.Sort(slots)
-		for i := range slots[:max(0, len(slots)-limit.Max)] {
-			require.GreaterOrEqual(t, slots[i+limit.Max], slots[i].Add(limit.Window), "seed %d", seed)
-		}
+		requireLimits(t, slots, []Limit{limit}, seed)
 	}
 	t.Logf("%d slots went back, and %d were granted", back, granted)
 	require.Greater(t, back, 10_000)
+}
+
+// A log whose slots Merge has moved exceeds no limit after slots went back.
+func TestReturnFromAMergedLog(t *testing.T) {
+	t.Parallel()
+	back, granted := 0, 0
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		limits := []Limit{{50 + r.IntN(6000), time.Duration(1+r.IntN(400)) * time.Millisecond}}
+		if r.IntN(2) == 0 {
+			limits = append(limits, Limit{1 + r.IntN(40), time.Duration(1+r.IntN(900)) * time.Microsecond})
+		}
+		targets, log := []Target{{Limits: limits}}, &Log{}
+		var slots []Time
+		for i := range MostRuns + 500 + r.IntN(2000) {
+			at := Time(1)
+			if i > 0 {
+				at = slots[i-1] + Time(r.IntN(100))
+			}
+			for _, limit := range limits {
+				if i >= limit.Max {
+					at = max(at, slots[i-limit.Max].Add(limit.Window))
+				}
+			}
+			slots = append(slots, at)
+			log.Append(at, 0, 1, 1)
+		}
+		now := slots[r.IntN(len(slots)/2)]
+		log.Merge(now, limits)
+		for range 3 {
+			from := len(slots)/2 + r.IntN(len(slots)/2)
+			to, gone := from+1+r.IntN(min(600, len(slots)-from)), Remembered{}
+			for _, at := range slots[from:to] {
+				gone.Log.Append(at, 0, 1, 1)
+			}
+			slots = slices.Delete(slots, from, to)
+			back += gone.GiveBack(now, &Ask{Targets: targets}, 0, []*Log{log}).Targets[0]
+			require.NoError(t, log.check())
+			wait := time.Duration(r.IntN(1_000_000)) * time.Microsecond
+			placed := Place(now, &Ask{Targets: targets, Permits: 60, MaxWait: wait}, []*Log{log})
+			granted += int(placed.Total)
+			slots = append(slots, everySlot(&placed.Log)...)
+			slices.Sort(slots)
+			requireLimits(t, slots, limits, seed)
+		}
+	}
+	t.Logf("%d slots went back, and %d were granted", back, granted)
+	require.Greater(t, back, 1000)
 }
