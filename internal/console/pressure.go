@@ -144,7 +144,7 @@ var pressureWords = map[string]string{
 func pressurePeople(p *api.Pressure) *frame.Table {
 	t := &frame.Table{
 		Name: "people", Caption: "People by number of messages in a week",
-		Columns: []frame.Column{{Title: "Of"}, {Title: "Name"}, {Title: "Week to"},
+		Columns: []frame.Column{{Title: "Of"}, {Title: "Name"}, {Title: "Week"},
 			{Title: "Messages", Number: true}, {Title: "Got 0", Means: "people", Number: true}},
 		Empty: "No messages in this time. A message counts after a call to POST /v1/filter allowed it.",
 	}
@@ -168,7 +168,7 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 				none = frame.Count(*s.None)
 			}
 			cells := []frame.Cell{frame.Text(pressureWords[row.By]), frame.Text(pressureName(row)),
-				frame.Time(p.Weeks[k].To), frame.Count(s.Messages), none}
+				frame.Text(pressureWeek(p, k)), frame.Count(s.Messages), none}
 			for _, n := range pressureColumns(s) {
 				cells = append(cells, frame.Count(n))
 			}
@@ -176,6 +176,14 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 		}
 	}
 	return t
+}
+
+// pressureWeek names a week by its last day.
+func pressureWeek(p *api.Pressure, week int) string {
+	if week == 0 {
+		return "last 7 days"
+	}
+	return "7 days to " + p.Weeks[week].To.UTC().Format("2 Jan 2006")
 }
 
 func pressureName(row *api.PressurePeople) string {
