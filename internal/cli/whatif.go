@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"strings"
 	"time"
 
-	"capper/internal/audit"
 	"capper/internal/audit/archive"
 	"capper/internal/capping"
 	"capper/internal/config"
@@ -74,16 +72,16 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	w := &whatIf{reading: reading{archive: from}, at: at, since: since, until: until}
-	cfg, err := c.replay(ctx, w, policy)
+	cfg, err := c.replay(ctx, from, policy)
 	if err != nil {
 		return err
 	}
-	result, err := w.run(ctx, cfg)
+	cfg.Since, cfg.Until = since, until
+	result, faults, err := whatif.Replay(ctx, from, cfg)
 	if err != nil {
 		return err
 	}
-	return c.show(on, w, result)
+	return c.show(on, faults, result)
 }
 
 // policy reads the alternative limits. policy returns nil if the limits in force apply.
@@ -108,15 +106,16 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 }
 
 // replay returns the settings of the replay.
-func (c *WhatIfCommand) replay(ctx context.Context, w *whatIf, policy *capping.Policy) (whatif.Config, error) {
-	segments, err := c.generations(ctx, c.Segments, w.archive.IDs())
+func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, policy *capping.Policy) (whatif.Config,
+	error) {
+	segments, err := c.generations(ctx, c.Segments, from.IDs())
 	if err != nil {
 		return whatif.Config{}, err
 	}
 	return whatif.Config{
-		Policy: policy, Generation: c.Generation, Widen: c.widening(), Since: w.since, Until: w.until,
+		Policy: policy, Generation: c.Generation, Widen: c.widening(),
 		Policies: func(version string) (*capping.Policy, error) {
-			policy, err := w.archive.Policy(ctx, version)
+			policy, err := from.Policy(ctx, version)
 			return policy, terminal.WithStatus(terminal.BadInput, err)
 		},
 		Generations: func(name string) (capping.Segments, error) {
@@ -140,7 +139,7 @@ func (p *Place) widening() time.Duration {
 }
 
 // show prints the result.
-func (c *WhatIfCommand) show(on *terminal.Streams, w *whatIf, result *whatif.Result) error {
+func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whatif.Result) error {
 	if c.HTML != "" {
 		if err := c.writePage(result); err != nil {
 			return err
@@ -150,13 +149,13 @@ func (c *WhatIfCommand) show(on *terminal.Streams, w *whatIf, result *whatif.Res
 	var err error
 	if c.JSON {
 		err = terminal.JSON(on.Out, result)
-	} else if result.Calls > 0 || len(w.faults) == 0 { // a damaged file may contain more calls
+	} else if result.Calls > 0 || len(faults) == 0 { // a damaged file may contain more calls
 		err = c.print(on, result)
 	}
 	if err != nil {
 		return err
 	}
-	return damaged(w.faults)
+	return damaged(faults)
 }
 
 // what returns the title of the page: the question that the replay answers.
@@ -222,100 +221,4 @@ func aligned(t whatif.Table) (rows [][]any) {
 		rows = append(rows, cells)
 	}
 	return rows
-}
-
-// whatIf is a replay of an audit.
-type whatIf struct {
-	reading
-	at           objects.Location
-	since, until capping.Instant
-}
-
-// run replays the records. run begins as far back as any limit looks.
-func (w *whatIf) run(ctx context.Context, cfg whatif.Config) (*whatif.Result, error) {
-	longest, err := w.longest(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	from := max(0, w.since-capping.Instant(longest.Milliseconds()))
-	if w.since == 0 {
-		from = 0
-	}
-	result, err := whatif.Run(ctx, w.records(ctx, archive.Query{Since: from, Until: w.until}), cfg)
-	if err != nil {
-		return nil, err
-	}
-	if w.since > 0 {
-		result.Since, result.Warm = w.since.Time(), from.Time()
-	}
-	if w.until > 0 {
-		result.Until = w.until.Time()
-	}
-	begins, err := w.begins(ctx, result)
-	if knows := begins + capping.Instant(longest.Milliseconds()); err == nil && result.Calls > 0 && begins > from &&
-		knows > w.since {
-		result.Notes = append(result.Notes, fmt.Sprintf("results of the first %s after %s, where the audit begins, "+
-			"may differ: limits count earlier sends that the audit does not contain",
-			days(longest), begins.Time().Format(time.RFC3339)))
-	}
-	for _, fault := range w.faults {
-		result.Notes = append(result.Notes, "not read: "+fault.Error())
-	}
-	return result, err
-}
-
-// days formats a duration in whole days, if it is a number of days.
-func days(d time.Duration) string {
-	if d < 48*time.Hour {
-		return capping.Span(d)
-	}
-	return fmt.Sprintf("%d days", int((d+24*time.Hour-1)/(24*time.Hour)))
-}
-
-// begins returns the time of the audit's first record: of all records, or of the records that were read.
-func (w *whatIf) begins(ctx context.Context, result *whatif.Result) (capping.Instant, error) {
-	first := capping.InstantOf(result.Begins)
-	instances, err := w.archive.Instances(ctx)
-	for _, instance := range instances {
-		if instance.Files > 0 {
-			first = min(first, instance.First)
-		}
-	}
-	return first, err
-}
-
-// longest returns the longest time that any limit looks back, among the alternative limits and the limits in the
-// audit.
-func (w *whatIf) longest(ctx context.Context, cfg whatif.Config) (longest time.Duration, err error) {
-	if cfg.Policy != nil {
-		longest = cfg.Policy.Retention(cfg.Widen)
-	}
-	found, err := w.at.List(ctx, audit.PoliciesPrefix)
-	for _, o := range found {
-		version, ok := strings.CutSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")
-		if !ok {
-			continue
-		}
-		// An unreadable policy causes an error later, when a record names it.
-		if policy, err := w.archive.Policy(ctx, version); err == nil {
-			longest = max(longest, policy.Retention(cfg.Widen))
-		}
-	}
-	return longest, err
-}
-
-// records yields the readable records and keeps the errors of unreadable files in faults.
-func (w *whatIf) records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error] {
-	return func(yield func(*audit.Record, error) bool) {
-		stopped := errors.New("enough")
-		err := w.each(ctx, q, func(r *audit.Record) error {
-			if !yield(r, nil) {
-				return stopped
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, stopped) {
-			yield(nil, err)
-		}
-	}
 }

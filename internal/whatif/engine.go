@@ -16,8 +16,8 @@ import (
 type Config struct {
 	// Policy is the alternative policy. If it is nil, the policy in force at each call applies.
 	Policy *capping.Policy
-	// Policies returns the policy of a configuration version. Generations returns the segments of a generation. Each
-	// is called once for each name.
+	// Policies returns the policy of a configuration version, and is called once for each. Generations returns the
+	// segments of a generation. The replay keeps the few generations that were used last, and asks again for others.
 	Policies    func(version string) (*capping.Policy, error)
 	Generations func(name string) (capping.Segments, error)
 	// Generation replaces the generations of all records. If it is empty, each record keeps its own generation.
@@ -27,6 +27,18 @@ type Config struct {
 	// Since and Until bound the calls that are counted; 0 means no bound. Earlier records are replayed but not
 	// counted.
 	Since, Until capping.Instant
+	// MaxDecisions and MaxBytes bound the work and the memory of a replay, which ends with a *BoundError beyond them;
+	// 0 means no bound. MaxBytes does not cover the segments.
+	MaxDecisions, MaxBytes int64
+}
+
+// BoundError reports that a replay reached one of its bounds.
+type BoundError struct {
+	Decisions, Bytes int64 // decisions and memory of the replay so far
+}
+
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("what-if: more than %d decisions or %d MiB are too much", e.Decisions, e.Bytes>>20)
 }
 
 // Run replays the records, which must be in the order of time, and returns the result under the other policy. Run
@@ -64,6 +76,7 @@ type engine struct {
 	tallies     *tallies
 	policies    map[string]*inForce
 	generations map[string]capping.Segments
+	lastUsed    []string // names of generations, the last one at the end
 	alike       map[alikeKey]*likeness
 	other       *judging
 
@@ -153,6 +166,15 @@ func (e *engine) replay(r *audit.Record) error {
 		return err
 	}
 	e.tallies.end(c)
+	return e.bounded()
+}
+
+// bounded returns an error if the replay has reached a bound.
+func (e *engine) bounded() error {
+	decisions, bytes := e.tallies.decided, e.histories.bytes+e.histories.numbers.Bytes()
+	if e.cfg.MaxDecisions > 0 && decisions > e.cfg.MaxDecisions || e.cfg.MaxBytes > 0 && bytes > e.cfg.MaxBytes {
+		return &BoundError{decisions, bytes}
+	}
 	return nil
 }
 
@@ -188,15 +210,31 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 	if e.cfg.Generation != "" {
 		name = e.cfg.Generation
 	}
-	if s := e.generations[name]; s != nil {
-		return s, nil
+	s := e.generations[name]
+	if s == nil {
+		var err error
+		if s, err = e.cfg.Generations(name); err != nil {
+			return nil, err
+		}
+		e.generations[name] = s
 	}
-	s, err := e.cfg.Generations(name)
-	if err != nil {
-		return nil, err
-	}
-	e.generations[name] = s
+	e.use(name)
 	return s, nil
+}
+
+// keptGenerations is the number of generations in memory. Instances of one time differ by a generation or two.
+const keptGenerations = 4
+
+// use notes that a generation was used, and drops the one whose last use is longest ago.
+func (e *engine) use(name string) {
+	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
+		return
+	}
+	e.lastUsed = append(slices.DeleteFunc(e.lastUsed, func(other string) bool { return other == name }), name)
+	if len(e.lastUsed) > keptGenerations {
+		delete(e.generations, e.lastUsed[0])
+		e.lastUsed = e.lastUsed[1:]
+	}
 }
 
 // likenessOf returns which of the record's users have the same rules under both policies.

@@ -63,7 +63,7 @@ func drawTable(t *Table, r *Result) (*picture, error) {
 				append(after.Values, float64(a))
 		}
 	}
-	list := map[string][]row{"Sends a day": r.Days, "By segment": r.Segments, "By channel": r.Channels,
+	list := map[string][]Row{"Sends a day": r.Days, "By segment": r.Segments, "By channel": r.Channels,
 		"By campaign": named(r.Campaigns)}[t.Title]
 	for i := range list {
 		add(list[i].Name, list[i].Before.Sends, list[i].After.Sends)

@@ -30,11 +30,11 @@ type Result struct {
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
 
-	Total     row   `json:"total"`
-	Days      []row `json:"days"` // in UTC, those without calls left out
-	Segments  []row `json:"segments"`
-	Channels  []row `json:"channels"`
-	Campaigns []row `json:"campaigns"` // by how much they change, at most maxCampaigns
+	Total     Row   `json:"total"`
+	Days      []Row `json:"days"` // in UTC, those without calls left out
+	Segments  []Row `json:"segments"`
+	Channels  []Row `json:"channels"`
+	Campaigns []Row `json:"campaigns"` // by how much they change, at most maxCampaigns
 
 	Limits []change `json:"limits"` // denials by limit, suppressed, holdout and quiet
 	Shadow []change `json:"shadow"` // users allowed whom a shadow limit would have denied
@@ -43,13 +43,20 @@ type Result struct {
 	Memory memory `json:"memory"`
 }
 
-// row is a name with the decisions that are counted under it.
-type row struct {
+// Row is a name with the decisions that are counted under it.
+type Row struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"` // namespace of a campaign
 	Channel   string `json:"channel,omitempty"`   // channel of a campaign
 	Before    Counts `json:"before"`              // recorded numbers
 	After     Counts `json:"after"`               // under the other limits
+	Gained    int64  `json:"gained"`              // sends that only the other limits allow
+	Lost      int64  `json:"lost"`                // recorded sends that the other limits deny
+}
+
+// newRow returns the row of a name.
+func newRow(name string, of *pair[Counts]) Row {
+	return Row{Name: name, Before: of.before, After: of.after, Gained: of.after.gained, Lost: of.after.lost}
 }
 
 // Counts counts decisions.
@@ -59,6 +66,9 @@ type Counts struct {
 	Denied   int64 `json:"denied"`   // answers: who asks thrice is denied thrice
 	Unjudged int64 `json:"unjudged"` // users of calls for which a set that the limits need is missing
 	Released int64 `json:"released"` // sends that were given back; not of segments
+
+	// Under the other limits: sends that the record lacks, and recorded sends that are missing.
+	gained, lost int64
 }
 
 func (c *Counts) add(o Counts) {
@@ -67,6 +77,8 @@ func (c *Counts) add(o Counts) {
 	c.Denied += o.Denied
 	c.Unjudged += o.Unjudged
 	c.Released += o.Released
+	c.gained += o.gained
+	c.lost += o.lost
 }
 
 // change is a count before and after the change of limits.

@@ -73,6 +73,11 @@ func (c *call) settleJudged(users []capping.UserID, groups []uint16, d *capping.
 		c.countSegment(&c.before, code, outcome, before)
 		c.takeBack(code, &c.r.Groups[groups[i]], before)
 		c.countJudged(code, d, i)
+		if before != after {
+			flow := Counts{gained: int64(one(after)), lost: int64(one(before))}
+			c.after.Counts.add(flow)
+			c.after.byCode[code].add(flow)
+		}
 		if before || after {
 			c.histories.add(c.histories.page(int(user>>16)), uint16(user), c.number(), before, after)
 		}

@@ -72,8 +72,8 @@ func Tables(r *Result, campaigns int) []Table {
 	return tables
 }
 
-func named(campaigns []row) []row {
-	list := make([]row, len(campaigns))
+func named(campaigns []Row) []Row {
+	list := make([]Row, len(campaigns))
 	for i, row := range campaigns {
 		list[i] = row
 		list[i].Name = campaignName(&row)
@@ -81,7 +81,7 @@ func named(campaigns []row) []row {
 	return list
 }
 
-func campaignName(row *row) string {
+func campaignName(row *Row) string {
 	name := row.Name
 	if row.Namespace != "" {
 		name = row.Namespace + "/" + name
@@ -92,7 +92,7 @@ func campaignName(row *row) string {
 	return name
 }
 
-func rows(title, says, first string, list []row) Table {
+func rows(title, says, first string, list []Row) Table {
 	t := Table{Title: title, Says: says, Head: []string{first, "sends", "would be", "change", "denied", "would be"}}
 	released := false
 	for i := range list {

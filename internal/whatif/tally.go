@@ -209,8 +209,8 @@ func (t *tallies) result(e *engine) *Result {
 	r := &Result{
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
 		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.gaps,
-		Total: row{Name: "total", Before: t.total.before, After: t.total.after},
-		Days:  []row{}, Segments: []row{}, Channels: []row{}, Campaigns: []row{},
+		Total: newRow("total", &t.total),
+		Days:  []Row{}, Segments: []Row{}, Channels: []Row{}, Campaigns: []Row{},
 		Limits: changes(t.limits), Shadow: changes(t.shadow),
 	}
 	r.Asked = t.total.before.Sends + t.total.before.Replayed + t.total.before.Denied
@@ -218,25 +218,22 @@ func (t *tallies) result(e *engine) *Result {
 		r.Begins, r.Since, r.Until = t.first.Time(), max(e.cfg.Since, t.first).Time(), t.last.Time()
 	}
 	for _, day := range slices.Sorted(maps.Keys(t.days)) {
-		r.Days = append(r.Days, row{Name: day, Before: t.days[day].before, After: t.days[day].after})
+		r.Days = append(r.Days, newRow(day, t.days[day]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.segments)) {
 		s := t.segments[name]
 		if s.before == (Counts{}) && s.after == (Counts{}) {
 			continue
 		}
-		r.Segments = append(r.Segments, row{Name: cmp.Or(name, defaultName), Before: s.before, After: s.after})
+		r.Segments = append(r.Segments, newRow(cmp.Or(name, defaultName), s))
 	}
 	for _, channel := range slices.Sorted(maps.Keys(t.channels)) {
-		s := t.channels[channel]
-		r.Channels = append(r.Channels, row{Name: cmp.Or(e.channelName(channel), "none"), Before: s.before,
-			After: s.after})
+		r.Channels = append(r.Channels, newRow(cmp.Or(e.channelName(channel), "none"), t.channels[channel]))
 	}
 	for key, s := range t.campaigns {
-		r.Campaigns = append(r.Campaigns, row{
-			Name: key.ID, Namespace: key.Namespace, Channel: e.channelName(key.channel), Before: s.before,
-			After: s.after,
-		})
+		row := newRow(key.ID, s)
+		row.Namespace, row.Channel = key.Namespace, e.channelName(key.channel)
+		r.Campaigns = append(r.Campaigns, row)
 	}
 	slices.SortFunc(r.Campaigns, byChange)
 	for _, fault := range slices.Sorted(maps.Keys(t.faults)) {
@@ -250,8 +247,8 @@ func (t *tallies) result(e *engine) *Result {
 const defaultName = "default"
 
 // byChange sorts campaigns by their change and then by their number of sends.
-func byChange(a, b row) int {
-	change := func(r *row) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
+func byChange(a, b Row) int {
+	change := func(r *Row) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
 	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
 		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Channel, b.Channel))
 }

@@ -227,6 +227,7 @@ func (h *history) expect(r *audit.Record, d *capping.Decisions, decided map[capp
 		h.want.decisions++
 		h.want.asked[user] = true
 		before, after := countOf(d.Verdicts[i].Outcome), countOf(o.Verdicts[k].Outcome)
+		after.gained, after.lost = max(after.Sends-before.Sends, 0), max(before.Sends-after.Sends, 0)
 		for _, name := range h.rowNames(r) {
 			addTo(at(h.want.rows, name), &before, &after)
 		}
@@ -478,14 +479,14 @@ func plain(rows map[string]*pair[Counts]) map[string]pair[Counts] {
 
 func (h *history) compareRows(got *Result) {
 	rows := map[string]*pair[Counts]{}
-	put := func(kind string, list []row) {
+	put := func(kind string, list []Row) {
 		for _, row := range list {
 			if row.Before != (Counts{}) || row.After != (Counts{}) {
 				rows[kind+row.Name] = &pair[Counts]{row.Before, row.After}
 			}
 		}
 	}
-	put("", []row{got.Total})
+	put("", []Row{got.Total})
 	put("day ", got.Days)
 	put("segment ", got.Segments)
 	numbers := map[string]capping.Channel{"none": 0, "": 0, "push": 1, "email": 2, "sms": 3}

@@ -1,0 +1,95 @@
+package whatif
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"capper/internal/capping"
+)
+
+// Change is a change of one number of a policy.
+type Change struct {
+	// Segment is the segment whose limit changes. If it is empty, the limit changes for every segment that has it, and
+	// for users in no segment. Users in no segment have the segment "default".
+	Segment string
+	Limit   string // the name of the limit
+	Max     int    // the new maximum; unused if Remove is set
+	Remove  bool   // the limit does not apply
+}
+
+// ChangeError reports that a change does not fit the policy.
+type ChangeError struct {
+	Index   int    // the place of the change in its list
+	Field   string // segment, limit or max
+	Message string
+}
+
+func (e *ChangeError) Error() string {
+	return fmt.Sprintf("change %d: %s: %s", e.Index, e.Field, e.Message)
+}
+
+// Changed returns the policy with the changes, which apply in their order. The policy p itself is unchanged. segments
+// names the published segments: one without limits of its own has the default limits, until a change names it. The
+// error is a *ChangeError.
+func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
+	changed := *p
+	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)
+	if changed.Segments == nil {
+		changed.Segments = map[string][]capping.Limit{}
+	}
+	for name, limits := range changed.Segments {
+		changed.Segments[name] = slices.Clone(limits)
+	}
+	for i, c := range changes {
+		if field, message := c.apply(&changed, segments); message != "" {
+			return nil, &ChangeError{i, field, message}
+		}
+	}
+	return &changed, nil
+}
+
+// apply changes the policy. The returned message says why the change does not fit the field.
+func (c *Change) apply(p *capping.Policy, segments []string) (field, message string) {
+	if !c.Remove && (c.Max < 0 || c.Max > capping.LogBound) {
+		return "max", fmt.Sprintf("%d is not a number from 0 to %d", c.Max, capping.LogBound)
+	}
+	found := false
+	change := func(limits []capping.Limit) []capping.Limit {
+		at := slices.IndexFunc(limits, func(l capping.Limit) bool { return l.Name == c.Limit })
+		if at < 0 {
+			return limits
+		}
+		found = true
+		if c.Remove {
+			return slices.Delete(limits, at, at+1)
+		}
+		limits[at].Max = c.Max
+		return limits
+	}
+	own, named := p.Segments[c.Segment]
+	switch {
+	case c.Segment == "":
+		p.Default = change(p.Default)
+		for name, limits := range p.Segments {
+			p.Segments[name] = change(limits)
+		}
+	case c.Segment == defaultName:
+		p.Default = change(p.Default)
+	case named:
+		p.Segments[c.Segment] = change(own)
+	case slices.Contains(segments, c.Segment):
+		if limits := change(slices.Clone(p.Default)); found {
+			p.Segments[c.Segment] = limits
+		}
+	default:
+		return "segment", fmt.Sprintf("%q is not a segment", c.Segment)
+	}
+	switch {
+	case found:
+		return "", ""
+	case c.Segment == "":
+		return "limit", fmt.Sprintf("no segment has a limit %q", c.Limit)
+	}
+	return "limit", fmt.Sprintf("the segment %s has no limit %q", c.Segment, c.Limit)
+}
