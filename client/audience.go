@@ -161,6 +161,7 @@ type ForecastRequest struct {
 	Packed   *Packed         // UUIDs or uint64 ids
 	Audience *Audience       // for a single call
 	At       []time.Time     // at most api.MaxForecasts times; empty: now
+	Used     bool            // also count the users by their sends that count now
 }
 
 // Forecast returns the answers that filter calls would give at several times, if no message were sent before. The
@@ -170,7 +171,7 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 		return nil, err
 	}
 	var request any = &api.ForecastRequest{Channel: r.Channel, UserIDs: r.Users, UsersBitmap: wireBitmap(r.Bitmap),
-		UsersPacked: r.Packed.bytes(), AudienceQuery: r.Audience.query(), At: r.At}
+		UsersPacked: r.Packed.bytes(), AudienceQuery: r.Audience.query(), At: r.At, Used: r.Used}
 	if len(r.IDs) > 0 {
 		request = struct {
 			*api.ForecastRequest

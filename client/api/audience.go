@@ -94,7 +94,8 @@ type ForecastRequest struct {
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
 	UsersPacked []byte   `json:"users_packed,omitempty"`
 	AudienceQuery
-	At []time.Time `json:"at,omitempty"` // at most MaxForecasts; empty: now
+	At   []time.Time `json:"at,omitempty"`   // at most MaxForecasts; empty: now
+	Used bool        `json:"used,omitempty"` // also count the users by their sends that count now, in Forecast.Used
 }
 
 // Forecast is the answer to POST /v1/forecast.
@@ -105,6 +106,23 @@ type Forecast struct {
 	// for a call with audience: its users, and the cursor of the next call
 	Audience  *AudienceTaken  `json:"audience,omitempty"`
 	Forecasts []ForecastPoint `json:"forecasts"` // in the order of the times
+	// for a request with Used: the limits of each segment with users of the call. Suppression, holdout, quiet hours and
+	// shadow limits play no part
+	Used []LimitUse `json:"used,omitempty"`
+}
+
+// LimitUse counts the users of a segment by the sends that count for one of its limits now.
+type LimitUse struct {
+	Segment string    `json:"segment"` // NoSegment for users without a segment
+	Limit   string    `json:"limit"`
+	Max     int       `json:"max"`
+	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
+}
+
+// UseStep is the number of users with at least Sends sends that count, and fewer than in the next step.
+type UseStep struct {
+	Sends int `json:"sends"`
+	Users int `json:"users"`
 }
 
 // ForecastPoint is the answer that a filter call would give at a time, if no message were sent before.

@@ -7,6 +7,8 @@ type Segments struct {
 	Generation string        `json:"generation"`
 	CreatedAt  time.Time     `json:"created_at"`
 	Segments   []SegmentInfo `json:"segments"` // segments in order of precedence, then sets in the order of the generation
+	// the named expressions of the configuration, by name
+	Audiences map[string]string `json:"audiences,omitempty"`
 }
 
 // SegmentInfo describes a segment or a set.

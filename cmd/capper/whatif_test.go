@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client"
+	"capper/client/api"
 	"capper/internal/app"
 	"capper/internal/config"
 	"capper/internal/terminal"
@@ -228,4 +229,55 @@ func recordedGenerations(t *testing.T, segments string) (names []string) {
 		names = append(names, strings.TrimSuffix(entry.Name(), ".json"))
 	}
 	return names
+}
+
+// TestTheAPIAnswersWhatTheCommandAnswers checks that POST /v1/whatif returns the numbers of the command for limits in
+// which the same numbers are changed.
+func TestTheAPIAnswersWhatTheCommandAnswers(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(8, 8))
+	clock := testkit.NewClockAt(time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Second))
+	segments := filepath.Join(t.TempDir(), "segments")
+	publish(t, segments, "new=1-300", "active=301-600")
+	d := startDecider(t, clock, segments, recordedLimits+"audit: {to: audit}\n")
+	var since time.Time
+	for step := range 80 {
+		clock.Advance([]time.Duration{time.Minute, time.Hour, 11 * time.Hour}[r.IntN(3)])
+		if step == 20 {
+			since = clock.Now()
+		}
+		users := make([]uint32, 1+r.IntN(80))
+		for i := range users {
+			users[i] = 1 + r.Uint32N(900)
+		}
+		d.filter(&client.FilterRequest{MessageID: fmt.Sprint("m-", r.IntN(40)), Channel: []string{"push",
+			"email"}[r.IntN(2)], Users: users})
+	}
+	one, three := 1, 3
+	got, err := d.WhatIf(t.Context(), &api.WhatIfRequest{Since: since, Until: clock.Now(), Campaigns: 1000,
+		Limits: []api.LimitChange{
+			{Segment: "active", Limit: "daily", Max: &one}, {Segment: "active", Limit: "gap", Remove: true},
+			{Segment: "default", Limit: "week", Max: &three},
+		}})
+	require.NoError(t, err)
+	limits := filepath.Join(t.TempDir(), "other.yaml")
+	write(t, limits, strings.NewReplacer("{name: daily, max: 2", "{name: daily, max: 1", "{name: week, max: 4",
+		"{name: week, max: 3", "{name: gap, max: 1, window: 2h, channels: [push]},", "").Replace(recordedLimits))
+	result := asked(t, terminal.Done, "--config", d.file(), "--limits", limits, "--since",
+		since.Format(time.RFC3339Nano), "--until", clock.Now().Format(time.RFC3339Nano))
+	require.NotEqual(t, result.Total.Before, result.Total.After)
+	require.Positive(t, got.Total.Lost)
+	for name, want := range map[string][2]any{
+		"total": {result.Total, got.Total}, "days": {result.Days, got.Days}, "users": {result.Users, got.Users},
+		"segments": {result.Segments, got.Segments}, "channels": {result.Channels, got.Channels},
+		"campaigns": {result.Campaigns, got.Campaigns}, "limits": {result.Limits, got.Limits},
+		"shadow": {result.Shadow, got.Shadow}, "decided": {result.Decided, got.Decided},
+		"versions": {result.Configs, got.ConfigVersions}, "from": {result.Warm, got.ReplayedFrom},
+	} {
+		command, err := json.Marshal(want[0])
+		require.NoError(t, err)
+		answer, err := json.Marshal(want[1])
+		require.NoError(t, err)
+		require.JSONEq(t, string(command), string(answer), name)
+	}
 }

@@ -32,7 +32,7 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	limiter, _ := capping.As[capping.RateLimiter](s.store) // nil: each process limits rates by itself
 	s.api, err = server.New(server.Config{
 		Capper: s.capper, IDs: s.ids(), Pacers: s.pacers, Journal: s.journal, Audit: s.auditOfMessages(),
-		Records: s.records(), Pressure: s.pressure(),
+		Records: s.records(), Pressure: s.pressure(), Replay: s.replays(),
 		MessageCounts: s.answers,
 		Sets:          func() live.Rules { return s.lists.declared.Load().Sets },
 		Generations:   s.segments.Pin, History: s.history, Audiences: s.audiences.of,

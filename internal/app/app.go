@@ -20,6 +20,7 @@ import (
 	"capper/internal/config"
 	"capper/internal/console"
 	"capper/internal/messages"
+	"capper/internal/objects"
 	"capper/internal/pacing"
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
@@ -58,6 +59,7 @@ type Service struct {
 	manager   string // socket of the service manager
 
 	segments  *segments.Refresher
+	source    objects.Source // location of the segments
 	history   *publish.History
 	store     capping.Store
 	permits   pacing.Store       // the same store

@@ -22,7 +22,7 @@ func (s *Service) loadSegments(ctx context.Context) error {
 	if err != nil {
 		return named("open segments.source", err)
 	}
-	s.history = publish.New(source, s.clock)
+	s.source, s.history = source, publish.New(source, s.clock)
 	refresher := cfg.Refresher
 	refresher.Source, refresher.Require, refresher.Guarded, refresher.OnSwap = source, s.require, s.guarded,
 		s.reportSwap

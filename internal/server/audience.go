@@ -134,7 +134,10 @@ func (s *Server) forecast(c *call) error {
 		return wire.FieldFailure(api.CodeTooLarge, r.Field(), "%d users at %d times: one call decides at most %d: "+
 			"request fewer times, or a sample", len(r.Users), len(times), most)
 	}
-	p, err := s.budgets.Enter(c.holder, max(len(r.Users), 1), forecastBytes*int64(len(times)))
+	if r.Used {
+		decided += len(r.Users)
+	}
+	p, err := s.budgets.Enter(c.holder, max(len(r.Users), 1), forecastBytes*int64(len(times)+1))
 	if err != nil {
 		return err
 	}
@@ -161,5 +164,18 @@ func (s *Server) forecastOf(
 		answer.Forecasts = append(answer.Forecasts,
 			api.ForecastPoint{At: at.Time(), Summary: *s.decide(ctx, send, r.Users, at)})
 	}
+	if r.Used {
+		answer.Used = s.used(ctx, send, r.Users)
+	}
 	return answer
+}
+
+// used counts users by their sends that count for each limit now.
+func (s *Server) used(ctx context.Context, send *capping.Send, users []capping.UserID) []api.LimitUse {
+	uses, now := capping.NewUses(send.Basis, send.Channel), capping.InstantOf(s.clock())
+	for batch := range slices.Chunk(users, previewBatch) {
+		uses.Add(s.capper.Filter(ctx, &capping.Send{Basis: uses.Basis(), Channel: send.Channel, Users: batch,
+			Enforce: true, At: now}))
+	}
+	return wire.LimitUses(uses.All())
 }

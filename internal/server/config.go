@@ -54,6 +54,8 @@ type Config struct {
 	Records AuditRecords
 	// Pressure counts messages per person from the audit. Nil: nothing is recorded.
 	Pressure Pressure
+	// Replay replays the audit under other limits. Nil: nothing is recorded.
+	Replay Replay
 	// Segments and ConfigStatus return the parts of /v1/status with these names. They are safe for concurrent use.
 	// Nil: the status leaves the part empty.
 	Segments     func() api.SegmentsStatus

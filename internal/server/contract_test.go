@@ -121,7 +121,8 @@ func statusesOf(method, path string) []string {
 	generations := strings.HasPrefix(path, "/v1/generations")
 	messages, releases := strings.HasPrefix(path, "/v1/messages"), path == "/v1/messages/{id}/release"
 	sets, changes := strings.HasPrefix(path, "/v1/sets"), path == "/v1/sets/{set}/members"
-	decisions, backup, accept := strings.HasSuffix(path, "/decisions") || path == "/v1/pressure", path == "/v1/backup", path == "/v1/store/accept"
+	decisions := strings.HasSuffix(path, "/decisions") || path == "/v1/pressure" || path == "/v1/whatif"
+	backup, accept, replay := path == "/v1/backup", path == "/v1/store/accept", path == "/v1/whatif"
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
@@ -130,7 +131,8 @@ func statusesOf(method, path string) []string {
 		"405": method == http.MethodDelete || backup || accept,   // the admin listener's calls
 		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members,
 		"415": method == http.MethodPost && !backup,
-		"304": bitmap, "409": messages || decisions || backup || accept || changes, "410": generation,
+		"304": bitmap, "409": messages || decisions || backup || accept || changes || replay,
+		"410": generation || replay,
 		"429": method == http.MethodPost && !releases && !backup && !accept || user && method == http.MethodGet ||
 			members || sets,
 		"421": true, "431": true, "500": true,

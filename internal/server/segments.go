@@ -18,7 +18,14 @@ func (s *Server) listSegments(c *call) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c.w, wire.SegmentList(generation))
+	list := wire.SegmentList(generation)
+	if named := s.audiences(s.capper.Policy()); len(named.Names()) > 0 {
+		list.Audiences = map[string]string{}
+		for _, name := range named.Names() {
+			list.Audiences[name] = named.Text(name)
+		}
+	}
+	return writeJSON(c.w, list)
 }
 
 // lookup serves POST /v1/segments/lookup.

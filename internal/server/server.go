@@ -38,6 +38,8 @@ type Server struct {
 	past          auditReader
 	countPressure Pressure
 	pressures     pressures
+	replay        Replay
+	replays       turns
 	finder        *wire.Finder
 	audiences     func(*capping.Policy) *audience.Named
 	sets          func() live.Rules
@@ -87,6 +89,7 @@ func New(cfg Config) (*Server, error) {
 	s.imported = capping.NewMessageMemory(cfg.Clock)
 	s.past = auditReader{Records: cfg.Records, Policy: s.capper.Policy}
 	s.countPressure = cfg.Pressure
+	s.replay = cfg.Replay
 	s.messages = Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit,
 		Past: &s.past}
 	if cfg.MessageCounts != nil {
@@ -184,6 +187,7 @@ func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/segments/lookup", gate.ScopeRead, s.lookup)
 	r.handle(http.MethodPost, "/v1/audience/count", gate.ScopeRead, s.countAudience)
 	r.handle(http.MethodPost, "/v1/forecast", gate.ScopeRead, s.forecast)
+	r.handle(http.MethodPost, "/v1/whatif", gate.ScopeRead, s.whatIf)
 	r.handle(http.MethodPost, "/v1/sends/check", gate.ScopeRead, s.checkSends, nameParameters...)
 }
 

@@ -190,7 +190,7 @@ func (d *decoder) unknown(name string) error {
 		"at",
 		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
 		"cursor", "generation", "images", "sets", "reason", "add", "add_bitmap", "add_images", "remove",
-		"remove_bitmap", "remove_images",
+		"remove_bitmap", "remove_images", "limits", "since", "until", "campaigns", "used",
 	} {
 		switch {
 		case name == known:

@@ -13,6 +13,7 @@ type ForecastRequest struct {
 	Audience
 	Channel string
 	At      []string // at most api.MaxForecasts
+	Used    bool
 }
 
 // DecodeForecast strictly decodes the body of POST /v1/forecast. The caller checks the fields channel and at, which
@@ -31,6 +32,8 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 			err = d.users(name)
 		case "at":
 			r.At, err = d.times()
+		case "used":
+			r.Used, err = d.boolean(name)
 		default:
 			err = d.queryOrUnknown(name)
 		}
@@ -87,4 +90,17 @@ func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 		times[i] = max(instant, current)
 	}
 	return times, nil
+}
+
+// LimitUses converts counts of used limits to the API's form.
+func LimitUses(uses []capping.Use) []api.LimitUse {
+	list := make([]api.LimitUse, len(uses))
+	for i := range uses {
+		use := &uses[i]
+		list[i] = api.LimitUse{Segment: SegmentName(use.Segment), Limit: use.Limit.Name, Max: use.Limit.Max}
+		for _, step := range use.Steps {
+			list[i].Steps = append(list[i].Steps, api.UseStep(step))
+		}
+	}
+	return list
 }

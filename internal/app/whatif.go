@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+	"capper/internal/segments"
+	"capper/internal/server"
+	"capper/internal/whatif"
+)
+
+// replays returns the function that replays the audit, or nil without an audit.
+func (s *Service) replays() server.Replay {
+	if s.journal == nil {
+		return nil
+	}
+	return func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error) {
+		if err := s.journal.Flush(ctx); err != nil {
+			return nil, err
+		}
+		cfg.Widen = capping.Widening(s.store)
+		cfg.Generations = func(name string) (capping.Segments, error) { return s.recordedSegments(ctx, name) }
+		result, _, err := whatif.Replay(ctx, s.recorded, cfg)
+		return result, err
+	}
+}
+
+// recordedSegments returns the segments of a generation: the current one, or one that is read from its location.
+func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Segments, error) {
+	if current := s.segments.Current(); current.Generation() == name {
+		return publishedSegments{current}, nil
+	}
+	g, err := segments.ReadGeneration(ctx, s.source, name)
+	if err != nil {
+		return nil, fmt.Errorf("generation %s, which a recorded call used: %w", name, err)
+	}
+	if have, want := audit.IDsOf(g.Scheme), s.recorded.IDs(); have != want {
+		return nil, fmt.Errorf("generation %s has ids of the kind %s, but the audit has %s", name, have, want)
+	}
+	return publishedSegments{g.Snapshot()}, nil
+}
+
+// publishedSegments adapts a snapshot to the interface of the domain, without live changes of sets.
+type publishedSegments struct{ *segments.Snapshot }
+
+// Set returns a set by its name.
+func (p publishedSegments) Set(name string) (capping.Set, bool) {
+	set := p.Snapshot.Set(name)
+	return capping.SetByNumber{Members: set}, set != nil
+}

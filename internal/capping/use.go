@@ -1,0 +1,145 @@
+package capping
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Uses counts users by the number of their sends that count for a limit. A Uses decides nothing: its basis has the
+// limits as shadows, one for each counted number, and withholds no send.
+type Uses struct {
+	basis   *Basis
+	channel Channel
+	counts  map[useKey]*useCount
+}
+
+// useKey is a segment code with the shadow limits that would have denied.
+type useKey struct {
+	code   uint8
+	shadow uint32
+}
+
+type useCount struct {
+	segment string
+	limits  []*Limit // of the bits of shadow; nil without a bit
+	users   int
+}
+
+// Use holds the numbers of users of a segment who have used parts of a limit.
+type Use struct {
+	Segment string // "": users in no segment
+	Limit   Limit
+	Steps   []UseStep
+}
+
+// UseStep is the number of users with at least so many sends that count for a limit, and fewer than in the next step.
+type UseStep struct{ Sends, Users int }
+
+// NewUses counts users by the limits of the basis on a channel.
+func NewUses(b *Basis, channel Channel) *Uses {
+	p := b.Policy()
+	counting := &Policy{Version: p.Version, Channels: p.Channels, Zone: p.Zone, Default: countingLimits(p.Default),
+		Segments: map[string][]Limit{}}
+	for segment, limits := range p.Segments {
+		counting.Segments[segment] = countingLimits(limits)
+	}
+	return &Uses{basis: &Basis{b.segments, newInForce(counting)}, channel: channel, counts: map[useKey]*useCount{}}
+}
+
+// mostSteps is the maximum number of steps of a limit that are told apart, without the step of no sends.
+const mostSteps = 6
+
+// countingLimits returns shadow limits that count the sends for each limit that denies.
+func countingLimits(limits []Limit) (counting []Limit) {
+	denying := slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Shadow || l.Max == 0 })
+	if len(denying) == 0 {
+		return nil
+	}
+	denying = denying[:min(len(denying), MaxShadow)]
+	room := min(mostSteps, MaxShadow/len(denying))
+	for _, l := range denying {
+		most := l.Max
+		l.Shadow = true
+		for l.Max = 1; l.Max < min(most, room); l.Max++ {
+			counting = append(counting, l)
+		}
+		l.Max = most
+		counting = append(counting, l)
+	}
+	return counting
+}
+
+// Basis returns the basis by which users must be decided for Add.
+func (u *Uses) Basis() *Basis { return u.basis }
+
+// Add counts the users of decisions by Basis. Users without a decision are left out.
+func (u *Uses) Add(d *Decisions) {
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		if v.Outcome != Allowed {
+			continue
+		}
+		key := useKey{d.Codes[i], v.Shadow}
+		count := u.counts[key]
+		if count == nil {
+			count = &useCount{limits: d.ShadowLimits(i)}
+			if key.code > 0 {
+				count.segment = d.Names[key.code-1]
+			}
+			u.counts[key] = count
+		}
+		count.users++
+	}
+}
+
+// All returns the counts by segment and limit, sorted by segment; limits have the order of the policy.
+func (u *Uses) All() (list []Use) {
+	bySegment := map[string][]*useCount{}
+	masks := map[*useCount]uint32{}
+	for key, count := range u.counts {
+		bySegment[count.segment] = append(bySegment[count.segment], count)
+		masks[count] = key.shadow
+	}
+	for _, segment := range slices.Sorted(maps.Keys(bySegment)) {
+		reached, users := map[useStepKey]int{}, 0
+		for _, count := range bySegment[segment] {
+			users += count.users
+			for k, limit := range count.limits {
+				if k < MaxShadow && masks[count]>>k&1 == 1 {
+					reached[useStepKey{limit.Name, limit.Max}] += count.users
+				}
+			}
+		}
+		list = append(list, u.of(segment, users, reached)...)
+	}
+	return list
+}
+
+// useStepKey is a limit with a number of sends.
+type useStepKey struct {
+	limit string
+	sends int
+}
+
+// of returns the counts of a segment's limits. reached holds the users with at least a number of sends.
+func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
+	for _, l := range u.basis.Policy().Limits(segment) {
+		if !l.AppliesTo(u.channel) {
+			continue
+		}
+		if n := len(list); n == 0 || list[n-1].Limit.Name != l.Name {
+			list = append(list, Use{Segment: segment, Limit: l, Steps: []UseStep{{0, users}}})
+		}
+		use := &list[len(list)-1]
+		use.Limit.Max = cmp.Or(l.Max, use.Limit.Max)
+		last := &use.Steps[len(use.Steps)-1]
+		here := reached[useStepKey{l.Name, l.Max}]
+		last.Users -= here
+		use.Steps = append(use.Steps, UseStep{l.Max, here})
+	}
+	for i := range list {
+		list[i].Limit.Shadow = false
+	}
+	return list
+}

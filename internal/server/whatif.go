@@ -1,0 +1,109 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"capper/client/api"
+	"capper/internal/audit/archive"
+	"capper/internal/objects"
+	"capper/internal/server/wire"
+	"capper/internal/whatif"
+)
+
+// Replay replays the audit of all instances under another policy; see whatif.Replay. It ends when the context ends, and
+// wraps objects.ErrNotFound when a generation of the segments does not exist.
+type Replay func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error)
+
+// These constants bound a replay.
+const (
+	replayTime      = 2          // the factor by which a replay may take longer than another call
+	replayDecisions = 50_000_000 // the most decisions, those before the counted calls included
+	replayBytes     = 512 << 20  // the most memory for histories
+	replaysAtOnce   = 2          // the most replays of all keys
+	replayPrice     = 100_000    // the number of users that a replay takes from the rate of its key
+)
+
+// whatIf serves POST /v1/whatif. The replay ends when the caller disconnects.
+func (s *Server) whatIf(c *call) error {
+	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r, err := wire.DecodeWhatIf(body.Data)
+	if err != nil {
+		return err
+	}
+	policy := s.capper.Policy()
+	cfg, err := r.Config(policy, s.capper.Segments().Names(), s.clock())
+	switch {
+	case err != nil:
+		return err
+	case s.replay == nil:
+		return noAudit()
+	}
+	leave, err := s.replays.enter(cmp.Or(c.Key, c.holder))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := s.charge(c, "limits", replayPrice); err != nil {
+		return err
+	}
+	cfg.MaxDecisions, cfg.MaxBytes = replayDecisions, replayBytes
+	ctx, cancel := context.WithTimeout(c.ctx, replayTime*s.bounds.CallTimeout)
+	defer cancel()
+	result, err := s.replay(ctx, cfg)
+	if err != nil {
+		return replayFailure(ctx, err)
+	}
+	return writeJSON(c.w, r.Answer(result, policy.Version, c.Namespace))
+}
+
+// replayFailure converts an error of a replay to a failure for the caller.
+func replayFailure(ctx context.Context, err error) error {
+	const remedy = "choose a later since, or use the command capper whatif, which has no such bound"
+	var bound *whatif.BoundError
+	switch {
+	case errors.As(err, &bound):
+		return wire.FieldFailure(api.CodeTooLarge, "since", "the calls of this time have more than %d decisions or "+
+			"need more than %d MiB: "+remedy, replayDecisions, replayBytes>>20)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return wire.FieldFailure(api.CodeTooLarge, "since", "the calls of this time could not be replayed in time: "+
+			remedy)
+	case errors.Is(err, objects.ErrNotFound) && !errors.Is(err, archive.ErrNoPolicy):
+		return wire.FieldFailure(api.CodeGone, "generation", "%s: name a generation that exists; GET /v1/generations "+
+			"lists all", err)
+	}
+	return unreadable(err)
+}
+
+// turns admits one replay of each key, and replaysAtOnce in all. The zero value is ready for use. A turns is safe for
+// concurrent use.
+type turns struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+// enter takes the turn of a key, until the caller calls leave.
+func (t *turns) enter(key string) (leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.keys[key]:
+		return nil, wire.Overloaded("another what-if of this key is not finished, and a key has one at a time")
+	case len(t.keys) >= replaysAtOnce:
+		return nil, wire.Overloaded("other keys' what-ifs are not finished")
+	case t.keys == nil:
+		t.keys = map[string]bool{}
+	}
+	t.keys[key] = true
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.keys, key)
+	}, nil
+}

@@ -1,0 +1,229 @@
+package wire
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/whatif"
+)
+
+// WhatIfRequest is a decoded POST /v1/whatif.
+type WhatIfRequest struct {
+	Changes      []whatif.Change
+	Since, Until string // "": not given
+	Generation   string
+	Campaigns    int
+}
+
+// DecodeWhatIf strictly decodes the body of POST /v1/whatif. Config checks the changes and times.
+func DecodeWhatIf(body []byte) (*WhatIfRequest, error) {
+	d := newDecoder(body, Bounds{})
+	r := &WhatIfRequest{Campaigns: api.WhatIfCampaigns}
+	err := d.document(func(name string) (err error) {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		switch name {
+		case "limits":
+			r.Changes, err = d.limitChanges()
+		case "since":
+			r.Since, err = d.id(name, maxText)
+		case "until":
+			r.Until, err = d.id(name, maxText)
+		case "generation":
+			r.Generation, err = d.id(name, maxText)
+		case "campaigns":
+			r.Campaigns, err = d.whole(name, 0, api.MaxCampaigns)
+		default:
+			err = d.unknown(name)
+		}
+		return err
+	})
+	if err == nil && len(r.Changes) == 0 {
+		err = Invalid("limits", "is required: name at least one limit and its new maximum")
+	}
+	return r, err
+}
+
+// limitChanges decodes the array of changes.
+func (d *decoder) limitChanges() (changes []whatif.Change, err error) {
+	const field = "limits"
+	if !d.accept('[') {
+		return nil, Invalid(field, "%s is not an array of changes", d.value())
+	}
+	for !d.accept(']') {
+		if len(changes) > 0 && !d.accept(',') {
+			return nil, d.syntax("',' or ']'")
+		}
+		if len(changes) == api.MaxLimitChanges {
+			return nil, Invalid(field, "at most %d changes are allowed, got more", api.MaxLimitChanges)
+		}
+		change, err := d.limitChange(changeField(len(changes), ""))
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
+}
+
+func changeField(i int, field string) string {
+	name := "limits[" + strconv.Itoa(i) + "]"
+	if field != "" {
+		name += "." + field
+	}
+	return name
+}
+
+func (d *decoder) limitChange(field string) (change whatif.Change, err error) {
+	given, err := d.object(field, []string{"segment", "limit", "max", "remove"},
+		func(name, field string) (err error) {
+			switch name {
+			case "segment":
+				change.Segment, err = d.id(field, maxText)
+			case "limit":
+				change.Limit, err = d.id(field, capping.MaxName)
+			case "max":
+				change.Max, err = d.whole(field, 0, capping.LogBound)
+			default:
+				change.Remove, err = d.boolean(field)
+			}
+			return err
+		})
+	switch {
+	case err != nil:
+		return change, err
+	case !given["limit"]:
+		return change, Invalid(field+".limit", "is required: the name of the limit")
+	case change.Remove && given["max"]:
+		return change, Invalid(field+".max", "must not be combined with remove: a removed limit has no maximum")
+	case !change.Remove && !given["max"]:
+		return change, Invalid(field+".max", "is required, unless remove is true")
+	}
+	return change, nil
+}
+
+// Config returns the settings of the replay. The policy is that in force, with the published segments.
+func (r *WhatIfRequest) Config(policy *capping.Policy, segments []string, now time.Time) (cfg whatif.Config,
+	err error) {
+	cfg.Generation = r.Generation
+	if cfg.Until, err = pastTime("until", r.Until, now); err != nil {
+		return cfg, err
+	}
+	until := cfg.Until.Time()
+	if cfg.Since, err = pastTime("since", r.Since, until.Add(-api.WhatIfSpan)); err != nil {
+		return cfg, err
+	}
+	switch {
+	case cfg.Since >= cfg.Until:
+		return cfg, Invalid("since", "%s is not before until, which is %s", cfg.Since.Time().Format(time.RFC3339),
+			until.Format(time.RFC3339))
+	case until.Sub(cfg.Since.Time()) > api.MaxWhatIfSpan:
+		return cfg, Invalid("since", "%s is more than %d days before until, which is %s",
+			cfg.Since.Time().Format(time.RFC3339), api.MaxWhatIfSpan/(24*time.Hour), until.Format(time.RFC3339))
+	}
+	cfg.Policy, err = whatif.Changed(policy, segments, r.Changes)
+	var misfit *whatif.ChangeError
+	if errors.As(err, &misfit) {
+		return cfg, Invalid(changeField(misfit.Index, misfit.Field), "%s", misfit.Message)
+	}
+	return cfg, err
+}
+
+// pastTime parses a time that may lie in the past. An absent time is the usual one.
+func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
+	if text == "" {
+		return capping.InstantOf(usual), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || !rfc3339.MatchString(text) {
+		return 0, Invalid(field, "%q is not an RFC 3339 time such as 2026-11-21T09:00:00Z", Clip([]byte(text)))
+	}
+	instant := capping.InstantOf(t)
+	if instant <= 0 || instant >= capping.Never {
+		return 0, Invalid(field, "%s is not a time of this service", text)
+	}
+	return instant, nil
+}
+
+// Answer returns the answer to POST /v1/whatif: the result of a replay, with the campaigns that the request asked for.
+// A key with a namespace gets the campaigns of this namespace only.
+func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) *api.WhatIf {
+	answer := &api.WhatIf{
+		Since: result.Since, Until: result.Until, ReplayedFrom: result.Warm, ConfigVersion: config,
+		ConfigVersions: append([]string{}, result.Configs...), Generation: result.Generation,
+		Notes: append([]string{}, result.Notes...),
+		Calls: result.Calls, Asked: result.Asked, Judged: result.Judged, Decided: result.Decided,
+		Unavailable: result.Unavailable, Erased: result.Erased, Gaps: result.Gaps,
+		Total: whatIfRow(&result.Total), Days: whatIfRows(result.Days), Segments: whatIfRows(result.Segments),
+		Channels: whatIfRows(result.Channels), Campaigns: []api.WhatIfRow{},
+		Limits: []api.WhatIfChange{}, Shadow: []api.WhatIfChange{}, Users: whatIfUsers(&result.Users),
+	}
+	for i := range result.Campaigns {
+		row := whatIfRow(&result.Campaigns[i])
+		if len(answer.Campaigns) < r.Campaigns && (namespace == "" || row.Namespace == namespace) {
+			answer.Campaigns = append(answer.Campaigns, row)
+			continue
+		}
+		if answer.Others == nil {
+			answer.Others = &api.WhatIfRow{Name: othersName}
+		}
+		addRow(answer.Others, &row)
+	}
+	for _, c := range result.Limits {
+		answer.Limits = append(answer.Limits, api.WhatIfChange(c))
+	}
+	for _, c := range result.Shadow {
+		answer.Shadow = append(answer.Shadow, api.WhatIfChange(c))
+	}
+	return answer
+}
+
+// othersName is the name of the row that sums all other campaigns.
+const othersName = "others"
+
+func whatIfUsers(u *whatif.Users) api.WhatIfUsers {
+	users := api.WhatIfUsers{Asked: u.Asked, Unchanged: u.Unchanged, More: u.More, Less: u.Less, Moved: u.Moved,
+		By: []api.WhatIfStep{}}
+	for _, step := range u.By {
+		users.By = append(users.By, api.WhatIfStep(step))
+	}
+	return users
+}
+
+func whatIfRows(rows []whatif.Row) []api.WhatIfRow {
+	list := make([]api.WhatIfRow, len(rows))
+	for i := range rows {
+		list[i] = whatIfRow(&rows[i])
+	}
+	return list
+}
+
+func whatIfRow(r *whatif.Row) api.WhatIfRow {
+	return api.WhatIfRow{Name: r.Name, Namespace: r.Namespace, Channel: r.Channel, Before: whatIfCounts(&r.Before),
+		After: whatIfCounts(&r.After), Gained: r.Gained, Lost: r.Lost}
+}
+
+func whatIfCounts(c *whatif.Counts) api.WhatIfCounts {
+	return api.WhatIfCounts{Sends: c.Sends, Replayed: c.Replayed, Denied: c.Denied, Unjudged: c.Unjudged,
+		Released: c.Released}
+}
+
+// addRow adds the numbers of a row to a sum.
+func addRow(to, row *api.WhatIfRow) {
+	addCounts(&to.Before, &row.Before)
+	addCounts(&to.After, &row.After)
+	to.Gained += row.Gained
+	to.Lost += row.Lost
+}
+
+func addCounts(to, c *api.WhatIfCounts) {
+	to.Sends += c.Sends
+	to.Replayed += c.Replayed
+	to.Denied += c.Denied
+	to.Unjudged += c.Unjudged
+	to.Released += c.Released
+}
