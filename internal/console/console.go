@@ -62,7 +62,7 @@ func all(cfg Config) []frame.Page {
 		pressurePage(),
 		userPage(),
 		segmentsPage(), changesPage(),
-		limitsPage(cfg.Recent, cfg.Policies),
+		limitsPage(cfg.Recent, cfg.Policies), whatIfPage(),
 		tryPage(),
 		pacersPage(cfg.Recent),
 	}

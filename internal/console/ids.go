@@ -29,7 +29,8 @@ func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 		err = ps.tryIDs(v, p)
 	}
 	if err == nil && p.Wrong == nil {
-		return nil, ps.results.keep(v, p), nil
+		to, err := keep(v, p)
+		return nil, to, err
 	}
 	view, err = refusedBy(p, view, err)
 	return view, "", err
@@ -59,16 +60,10 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 		return nil
 	}
 	p.Tried = &tried{What: what, Users: found.count(), Ignored: found.repeats}
-	if len(p.Pasted) > keptPaste {
-		p.Pasted = "" // the page need not return the pasted text
-	}
 	return ps.tryUsers(v, p, &found.group)
 }
 
-const (
-	pasted    = "the pasted ids"
-	keptPaste = 64 << 10
-)
+const pasted = "the pasted ids"
 
 // source returns the ids of the form: the uploaded file, or otherwise the pasted text.
 func source(v *frame.Visit) (from io.Reader, what string, err error) {

@@ -14,7 +14,7 @@ import (
 // limitsPage returns the page that shows the current policy in sentences.
 func limitsPage(counts *Series, policies *Policies) frame.Page {
 	return frame.Page{
-		Path: "limits", Nav: "Limits", Live: true, Template: "limits.html", Files: files,
+		Path: "limits", Nav: "Limits", Live: true, Template: "limits.html whatifform.html", Files: files,
 		Show: func(v *frame.Visit) (*frame.View, error) { return showLimits(v, counts, policies) },
 	}
 }
@@ -23,6 +23,7 @@ type limitsView struct {
 	*api.Policy
 	Withheld []string
 	Versions []version
+	WhatIf   whatIfForm
 	Unknown  string // why earlier policies are unknown; "": they are known, or there is no audit
 }
 
@@ -48,9 +49,10 @@ func showLimits(v *frame.Visit, counts *Series, policies *Policies) (*frame.View
 	return &frame.View{
 		Title:    "Limits",
 		Question: "How many messages may each user receive, and when?",
-		Data:     limitsView{policy, policyWithheld(policy), versions(known), unknown},
-		Tables:   tables,
-		Calls:    []string{"GET /v1/limits", "GET /v1/messages"},
+		Data: limitsView{policy, policyWithheld(policy), versions(known),
+			newWhatIfForm(policy, v.URL.Query(), v.Now), unknown},
+		Tables: tables,
+		Calls:  []string{"GET /v1/limits", "GET /v1/messages"},
 	}, nil
 }
 

@@ -34,7 +34,29 @@ type Outlook struct {
 	Channel string
 	Basis   basis
 	Points  []api.ForecastPoint
+
+	now *tried // the numbers of the first instant, which more users than Decided gave; nil: those of Points
 }
+
+// from returns the outlook with the numbers of a trial for the first instant, so that a page has one number for now.
+func (o *Outlook) from(t *tried) *Outlook {
+	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
+		return o
+	}
+	same := *o
+	same.now = t
+	return &same
+}
+
+// count returns the users of an instant that a function counts in its summary, of the whole group.
+func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
+	if point == 0 && o.now != nil {
+		return o.now.scaled(of(o.now.Summary))
+	}
+	return o.Scaled(of(&o.Points[point].Summary))
+}
+
+func allowed(s *api.Summary) int { return s.Allowed }
 
 // basis names the segments generation and the configuration that decided.
 type basis struct{ Generation, ConfigVersion string }
@@ -123,6 +145,9 @@ func (o *Outlook) Says() string {
 		text = fmt.Sprintf("The forecast decides a sample of %s of the %s for %d times, as if no user received "+
 			"anything before. The numbers are scaled to all users, with an error of about ±%.1f %% of all.",
 			people(uint64(o.Decided)), people(o.Users), points, 100/math.Sqrt(float64(o.Decided)))
+		if o.now != nil {
+			text += " The first time has the numbers above, which are " + o.now.precise() + "."
+		}
 	}
 	return text + " Nothing was recorded."
 }
@@ -139,9 +164,8 @@ func (o *Outlook) Alt() string {
 	if len(o.Points) == 0 {
 		return "No instants."
 	}
-	first, last := o.Points[0], o.Points[len(o.Points)-1]
 	return fmt.Sprintf("%s may receive a message now, and %s in %d days. %s",
-		people(o.Scaled(first.Summary.Allowed)), people(o.Scaled(last.Summary.Allowed)), Days, o.half())
+		people(o.count(0, allowed)), people(o.count(len(o.Points)-1, allowed)), Days, o.half())
 }
 
 // half describes when half of the users may receive the message.

@@ -35,8 +35,24 @@ func TestWhatIsSaidOfACurve(t *testing.T) {
 			require.Equal(t, c.want, o.Alt())
 			rows := o.Table("days", "").Rows
 			require.Equal(t, "Sun 22 Nov, 16:00 UTC", rows[0][0].Text)
-			require.Equal(t, "Mon 23 Nov, 04:00 UTC", rows[2][0].Text)
+			require.Equal(t, "Mon 23 Nov, 04:00 UTC", rows[len(rows)-1][0].Text)
 		})
 	}
 	require.Equal(t, "No instants.", (&Outlook{}).Alt())
+}
+
+// TestThereIsOneNumberForNow checks that an outlook of a sample has the exact numbers for now.
+func TestThereIsOneNumberForNow(t *testing.T) {
+	t.Parallel()
+	o := &Outlook{Users: 38_940, Decided: 10_000, Points: []api.ForecastPoint{
+		{Summary: api.Summary{Allowed: 8_865}}, {Summary: api.Summary{Allowed: 8_865}},
+		{Summary: api.Summary{Allowed: 10_000}},
+	}}
+	exact := o.from(&tried{Users: 38_940, Summary: &api.Summary{Allowed: 34_431}})
+	require.Contains(t, exact.Alt(), "34,431 users may receive a message now, and 38,940 users in 7 days")
+	require.Contains(t, exact.Says(), "The first time has the numbers above, which are exact.")
+	require.Contains(t, o.Alt(), "34,520 users may receive a message now", "another trial keeps the sample")
+	rows := exact.Table("days", "").Rows
+	require.Len(t, rows, 2, "without times at which nothing changes")
+	require.Equal(t, "34,431", rows[0][1].Text)
 }

@@ -17,10 +17,11 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 		{Name: "suppressed or held out"}}
 	for i, p := range o.Points {
 		labels[i] = p.At.UTC().Format("Mon 15:04")
-		values := [...]int{p.Summary.Allowed, byLimits(&p.Summary), p.Summary.Denied[api.LimitQuiet],
-			p.Summary.Denied[api.LimitSuppressed] + p.Summary.Denied[api.LimitHoldout]}
-		for j, n := range values {
-			series[j].Values = append(series[j].Values, float64(o.Scaled(n)))
+		for j, of := range [...]func(s *api.Summary) int{allowed, byLimits,
+			func(s *api.Summary) int { return s.Denied[api.LimitQuiet] },
+			func(s *api.Summary) int { return s.Denied[api.LimitSuppressed] + s.Denied[api.LimitHoldout] },
+		} {
+			series[j].Values = append(series[j].Values, float64(o.count(i, of)))
 		}
 	}
 	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: func(dark bool) ([]byte, error) {
@@ -65,12 +66,20 @@ func (o *Outlook) Table(name, caption string) *frame.Table {
 	for _, limit := range names {
 		t.Columns = append(t.Columns, frame.Column{Title: "Held back by " + limit, Means: counted, Number: true})
 	}
-	for _, p := range o.Points {
-		row := []frame.Cell{frame.Text(p.At.UTC().Format(instant)), frame.Count(o.Scaled(p.Summary.Allowed))}
+	for i, p := range o.Points {
+		if i > 0 && i+1 < len(o.Points) && sameCounts(&o.Points[i-1].Summary, &p.Summary) {
+			continue
+		}
+		row := []frame.Cell{frame.Text(p.At.UTC().Format(instant)), frame.Count(o.count(i, allowed))}
 		for _, limit := range names {
-			row = append(row, frame.Count(o.Scaled(p.Summary.Denied[limit])))
+			row = append(row, frame.Count(o.count(i, func(s *api.Summary) int { return s.Denied[limit] })))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// sameCounts reports whether two summaries allow and deny equally many users.
+func sameCounts(a, b *api.Summary) bool {
+	return a.Allowed == b.Allowed && maps.Equal(a.Denied, b.Denied)
 }

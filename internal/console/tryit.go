@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"capper/client"
@@ -28,12 +29,11 @@ const (
 // tryPages holds the data that all visits share.
 type tryPages struct {
 	outlooks *outlooks
-	results  *results
 }
 
 // tryPage returns the page that tries a campaign without recording anything.
 func tryPage() frame.Page {
-	p := tryPages{newOutlooks(), &results{kept: map[string]result{}}}
+	p := tryPages{newOutlooks()}
 	return frame.Page{Path: tryAt, Nav: "Try it", Template: "try.html", Files: files, Show: p.show, Act: p.act,
 		MaxForm: maxForm}
 }
@@ -45,11 +45,13 @@ type tryView struct {
 	Required   bool // a channel must be chosen
 	Expression string
 	Pasted     string
-	Names      []string // names of segments and sets, as a help for writing an expression
+	Names      []string // names of segments, sets and audiences, as a help for writing an expression
+	Others     []string // expressions of other planned audiences, and an empty one
 	Lines      bool     // pasted ids stand on a line each
 	Most       string   // number of ids that can be tried at once
 	Wrong      *wrong
 	Tried      *tried
+	At         time.Time // of a result of ids; zero: the result is of now
 }
 
 // Select returns the data of a channel field in a form.
@@ -77,13 +79,16 @@ type wrong struct {
 
 // tried is the result of a trial.
 type tried struct {
-	What     string // the tried users in words
-	Users    uint64
-	Sampled  int // number of users in the sample; 0: all were decided
-	Summary  *api.Summary
-	Outlook  *Outlook
-	Ignored  int // ids that were given twice
-	Sendable string
+	What       string // the tried users in words
+	Generation string // of the expression
+	Users      uint64
+	Sampled    int // number of users in the sample; 0: all were decided
+	Summary    *api.Summary
+	Outlook    *Outlook
+	Used       []api.LimitUse
+	Overlap    *overlap // with other planned audiences; nil: there are none
+	Ignored    int      // ids that were given twice
+	Sendable   string
 }
 
 const tryQuestion = "How many users could receive a message now, and in the next seven days? Nothing is recorded."
@@ -98,7 +103,7 @@ func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Expression = query.Get("audience")
+	p.Expression, p.Others = query.Get("audience"), othersOf(query)
 	view := &frame.View{Title: "Try it", Question: tryQuestion, Data: p}
 	if strings.TrimSpace(p.Expression) == "" {
 		return view, nil
@@ -125,6 +130,7 @@ func begin(v *frame.Visit, channel string) (*tryView, error) {
 		return nil, err
 	}
 	p.Lines, p.Most = kind == ids.Text, frame.Count(mostOf(kind)).Text
+	p.Others = []string{""}
 	if p.Required && channel == "" {
 		p.Channel = p.Channels[0]
 	}
@@ -132,6 +138,7 @@ func begin(v *frame.Visit, channel string) (*tryView, error) {
 		for _, s := range found.Segments {
 			p.Names = append(p.Names, s.Name)
 		}
+		p.Names = append(p.Names, slices.Sorted(maps.Keys(found.Audiences))...)
 	}
 	return p, nil
 }
@@ -176,7 +183,14 @@ func wrongOf(p *tryView, e *client.Error) *wrong {
 func (ps tryPages) tryExpression(v *frame.Visit, p *tryView, view *frame.View) error {
 	view.Calls = []string{"POST /v1/audience/count", "POST /v1/forecast"}
 	err := atOnce(func() (now, later basis, err error) { return ps.decideExpression(v, p) })
-	if err == nil {
+	if err == nil && len(p.Others) > 1 {
+		p.Tried.Overlap, err = overlapOf(v, p)
+	}
+	switch {
+	case err != nil:
+	case p.Wrong != nil:
+		p.Tried = nil
+	default:
 		present(p, view, v)
 	}
 	return err
@@ -189,7 +203,8 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 	if err != nil {
 		return now, later, err
 	}
-	t := &tried{What: "the audience " + p.Expression, Users: count.Users, Summary: &api.Summary{}}
+	t := &tried{What: "the audience " + p.Expression, Users: count.Users, Summary: &api.Summary{},
+		Generation: count.Generation}
 	p.Tried = t
 	now = basis{Generation: count.Generation}
 	if count.Users == 0 {
@@ -199,11 +214,11 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 	if count.Users > mostNow {
 		some.Sample = &api.Sample{Percent: 100 * float64(sampleNow) / float64(count.Users), Salt: "console"}
 	}
-	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Audience: &some})
+	f, err := v.API.Forecast(v.Context(), &client.ForecastRequest{Channel: p.Channel, Audience: &some, Used: true})
 	if err != nil {
 		return now, later, err
 	}
-	t.Summary, now.ConfigVersion = &f.Forecasts[0].Summary, f.ConfigVersion
+	t.Summary, t.Used, now.ConfigVersion = &f.Forecasts[0].Summary, f.Used, f.ConfigVersion
 	if some.Sample != nil {
 		t.Sampled = f.Users
 	}
@@ -242,11 +257,13 @@ func atOnce(ask func() (now, later basis, err error)) error {
 // tryUsers tries users that are given by id.
 func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	return atOnce(func() (now, later basis, err error) {
-		f, err := v.API.Forecast(v.Context(), users.forecast(p.Channel))
+		request := users.forecast(p.Channel)
+		request.Used = true
+		f, err := v.API.Forecast(v.Context(), request)
 		if err != nil {
 			return now, later, err
 		}
-		p.Tried.Summary = &f.Forecasts[0].Summary
+		p.Tried.Summary, p.Tried.Used = &f.Forecasts[0].Summary, f.Used
 		p.Tried.Outlook, err = iDs(v, p.Channel, users)
 		if err != nil || p.Tried.Outlook == nil {
 			return now, now, err
@@ -259,7 +276,13 @@ func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 func present(p *tryView, view *frame.View, v *frame.Visit) {
 	t := p.Tried
 	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)
-	view.Tables = append(view.Tables, trySegments(t), tryLimits(t), tryParts(t))
+	view.Tables = append(view.Tables, trySegments(t), tryLimits(t), tryParts(t), tryUsed(t))
+	if t.Overlap != nil {
+		view.Tables = append(view.Tables, t.Overlap.pairs(), t.Overlap.byCount())
+	}
+	if t.Outlook != nil {
+		t.Outlook = t.Outlook.from(t)
+	}
 	if t.Outlook != nil && t.Outlook.Decided > 0 {
 		view.Tables = append(view.Tables, t.Outlook.Table("days", "The next seven days"))
 		view.Pictures = append(view.Pictures, t.Outlook.Picture("days"))

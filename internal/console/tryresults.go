@@ -1,74 +1,106 @@
 package console
 
 import (
-	"crypto/rand"
+	"cmp"
+	"encoding/json"
+	"maps"
 	"net/http"
-	"sync"
+	"net/url"
+	"slices"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/console/frame"
 )
 
-// Results of id lists are kept for this time and up to this number. Each result has its own address without ids, so
-// that its tables and pictures can be loaded.
+// The address of a result of ids holds the result, so that every instance shows it to every visitor. These constants
+// bound the address.
 const (
-	keptFor  = 15 * time.Minute
-	mostKept = 64
+	mostAddress     = 6000 // bytes of the sealed result
+	addressSegments = 30   // segments that are named
+	addressName     = 100  // characters of the name of a file
 )
 
-// results holds the results of id lists by a random name.
-type results struct {
-	mu   sync.Mutex
-	kept map[string]result
+// keptTry is the result of a trial of ids, as of a time. It has no ids.
+type keptTry struct {
+	At      time.Time
+	Channel string
+	Tried   tried
 }
 
-type result struct {
-	page *tryView
-	key  string // id of the visitor's key
-	at   time.Time
-}
-
-// keep stores the result of a page and returns its address.
-func (r *results) keep(v *frame.Visit, p *tryView) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	oldest := ""
-	for name, one := range r.kept {
-		if v.Now.Sub(one.at) > keptFor {
-			delete(r.kept, name)
-		} else if oldest == "" || one.at.Before(r.kept[oldest].at) {
-			oldest = name
+// keep returns the address of a result.
+func keep(v *frame.Visit, p *tryView) (string, error) {
+	k := keptTry{v.Now, p.Channel, *p.Tried}
+	k.Tried.What = shortened(k.Tried.What)
+	k.Tried.Summary = fewerSegments(k.Tried.Summary)
+	if o := k.Tried.Outlook; o != nil {
+		few := *o
+		few.Points = slices.Clone(o.Points)
+		for i := range few.Points { // an outlook needs only these counts
+			s := &few.Points[i].Summary
+			few.Points[i].Summary = api.Summary{Allowed: s.Allowed, Denied: s.Denied}
+		}
+		k.Tried.Outlook = &few
+	}
+	text := ""
+	for _, drop := range []func(){func() {}, func() { k.Tried.Used = nil }, func() { k.Tried.Outlook = nil }} {
+		drop()
+		data, err := json.Marshal(&k)
+		if err != nil {
+			return "", err
+		}
+		if text = v.Seal(data); len(text) <= mostAddress {
+			break
 		}
 	}
-	if len(r.kept) >= mostKept {
-		delete(r.kept, oldest)
-	}
-	name := rand.Text()
-	r.kept[name] = result{p, v.Session.Key, v.Now}
-	return "/console/" + tryAt + "?result=" + name
+	return "/console/" + tryAt + "?" + url.Values{"result": {text}}.Encode(), nil
 }
 
-func (r *results) of(v *frame.Visit, name string) *tryView {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one, ok := r.kept[name]
-	if !ok || one.key != v.Session.Key || v.Now.Sub(one.at) > keptFor {
-		return nil
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > addressName {
+		return string(runes[:addressName]) + "…"
 	}
-	p := *one.page
-	return &p
+	return text
 }
 
-// again shows a stored result of an id list.
-func (ps tryPages) again(v *frame.Visit, name string) (*frame.View, error) {
-	p := ps.results.of(v, name)
-	if p == nil {
+// fewerSegments returns the summary with the largest segments, and the others as a sum.
+func fewerSegments(s *api.Summary) *api.Summary {
+	if len(s.Segments) <= addressSegments {
+		return s
+	}
+	few := *s
+	few.Segments = map[string]api.SegmentSummary{}
+	names := slices.SortedFunc(maps.Keys(s.Segments), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Segments[b].Requested, s.Segments[a].Requested), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		if i >= addressSegments {
+			name = "(others)"
+		}
+		sum := few.Segments[name]
+		sum.Requested += s.Segments[names[i]].Requested
+		sum.Allowed += s.Segments[names[i]].Allowed
+		few.Segments[name] = sum
+	}
+	return &few
+}
+
+// again shows the result of ids that an address holds.
+func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
+	var k keptTry
+	data, ok := v.Open(text)
+	if !ok || json.Unmarshal(data, &k) != nil || k.Tried.Summary == nil {
 		return nil, &frame.Refusal{
-			Status: http.StatusGone, What: "The result has expired: it is kept for 15 minutes, by one instance, for " +
-				"the key that sent the ids.",
-			Do: "Open Try it and send the ids again.",
+			Status: http.StatusGone, What: "This address holds no result of this service, or the API key that made it " +
+				"does not exist any more.",
+			Do: "Check that the address is complete, or open Try it and send the ids again.",
 		}
 	}
+	p, err := begin(v, k.Channel)
+	if err != nil {
+		return nil, err
+	}
+	p.Channel, p.Tried, p.At = k.Channel, &k.Tried, k.At
 	view := &frame.View{Title: "Try it", Question: tryQuestion, Data: p, Calls: []string{"POST /v1/forecast"}}
 	present(p, view, v)
 	return view, nil

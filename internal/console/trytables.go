@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -98,6 +99,53 @@ func tryParts(t *tried) *frame.Table {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Summary.ShadowDenied)) {
 		add("may receive", name, t.Summary.ShadowDenied[name])
+	}
+	return table
+}
+
+// precise says how the current numbers were found.
+func (t *tried) precise() string {
+	if t.Sampled == 0 {
+		return "exact"
+	}
+	return "of the larger sample"
+}
+
+// usedColumns is the number of columns for users who have not reached a limit.
+const usedColumns = 6
+
+// tryUsed returns a table of the users by their sends that count for each limit.
+func tryUsed(t *tried) *frame.Table {
+	table := &frame.Table{
+		Name: "used", Caption: "How much of their limits they have had",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Limit"}, {Title: "At most", Number: true}},
+		Empty:   "No limit applies to these users on this channel.",
+	}
+	width := 1
+	for _, use := range t.Used {
+		width = max(width, min(len(use.Steps)-1, usedColumns))
+	}
+	for n := range width {
+		table.Columns = append(table.Columns, frame.Column{Title: fmt.Sprintf("Had %d", n), Means: "users",
+			Number: true})
+	}
+	table.Columns = append(table.Columns, frame.Column{Title: "Limit reached", Means: "users", Number: true})
+	for _, use := range t.Used {
+		row := []frame.Cell{frame.Text(cmp.Or(map[string]string{api.NoSegment: "none (default)"}[use.Segment],
+			use.Segment)), frame.Text(use.Limit), frame.Count(use.Max)}
+		last := len(use.Steps) - 1
+		for n := range width {
+			if n >= last {
+				row = append(row, frame.Text(""))
+				continue
+			}
+			cell := frame.Count(t.scaled(use.Steps[n].Users))
+			if n+1 == last && use.Steps[last].Sends > use.Steps[n].Sends+1 {
+				cell = cell.With("or more")
+			}
+			row = append(row, cell)
+		}
+		table.Rows = append(table.Rows, append(row, frame.Count(t.scaled(use.Steps[last].Users))))
 	}
 	return table
 }

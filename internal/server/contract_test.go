@@ -121,7 +121,7 @@ func statusesOf(method, path string) []string {
 	generations := strings.HasPrefix(path, "/v1/generations")
 	messages, releases := strings.HasPrefix(path, "/v1/messages"), path == "/v1/messages/{id}/release"
 	sets, changes := strings.HasPrefix(path, "/v1/sets"), path == "/v1/sets/{set}/members"
-	decisions := strings.HasSuffix(path, "/decisions") || path == "/v1/pressure" || path == "/v1/whatif"
+	decisions := strings.HasSuffix(path, "/decisions") || path == "/v1/pressure"
 	backup, accept, replay := path == "/v1/backup", path == "/v1/store/accept", path == "/v1/whatif"
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}

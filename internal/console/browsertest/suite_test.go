@@ -43,6 +43,7 @@ func TestInABrowser(t *testing.T) {
 		"segments":                  testSegments,
 		"limits and pacers":         testLimitsAndPacers,
 		"pressure":                  testPressure,
+		"what if":                   testWhatIf,
 		"hostile names":             testHostile,
 		"the store is away":         testStoreAway,
 		"forms of elsewhere":        testForeignForm,

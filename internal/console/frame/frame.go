@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"capper/client"
@@ -100,7 +101,7 @@ func protect(h http.Header) {
 func (f *Frame) add(p *Page, layout *template.Template) error {
 	parsed, err := layout.Clone()
 	if err == nil {
-		parsed, err = parsed.ParseFS(p.Files, p.Template)
+		parsed, err = parsed.ParseFS(p.Files, strings.Fields(p.Template)...)
 	}
 	if err != nil {
 		return fmt.Errorf("page %q: %w", p.Path, err)
@@ -164,7 +165,8 @@ func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template
 func (f *Frame) enter(r *http.Request) (*Visit, bool) {
 	who, ok := f.sessions.Of(r)
 	return &Visit{
-		Request: r, API: f.client, Now: f.cfg.Clock(), Session: who, control: f.cfg.Access(), ctx: visiting(r, who.Key),
+		Request: r, API: f.client, Now: f.cfg.Clock(), Session: who, control: f.cfg.Access(), sessions: f.sessions,
+		ctx: visiting(r, who.Key),
 	}, ok
 }
 

@@ -21,8 +21,8 @@ type Page struct {
 	Nav, Under string
 	// Live: the page updates itself every few seconds while it is visible.
 	Live bool
-	// Template is the name of a file in Files. The template defines "main", the content below the title and the
-	// question. Its dot is a content.
+	// Template is the name of a file in Files, or the names of several with blanks between them. They define "main",
+	// the content below the title and the question. Its dot is a content.
 	Template string
 	Files    fs.FS
 	// Show returns the content of the page. The frame shows an error of the API as a page with a remedy.
@@ -41,7 +41,9 @@ type Visit struct {
 	Now     time.Time
 	Session Session
 	control *gate.Control
-	ctx     context.Context
+	// sessions has the secrets of keys.
+	sessions *sessions
+	ctx      context.Context
 }
 
 // Context returns the context for API calls that serve the visit.
@@ -50,6 +52,14 @@ func (v *Visit) Context() context.Context { return v.ctx }
 // May reports whether the visitor has the scope. Pages use May to show or hide elements; the API checks the scope
 // again.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
+
+// Seal returns data as a text for an address of the console. Every instance with the visitor's key opens the text, for
+// each of its visitors. Nobody else can read or make such a text.
+func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
+
+// Open returns the data of a text from Seal. The result is false for other texts, and when the key that sealed the data
+// does not exist any more.
+func (v *Visit) Open(text string) ([]byte, bool) { return v.sessions.openData(text) }
 
 // View is the content of a page.
 type View struct {

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/url"
+	"strings"
+
+	"capper/client"
+	"capper/internal/console/frame"
+)
+
+// mostOthers is the maximum number of other planned audiences. Their overlaps need a count for each combination.
+const mostOthers = 3
+
+// othersOf returns the expressions of other planned audiences in a query. An empty one follows if the form has room.
+func othersOf(query url.Values) (others []string) {
+	for _, text := range query["other"] {
+		if strings.TrimSpace(text) != "" && len(others) < mostOthers {
+			others = append(others, text)
+		}
+	}
+	if len(others) < mostOthers {
+		others = append(others, "")
+	}
+	return others
+}
+
+// overlap holds the sizes of audiences and of all their intersections. Every number is exact.
+type overlap struct {
+	Audiences []string
+	Users     []uint64 // by the bits of the audiences that a combination has; index 0 is unused
+}
+
+// overlapOf counts the combinations of the tried audience and the others. An error in another expression is shown on
+// the page.
+func overlapOf(v *frame.Visit, p *tryView) (*overlap, error) {
+	o := &overlap{Audiences: []string{p.Expression}}
+	for _, text := range p.Others {
+		if text != "" {
+			o.Audiences = append(o.Audiences, text)
+		}
+	}
+	o.Users = make([]uint64, 1<<len(o.Audiences))
+	for mask := 1; mask < len(o.Users); mask++ {
+		audience := client.Audience{Expression: o.expression(mask), Generation: p.Tried.Generation}
+		count, err := v.API.Count(v.Context(), &client.CountRequest{Audience: &audience, Total: true})
+		var e *client.Error
+		if errors.As(err, &e) && e.Code == client.CodeInvalidRequest {
+			p.Wrong = &wrong{Field: "other", Text: fmt.Sprintf("The audience %s: %s", audience.Expression, e.Message)}
+			return nil, nil //nolint:nilnil // the page shows the error
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.Users[mask] = count.Users
+	}
+	return o, nil
+}
+
+// expression returns the expression of the users in all audiences of the mask.
+func (o *overlap) expression(mask int) string {
+	var parts []string
+	for i, text := range o.Audiences {
+		if mask>>i&1 == 1 {
+			parts = append(parts, text)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, ") & (") + ")"
+}
+
+// pairs returns a table of the sizes and the pairwise overlaps.
+func (o *overlap) pairs() *frame.Table {
+	t := &frame.Table{Name: "overlap", Caption: "Sizes, and users in two of the audiences",
+		Columns: []frame.Column{{Title: "Audience"}, {Title: "Users", Number: true}}}
+	for i := range o.Audiences {
+		t.Columns = append(t.Columns, frame.Column{Title: fmt.Sprintf("Also in %d", i+1), Means: "users", Number: true})
+	}
+	for i, text := range o.Audiences {
+		size := o.Users[1<<i]
+		row := []frame.Cell{frame.Text(fmt.Sprintf("%d: %s", i+1, text)), frame.Count(size)}
+		for j := range o.Audiences {
+			cell := frame.Text("")
+			if i != j {
+				if cell = frame.Count(o.Users[1<<i|1<<j]); size > 0 {
+					cell = cell.With(fmt.Sprintf("%.1f %%", 100*float64(o.Users[1<<i|1<<j])/float64(size)))
+				}
+			}
+			row = append(row, cell)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// byCount returns a table of the users by the number of audiences that they are in.
+func (o *overlap) byCount() *frame.Table {
+	t := &frame.Table{Name: "messages", Caption: "Users by the number of these audiences that they are in",
+		Columns: []frame.Column{{Title: "Audiences", Number: true}, {Title: "Users", Number: true}}}
+	counts := o.exactly()
+	for n := 1; n < len(counts); n++ {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Count(n), frame.Count(counts[n])})
+	}
+	return t
+}
+
+// exactly returns the number of users who are in exactly so many audiences, by inclusion and exclusion.
+func (o *overlap) exactly() []uint64 {
+	counts := make([]int64, len(o.Audiences)+1)
+	for mask := 1; mask < len(o.Users); mask++ {
+		exact := int64(0)
+		for more := mask; more < len(o.Users); more++ {
+			if more&mask == mask {
+				n := int64(o.Users[more]) //nolint:gosec // a count of users
+				if bits.OnesCount(uint(more&^mask))%2 == 1 {
+					n = -n
+				}
+				exact += n
+			}
+		}
+		counts[bits.OnesCount(uint(mask))] += exact
+	}
+	users := make([]uint64, len(counts))
+	for i, n := range counts {
+		users[i] = uint64(max(n, 0))
+	}
+	return users
+}
