@@ -37,7 +37,6 @@ type whatIfForm struct {
 	Changes      []whatIfChange
 	Since, Until string // days in UTC, both included
 	Generation   string // "": that of each call
-	Today        string
 }
 
 // whatIfChange is a row of the form: a limit and its new maximum.
@@ -52,10 +51,9 @@ const none = "none"
 
 // newWhatIfForm returns the form for the policy with the values of a query. Without any, the days are the last ones.
 func newWhatIfForm(policy *api.Policy, query url.Values, now time.Time) whatIfForm {
-	today := now.UTC().Format(time.DateOnly)
 	f := whatIfForm{
 		Since: cmp.Or(query.Get("since"), now.UTC().AddDate(0, 0, -13).Format(time.DateOnly)),
-		Until: cmp.Or(query.Get("until"), today), Generation: query.Get("generation"), Today: today,
+		Until: cmp.Or(query.Get("until"), now.UTC().Format(time.DateOnly)), Generation: query.Get("generation"),
 	}
 	limits, maxima := query["limit"], query["max"]
 	for i, limit := range limits {
