@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"capper/client"
 	"capper/client/api"
@@ -88,7 +89,7 @@ func pressureSays(p *api.Pressure) []string {
 	week := &p.People[0].Weeks[0]
 	text := fmt.Sprintf("In the last 7 days %s people got %s messages", pressureCount(pressureReached(week)),
 		pressureCount(week.Messages))
-	if len(p.Weeks) > 1 && p.AuditBegins.Before(p.Weeks[1].To) {
+	if pressureKnown(p) > 1 {
 		before := &p.People[0].Weeks[1]
 		text += fmt.Sprintf("; in the 7 days before, %s people got %s", pressureCount(pressureReached(before)),
 			pressureCount(before.Messages))
@@ -118,7 +119,7 @@ func pressurePicture(p *api.Pressure) *frame.Picture {
 	labels := []string{"got 1", "got 2", "got 3", "got 4", "got 5 or more"}
 	var series []chart.Series
 	weeks := p.People[0].Weeks
-	for i := range weeks[:min(2, len(weeks))] {
+	for i := range weeks[:min(2, pressureKnown(p))] {
 		s := chart.Series{Name: []string{"last 7 days", "7 days before"}[i]}
 		for _, n := range pressureColumns(&weeks[i]) {
 			s.Values = append(s.Values, float64(n))
@@ -135,16 +136,19 @@ func pressurePicture(p *api.Pressure) *frame.Picture {
 	}
 }
 
-// pressureWords maps the values of PressurePeople.By to words.
-var pressureWords = map[string]string{
-	api.PressureAll: "Everybody", api.PressureSegment: "Segment", api.PressureChannel: "Channel",
-	api.PressureNamespace: "Team",
+// pressureKnown returns the number of weeks of which the audit has calls.
+func pressureKnown(p *api.Pressure) int {
+	known := 1
+	for known < len(p.Weeks) && p.Weeks[known].To.After(p.AuditBegins) {
+		known++
+	}
+	return known
 }
 
 func pressurePeople(p *api.Pressure) *frame.Table {
 	t := &frame.Table{
 		Name: "people", Caption: "People by number of messages in a week",
-		Columns: []frame.Column{{Title: "Of"}, {Title: "Name"}, {Title: "Week"},
+		Columns: []frame.Column{{Title: "People"}, {Title: "Week"},
 			{Title: "Messages", Number: true}, {Title: "Got 0", Means: "people", Number: true}},
 		Empty: "No messages in this time. A message counts after a call to POST /v1/filter allowed it.",
 	}
@@ -157,7 +161,7 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 	}
 	for i := range p.People {
 		row := &p.People[i]
-		weeks := len(row.Weeks)
+		weeks := pressureKnown(p)
 		if row.By != api.PressureAll {
 			weeks = min(weeks, pressureWeeks)
 		}
@@ -167,8 +171,8 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 			if s.None != nil {
 				none = frame.Count(*s.None)
 			}
-			cells := []frame.Cell{frame.Text(pressureWords[row.By]), frame.Text(pressureName(row)),
-				frame.Text(pressureWeek(p, k)), frame.Count(s.Messages), none}
+			cells := []frame.Cell{frame.Text(pressureName(row)), frame.Text(pressureWeek(p, k)),
+				frame.Count(s.Messages), none}
 			for _, n := range pressureColumns(s) {
 				cells = append(cells, frame.Count(n))
 			}
@@ -178,22 +182,27 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureWeek names a week by its last day.
+// pressureWeek names a week by its last day. Spaces that do not break keep the name on one line.
 func pressureWeek(p *api.Pressure, week int) string {
-	if week == 0 {
-		return "last 7 days"
-	}
-	return "7 days to " + p.Weeks[week].To.UTC().Format("2 Jan 2006")
+	return strings.ReplaceAll("to "+p.Weeks[week].To.UTC().Format("2 Jan"), " ", "\u00a0")
 }
 
 func pressureName(row *api.PressurePeople) string {
 	switch {
 	case row.By == api.PressureAll:
-		return "all people"
+		return "Everybody"
 	case row.By == api.PressureSegment && row.Name == api.NoSegment:
-		return "everybody else"
+		return "In no segment"
+	case row.By == api.PressureSegment:
+		return "Segment " + row.Name
+	case row.By == api.PressureChannel && row.Name == "":
+		return "Without a channel"
+	case row.By == api.PressureChannel:
+		return "Channel " + row.Name
+	case row.Name == "":
+		return "Without a team"
 	}
-	return orNone(row.Name)
+	return "Team " + row.Name
 }
 
 func pressureLimits(p *api.Pressure) *frame.Table {
@@ -212,7 +221,7 @@ func pressureLimits(p *api.Pressure) *frame.Table {
 			}
 			name := row.Segment
 			if name == api.NoSegment {
-				name = "everybody else"
+				name = "none"
 			}
 			t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Text(limit), frame.Text(channels(of)),
 				frame.Count(users), part})
@@ -231,9 +240,9 @@ func pressureLimits(p *api.Pressure) *frame.Table {
 func pressureTeams(p *api.Pressure) *frame.Table {
 	t := &frame.Table{
 		Name: "teams", Caption: "Messages by channel and team, the last 7 days",
-		Columns: []frame.Column{{Title: "Of"}, {Title: "Name"}, {Title: "Messages", Number: true},
-			{Title: "Share", Means: "percent", Number: true}, {Title: "Before", Means: "messages, 7 days before",
-				Number: true}},
+		Columns: []frame.Column{{Title: "Sent by"}, {Title: "Messages", Number: true},
+			{Title: "Share", Means: "percent", Number: true},
+			{Title: "Before", Means: "messages, 7 days before", Number: true}},
 		Empty: "No messages in this time.",
 	}
 	for i := range p.People {
@@ -241,12 +250,12 @@ func pressureTeams(p *api.Pressure) *frame.Table {
 		if row.By != api.PressureChannel && row.By != api.PressureNamespace {
 			continue
 		}
-		before := frame.Text("")
-		if len(row.Weeks) > 1 {
+		before := frame.Text("unknown")
+		if pressureKnown(p) > 1 {
 			before = frame.Count(row.Weeks[1].Messages)
 		}
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(pressureWords[row.By]), frame.Text(pressureName(row)),
-			frame.Count(row.Weeks[0].Messages), share(row.Weeks[0].Messages, p.People[0].Weeks[0].Messages), before})
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(pressureName(row)), frame.Count(row.Weeks[0].Messages),
+			share(row.Weeks[0].Messages, p.People[0].Weeks[0].Messages), before})
 	}
 	return t
 }

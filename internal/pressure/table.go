@@ -21,7 +21,7 @@ type Table struct {
 // Tables returns the tables of an answer. whole is for machines: it has a column for each number of messages, and no
 // words for unknown numbers.
 func Tables(p *api.Pressure, whole bool) []Table {
-	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p), heldBack(p)}
+	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p, whole), heldBack(p, whole)}
 }
 
 // shownMost is the number of messages from which a table for people counts together.
@@ -105,7 +105,7 @@ func atLimits(p *api.Pressure) Table {
 	return t
 }
 
-func campaigns(p *api.Pressure) Table {
+func campaigns(p *api.Pressure, whole bool) Table {
 	t := Table{Name: "campaigns", Title: "Campaigns by messages", Head: []string{"MESSAGE", "NAMESPACE", "CHANNEL",
 		"MESSAGES", "RELEASED", "HELD BACK"}}
 	for i := range p.Weeks {
@@ -113,7 +113,7 @@ func campaigns(p *api.Pressure) Table {
 	}
 	for i := range p.Campaigns {
 		c := &p.Campaigns[i]
-		row := append(names(&c.PressureMessage), number(sum(c.Messages)), number(sum(c.Released)),
+		row := append(names(&c.PressureMessage, whole), number(sum(c.Messages)), number(sum(c.Released)),
 			number(sum(c.HeldBack)))
 		for _, n := range c.Messages {
 			row = append(row, number(n))
@@ -123,22 +123,24 @@ func campaigns(p *api.Pressure) Table {
 	return t
 }
 
-func names(m *api.PressureMessage) []string {
-	return []string{m.MessageID, cmp.Or(m.Namespace, "-"), cmp.Or(m.Channel, "-")}
+func names(m *api.PressureMessage, whole bool) []string {
+	return []string{m.MessageID, nameOf(m.Namespace, whole), nameOf(m.Channel, whole)}
 }
 
-func heldBack(p *api.Pressure) Table {
+func heldBack(p *api.Pressure, whole bool) Table {
 	t := Table{Name: "held-back", Title: "People held back from a campaign, and the campaigns that had sent to them",
-		Head: []string{"MESSAGE", "NAMESPACE", "CHANNEL", "HELD BACK", "TAKEN BY", "NAMESPACE", "CHANNEL", "USERS"}}
+		Head: []string{"MESSAGE", "NAMESPACE", "CHANNEL", "HELD BACK", "TAKEN BY", "BY NAMESPACE", "BY CHANNEL",
+			"USERS"}}
 	for i := range p.HeldBack {
 		h := &p.HeldBack[i]
-		begin := append(names(&h.PressureMessage), number(h.Users))
+		begin := append(names(&h.PressureMessage, whole), number(h.Users))
 		if len(h.TakenBy) == 0 {
-			t.Rows = append(t.Rows, append(slices.Clone(begin), "-", "-", "-", "0"))
+			t.Rows = append(t.Rows, append(slices.Clone(begin), nameOf("", whole), nameOf("", whole), nameOf("", whole),
+				"0"))
 		}
 		for k := range h.TakenBy {
 			by := &h.TakenBy[k]
-			t.Rows = append(t.Rows, append(append(slices.Clone(begin), names(&by.PressureMessage)...),
+			t.Rows = append(t.Rows, append(append(slices.Clone(begin), names(&by.PressureMessage, whole)...),
 				number(by.Users)))
 		}
 	}
