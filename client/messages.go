@@ -14,25 +14,46 @@ import (
 
 // MessagesQuery selects the messages to list. The zero value selects the messages of the last week.
 type MessagesQuery struct {
-	Since     time.Time // only messages with a call since then; zero: within a week
+	Since     time.Time // only messages whose last call was then or later; zero: within a week
+	Until     time.Time // only messages whose last call was earlier; zero: now
+	ID        string    // only messages whose id contains this, in letters of any case; "": all
 	Channel   string    // "": all
 	Namespace string    // only for keys without a namespace; "": all
+	MinAsked  int64     // only messages that asked for this number of users or more, as answers; 0: all
+	Sort      string    // SortLastCall, SortAsked, or "": SortLastCall
 	Max       int       // 0: 100
+	Cursor    string    // the Next of the page before; "": the first page
 }
 
-// Messages lists messages with their results, in descending order of their latest call.
+// The orders of a list of messages: the latest call first, or the most asked users first.
+const (
+	SortLastCall = "last_call"
+	SortAsked    = "asked"
+)
+
+// Messages lists messages with their results, a page at a time. A page may be short, even empty, and have a Next: the
+// service looks at a limited number of messages for each page.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
+	return read[api.Messages](ctx, c, q.Path())
+}
+
+// Path returns the path and the query of the call of the API.
+func (q *MessagesQuery) Path() string {
 	parameters := url.Values{}
-	if !q.Since.IsZero() {
-		parameters.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	set := func(name, value string, given bool) {
+		if given {
+			parameters.Set(name, value)
+		}
 	}
-	if q.Max > 0 {
-		parameters.Set("max", strconv.Itoa(q.Max))
-	}
-	if q.Channel != "" {
-		parameters.Set("channel", q.Channel)
-	}
-	return read[api.Messages](ctx, c, inNamespace("/v1/messages", parameters, q.Namespace))
+	set("since", q.Since.UTC().Format(time.RFC3339Nano), !q.Since.IsZero())
+	set("until", q.Until.UTC().Format(time.RFC3339Nano), !q.Until.IsZero())
+	set("max", strconv.Itoa(q.Max), q.Max > 0)
+	set("min_asked", strconv.FormatInt(q.MinAsked, 10), q.MinAsked > 0)
+	set("id", q.ID, q.ID != "")
+	set("channel", q.Channel, q.Channel != "")
+	set("sort", q.Sort, q.Sort != "" && q.Sort != SortLastCall)
+	set("cursor", q.Cursor, q.Cursor != "")
+	return inNamespace("/v1/messages", parameters, q.Namespace)
 }
 
 // Message returns the results of a message on each channel. The namespace "" means the key's own; other values need a

@@ -5,7 +5,8 @@ import "time"
 // Messages is the answer of GET /v1/messages: campaigns in descending order of their latest call.
 type Messages struct {
 	Messages []Message `json:"messages"`
-	More     bool      `json:"more"` // the list is incomplete: use a later since, or a larger max
+	More     bool      `json:"more"` // the list has another page
+	Next     *string   `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
 // Message holds the counts of a message on one channel. Allowed and Released count the sends in the logs, exactly

@@ -21,15 +21,25 @@ type MessagesCommand struct {
 	Service
 	MessageID string `arg:"" optional:"" name:"id" help:"Message id to show all counts for. Default: list recent messages."`
 	Since     moment `placeholder:"TIME" help:"List only messages with calls since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
+	Until     moment `placeholder:"TIME" help:"List only messages whose last call was before this age or time."`
+	Find      string `placeholder:"TEXT" help:"List only messages whose id contains this text, in letters of any case."`
 	Channel   string `placeholder:"NAME" help:"List only messages on this channel."`
+	MinAsked  int64  `placeholder:"N" help:"List only messages whose calls asked for N users or more. A user in two calls counts twice."`
+	Sort      string `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call or asked, largest first."`
 	Max       int    `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
+	Cursor    string `placeholder:"CURSOR" help:"Continue a list behind an earlier page, with the cursor that it printed."`
 	Namespace string `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
 }
 
 // Validate rejects flags of the list if an id is given.
 func (c *MessagesCommand) Validate() error {
-	if c.MessageID != "" && (c.Since.Given() || c.Channel != "") {
-		return errors.New("--since and --channel: apply to a list of messages and not to a single message")
+	if c.MessageID != "" && (c.Since.Given() || c.Until.Given() || c.Channel+c.Find+c.Cursor != "" || c.MinAsked != 0 ||
+		c.Sort != client.SortLastCall) {
+		return errors.New("--since, --until, --find, --channel, --min-asked, --sort and --cursor: apply to a list of " +
+			"messages and not to a single message")
+	}
+	if c.MinAsked < 0 {
+		return fmt.Errorf("--min-asked: must be 0 or more, got %d", c.MinAsked)
 	}
 	if c.Max < 1 || c.Max > 1000 {
 		return fmt.Errorf("--max: must be 1 to 1000, got %d", c.Max)
@@ -65,7 +75,11 @@ func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, service *client.Client) error {
-	query := client.MessagesQuery{Channel: c.Channel, Max: c.Max, Namespace: c.Namespace}
+	query := client.MessagesQuery{ID: c.Find, Channel: c.Channel, MinAsked: c.MinAsked, Sort: c.Sort, Max: c.Max,
+		Cursor: c.Cursor, Namespace: c.Namespace}
+	if c.Until.Given() {
+		query.Until = c.Until.Instant(time.Now()).Time()
+	}
 	if c.Since.Given() {
 		query.Since = c.Since.Instant(time.Now()).Time()
 	}
@@ -78,7 +92,7 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	}
 	if len(found.Messages) == 0 {
 		fmt.Fprintln(on.Out, "no messages")
-		return nil
+		return sayMore(on, found)
 	}
 	rows := [][]any{{"MESSAGE", "NAMESPACE", "CHANNEL", "ALLOWED", "RELEASED", "ASKED", "DENIED", "UNAVAILABLE",
 		"LAST CALL"}}
@@ -92,8 +106,13 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
 		return err
 	}
-	if found.More {
-		fmt.Fprintln(on.Err, "more messages exist: use a larger --max, or --channel")
+	return sayMore(on, found)
+}
+
+// sayMore prints how to get the next page of a list.
+func sayMore(on *terminal.Streams, found *api.Messages) error {
+	if found.Next != nil {
+		fmt.Fprintf(on.Err, "more messages exist: list them with --cursor %s\n", *found.Next)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,12 +47,56 @@ func messagesPage() frame.Page {
 
 // messagesView is the data of the list's template.
 type messagesView struct {
-	Since    string // text of the form's field
+	search
 	Sinces   []choice
 	Channels []choice
 	Sorts    []link
-	More     bool
-	Shown    int
+	First    string // address of the first page; "": this is the first page
+	Next     string // address of the next page; "": this is the last page
+}
+
+// search holds the fields of the form above the list.
+type search struct {
+	Since, ID, Channel, Team, Least, Sort, Cursor string
+}
+
+func searchOf(query url.Values) search {
+	since, _ := sinceOf(query.Get("since"))
+	s := search{since, strings.TrimSpace(query.Get("id")), query.Get("channel"), strings.TrimSpace(query.Get("team")),
+		strings.TrimSpace(query.Get("least")), query.Get("sort"), query.Get("cursor")}
+	if s.Sort != client.SortAsked {
+		s.Sort = client.SortLastCall
+	}
+	return s
+}
+
+// At returns the address of the list with these fields.
+func (s search) At() string {
+	query := url.Values{"since": {s.Since}}
+	for name, value := range map[string]string{"id": s.ID, "channel": s.Channel, "team": s.Team, "least": s.Least,
+		"sort": s.Sort, "cursor": s.Cursor} {
+		if value != "" && value != client.SortLastCall {
+			query.Set(name, value)
+		}
+	}
+	return "/console/" + listAt + "?" + query.Encode()
+}
+
+// query returns the query of the API for a page of the list.
+func (s search) query(now time.Time) (client.MessagesQuery, error) {
+	_, back := sinceOf(s.Since)
+	q := client.MessagesQuery{Since: now.Add(-back).UTC().Truncate(time.Minute), ID: s.ID, Channel: s.Channel,
+		Namespace: s.Team, Sort: s.Sort, Max: pageSize, Cursor: s.Cursor}
+	if s.Least == "" {
+		return q, nil
+	}
+	least, err := strconv.ParseUint(s.Least, 10, 53)
+	if err != nil {
+		return q, &frame.Refusal{Status: http.StatusBadRequest, What: "The least number of users is not a number.",
+			Do: "Write digits only, such as 10000, or leave the field empty."}
+	}
+	q.MinAsked = int64(least)
+	return q, nil
 }
 
 // choice is an option of a form field.
@@ -77,62 +122,56 @@ func sinceOf(text string) (string, time.Duration) {
 	return "7d", 7 * 24 * time.Hour
 }
 
-// orders lists the columns by which the list can be sorted, in descending order.
-var orders = []struct {
-	name, text string
-	by         func(*api.Message) int64
-}{
-	{"last", "latest call", func(m *api.Message) int64 { return m.LastCall.UnixMilli() }},
-	{"asked", "asked", func(m *api.Message) int64 { return m.Asked }},
-	{"allowed", "allowed", func(m *api.Message) int64 { return m.Allowed }},
-	{"denied", "held back", denied},
-}
-
-// mostListed is the maximum number of campaigns in the list.
-const mostListed = 1000
+// pageSize is the number of campaigns on a page of the list.
+const pageSize = 100
 
 func showList(v *frame.Visit) (*frame.View, error) {
-	query := v.URL.Query()
-	since, back := sinceOf(query.Get("since"))
-	channel, order := query.Get("channel"), query.Get("sort")
+	asked := searchOf(v.URL.Query())
 	policy, err := v.API.Limits(v.Context())
 	if err != nil {
 		return nil, err
 	}
-	if _, known := policy.Channels[channel]; channel != "" && !known {
+	if _, known := policy.Channels[asked.Channel]; asked.Channel != "" && !known {
 		return nil, &frame.Refusal{Status: http.StatusBadRequest, What: "The configuration has no channel of " +
 			"this name.", Do: "Choose a channel from the list."}
 	}
-	from := v.Now.Add(-back).UTC().Truncate(time.Minute)
-	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: from, Channel: channel, Max: mostListed})
+	query, err := asked.query(v.Now)
 	if err != nil {
 		return nil, err
 	}
-	sortBy(found.Messages, order)
-	call := "GET /v1/messages?since=" + from.Format(time.RFC3339)
-	if channel != "" {
-		call += "&channel=" + url.QueryEscape(channel)
+	found, err := v.API.Messages(v.Context(), query)
+	if err != nil {
+		return nil, err
+	}
+	data := &messagesView{search: asked, Sinces: chosen(sinces, asked.Since),
+		Channels: chosen(channelChoices(policy), asked.Channel), Sorts: asked.sorts()}
+	if page := asked; asked.Cursor != "" {
+		page.Cursor = ""
+		data.First = page.At()
+	}
+	if page := asked; found.Next != nil {
+		page.Cursor = *found.Next
+		data.Next = page.At()
 	}
 	return &frame.View{
-		Title: "Campaigns", Question: "Which messages were sent recently, and to how many users?",
-		Data: &messagesView{
-			Since: since, Sinces: chosen(sinces, since), Channels: chosen(channelChoices(policy), channel),
-			Sorts: sorts(since, channel, order),
-			More:  found.More, Shown: len(found.Messages),
-		},
+		Title: "Campaigns", Question: "Which messages were sent recently, and to how many users?", Data: data,
 		Tables: []*frame.Table{listTable(found.Messages)},
-		Calls:  []string{call},
+		Calls:  []string{"GET " + query.Path()},
 	}, nil
 }
 
-func sortBy(messages []api.Message, order string) {
-	for _, o := range orders {
-		if o.name == order {
-			slices.SortStableFunc(messages, func(a, b api.Message) int {
-				return int(max(-1, min(1, o.by(&b)-o.by(&a))))
-			})
+// sorts returns links to the same list in both orders.
+func (s search) sorts() (links []link) {
+	for _, order := range []link{{"latest call", client.SortLastCall}, {"asked", client.SortAsked}} {
+		other := s
+		other.Sort, other.Cursor = order.To, ""
+		next := link{order.Text, other.At()}
+		if order.To == s.Sort {
+			next.To = ""
 		}
+		links = append(links, next)
 	}
+	return links
 }
 
 func chosen(choices []choice, value string) []choice {
@@ -152,33 +191,18 @@ func channelChoices(p *api.Policy) []choice {
 	return list
 }
 
-// sorts returns links to the same list in other orders.
-func sorts(since, channel, order string) (links []link) {
-	for i, o := range orders {
-		query := url.Values{"since": {since}, "sort": {o.name}}
-		if channel != "" {
-			query.Set("channel", channel)
-		}
-		next := link{o.text, "/console/" + listAt + "?" + query.Encode()}
-		if o.name == order || order == "" && i == 0 {
-			next.To = ""
-		}
-		links = append(links, next)
-	}
-	return links
-}
-
 func listTable(messages []api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "campaigns", Caption: "Campaigns: a message on a channel",
 		Columns: []frame.Column{
 			{Title: "Message"}, {Title: "Channel"}, {Title: "Team", Means: "namespace of the key"},
-			{Title: "Asked", Means: "users, in answers", Number: true},
+			{Title: "Asked", Means: "in answers", Number: true},
 			{Title: "Allowed", Means: "sends", Number: true}, {Title: "Given back", Means: "sends", Number: true},
-			{Title: "Held back", Means: "users, in answers", Number: true},
-			{Title: "Not decided", Means: "users, in answers", Number: true}, {Title: "Latest call"},
+			{Title: "Held back", Means: "in answers", Number: true},
+			{Title: "Not decided", Means: "in answers", Number: true}, {Title: "Latest call"},
 		},
-		Empty: "No campaigns in this period. A campaign is listed here after its first call to POST /v1/filter with " +
+		Empty: "No campaigns in this period match. A campaign is listed here after its first call to POST " +
+			"/v1/filter with " +
 			"a message id, or after capper filter.",
 	}
 	for i := range messages {

@@ -55,7 +55,7 @@ const shadowDays = 7
 // shadowed returns a table of the denials that shadow limits would have caused in each campaign of the last days.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
 	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: v.Now.Add(-shadowDays * 24 * time.Hour),
-		Max: 200})
+		Max: 200, Sort: client.SortAsked})
 	if client.HasCode(err, client.CodeUnavailable) || client.HasCode(err, client.CodeConflict) {
 		return nil, nil //nolint:nilnil // the rest of the page needs no store
 	}

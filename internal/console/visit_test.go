@@ -138,6 +138,13 @@ func TestCampaignsAsTheyAre(t *testing.T) {
 	require.NotContains(t, page, "<script>alert")
 	require.Contains(t, v.get(http.StatusOK, "campaigns?format=csv&table=campaigns"), "Message,Channel,Team,Asked")
 	require.Contains(t, v.get(http.StatusBadRequest, "campaigns?channel=fax"), "no channel of this name")
+	require.Contains(t, v.get(http.StatusBadRequest, "campaigns?least=many"), "is not a number")
+	v.get(http.StatusBadRequest, "campaigns?cursor=x")
+	page = v.get(http.StatusOK, "campaigns?since=31d&id=LETTER&least=100&channel=email&sort=asked")
+	require.Contains(t, page, "id=newsletter-11")
+	require.NotContains(t, page, "id=spring")
+	require.Contains(t, page, `value="LETTER"`)
+	require.NotContains(t, page, "Next page")
 
 	page = v.get(http.StatusOK, "campaign?id=promo-7")
 	require.Contains(t, page, "From asked to sent")
@@ -198,8 +205,8 @@ func TestACampaignCountsPeople(t *testing.T) {
 			Users: ids(700_150, 10)})
 		require.NoError(t, err)
 		require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo"),
-			"<b>This message was sent on push to 90 of 200 users (45 %); 100 were at the limit daily; 10 were allowed, "+
-				"and the send was given back.</b>")
+			"<b>This message was sent on push to 90 of 200 users (45 %); 100 were at the limit daily; 10 were "+
+				"allowed, and the send was given back.</b>")
 
 		send("solo-13", []uint32{13}) // the only user opted out
 		require.Contains(t, v.get(http.StatusOK, "campaign?id=solo-13&channel=push"),

@@ -160,12 +160,11 @@ func (c *Counter) putBack(deltas []Delta) {
 }
 
 // ListMessages flushes this instance's answers and then lists the store's messages; see Store.
-func (c *Counter) ListMessages(ctx context.Context, since capping.Instant, most int, match func(Key) bool) ([]Counts,
-	bool, error) {
+func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
-		return nil, false, err
+		return Page{}, err
 	}
-	return c.store.ListMessages(ctx, since, most, match)
+	return c.store.ListMessages(ctx, q)
 }
 
 // MessageCounts flushes this instance's answers and then returns the store's counts of the message; see

@@ -91,10 +91,9 @@ type Store interface {
 	// missing. A
 	// *NotAddedError lists the deltas to add again.
 	AddAnswers(ctx context.Context, deltas []Delta) error
-	// ListMessages returns the messages that match and whose last call was at or after since, latest first, at
-	// most max of them. more reports whether others matched too. A nil match means every message.
-	ListMessages(ctx context.Context, since capping.Instant, max int, match func(Key) bool) (found []Counts, more bool,
-		err error)
+	// ListMessages returns a page of the messages that the query selects, in its order. A message that is called
+	// between two pages moves, so that it may be on both or on none.
+	ListMessages(ctx context.Context, q Query) (Page, error)
 	// MessageCounts returns the counts of the message, one for each channel, in the order of channel numbers. No
 	// counts are not an error.
 	MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error)

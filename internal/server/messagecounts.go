@@ -17,8 +17,7 @@ import (
 
 // counts reads the stored counts of messages; see messages.Counter.
 type counts interface {
-	ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
-		found []messages.Counts, more bool, err error)
+	ListMessages(ctx context.Context, q messages.Query) (messages.Page, error)
 	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
 }
 
@@ -40,7 +39,7 @@ type caller struct {
 // The query parameters are listed for each call: listParameters for List, and oneParameters for One. Other calls about
 // a message have nameParameters.
 var (
-	listParameters = []string{"since", "channel", "max", "namespace"}
+	listParameters = []string{"since", "until", "id", "channel", "min_asked", "sort", "max", "cursor", "namespace"}
 	oneParameters  = []string{"users", "namespace"}
 	nameParameters = []string{"namespace"}
 )
@@ -52,25 +51,46 @@ const (
 	usualSince = 7 * 24 * time.Hour
 )
 
-// List returns the messages for which calls arrived lately.
+// List returns a page of the messages for which calls arrived lately.
 func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
-	since, err := since(c.Parameters["since"], m.Clock())
-	if err != nil {
-		return nil, err
-	}
-	most, err := maxOf(c.Parameters)
-	if err != nil {
-		return nil, err
-	}
-	match, err := m.match(c)
+	q, err := m.query(c)
 	if err != nil || m.Counts == nil {
 		return nil, orNotCounted(err)
 	}
-	found, more, err := m.Counts.ListMessages(ctx, since, most, match)
+	page, err := m.Counts.ListMessages(ctx, q)
 	if err != nil {
 		return nil, wire.StoreFailure(ctx, err)
 	}
-	return &api.Messages{Messages: m.channels(found), More: more}, nil
+	list := &api.Messages{Messages: m.channels(page.Found), More: page.Next != nil}
+	if page.Next != nil {
+		next := wire.MessageCursor(q.Order, page.Next)
+		list.Next = &next
+	}
+	return list, nil
+}
+
+// query decodes the parameters of a list.
+func (m *Messages) query(c caller) (q messages.Query, err error) {
+	now := m.Clock()
+	if q.Since, err = since(c.Parameters["since"], now); err != nil {
+		return q, err
+	}
+	if text, given := c.Parameters["until"]; given {
+		if q.Until, err = instantOf("until", text, now); err != nil {
+			return q, err
+		}
+	}
+	if q.AtLeast, err = leastOf(c.Parameters); err != nil {
+		return q, err
+	}
+	if q.Order, q.After, err = wire.MessageOrder(c.Parameters); err != nil {
+		return q, err
+	}
+	if q.Max, err = maxOf(c.Parameters); err != nil {
+		return q, err
+	}
+	q.Match, err = m.match(c)
+	return q, err
 }
 
 // orNotCounted returns the given error, or an error that this service does not count messages.
@@ -162,8 +182,14 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	if err != nil {
 		return nil, err
 	}
+	part := c.Parameters["id"]
+	if len(part) > capping.MaxMessageID || !utf8.ValidString(part) {
+		return nil, wire.Invalid("id", "%q is no part of a message id: at most %d bytes of UTF-8",
+			wire.Clip([]byte(part)), capping.MaxMessageID)
+	}
 	return func(key messages.Key) bool {
-		return (channel == 0 || key.Channel == channel) && (namespace == "" || key.Message.Namespace == namespace)
+		return (channel == 0 || key.Channel == channel) && (namespace == "" || key.Message.Namespace == namespace) &&
+			messages.MatchesID(key.Message.ID, part)
 	}, nil
 }
 
@@ -211,6 +237,11 @@ func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return atLeastZero(now.Add(-usualSince)), nil
 	}
+	return instantOf("since", text, now)
+}
+
+// instantOf parses a time, a date or an age.
+func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return atLeastZero(at), nil
@@ -218,7 +249,7 @@ func since(text string, now time.Time) (capping.Instant, error) {
 	}
 	ago, err := parseSpan(text)
 	if err != nil || ago < 0 {
-		return 0, wire.Invalid("since", "%q must be a time (RFC 3339), a date or an age such as 36h or 7d",
+		return 0, wire.Invalid(field, "%q must be a time (RFC 3339), a date or an age such as 36h or 7d",
 			wire.Clip([]byte(text)))
 	}
 	return atLeastZero(now.Add(-ago)), nil
@@ -258,4 +289,17 @@ func maxOf(parameters map[string]string) (int, error) {
 		return 0, wire.Invalid("max", "%s is not a number from 1 to %d", wire.Clip([]byte(text)), mostMax)
 	}
 	return int(most), nil
+}
+
+// leastOf returns the least number of asked users of the listed messages.
+func leastOf(parameters map[string]string) (int64, error) {
+	text, given := parameters["min_asked"]
+	if !given {
+		return 0, nil
+	}
+	least, err := strconv.ParseUint(text, 10, 53)
+	if err != nil {
+		return 0, wire.Invalid("min_asked", "%s is not a number of users", wire.Clip([]byte(text)))
+	}
+	return int64(least), nil
 }

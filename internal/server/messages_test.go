@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -87,8 +88,11 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	s := newService(t, counted(t))
 	for query, field := range map[string]string{
 		"?since=yesterday": "since", "?since=-1h": "since", "?max=0": "max", "?max=1001": "max", "?max=x": "max",
-		"?channel=fax": "channel",
-		"?user=1":      "user", "?namespace=%FF": "namespace",
+		"?channel=fax": "channel", "?until=soon": "until", "?min_asked=-1": "min_asked", "?min_asked=x": "min_asked",
+		"?sort=name": "sort", "?cursor=x": "cursor", "?cursor=": "cursor", "?cursor=AAAA": "cursor",
+		"?sort=asked&cursor=AAAAAAAAAAAAAWE": "cursor", "?cursor=AP__________AWE": "cursor",
+		"?cursor=AAAAAAAAAAAAAYA": "cursor", "?id=%FF": "id", "?id=" + strings.Repeat("x", 129): "id",
+		"?user=1": "user", "?namespace=%FF": "namespace",
 	} {
 		r := s.get("/v1/messages" + query)
 		require.Equal(t, http.StatusBadRequest, r.status, query)
@@ -204,4 +208,51 @@ func TestMessagesAreReleased(t *testing.T) {
 		require.Equal(t, counts.Allowed, s.message("promo/1").Channels[0].Released)
 		require.Zero(t, release().Released, "twice is once")
 	}, counted(t), func(cfg *server.Config) { cfg.Audit = audit })
+}
+
+// TestABlastIsFoundAmongManyMessages sends one blast, and then more small messages than a list may name.
+func TestABlastIsFoundAmongManyMessages(t *testing.T) {
+	onBothStores(t, func(t *testing.T, s *service) {
+		s.filter(fields{"message_id": "Million", "channel": "push", "users_bitmap": bitmapText(t, span(400, 20_400)...),
+			"detail": "counts"})
+		s.clock.Advance(time.Minute)
+		for n := range 1050 { // a burst of 1,000 is counted, and two more a second
+			s.clock.Advance(time.Second)
+			s.filter(fields{"message_id": fmt.Sprint("order-", n), "channel": "email", "user_ids": []int{n}})
+		}
+		require.NotContains(t, names(s.messages("?max=1000")), "Million")
+		require.Equal(t, "Million", s.messages("?sort=asked&max=1").Messages[0].MessageID)
+		for _, query := range []string{"?id=milli", "?min_asked=20000", "?channel=push", "?until=1080s&since=2h",
+			"?sort=asked&min_asked=100&max=1000"} {
+			page := s.messages(query)
+			require.Equal(t, []string{"Million"}, names(page), query)
+			require.Nil(t, page.Next, query)
+		}
+		require.Empty(t, s.messages("?id=Millions").Messages)
+		require.Empty(t, s.messages("?min_asked=20001").Messages)
+		for _, sort := range []string{"last_call", "asked"} {
+			seen := map[string]bool{}
+			for query, pages := "?max=400&sort="+sort, 1; ; pages++ {
+				page := s.messages(query)
+				require.Equal(t, page.More, page.Next != nil)
+				for _, name := range names(page) {
+					require.False(t, seen[name], name)
+					seen[name] = true
+				}
+				if page.Next == nil {
+					require.Equal(t, 3, pages)
+					break
+				}
+				query = "?max=400&sort=" + sort + "&cursor=" + *page.Next
+			}
+			require.Len(t, seen, 1051)
+		}
+	}, counted(t))
+}
+
+func names(page *api.Messages) (list []string) {
+	for _, one := range page.Messages {
+		list = append(list, one.MessageID)
+	}
+	return list
 }

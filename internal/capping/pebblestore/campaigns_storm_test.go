@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping/pebblestore/database"
+	"capper/internal/messages"
 )
 
 // inLogs returns the number of entries in all logs, by message and channel.
@@ -37,11 +38,11 @@ func inLogs(t *testing.T, s *Store) map[idText]int64 {
 // requireCounted checks that the counts equal the entries in the logs.
 func requireCounted(t *testing.T, s *Store) {
 	t.Helper()
-	campaigns, more, err := s.ListMessages(context.Background(), 0, 100_000, nil)
+	page, err := s.ListMessages(context.Background(), messages.Query{Max: 100_000})
 	require.NoError(t, err)
-	require.False(t, more)
+	require.Nil(t, page.Next)
 	logs := inLogs(t, s)
-	for _, c := range campaigns {
+	for _, c := range page.Found {
 		at := idText{c.Message.Token(), c.Channel}
 		require.Equal(t, logs[at], c.Recorded-c.Released, "%v on channel %d: recorded %d, released %d", c.Message,
 			c.Channel, c.Recorded, c.Released)

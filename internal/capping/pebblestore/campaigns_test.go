@@ -156,10 +156,9 @@ func campaignKeys(t *testing.T, s *Store) (n int) {
 func TestAStoreFromBeforeCounts(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, oldConfig(oldStore(t)))
-	found, more, err := s.ListMessages(context.Background(), 0, 10, nil)
+	page, err := s.ListMessages(context.Background(), messages.Query{Max: 10})
 	require.NoError(t, err)
-	require.Empty(t, found)
-	require.False(t, more)
+	require.Empty(t, page)
 	promo := capping.Message{Namespace: "growth", ID: "promo"}
 	released := make([]capping.Released, oldUsers)
 	var users []capping.UserID
@@ -171,10 +170,54 @@ func TestAStoreFromBeforeCounts(t *testing.T) {
 	b := benchBatch("promo", users)
 	b.Message, b.Token, b.Channel = promo, promo.Token(), 1
 	require.NoError(t, s.Filter(context.Background(), b, make([]capping.Verdict, len(users))))
-	found, err = s.MessageCounts(context.Background(), promo)
+	found, err := s.MessageCounts(context.Background(), promo)
 	require.NoError(t, err)
 	require.Equal(t, messages.Sends{Recorded: oldUsers}, found[0].Sends)
 	require.NoError(t, s.Close())
+}
+
+// TestAListOfAnEarlierVersion removes the values of the list, which earlier versions did not write.
+func TestAListOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	s := openDefault(t, clock.Now).(*Store)
+	delta := func(id string, asked int64) messages.Delta {
+		at := capping.InstantOf(clock.Now())
+		return messages.Delta{Key: messages.Key{Message: capping.Message{Namespace: "growth", ID: id}, Channel: 2},
+			Answers: messages.Answers{Calls: 1, Asked: asked, First: at, Last: at}}
+	}
+	for i := range 10 {
+		clock.Advance(10 * time.Second)
+		require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{delta(fmt.Sprint("m", i), int64(1000-i))}))
+	}
+	list := func(order messages.Order) (ids []string) {
+		page, err := s.ListMessages(t.Context(), messages.Query{Order: order, Max: 3, AtLeast: 100})
+		require.NoError(t, err)
+		require.NotNil(t, page.Next)
+		for _, one := range page.Found {
+			require.Equal(t, "growth", one.Message.Namespace)
+			ids = append(ids, one.Message.ID)
+		}
+		return ids
+	}
+	check := func() {
+		require.Equal(t, []string{"m9", "m8", "m7"}, list(messages.ByLast))
+		require.Equal(t, []string{"m0", "m1", "m2"}, list(messages.ByAsked))
+	}
+	check()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: listPrefix, UpperBound: database.After(listPrefix)})
+	require.NoError(t, err)
+	earlier := s.db.NewBatch()
+	for ok := it.First(); ok; ok = it.Next() {
+		require.NoError(t, earlier.Set(it.Key(), nil, nil))
+	}
+	require.NoError(t, it.Close())
+	s.db.Commit(earlier)
+	require.NoError(t, earlier.Close())
+	check()
+	require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{delta("m5", 5000)}))
+	require.Equal(t, []string{"m5", "m0", "m1"}, list(messages.ByAsked))
+	require.Equal(t, []string{"m5", "m9", "m8"}, list(messages.ByLast), "m5 and m9 were called at one time")
 }
 
 // TestCountsThatCannotBeRead checks that unreadable counts block no decision and return an error to readers.

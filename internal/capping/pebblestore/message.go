@@ -129,19 +129,17 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return nil
 }
 
-// ListMessages returns the messages with the latest calls; see messages.Store.
-func (s *Store) ListMessages(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
-	[]messages.Counts, bool, error) {
-	var found []messages.Counts
-	var more bool
+// ListMessages returns a page of a list of messages; see messages.Store.
+func (s *Store) ListMessages(ctx context.Context, q messages.Query) (messages.Page, error) {
+	var page messages.Page
 	err := s.db.Read(ctx, func() (err error) {
-		found, more, err = s.counts.ListMessages(ctx, since, most, match)
+		page, err = s.counts.ListMessages(ctx, q)
 		return err
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("list campaigns: %w", err)
+		return messages.Page{}, fmt.Errorf("list campaigns: %w", err)
 	}
-	return found, more, nil
+	return page, nil
 }
 
 // MessageCounts returns the counts of the message, one for each channel; see messages.Store.

@@ -1,11 +1,10 @@
 package pebblestore
 
 import (
-	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -44,73 +43,134 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 	return messages.Counts{Key: r.key(i), Sends: sends, Answers: answers}, nil
 }
 
+// mostListed is the number of messages that a page by last call looks at. The next page continues there.
+const mostListed = 500_000
+
 // listing is a walk over the list, latest call first.
 type listing struct {
+	*messages.Query
 	c      *messageCounts
-	since  capping.Instant
-	most   int
-	match  func(messages.Key) bool
-	rows   []row
-	minute int64 // the minute of the last row
+	found  []messages.Candidate
+	looked int
+	minute int64 // the minute of the last message
 }
 
-type row struct {
-	id
-	*record
-}
-
-// ListMessages returns the messages with the latest calls; see messages.Store.
-func (c *messageCounts) ListMessages(
-	ctx context.Context,
-	since capping.Instant,
-	most int,
-	match func(messages.Key) bool,
-) (
-	found []messages.Counts, more bool, err error) {
-	l := listing{c: c, since: since, most: most, match: match}
-	if err := l.walk(ctx); err != nil {
-		return nil, false, err
-	}
-	slices.SortStableFunc(l.rows, func(a, b row) int { return cmp.Compare(b.Last, a.Last) })
-	for _, r := range l.rows[:min(most, len(l.rows))] {
-		one, err := c.campaign(r.id, r.record)
-		if err != nil {
-			return nil, false, err
-		}
-		found = append(found, one)
-	}
-	return found, len(l.rows) > most, nil
-}
-
-func (l *listing) walk(ctx context.Context) error {
-	it, err := l.c.db.NewIter(&pebble.IterOptions{LowerBound: listKey(l.since, id{}),
-		UpperBound: database.After(listPrefix)})
+// ListMessages returns a page of a list of messages; see messages.Store.
+func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (page messages.Page, err error) {
+	l := listing{Query: &q, c: c}
+	reached, err := l.walk(ctx)
 	if err != nil {
-		return err
+		return messages.Page{}, err
+	}
+	found, next := q.Cut(q.Order.First(l.found, q.Max+1))
+	if next == nil {
+		next = reached
+	}
+	page.Next = next
+	for _, one := range found {
+		i := idOf(one.Key)
+		r, err := c.load(i)
+		if err != nil {
+			return messages.Page{}, err
+		}
+		if r == nil { // removed since the walk
+			continue
+		}
+		counts, err := c.campaign(i, r)
+		if err != nil {
+			return messages.Page{}, err
+		}
+		page.Found = append(page.Found, counts)
+	}
+	return page, nil
+}
+
+// walk finds the messages of the page. reached is the position of a walk that stopped before the end of the period.
+func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
+	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
+	it, err := l.c.db.NewIter(bounds)
+	if err != nil {
+		return nil, err
 	}
 	for ok := it.Last(); ok && err == nil; ok = it.Prev() {
 		i, at, valid := listed(it.Key())
 		if !valid {
 			continue
 		}
-		if len(l.rows) > l.most && at < l.minute {
-			break // all remaining messages were called earlier
+		if l.Order == messages.ByLast && at < l.minute {
+			if len(l.found) > l.Max {
+				break // all remaining messages were called earlier
+			}
+			if l.looked >= mostListed {
+				reached = &messages.Position{Value: l.minute*60_000 - 1}
+				break
+			}
 		}
 		l.minute = at
-		err = errors.Join(l.add(i), ctx.Err())
+		l.looked++
+		err = errors.Join(l.add(i, it.Value()), ctx.Err())
 	}
-	return errors.Join(err, it.Close())
+	return reached, errors.Join(err, it.Close())
 }
 
-// add adds the message to the result when it matches. add reads the record again, because the message may
-// have been called or removed since the walk began.
-func (l *listing) add(i id) error {
-	r, err := l.c.load(i)
-	if err != nil || r == nil {
+// upper returns the key behind the last one of the list that the query may want.
+func (l *listing) upper() []byte {
+	until := capping.Never
+	if l.Until > 0 {
+		until = l.Until
+	}
+	if l.Order == messages.ByLast && l.After != nil {
+		until = min(until, capping.Instant(l.After.Value))
+	}
+	if until == capping.Never {
+		return database.After(listPrefix)
+	}
+	return listKey(until+60_000, id{})
+}
+
+// add adds the message to the result when the query wants it.
+func (l *listing) add(i id, value []byte) error {
+	one, err := l.c.candidate(i, value)
+	if err != nil || one == nil {
 		return err
 	}
-	if r.Last >= l.since && (l.match == nil || l.match(r.key(i))) {
-		l.rows = append(l.rows, row{i, r})
+	if !l.Within(one.Last, one.Asked) || !l.Behind(one.At(l.Order)) || !l.Wants(one.Key) {
+		return nil
 	}
+	if len(l.found) >= 4*l.Max+1000 && l.Order == messages.ByAsked {
+		l.found = l.Order.First(l.found, l.Max+1)
+	}
+	l.found = append(l.found, *one)
 	return nil
+}
+
+// listVersion is the first byte of a value in the list. Earlier programs wrote no value.
+const listVersion = 1
+
+// listValue returns the value of a message in the list: version, last call, asked users, and the message's text. A walk
+// over the list therefore reads no records.
+func listValue(r *record) []byte {
+	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
+	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))
+	return append(value, capping.Message{Namespace: r.Namespace, ID: r.Message}.Text()...)
+}
+
+// candidate decodes a value of the list. Without a value that it knows, candidate reads the record, and returns nil if
+// there is none.
+func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
+	if len(value) > 0 && value[0] == listVersion {
+		last, n := binary.Uvarint(value[1:])
+		asked, m := binary.Uvarint(value[1+max(n, 0):])
+		if n > 0 && m > 0 {
+			return &messages.Candidate{
+				Key:  messages.Key{Message: capping.MessageOf(string(value[1+n+m:])), Channel: i.channel},
+				Last: capping.Instant(last), Asked: int64(asked),
+			}, nil
+		}
+	}
+	r, err := c.load(i)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return &messages.Candidate{Key: r.key(i), Last: r.Last, Asked: r.Asked}, nil
 }

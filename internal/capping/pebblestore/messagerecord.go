@@ -103,12 +103,10 @@ func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Ins
 	if err != nil {
 		return err
 	}
-	if before == 0 || minute(before) != minute(r.Last) {
-		if before > 0 {
-			_ = batch.Delete(listKey(before, i), nil) // fails only for indexed batches
-		}
-		_ = batch.Set(listKey(r.Last, i), nil, nil)
+	if before > 0 && minute(before) != minute(r.Last) {
+		_ = batch.Delete(listKey(before, i), nil) // fails only for indexed batches
 	}
+	_ = batch.Set(listKey(r.Last, i), listValue(r), nil)
 	_ = batch.Set(recordKey(i), value, nil)
 	c.remember(i, known{r.Life, r.Last})
 	return nil

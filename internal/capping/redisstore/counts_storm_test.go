@@ -177,9 +177,11 @@ func TestCountsOfSomeShardsAreNone(t *testing.T) {
 	found, err = s.MessageCounts(background(t, time.Second), message)
 	require.ErrorContains(t, err, "what is counted by message is undecided")
 	require.Empty(t, found)
-	listed, _, err := s.ListMessages(background(t, time.Second), 0, 10, nil)
-	require.ErrorContains(t, err, "what is counted by message is undecided")
-	require.Empty(t, listed)
+	for _, order := range []messages.Order{messages.ByLast, messages.ByAsked} {
+		listed, err := s.ListMessages(background(t, time.Second), messages.Query{Order: order, Max: 10})
+		require.ErrorContains(t, err, "what is counted by message is undecided")
+		require.Empty(t, listed)
+	}
 
 	// What is on the other shards is added, and not named as what is left.
 	var deltas []messages.Delta

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -203,4 +204,36 @@ func TestAnswersAreBounded(t *testing.T) {
 	require.Equal(t, int64(6000), found[0].Asked)
 	require.Len(t, found[0].Configs, 100)
 	require.Equal(t, "v", found[0].Configs[0])
+}
+
+// An earlier version kept no index by asked users. The first list of a process that needs the index fills it.
+func TestAListOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	keys := map[string]int{}
+	for i := range 150 {
+		delta := answersOf(capping.Message{ID: "m" + strconv.Itoa(i)}, int64(100+i))
+		require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{delta}))
+		p := s.messagePartition(delta.Message.Token())
+		keys[script.SizesKey(s.prefixes[p], script.Period(delta.Last))] = p
+	}
+	for key, p := range keys {
+		removed, err := s.top.Route(p).Client().Del(t.Context(), key).Result()
+		require.NoError(t, err)
+		require.Equal(t, int64(1), removed)
+	}
+	for _, order := range []messages.Order{messages.ByAsked, messages.ByLast} {
+		page, err := s.ListMessages(t.Context(), messages.Query{Order: order, Max: 10, AtLeast: 200})
+		require.NoError(t, err)
+		require.Len(t, page.Found, 10)
+		require.NotNil(t, page.Next)
+		if order == messages.ByAsked {
+			require.Equal(t, "m149", page.Found[0].Message.ID)
+		}
+	}
+	for key, p := range keys {
+		ttl, err := admin(t, s.top.Route(p).Addr()).PTTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		require.Greater(t, ttl, script.PeriodLength)
+	}
 }

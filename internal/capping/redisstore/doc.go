@@ -40,6 +40,7 @@
 //	fc:{53t}:c:…             how many sends of a message were recorded and released in this partition
 //	fc:{53t}:a:…             answers about a message whose text is in the partition
 //	fc:{53t}:a:index         the partition's messages by their last call or import
+//	fc:{53t}:a:asked:17      those of 8 days, by the users in all their calls
 //	fc:{53t}:-sign           the sentinel key: the latest time that the partition's server has shown
 //	fc:{53t}:-mark           the mark: the same time, times of partitions on another master, when a loss was accepted
 //	fc:{53t}:-promises       a copy of the ledger of broken promises, in four partitions

@@ -1,50 +1,57 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
 	"strconv"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/dispatch"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/messages"
 )
 
-// mostListed is the maximum number of campaigns that a call examines. The result says when there are more.
-const mostListed = 500_000
+// The maximum numbers of entries that a page examines. A page by last call that reaches one of them says where the next
+// page continues.
+const (
+	mostListed = 200_000
+	mostAsked  = 20_000 // of which the answers are read, too
+)
 
-// called is a campaign with the time of its last call, from the index.
-type called struct {
-	messages.Key
-	last capping.Instant
+// entry is a message in an index, with its score there.
+type entry struct {
+	messages.Candidate
+	score int64
 }
 
-// latestFirst orders campaigns by their last call, the latest first.
-func latestFirst(a, b called) int {
-	return cmp.Or(cmp.Compare(b.last, a.last), cmp.Compare(a.Message.Text(), b.Message.Text()),
-		cmp.Compare(a.Channel, b.Channel))
-}
-
-// shelf holds the entries that were read from one partition's index.
+// shelf is a part of an index in one partition, and what was read of it.
 type shelf struct {
-	read int             // number of entries read
-	last capping.Instant // time of the entry read last: all further entries are at that time or earlier
-	done bool
+	partition int
+	key       string
+	period    int64 // of an index by asked users
+	read      int   // number of entries read
+	score     int64 // of the entry read last: all further entries have this score or a lower one
+	done      bool
 }
 
-// ListMessages returns the matching messages whose last call was at or after since; see messages.Store.
-func (c *messageCounts) ListMessages(
-	ctx context.Context,
-	since capping.Instant,
-	most int,
-	match func(messages.Key) bool,
-) (
-	[]messages.Counts, bool, error) {
-	listed, more, err := c.list(ctx, since, most, match)
+// browse reads indexes by descending scores.
+type browse struct {
+	c         *messageCounts
+	q         *messages.Query
+	order     messages.Order // of the index
+	shelves   []shelf
+	low, high int64
+	wanted    int // stop when this many are found and no other can be before them
+	most      int // stop after this many entries
+	found     []messages.Candidate
+}
+
+// ListMessages returns a page of a list of messages; see messages.Store.
+func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (messages.Page, error) {
+	listed, next, err := c.list(ctx, &q)
 	if err != nil {
-		return nil, false, err
+		return messages.Page{}, err
 	}
 	var wanted []capping.Message
 	seen := map[capping.Message]bool{}
@@ -56,89 +63,260 @@ func (c *messageCounts) ListMessages(
 	}
 	read, err := c.readAll(ctx, wanted)
 	if err != nil {
-		return nil, false, err
+		return messages.Page{}, err
 	}
-	var found []messages.Counts
+	page := messages.Page{Next: next}
 	for _, one := range listed {
 		if campaign, there := read[one.Key]; there { // otherwise it expired meanwhile
-			found = append(found, campaign)
+			page.Found = append(page.Found, campaign)
 		}
 	}
-	return found, more, nil
+	return page, nil
 }
 
-// list returns the latest matching campaigns. list reads each partition's index piece by piece, and stops where the
-// rest cannot be among the latest.
-func (c *messageCounts) list(ctx context.Context, since capping.Instant, most int, match func(messages.Key) bool) (
-	found []called, more bool, err error) {
-	shelves := make([]shelf, len(c.config.Prefixes))
-	for i := range shelves {
-		shelves[i].last = math.MaxInt64
+// list returns the messages of the page, and the position of the next one.
+func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages.Candidate, *messages.Position, error) {
+	if q.Order == messages.ByAsked || q.AtLeast > 0 {
+		if err := c.mend(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
-	piece := max(16, 2*(most+1)/len(shelves))
+	if q.Order == messages.ByLast && q.AtLeast > 0 {
+		// Few messages are large, and many small ones may have later calls.
+		large := *q
+		large.Order, large.After = messages.ByAsked, nil
+		found, next, err := c.browse(ctx, &large, mostAsked)
+		if err != nil {
+			return nil, nil, err
+		}
+		if next == nil {
+			found = slices.DeleteFunc(found, func(one messages.Candidate) bool { return !q.Behind(one.At(q.Order)) })
+			page, next := q.Cut(q.Order.First(found, q.Max+1))
+			return page, next, nil
+		}
+	}
+	found, next, err := c.browse(ctx, q, q.Max)
+	return found, next, err
+}
+
+// browse returns the first messages of the query's order, at most most of them, and the position of the next one.
+func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
+	*messages.Position, error) {
+	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}
+	if q.Until > 0 {
+		b.high = int64(q.Until) - 1
+	}
+	if q.Order == messages.ByAsked {
+		b.low, b.high, b.most = q.AtLeast, math.MaxInt64, max(mostAsked, 2*most)*len(c.config.Prefixes)
+		b.shelves = c.sizes(q)
+	} else {
+		for p, prefix := range c.config.Prefixes {
+			b.shelves = append(b.shelves, shelf{partition: p, key: script.IndexKey(prefix)})
+		}
+		if q.AtLeast > 0 {
+			b.most = mostAsked
+		}
+	}
+	if q.After != nil {
+		b.high = min(b.high, q.After.Value)
+	}
+	reached, err := b.read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cut := *q
+	cut.Max = most
+	found, next := cut.Cut(q.Order.First(b.found, most+1))
+	if next == nil {
+		next = reached
+	}
+	return found, next, nil
+}
+
+// sizes returns the indexes by asked users of the periods with calls that the query may want.
+func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
+	now := capping.InstantOf(c.config.Clock())
+	first := script.Period(max(q.Since, now-capping.Instant(messages.MaxKeep.Milliseconds()), 0))
+	last := script.Period(now + capping.Instant(c.config.ClockSkew.Milliseconds()))
+	if q.Until > 0 {
+		last = min(last, script.Period(q.Until))
+	}
+	for period := first; period <= last; period++ {
+		for p, prefix := range c.config.Prefixes {
+			list = append(list, shelf{partition: p, key: script.SizesKey(prefix, period), period: period})
+		}
+	}
+	return list
+}
+
+// read reads the shelves piece by piece, and stops where the rest cannot be among the first ones. reached is the
+// position of a read that stopped after many entries.
+func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
+	for i := range b.shelves {
+		b.shelves[i].score = math.MaxInt64
+	}
+	piece := max(16, 2*(b.wanted+1)/max(1, len(b.shelves)))
 	for looked := 0; ; {
-		asked, reads := c.pieces(shelves, since, piece, found, most)
+		asked, reads := b.pieces(piece)
 		if len(reads) == 0 {
-			break
+			return nil, nil
 		}
-		if looked += len(reads) * piece; looked > mostListed {
-			more = true
-			break
+		if looked > b.most {
+			return b.reached(asked), nil
 		}
-		if err := c.do(ctx, reads); err != nil {
-			return nil, false, err
+		looked += len(reads) * piece
+		if err := b.c.do(ctx, reads); err != nil {
+			return nil, err
 		}
-		for i, p := range asked {
-			if found, err = shelves[p].add(reads[i].list, piece, found, match); err != nil {
-				return nil, false, err
+		var entries []entry
+		var of []*shelf
+		for i, place := range asked {
+			s := &b.shelves[place]
+			more, err := s.take(reads[i].list, piece)
+			if err != nil {
+				return nil, err
+			}
+			for _, one := range more {
+				entries, of = append(entries, one), append(of, s)
 			}
 		}
-		slices.SortFunc(found, latestFirst)
-		found = slices.CompactFunc(found, func(a, b called) bool { return a.Key == b.Key })
+		if err := b.add(ctx, entries, of); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(b.found, func(x, y messages.Candidate) int {
+			return b.order.Compare(x.At(b.order), y.At(b.order))
+		})
+		b.found = slices.CompactFunc(b.found, func(x, y messages.Candidate) bool { return x.Key == y.Key })
 	}
-	if len(found) > most {
-		return found[:most], true, nil
-	}
-	return found, more, nil
 }
 
-// pieces reads the next piece of every index that may hold one of the latest campaigns still to be found.
-func (c *messageCounts) pieces(
-	shelves []shelf,
-	since capping.Instant,
-	piece int,
-	found []called,
-	most int,
-) (asked []int,
-	reads []reading) {
-	for p, s := range shelves {
-		if s.done || len(found) > most && s.last < found[most].last {
+// reached returns the place up to which every shelf was read, and drops what was found behind it: the next page finds
+// it again.
+func (b *browse) reached(undone []int) *messages.Position {
+	score := int64(0)
+	for _, place := range undone {
+		score = max(score, b.shelves[place].score)
+	}
+	b.found = slices.DeleteFunc(b.found, func(one messages.Candidate) bool { return one.At(b.order).Value <= score })
+	return &messages.Position{Value: score}
+}
+
+// pieces reads the next piece of every shelf that may hold one of the first messages still to be found.
+func (b *browse) pieces(piece int) (asked []int, reads []reading) {
+	for i, s := range b.shelves {
+		if s.done || len(b.found) > b.wanted && s.score < b.found[b.wanted].At(b.order).Value {
 			continue
 		}
-		asked = append(asked, p)
+		high := "+inf"
+		if b.high < math.MaxInt64 {
+			high = strconv.FormatInt(b.high, 10)
+		}
+		asked = append(asked, i)
 		reads = append(reads, reading{readOperation{args: []string{
-			"zrevrangebyscore", script.IndexKey(c.config.Prefixes[p]), "+inf", strconv.FormatInt(int64(since), 10),
-			"withscores",
+			"zrevrangebyscore", s.key, high, strconv.FormatInt(b.low, 10), "withscores",
 			"limit", strconv.Itoa(s.read), strconv.Itoa(piece),
-		}}, p})
+		}}, s.partition})
 	}
 	return asked, reads
 }
 
-// add appends the matching campaigns of a piece to found.
-func (s *shelf) add(list []string, piece int, found []called, match func(messages.Key) bool) ([]called, error) {
+// take decodes a piece of the shelf.
+func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	s.read += len(list) / 2
 	s.done = len(list) < 2*piece
 	for ; len(list) >= 2; list = list[2:] {
-		last, err := strconv.ParseFloat(list[1], 64)
+		score, err := strconv.ParseFloat(list[1], 64)
 		if err != nil || len(list[0]) < 2 {
 			return nil, script.ErrReply
 		}
-		s.last = capping.Instant(last)
-		key := messages.Key{Message: capping.MessageOf(list[0][1:]), Channel: capping.Channel(list[0][0])}
-		if match == nil || match(key) {
-			found = append(found, called{key, s.last})
+		s.score = int64(score)
+		one := entry{score: s.score}
+		one.Key = messages.Key{Message: capping.MessageOf(list[0][1:]), Channel: capping.Channel(list[0][0])}
+		entries = append(entries, one)
+	}
+	return entries, nil
+}
+
+// add adds the entries that the query wants to what was found. of holds the shelf of each entry.
+func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
+	var wanted []entry
+	var shelves []*shelf
+	for i, one := range entries {
+		if b.q.Wants(one.Key) && b.q.Behind(messages.Position{Value: one.score, Key: one.Key}) {
+			wanted, shelves = append(wanted, one), append(shelves, of[i])
 		}
 	}
-	return found, nil
+	if b.order == messages.ByLast && b.q.AtLeast <= 0 {
+		for _, one := range wanted {
+			one.Last = capping.Instant(one.score)
+			if b.q.Within(one.Last, 0) {
+				b.found = append(b.found, one.Candidate)
+			}
+		}
+		return nil
+	}
+	field := script.AskedField
+	if b.order == messages.ByAsked {
+		field = script.LastField
+	}
+	values, err := b.c.answered(ctx, wanted, field)
+	if err != nil {
+		return err
+	}
+	for i, one := range wanted {
+		if b.order == messages.ByLast {
+			one.Last, one.Asked = capping.Instant(one.score), values[i]
+		} else {
+			one.Last, one.Asked = capping.Instant(values[i]), one.score
+			if one.Last == 0 || script.Period(one.Last) != shelves[i].period {
+				continue // expired, or called again since: then it is in the index of that period
+			}
+		}
+		if b.q.Within(one.Last, one.Asked) {
+			b.found = append(b.found, one.Candidate)
+		}
+	}
+	return nil
+}
+
+// answered reads a number from the answers of each message; 0 stands for a missing one.
+func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
+	error) {
+	reads, partitions := make([]single, len(list)), make([]int, len(list))
+	for i, one := range list {
+		t := one.Message.Token()
+		reads[i].args = []string{"hget", c.answerKeys(t, 0).Answers, field(one.Channel)}
+		partitions[i] = c.config.Partition(t)
+	}
+	if err := c.each(ctx, reads, partitions); err != nil {
+		return nil, err
+	}
+	values := make([]int64, len(list))
+	for i := range reads {
+		if reads[i].null {
+			continue
+		}
+		n, err := strconv.ParseInt(reads[i].reply, 10, 64)
+		if err != nil {
+			return nil, script.ErrReply
+		}
+		values[i] = n
+	}
+	return values, nil
+}
+
+// each runs the commands, each in its partition.
+func (c *messageCounts) each(ctx context.Context, commands []single, partitions []int) error {
+	if len(commands) == 0 {
+		return nil
+	}
+	return c.config.Perform(func() *dispatch.Run {
+		r := c.config.Dispatcher.NewRun(nil, false)
+		r.Faults.What = "what is counted by message is"
+		for i := range commands {
+			r.Add(&commands[i], partitions[i])
+		}
+		r.Do(ctx)
+		return r
+	})
 }

@@ -46,7 +46,8 @@ type addOperation struct {
 
 // Encode sets the arguments of the script.
 func (o *addOperation) Encode(c *dispatch.Command) {
-	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token()), o.delta, o.flush,
+	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token(), o.delta.Last),
+		o.delta, o.flush,
 		o.counts.keep(), o.begins)
 }
 

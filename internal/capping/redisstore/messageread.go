@@ -51,7 +51,7 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	var reads []reading
 	for _, message := range asked {
 		t := message.Token()
-		reads = append(reads, hash(c.config.Partition(t), c.answerKeys(t).Answers))
+		reads = append(reads, hash(c.config.Partition(t), c.answerKeys(t, 0).Answers))
 		for p, prefix := range c.config.Prefixes {
 			reads = append(reads, hash(p, string(script.AppendCountsKey(nil, prefix, t))))
 		}

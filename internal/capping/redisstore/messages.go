@@ -20,6 +20,8 @@ type messagesConfig struct {
 	Partition  func(t capping.Token) int  // partition of a message's text
 	TextKey    func(capping.Token) string // key of a message's text
 	Retention  func() time.Duration       // retention of the logs
+	Clock      func() time.Time
+	ClockSkew  time.Duration
 	// Perform performs the work and returns the faults of its run as one error.
 	Perform func(work func() *dispatch.Run) error
 }
@@ -27,12 +29,15 @@ type messagesConfig struct {
 // messageCounts keeps the counts of messages in Redis. It is safe for concurrent use.
 type messageCounts struct {
 	config messagesConfig
+	mended mended
 }
 
 var _ messages.Store = (*messageCounts)(nil)
 
 // newMessages returns the message counts of a store.
-func newMessages(config messagesConfig) *messageCounts { return &messageCounts{config: config} }
+func newMessages(config messagesConfig) *messageCounts {
+	return &messageCounts{config: config, mended: mended{working: make(chan struct{}, 1)}}
+}
 
 // keep returns how long the store keeps counts after the last call.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
@@ -82,9 +87,9 @@ func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Insta
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the keys of the answers about the message.
-func (c *messageCounts) answerKeys(t capping.Token) script.AnswerKeys {
+// answerKeys returns the keys of the answers about the message, with the index of the last call's period.
+func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),
-		Message: c.config.TextKey(t)}
+		Message: c.config.TextKey(t), Sizes: script.SizesKey(prefix, script.Period(last))}
 }

@@ -104,7 +104,7 @@ func (s *Store) arrange(l script.Keyspace) {
 	s.counts = newMessages(messagesConfig{
 		Dispatcher: s.dispatch, Scripts: s.scripts, Memory: s.memory, Prefixes: s.prefixes,
 		Partition: s.messagePartition, TextKey: s.messageKey,
-		Retention: s.Retention, Perform: s.perform,
+		Retention: s.Retention, Perform: s.perform, Clock: s.config.Clock, ClockSkew: s.config.ClockSkew,
 	})
 	s.live = newLiveLogs(liveConfig{
 		Dispatcher: s.dispatch, Topology: s.top, Scripts: s.scripts, Prefixes: s.prefixes, Partition: l.Partition,
@@ -201,9 +201,8 @@ func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 }
 
 // ListMessages returns the matching messages whose last call was at or after since.
-func (s *Store) ListMessages(ctx context.Context, since capping.Instant, max int, match func(messages.Key) bool) (
-	[]messages.Counts, bool, error) {
-	return s.counts.ListMessages(ctx, since, max, match)
+func (s *Store) ListMessages(ctx context.Context, q messages.Query) (messages.Page, error) {
+	return s.counts.ListMessages(ctx, q)
 }
 
 // MessageCounts returns the counts of the message's campaigns, by channel.

@@ -2,6 +2,7 @@ package messagestest
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -83,9 +84,10 @@ func withheld(f *fixture) {
 	require.Equal(f, map[string]int64{"suppressed": 3, "holdout": 1, "quiet": 1, "daily": 1}, f.campaign(key).Denied)
 	f.filter(key, 0, f.users(1)...)
 	require.Equal(f, messages.Sends{Recorded: 1}, f.campaign(key).Sends, "later sends are counted")
-	found, _, err := f.store.ListMessages(context.Background(), 0, 10, func(k messages.Key) bool { return k == key })
+	page, err := f.store.ListMessages(context.Background(), messages.Query{Max: 10,
+		Match: func(k messages.Key) bool { return k == key }})
 	require.NoError(f, err)
-	require.Len(f, found, 1)
+	require.Len(f, page.Found, 1)
 }
 
 func listed(f *fixture) {
@@ -98,13 +100,13 @@ func listed(f *fixture) {
 	}
 	mine := func(key messages.Key) bool { return slices.Contains(keys, key) }
 	list := func(since capping.Instant, most int, match func(messages.Key) bool) (found []messages.Key, more bool) {
-		campaigns, more, err := f.store.ListMessages(context.Background(), since, most, match)
+		page, err := f.store.ListMessages(context.Background(), messages.Query{Since: since, Max: most, Match: match})
 		require.NoError(f, err)
-		for _, c := range campaigns {
+		for _, c := range page.Found {
 			require.Equal(f, int64(100), c.Asked)
 			found = append(found, c.Key)
 		}
-		return found, more
+		return found, page.Next != nil
 	}
 	want := slices.Clone(keys)
 	slices.Reverse(want)
@@ -126,10 +128,70 @@ func listed(f *fixture) {
 	require.Empty(f, found)
 	require.False(f, more)
 	f.add(messages.Delta{Key: keys[0], Answers: messages.Answers{Calls: 1, First: f.now(), Last: f.now() + 1}})
-	campaigns, _, err := f.store.ListMessages(context.Background(), begin, 1, mine)
+	page, err := f.store.ListMessages(context.Background(), messages.Query{Since: begin, Max: 1, Match: mine})
 	require.NoError(f, err)
-	require.Equal(f, keys[0], campaigns[0].Key, "called last")
-	require.Equal(f, int64(2), campaigns[0].Calls)
+	require.Equal(f, keys[0], page.Found[0].Key, "called last")
+	require.Equal(f, int64(2), page.Found[0].Calls)
+}
+
+// paged compares pages of every kind with the sorted list of all messages.
+func paged(f *fixture) {
+	r := rand.New(rand.NewPCG(nextNames.Load(), 3))
+	var all []messages.Candidate
+	for i := range 90 {
+		one := messages.Candidate{Key: f.key([]string{"", "growth"}[r.IntN(2)], capping.Channel(r.IntN(3))),
+			Asked: []int64{100, 250, 1000 * (1 + r.Int64N(3))}[r.IntN(3)]}
+		if i%10 > 0 {
+			f.clock.Advance(time.Duration(r.IntN(40)) * time.Minute)
+		}
+		one.Last = f.now()
+		f.add(messages.Delta{Key: one.Key, Answers: messages.Answers{Calls: 1, Asked: one.Asked, First: one.Last,
+			Last: one.Last}})
+		all = append(all, one)
+	}
+	for _, one := range all[:5] { // these are called again, much later
+		f.clock.Advance(20 * time.Hour)
+		f.add(messages.Delta{Key: one.Key, Answers: messages.Answers{Calls: 1, Asked: 7, First: f.now(),
+			Last: f.now()}})
+	}
+	for i := range all[:5] {
+		counted := f.campaign(all[i].Key)
+		all[i].Last, all[i].Asked = counted.Last, counted.Asked
+	}
+	mine := map[messages.Key]bool{}
+	for _, one := range all {
+		mine[one.Key] = true
+	}
+	for range 60 {
+		channel, least := capping.Channel(r.IntN(6)), []int64{0, 0, 250, 2000}[r.IntN(4)]
+		q := messages.Query{Order: messages.Order(r.IntN(2)), Max: 1 + r.IntN(30), AtLeast: least,
+			Match: func(k messages.Key) bool { return mine[k] && (channel > 2 || k.Channel == channel) }}
+		if r.IntN(2) == 0 {
+			q.Since = all[r.IntN(len(all))].Last
+		}
+		if r.IntN(2) == 0 {
+			q.Until = all[r.IntN(len(all))].Last
+		}
+		var want, got []messages.Key
+		for _, one := range q.Order.First(slices.Clone(all), len(all)) {
+			if q.Match(one.Key) && q.Within(one.Last, one.Asked) {
+				want = append(want, one.Key)
+			}
+		}
+		for pages := 0; ; pages++ {
+			page, err := f.store.ListMessages(context.Background(), q)
+			require.NoError(f, err)
+			require.LessOrEqual(f, len(page.Found), q.Max)
+			for _, one := range page.Found {
+				got = append(got, one.Key)
+			}
+			if q.After = page.Next; q.After == nil {
+				break
+			}
+			require.Less(f, pages, len(all)+1)
+		}
+		require.Equal(f, want, got, "%+v", q)
+	}
 }
 
 func hostile(f *fixture) {

@@ -111,9 +111,10 @@ func brought(f *fixture) {
 	mine := func(k messages.Key) bool { return k.Message == key.Message || k.Message == uncounted.Message }
 	for range 2 { // a repeated merge changes nothing
 		require.NoError(f, merger.Merge(context.Background(), m, make([]capping.Merged, len(users))))
-		found, more, err := f.store.ListMessages(context.Background(), begin, 10, mine)
+		page, err := f.store.ListMessages(context.Background(), messages.Query{Since: begin, Max: 10, Match: mine})
 		require.NoError(f, err)
-		require.False(f, more)
+		require.Nil(f, page.Next)
+		found := page.Found
 		require.Len(f, found, 1)
 		require.Equal(f, key, found[0].Key)
 		require.Equal(f, messages.Sends{Recorded: 300}, found[0].Sends)

@@ -47,6 +47,7 @@ var cases = []struct {
 	{"answers of few users begin no campaign", fewAnswers},
 	{"a message of withheld users begins a campaign", withheld},
 	{"campaigns are listed by their last call", listed},
+	{"pages of every kind agree with the sorted list", paged},
 	{"campaigns of which sends were brought are listed", brought},
 	{"ids of every kind", hostile},
 	{"calls at once", concurrent},

@@ -1,6 +1,13 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"slices"
+	"unicode/utf8"
+
 	"capper/client/api"
 	"capper/internal/capping"
 	"capper/internal/messages"
@@ -74,4 +81,46 @@ func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 		answer.LastCall = c.Last.Time()
 	}
 	return answer
+}
+
+// The names of the orders of a list, in the order of their numbers.
+var messageOrders = []string{messages.ByLast: "last_call", messages.ByAsked: "asked"}
+
+// MessageOrder decodes the query parameters sort and cursor of a list of messages. after is nil for the first page.
+func MessageOrder(parameters map[string]string) (order messages.Order, after *messages.Position, err error) {
+	if text, given := parameters["sort"]; given {
+		place := slices.Index(messageOrders, text)
+		if place < 0 {
+			return 0, nil, Invalid("sort", "%q must be last_call or asked", Clip([]byte(text)))
+		}
+		order = messages.Order(place)
+	}
+	text, given := parameters["cursor"]
+	if !given {
+		return order, nil, nil
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) < cursorSize || len(raw) > cursorSize+capping.MaxMessageText ||
+		!utf8.Valid(bytes.ReplaceAll(raw[cursorSize:], []byte{0xff}, nil)) {
+		return 0, nil, Invalid("cursor", "%s is not the next of an earlier page", Clip([]byte(text)))
+	}
+	if messages.Order(raw[0]) != order {
+		return 0, nil, Invalid("cursor", "%s is the next of a page with another sort", Clip([]byte(text)))
+	}
+	value := binary.BigEndian.Uint64(raw[1:])
+	if value > math.MaxInt64 {
+		return 0, nil, Invalid("cursor", "%s is not the next of an earlier page", Clip([]byte(text)))
+	}
+	return order, &messages.Position{Value: int64(value), Key: messages.Key{
+		Message: capping.MessageOf(string(raw[cursorSize:])), Channel: capping.Channel(raw[cursorSize-1])}}, nil
+}
+
+// cursorSize is the size of a cursor without the text of its message: the order (1), the value (8) and the channel (1).
+const cursorSize = 10
+
+// MessageCursor returns the cursor of a position in a list.
+func MessageCursor(order messages.Order, at *messages.Position) string {
+	raw := binary.BigEndian.AppendUint64([]byte{byte(order)}, uint64(max(at.Value, 0)))
+	raw = append(append(raw, byte(at.Channel)), at.Message.Text()...)
+	return base64.RawURLEncoding.EncodeToString(raw)
 }

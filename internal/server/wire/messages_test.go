@@ -2,6 +2,8 @@ package wire
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,4 +57,28 @@ func BenchmarkCounter(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestMessageCursors(t *testing.T) {
+	t.Parallel()
+	for _, at := range []messages.Position{
+		{}, {Value: 5}, {Value: math.MaxInt64, Key: messages.Key{Message: capping.Message{ID: "ü/\x00"}, Channel: 255}},
+		{Value: 7, Key: messages.Key{Message: capping.Message{Namespace: strings.Repeat("n", capping.MaxName),
+			ID: strings.Repeat("x", capping.MaxMessageID)}}},
+	} {
+		for sort, order := range map[string]messages.Order{"last_call": messages.ByLast, "asked": messages.ByAsked} {
+			parameters := map[string]string{"sort": sort, "cursor": MessageCursor(order, &at)}
+			got, after, err := MessageOrder(parameters)
+			require.NoError(t, err)
+			require.Equal(t, order, got)
+			require.Equal(t, &at, after)
+			parameters["sort"] = map[string]string{"last_call": "asked", "asked": "last_call"}[sort]
+			_, _, err = MessageOrder(parameters)
+			require.ErrorContains(t, err, "another sort")
+		}
+	}
+	order, after, err := MessageOrder(nil)
+	require.NoError(t, err)
+	require.Nil(t, after)
+	require.Equal(t, messages.ByLast, order)
 }

@@ -39,14 +39,14 @@ const (
 )
 
 // AnswerKeys holds the keys of the answers about a message; all are in one partition.
-type AnswerKeys struct{ Answers, Index, Message string }
+type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
 // Answers sets the call of answers.lua that adds the delta. flush is the name of the flush, keep is the TTL of the
 // answers, and begins counts a message without stored data from now on.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
-	for _, key := range []string{keys.Answers, keys.Index, keys.Message} {
+	for _, key := range []string{keys.Answers, keys.Index, keys.Message, keys.Sizes} {
 		a.buf = append(a.buf, key...)
 		a.endKey()
 	}
@@ -69,7 +69,7 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 			rest = append(rest, append(append(slices.Clone(channel), kind), name...), number(n))
 		}
 	})
-	a.finish(3, rest...)
+	a.finish(4, rest...)
 }
 
 // eachAnswer calls the function what for every count, also for zero.

@@ -4,6 +4,7 @@
 --          flushes, field m the message's text
 -- KEYS[2]  the index of the partition, a sorted set: the channel (1) and the message's text, by the last call
 -- KEYS[3]  the message's text; the key exists while the message is remembered
+-- KEYS[4]  the index of the partition and of the last call's period, a sorted set: as KEYS[2], by the asked users
 -- ARGV[1]  TTL in milliseconds, from the last call
 -- ARGV[2]  ${FLUSH} bytes that name the flush: a flush that is retried after a lost reply adds nothing
 -- ARGV[3]  the message's text, [4] the channel
@@ -16,10 +17,10 @@
 -- Errors   BADARG …: nothing was written
 -- Cost     linear in the fields.
 local call = redis.call
-local answers, index, message = KEYS[1], KEYS[2], KEYS[3]
+local answers, index, message, sizes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local keep, flush, text, channel, first, last = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[6], tonumber(ARGV[7])
-if #KEYS ~= 3 or #ARGV < 8 or #ARGV % 2 ~= 0 or not (keep and keep >= 1) or #flush ~= ${FLUSH} or not last then
-  return redis.error_reply('BADARG three keys and answers')
+if #KEYS ~= 4 or #ARGV < 8 or #ARGV % 2 ~= 0 or not (keep and keep >= 1) or #flush ~= ${FLUSH} or not last then
+  return redis.error_reply('BADARG four keys and answers')
 end
 local fields = call('HLEN', answers)
 if fields == 0 and ARGV[5] ~= '1' and not call('GET', message) then return 'N' end
@@ -51,7 +52,12 @@ end
 call('PEXPIRE', answers, ARGV[1])
 
 local time = call('TIME')
-call('ZADD', index, string.format('%.0f', last), string.char(tonumber(channel)) .. text)
+local member = string.char(tonumber(channel)) .. text
+call('ZADD', index, string.format('%.0f', last), member)
 call('ZREMRANGEBYSCORE', index, '-inf', string.format('(%.0f', time[1] * 1000 - ${EPOCH} - keep))
 call('PEXPIRE', index, ARGV[1])
+
+-- An index by asked users expires as a whole, some time after its period.
+call('ZADD', sizes, call('HGET', answers, channel .. 'q') or '0', member)
+call('PEXPIRE', sizes, string.format('%.0f', keep + ${PERIOD}))
 return 'D'

@@ -36,7 +36,8 @@ func constants(k Keyspace) map[string]string {
 		"RELEASE_HEADER": int64(releaseHeaderSize), "STAMP_HEADER": stampSize,
 
 		"COUNT": int64(modeCount), "COUNT_BITS": countBits,
-		"COUNT_SLACK": countSlack, "FLUSH": FlushSize, "FLUSHES": flushes, "CONFIGS": mostConfigs,
+		"COUNT_SLACK": countSlack, "PERIOD": periodLength,
+		"FLUSH": FlushSize, "FLUSHES": flushes, "CONFIGS": mostConfigs,
 		"ANSWER_FIELDS": answerFields,
 		"COUNT_LEAST":   messages.MinKeep.Milliseconds(), "COUNT_MOST": messages.MaxKeep.Milliseconds(),
 

@@ -38,6 +38,31 @@ func AnswersKey(prefix string, token capping.Token) string {
 // IndexKey returns the key of the partition's index: its campaigns by their last call. No bucket has such a key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
+// periodLength is the length of a period in milliseconds: an index by asked users holds the messages of one period, so
+// that it expires as a whole.
+const periodLength = 8 * 24 * 3_600_000
+
+// PeriodLength is the length of a period.
+const PeriodLength = periodLength * time.Millisecond
+
+// Period returns the number of the period of an instant.
+func Period(at capping.Instant) int64 { return int64(at) / periodLength }
+
+// SizesKey returns the key of a partition's index of the campaigns whose last call was in a period, by the number of
+// asked users.
+func SizesKey(prefix string, period int64) string {
+	return prefix + "a:asked:" + strconv.FormatInt(period, 10)
+}
+
+// AskedField and LastField return the names of fields in the answers about a message: the number of asked users on a
+// channel, and the last call on it.
+func AskedField(channel capping.Channel) string {
+	return strconv.Itoa(int(channel)) + string(answerAsked)
+}
+func LastField(channel capping.Channel) string {
+	return strconv.Itoa(int(channel)) + string(answerLast)
+}
+
 // AtLeast sets the call of atleast.lua for the message, in the partition with the prefix. keep is the retention of
 // the logs. With begins the script also marks a message without counts. StampAtLeast completes the call.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {

@@ -91,15 +91,15 @@ func TestStoredAnswers(t *testing.T) {
 		},
 	}
 	var a Args
-	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &delta, [FlushSize]byte{1}, time.Hour, true)
+	a.Answers(New("x"), AnswerKeys{"answers", "index", "message", "sizes"}, &delta, [FlushSize]byte{1}, time.Hour, true)
 	require.Equal(t, []blob{
-		blob("3"), blob("answers"), blob("index"), blob("message"), blob("3600000"),
+		blob("4"), blob("answers"), blob("index"), blob("message"), blob("sizes"), blob("3600000"),
 		blob("\x01\x00\x00\x00\x00\x00\x00\x00"),
 		blob("\xffgrowth\xffm"), blob("200"), blob("1"), blob("5"), blob("9"), blob("v1\nv2\n"),
-	}, a.args[2:14])
+	}, a.args[2:15])
 	stored := []string{"m", "text", "", "flushes", "200f", "5", "200l", "9", "200v", "v1\nv2\n",
 		"200Kind of a later version", "1"}
-	for _, arg := range a.args[14:] {
+	for _, arg := range a.args[15:] {
 		stored = append(stored, string(arg))
 	}
 	found, err := DecodeAnswers(stored)
@@ -110,7 +110,7 @@ func TestStoredAnswers(t *testing.T) {
 		require.ErrorIs(t, err, ErrReply)
 	}
 	few := messages.Delta{Key: delta.Key, Answers: messages.Answers{Asked: capping.BulkUsers - 1}}
-	a.Answers(New("x"), AnswerKeys{"answers", "index", "message"}, &few, [FlushSize]byte{1}, time.Hour, false)
-	require.Empty(t, a.args[10], "begins no campaign")
-	require.Empty(t, a.args[11], "no call")
+	a.Answers(New("x"), AnswerKeys{"answers", "index", "message", "sizes"}, &few, [FlushSize]byte{1}, time.Hour, false)
+	require.Empty(t, a.args[11], "begins no campaign")
+	require.Empty(t, a.args[12], "no call")
 }
