@@ -94,8 +94,8 @@ func TestAMillionKeys(t *testing.T) {
 		file := filepath.Join(dir, "capper.yaml")
 		write(t, file, config+"pacers: {sender: {rate: 1/d, per: key}}\n")
 		p := serve(t, file)
-		load := permitLoad{addr: strings.TrimPrefix(p.url, "http://"), clients: clientsOfKeys, calls: keys / clientsOfKeys,
-			permits: 1, keys: true}
+		load := permitLoad{addr: strings.TrimPrefix(p.url, "http://"), clients: clientsOfKeys,
+			calls: keys / clientsOfKeys, permits: 1, keys: true}
 		before := size()
 		rate, _ := load.run(t)
 		lines = append(lines, fmt.Sprintf("| %-8s | %7d | %7.0f | %11.0f |", store, keys, rate,

@@ -39,8 +39,8 @@ func TestUsesCountSends(t *testing.T) {
 				users = append(users, user)
 			}
 		}
-		b.filter(&capping.Send{Message: capping.Message{ID: fmt.Sprint(n)}, Users: users, Enforce: n%4 > 0, Record: true,
-			Channel: capping.Channel(r.IntN(3))})
+		b.filter(&capping.Send{Message: capping.Message{ID: fmt.Sprint(n)}, Users: users, Enforce: n%4 > 0,
+			Record: true, Channel: capping.Channel(r.IntN(3))})
 	}
 	for channel := range capping.Channel(3) {
 		uses := capping.NewUses(b.Basis(), channel)

@@ -58,8 +58,8 @@ func (r *reach) funnel() []step {
 	if !r.People {
 		return []step{
 			{"asked", r.Asked, "users in calls, counted in each call"},
-			{"not withheld", r.Asked - r.Withheld(), "results without users who were suppressed, held out or in quiet " +
-				"hours"},
+			{"not withheld", r.Asked - r.Withheld(), "results without users who were suppressed, held out or in " +
+				"quiet hours"},
 			{"within limits", r.Asked - r.Withheld() - r.AtLimit(), "results without users whom a limit held back"},
 			{"allowed", r.Allowed, "results without undecided users; retries count again"},
 		}
@@ -83,8 +83,8 @@ func (r *reach) says(m *api.Message) string {
 		on = " on " + m.Channel
 	}
 	if !r.People {
-		return fmt.Sprintf("%s%s sends%s were recorded, in %s calls that asked for %s users. A user in two calls counts "+
-			"twice: without an audit, this page counts answers and not people.", atLeast(m), count(m.Allowed), on,
+		return fmt.Sprintf("%s%s sends%s were recorded, in %s calls that asked for %s users. A user in two calls "+
+			"counts twice: without an audit, this page counts answers and not people.", atLeast(m), count(m.Allowed), on,
 			count(m.Calls), count(r.Asked))
 	}
 	parts := []string{fmt.Sprintf("This message was sent%s to %s of %s %s %s", on, count(r.Allowed), count(r.Asked),

@@ -91,8 +91,8 @@ func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	data, ok := v.Open(text)
 	if !ok || json.Unmarshal(data, &k) != nil || k.Tried.Summary == nil {
 		return nil, &frame.Refusal{
-			Status: http.StatusGone, What: "This address holds no result of this service, or the API key that made it " +
-				"does not exist any more.",
+			Status: http.StatusGone, What: "This address holds no result of this service, or the API key that made " +
+				"it does not exist any more.",
 			Do: "Check that the address is complete, or open Try it and send the ids again.",
 		}
 	}

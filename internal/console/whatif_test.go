@@ -147,8 +147,8 @@ func TestAResultOfIDsIsReadEverywhere(t *testing.T) {
 		require.Greater(t, strings.Count(rows, "\n"), 2, table)
 	}
 	require.Contains(t, colleague.get(http.StatusOK, at+"&format=svg&picture=days"), "<svg")
-	for _, wrong := range []string{"try?result=reader.AAAA", "try?result=nobody.AAAA", strings.Replace(at, "reader", "admin", 1),
-		at[:len(at)-4] + "AAAA"} {
+	for _, wrong := range []string{"try?result=reader.AAAA", "try?result=nobody.AAAA",
+		strings.Replace(at, "reader", "admin", 1), at[:len(at)-4] + "AAAA"} {
 		require.Contains(t, colleague.get(http.StatusGone, wrong), "send the ids again")
 	}
 }
@@ -190,8 +190,8 @@ func TestAPlannedAudienceIsCompared(t *testing.T) {
 	}
 	require.Equal(t, size("("+strings.Join(exprs, ") | (")+")"), total)
 	require.Equal(t, size(exprs[0])+size(exprs[1])+size(exprs[2])+size(exprs[3]), times)
-	require.Contains(t, html.UnescapeString(v.get(http.StatusBadRequest, "try?audience=active&other=nosuch&channel=push")),
-		"The audience nosuch: ")
+	require.Contains(t, html.UnescapeString(v.get(http.StatusBadRequest,
+		"try?audience=active&other=nosuch&channel=push")), "The audience nosuch: ")
 
 	forecast, err := c.Forecast(t.Context(), &client.ForecastRequest{Channel: "push", Used: true,
 		Audience: &client.Audience{Expression: "engaged"}})

@@ -94,15 +94,20 @@ func TestAForecastCountsUsedLimits(t *testing.T) {
 			`{"channel": "push", "user_ids": [100, 101, 103, 200, 201, 300, 600], "used": true}`).body)
 		require.Len(t, got.Forecasts, 1)
 		require.Equal(t, []api.LimitUse{
-			{Segment: "default", Limit: "daily", Max: 1, Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 0}}},
-			{Segment: "default", Limit: "weekly", Max: 3, Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 0},
+			{Segment: "default", Limit: "daily", Max: 1,
+				Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 0}}},
+			{Segment: "default", Limit: "weekly", Max: 3,
+				Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 0},
 				{Sends: 2, Users: 0}, {Sends: 3, Users: 0}}},
-			{Segment: "active", Limit: "daily", Max: 2, Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 1},
+			{Segment: "active", Limit: "daily", Max: 2,
+				Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 1},
 				{Sends: 2, Users: 1}}},
-			{Segment: "active", Limit: "weekly", Max: 7, Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 1},
+			{Segment: "active", Limit: "weekly", Max: 7,
+				Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 1},
 				{Sends: 2, Users: 1}, {Sends: 3, Users: 0}, {Sends: 4, Users: 0}, {Sends: 5, Users: 0},
 				{Sends: 7, Users: 0}}},
-			{Segment: "vip", Limit: "push-gap", Max: 1, Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 1}}},
+			{Segment: "vip", Limit: "push-gap", Max: 1,
+				Steps: []api.UseStep{{Sends: 0, Users: 1}, {Sends: 1, Users: 1}}},
 		}, got.Used)
 		require.Empty(t, decodeAs[api.Forecast](t, s.post("/v1/forecast", `{"user_ids": [1]}`).body).Used)
 		requireRefused(t, s.post("/v1/forecast", `{"user_ids": [1], "used": 1}`), http.StatusBadRequest,

@@ -84,7 +84,8 @@ func TestWhatIfOfANamespace(t *testing.T) {
 	s := newService(t, replaying(ofRecords(blast(capping.Message{ID: "a"}, 200, 201),
 		blast(capping.Message{Namespace: "growth", ID: "b"}, 202))), func(cfg *server.Config) {
 		cfg.Access = gate.Rules{Keys: []gate.Key{
-			inNamespace(key("g1.growth", "growth", gate.ScopeRead), "growth"), key("e1.engine", "engine", gate.ScopeFilter),
+			inNamespace(key("g1.growth", "growth", gate.ScopeRead), "growth"),
+			key("e1.engine", "engine", gate.ScopeFilter),
 		}}
 	})
 	const body = `{"limits": [{"segment": "vip", "limit": "push-gap", "max": 0}]}`

@@ -36,8 +36,8 @@
 // and a bit more for each id of their page. The replay drops sends that no limit looks back to. The replay checks
 // 4,096 users at a time, so that the data of these users stays in a core's cache.
 //
-// Where ids are not dense, the replay numbers the users in the order in which it meets them (package numbering). That takes
-// about 20 bytes more a user. Segments, sets and shares are asked for users by their images.
+// Where ids are not dense, the replay numbers the users in the order in which it meets them (package numbering). That
+// takes about 20 bytes more a user. Segments, sets and shares are asked for users by their images.
 //
 // # Report
 //

@@ -8,8 +8,8 @@ func permitted() Row {
 		{Title: "Permits due", Description: "Permits whose time has come: the speed of all senders.", Unit: "cps",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_due_total{SELECTED}[$__rate_interval]))`,
 				"{{pacer}}"}}},
-		{Title: "Share of the pacer", Description: "Permits due, as a share of what the pacer allows in a second. At 1, " +
-			"the pacer is full.", Unit: "percentunit",
+		{Title: "Share of the pacer", Description: "Permits due, as a share of what the pacer allows in a second. " +
+			"At 1, the pacer is full.", Unit: "percentunit",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_due_total{SELECTED}[$__rate_interval])) / max by (pacer) (capper_pacer_allowed_per_second{SELECTED})`,
 				"{{pacer}}"}}},
 		{Title: "Permits refused",
@@ -29,8 +29,8 @@ func permitted() Row {
 			Queries: []Query{{`histogram_quantile(0.9, sum by (pacer, le) (rate(capper_permits_wait_seconds_bucket{SELECTED}[$__rate_interval])))`, "{{pacer}}"}}},
 		{Title: "Queue", Description: "Time until the newest slot that an instance knows.", Unit: "s",
 			Queries: []Query{{`max by (pacer) (capper_pacer_queue_seconds{SELECTED})`, "{{pacer}}"}}},
-		{Title: "In use", Description: "Reserved and used share of the fullest limit, at the latest call.", Unit: "percentunit",
-			Queries: []Query{{`max by (pacer) (capper_pacer_used_ratio{SELECTED})`, "{{pacer}}"}}},
+		{Title: "In use", Description: "Reserved and used share of the fullest limit, at the latest call.",
+			Unit: "percentunit", Queries: []Query{{`max by (pacer) (capper_pacer_used_ratio{SELECTED})`, "{{pacer}}"}}},
 		{Title: "Records of permits",
 			Description: "Remembered requests and message logs, by client and for all clients.",
 			Unit:        "short", Queries: []Query{
