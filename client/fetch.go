@@ -22,12 +22,12 @@ var ErrQueueTooLong = errors.New("the queue is too long")
 type QueueTooLongError struct {
 	Wait  time.Duration // until the next send could start
 	Pacer string        // pacer that causes the wait
-	Limit string        // limit that causes the wait: its window, "rate" or "queue"
+	Limit string        // limit that causes the wait: its window, "rate", "queue" or "share"
 }
 
 func (e *QueueTooLongError) Error() string {
 	wait := e.Wait.Round(time.Millisecond)
-	if e.Limit == api.LimitRate || e.Limit == api.LimitQueue {
+	if e.Limit == api.LimitRate || e.Limit == api.LimitQueue || e.Limit == api.LimitShare {
 		return fmt.Sprintf("pacer %s (%s): %v: %v", e.Pacer, e.Limit, ErrQueueTooLong, wait)
 	}
 	return fmt.Sprintf("pacer %s: its limit %s is used up for %v", e.Pacer, e.Limit, wait)
@@ -160,8 +160,8 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 		wait = min(wait, p.demand.lead()+p.demand.horizon())
 	}
 	return &asking{api.PermitsRequest{
-		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Key: p.cfg.Key, Permits: permits, MaxWait: api.Wait(wait),
-		RequestID: rand.Text(),
+		Pacers: p.cfg.Pacers, MessageID: p.cfg.MessageID, Key: p.cfg.Key, Share: p.cfg.Share, Permits: permits,
+		MaxWait: api.Wait(wait), RequestID: rand.Text(),
 	}, now, 0}
 }
 

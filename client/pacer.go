@@ -17,6 +17,7 @@ type PacerConfig struct {
 	Pacers    []string // pacers that must all grant a send, 1 to api.MaxPacers. Required
 	MessageID string   // required by pacers per message
 	Key       string   // required by pacers per key: the number of the sender, a tenant or a mailbox provider
+	Share     string   // a share of one of the Pacers that the API key may use; "": that of the API key, if any
 
 	// MaxWait is the longest accepted wait. A longer queue, or one beyond the max_wait of one of the Pacers (30 s
 	// unless configured), returns a QueueTooLongError at once. 0: callers wait for any time, and slots are reserved at

@@ -17,6 +17,7 @@ type PermitsRequest struct {
 	RequestID string `json:"request_id,omitempty"`
 	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
 	Key       string `json:"key,omitempty"`        // 1 to MaxPacerKey bytes; required by pacers per key
+	Share     string `json:"share,omitempty"`      // a share of one of the Pacers; "": that of the API key, if any
 }
 
 // A PermitsRequest has these bounds.
@@ -77,13 +78,16 @@ type Slot struct {
 // LimitedBy names the limit that delays the next permit.
 type LimitedBy struct {
 	Pacer string `json:"pacer"`
-	Limit string `json:"limit"` // window of the limit, such as "1m"; "rate"; or "queue": slots were given out for later
+	// window of the limit, such as "1m"; "rate"; "queue": slots were given out for later; or "share": the rest is kept
+	// for shares of others, or the call's own share is used up
+	Limit string `json:"limit"`
 }
 
 // LimitedBy.Limit has one of these values, or names a window.
 const (
 	LimitRate  = "rate"
 	LimitQueue = "queue"
+	LimitShare = "share"
 )
 
 // PacerState describes the permits that a pacer has granted.
@@ -101,6 +105,7 @@ type PacerState struct {
 	Rate    string          `json:"rate,omitempty"`     // as configured
 	MaxWait string          `json:"max_wait,omitempty"` // longest wait of a grant; only in answers about pacers
 	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits; only in answers about pacers
+	Shares  []PacerShare    `json:"shares,omitempty"`   // as configured; only in answers about pacers
 }
 
 // PacerState.Per has one of these values for a pacer with a separate log for each message or key.
@@ -115,6 +120,12 @@ type PacerLimitUse struct {
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max"`
 	Window string `json:"window"`
+}
+
+// PacerShare is a part of a pacer that is kept for the calls of the share.
+type PacerShare struct {
+	Name    string `json:"name"`
+	Percent int    `json:"percent"`
 }
 
 // Pacers is the answer to GET /v1/pacers.

@@ -280,6 +280,9 @@ func describePacer(p *pacing.Pacer) string {
 	if p.Per != pacing.PerPacer {
 		parts = append(parts, "for each "+string(p.Per))
 	}
+	for _, s := range p.Shares {
+		parts = append(parts, fmt.Sprintf("%d %% kept for %s", s.Percent, s.Name))
+	}
 	wait := "waits up to " + capping.Span(p.LongestWait())
 	if p.MaxWait == 0 {
 		wait += " (default)"

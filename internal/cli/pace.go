@@ -24,6 +24,7 @@ type PaceCommand struct {
 	File      string         `arg:"" optional:"" default:"-" help:"File whose lines are copied. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"Id of the message that the lines belong to; required for pacers that keep a separate limit for each message."`
 	Key       string         `help:"Key of the lines, for example the number of the sender; required for pacers that keep a separate limit for each key."`
+	Share     string         `placeholder:"NAME" help:"Share of the pacers, which the key must be allowed to use. Default: the share of the key, if any."`
 	MaxWait   *time.Duration `placeholder:"D" help:"Maximum wait for one line; the command ends when a line would wait longer, or longer than the max_wait of a pacer. Default: lines wait for any time."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
@@ -57,7 +58,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return err
 	}
-	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID, Key: c.Key}
+	look := api.PermitsRequest{Pacers: c.pacers(), MessageID: c.MessageID, Key: c.Key, Share: c.Share}
 	_, err = service.Permits(ctx, look)
 	switch { // before the first line is read
 	case ctx.Err() != nil:
@@ -113,7 +114,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	error) {
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
-		Pacers: look.Pacers, MessageID: look.MessageID, Key: look.Key, MaxWait: c.longest(),
+		Pacers: look.Pacers, MessageID: look.MessageID, Key: look.Key, Share: look.Share, MaxWait: c.longest(),
 		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no permits yet, retrying: %v", err) }) },
 		OnAnswer: func() { trouble.end(func() { on.Say("permits are available again") }) },
 	})

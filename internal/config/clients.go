@@ -4,20 +4,26 @@ import (
 	"slices"
 
 	"capper/internal/capping"
+	"capper/internal/pacing"
 	"capper/internal/server/gate"
 	"capper/internal/yamltree"
 )
 
 // clientRules reads clients: what each client may do, besides the scopes of its keys.
 func (r *reader) clientRules(v yamltree.Value) {
-	r.Server.Access.Pacers = map[string][]string{}
+	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {
 		r.bound = append(r.bound, at)
+		var shares gate.Shares
 		given := val.Object(map[string]yamltree.Field{
 			"pacers": func(v yamltree.Value) { r.Server.Access.Pacers[client] = r.boundPacers(v) },
+			"share":  func(v yamltree.Value) { shares.Own = r.shareOf(v) },
+			"shares": func(v yamltree.Value) { shares.May = r.sharesOf(v) },
 		})
-		if val.IsMapping() && !given["pacers"] {
-			val.FaultOf("pacers", "is required: the pacers for which the client may ask")
+		if given["share"] || given["shares"] {
+			r.Server.Access.Shares[client] = shares
+		} else if val.IsMapping() && !given["pacers"] {
+			val.FaultOf("pacers", "is required: the pacers for which the client may ask; or give share, or shares")
 		}
 	})
 }
@@ -46,7 +52,36 @@ func (r *reader) boundPacers(v yamltree.Value) (names []string) {
 	return names
 }
 
-// checkClients checks that the clients have keys, and that their pacers are configured.
+// shareOf reads the name of a share.
+func (r *reader) shareOf(v yamltree.Value) string {
+	name, ok := v.Text()
+	switch {
+	case !ok:
+	case !capping.IsName(name):
+		v.Fault(capping.NameRule, name)
+	default:
+		r.sharesOfClients = append(r.sharesOfClients, v)
+	}
+	return name
+}
+
+// sharesOf reads the shares that the calls of a client may name.
+func (r *reader) sharesOf(v yamltree.Value) (names []string) {
+	before := len(v.Faults())
+	v.List(func(v yamltree.Value) {
+		name := r.shareOf(v)
+		if slices.Contains(names, name) {
+			v.Fault("must be unique: %q is given twice", name)
+		}
+		names = append(names, name)
+	})
+	if len(names) == 0 && len(v.Faults()) == before {
+		v.Fault("must name at least one share")
+	}
+	return names
+}
+
+// checkClients checks that the clients have keys, and that their pacers and shares are configured.
 func (r *reader) checkClients() {
 	for _, at := range r.bound {
 		client := at.Token()
@@ -58,6 +93,12 @@ func (r *reader) checkClients() {
 		name, _ := at.Text()
 		if _, known := r.Pacers.Pacer(name); !known {
 			at.Fault("must be a configured pacer, got %q", name)
+		}
+	}
+	for _, at := range r.sharesOfClients {
+		name, _ := at.Text()
+		if !slices.ContainsFunc(r.Pacers.Pacers, func(p pacing.Pacer) bool { return p.HasShare(name) }) {
+			at.Fault("must be a share of a configured pacer, got %q", name)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/server/gate"
 )
 
 const twoClients = `server:
@@ -30,6 +32,23 @@ func TestClientsNameTheirPacers(t *testing.T) {
 	require.NotEqual(t, c.Version, next.Version)
 }
 
+func TestClientsHaveShares(t *testing.T) {
+	t.Parallel()
+	const pacers = "pacers: {carrier: {rate: 250/s, shares: {otp: 20%, alerts: 5%}}}\n"
+	c, err := Parse("f", []byte("clients: {crm: {shares: [alerts]}, otp: {share: otp, pacers: [carrier]}}\n"+minimal+
+		twoClients+pacers))
+	require.NoError(t, err)
+	rules := c.Server.Access
+	require.Equal(t, map[string]gate.Shares{"crm": {May: []string{"alerts"}}, "otp": {Own: "otp"}}, rules.Shares)
+	for _, may := range []struct {
+		client, share string
+		want          bool
+	}{{"crm", "alerts", true}, {"crm", "otp", false}, {"otp", "otp", true}, {"otp", "alerts", false}, {"ops", "otp", false}} {
+		require.Equal(t, may.want, rules.MayShare(may.client, may.share), "%+v", may)
+	}
+	require.True(t, rules.MayPace("crm", "carrier"), "shares bind no client to pacers")
+}
+
 func TestFaultsOfClients(t *testing.T) {
 	t.Parallel()
 	for clients, want := range map[string]string{
@@ -43,6 +62,9 @@ func TestFaultsOfClients(t *testing.T) {
 		"{crm: {pacers: [a b]}}":             "clients.crm.pacers[0]: must be 1 to 64 letters",
 		"{crm: {pacers: [7]}}":               "clients.crm.pacers[0]: must be",
 		"{crm: {pacers: [fcm, fcm]}}":        `clients.crm.pacers[1]: must be unique: "fcm" is given twice`,
+		"{crm: {share: otp}}":                `clients.crm.share: must be a share of a configured pacer, got "otp"`,
+		"{crm: {shares: []}}":                "clients.crm.shares: must name at least one share",
+		"{crm: {shares: [a b]}}":             "clients.crm.shares[0]: must be 1 to 64 letters",
 		"{crm: {pacers: [fcm], scopes: []}}": "clients.crm.scopes: is not a known key",
 	} {
 		_, err := Parse("f", []byte("clients: "+clients+"\n"+minimal+twoClients+fivePacers))

@@ -100,6 +100,8 @@ type reader struct {
 	bound   []yamltree.Value // keys of clients, checked when api_keys are known
 	// pacersOfClients is the pacers of clients, checked when pacers are known.
 	pacersOfClients []yamltree.Value
+	// sharesOfClients is the shares of clients, checked when pacers are known.
+	sharesOfClients []yamltree.Value
 	names           []yamltree.Value // names of limits, checked after all other reasons to deny are known
 	// userZones: at least one rule uses the time zones of users.
 	userZones bool

@@ -38,16 +38,52 @@ func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
 		"limits":   func(v yamltree.Value) { p.Limits = pacerLimits(v) },
 		"rate":     func(v yamltree.Value) { p.Rate = pacerRate(v) },
 		"max_wait": duration(&p.MaxWait, time.Millisecond, pacing.MaxWait),
+		"shares":   func(v yamltree.Value) { p.Shares = pacerShares(v) },
 		"per":      yamltree.OneOf(&per, string(pacing.PerMessage), string(pacing.PerKey)),
 	})
 	p.Per = pacing.Per(per)
 	if !given["limits"] && !given["rate"] {
 		v.Fault("must have limits, a rate, or both")
 	}
+	switch {
+	case !given["shares"]:
+	case p.Per != pacing.PerPacer:
+		v.FaultOf("shares", "must not be given with per: a log for each %s has no shares", p.Per)
+	case p.Period() > pacing.MaxWindow:
+		v.FaultOf("shares", "must be shares of a faster rate: %s is too slow to be divided", p.Rate)
+	}
 	if len(v.Faults()) == before {
 		r.Warnings = append(r.Warnings, pacerWarnings(v.Path(), &p)...)
 	}
 	return p
+}
+
+// pacerShares reads the shares of a pacer: names with percentages.
+func pacerShares(v yamltree.Value) (shares []pacing.Share) {
+	sum, before := 0, len(v.Faults())
+	v.Pairs(func(key string, at, val yamltree.Value) {
+		if !capping.IsName(key) {
+			at.Fault(capping.NameRule, key)
+		}
+		text, _ := val.Word()
+		digits, percent := strings.CutSuffix(text, "%")
+		n, err := strconv.Atoi(digits)
+		if !percent || err != nil || n < 1 || n > 100 {
+			val.Fault("must be a whole percentage from 1%% to 100%%, such as 20%%, got %s", val.Describe())
+		}
+		sum += n
+		shares = append(shares, pacing.Share{Name: key, Percent: n})
+	})
+	if len(v.Faults()) > before || !v.IsMapping() {
+		return shares
+	}
+	switch {
+	case len(shares) == 0 || len(shares) > pacing.MaxShares:
+		v.Fault("must have 1 to %d shares, got %d", pacing.MaxShares, len(shares))
+	case sum > 100:
+		v.Fault("must be at most 100%% together, got %d%%", sum)
+	}
+	return shares
 }
 
 func pacerLimits(v yamltree.Value) (limits []pacing.Limit) {

@@ -69,6 +69,30 @@
 // holds for s ≥ 4.75 and for every whole s. For 100/s within 250/s, s is 2.5: the slow target then gives out 95 %,
 // and the fast one 86 %. TestASharedPacerGivesOutItsRate measures this.
 //
+// # Shares
+//
+// A share keeps a part of a pacer for its own calls. A call is of one share at most; the other calls, and what a share
+// takes beyond its part, are the rest. Each share has a log, and the rest has one, beside the pacer's own log. They
+// are targets as all others, so the rules above predict every slot.
+//
+//   - The part of a limit is its percentage of Max, rounded up. A rate of one permit each interval becomes a limit of
+//     n permits in n intervals, its period. n is the least number of which whole parts are the shares, up to one
+//     percent more than their own, times the least number that makes a period of 50 ms. For 20 % of 250/s, n is 15.
+//   - A call of the rest asks for the pacer and for the rest, whose limits are what the shares leave, at least 1. A
+//     limit of a window up to SoonWindow, or of a rate, leaves the part of a share too, unless the share is asked for.
+//     A longer limit keeps its parts at all times: what the rest took of a day would not come back in time. When the
+//     shares leave all, the call asks for the pacer alone, as if the pacer had no shares.
+//   - A call of the rest gets slots for RestAhead at most, or for two intervals of a slower rate.
+//   - A call of a share asks in three steps for what it still lacks: for the pacer and its own part, for slots within a
+//     period; then for the pacer and the rest, as a call of the rest; then for its own part, for its whole wait.
+//   - A share is asked for during KeptFor after a call of it, granted or not. An instance knows its own calls at once,
+//     and those of others after readEvery: each second with a call, an instance takes a permit of the share's mark, and
+//     each readEvery with a call of the rest, an instance looks at the marks.
+//
+// So a share that begins to be asked for waits for the slots within RestAhead, and for the longest window up to
+// SoonWindow. After that it gets its part, whatever others ask, in each period or window. While a share is asked for
+// and takes less than its part, the rest of the part is lost. RunShares in package pacingtest has the figures.
+//
 // # The log
 //
 // A log is a list of runs. A run is a number of permits with a fixed burst and a fixed distance. A sender

@@ -143,6 +143,7 @@ type Pacer struct {
 	Rate    Rate          // rate; zero: no rate
 	MaxWait time.Duration // max_wait: the longest wait of a grant, up to MaxWait; 0: DefaultMaxWait
 	Per     Per           // per: what has a log of its own
+	Shares  []Share       // shares: parts kept for some calls, with distinct names; none unless Per is PerPacer
 }
 
 // LongestWait returns how far ahead the pacer gives out slots: MaxWait, or DefaultMaxWait.

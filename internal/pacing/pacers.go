@@ -16,14 +16,19 @@ type Pacers struct {
 	store   Store
 	policy  atomic.Pointer[Policy]
 	records *Records // nil: the number of records is not bounded
+	demands *demands
+	clock   func() time.Time
 }
 
 // New returns the pacers of the policy, with logs in the store.
 func New(store Store, policy *Policy) *Pacers {
-	p := &Pacers{store: store}
+	p := &Pacers{store: store, demands: newDemands(), clock: time.Now}
 	p.SetPolicy(policy)
 	return p
 }
+
+// SetClock sets the clock by which shares are asked for. SetClock must be called before the first call for permits.
+func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
 // Bound sets the bounds on the records that grants leave in the store. Bound must be called before the first
 // call for permits.
@@ -41,6 +46,7 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 		policy = &Policy{}
 	}
 	p.policy.Store(policy)
+	p.demands.forget(policy)
 }
 
 // Call is a call for permits.
@@ -54,6 +60,17 @@ type Call struct {
 	Message string
 	// Key has a log of its own at pacers per key; "" means no key.
 	Key string
+	// Share is the share of which the call is, at each of its pacers that has the share. At least one must have it. ""
+	// means ClientShare, which no pacer needs to have.
+	Share, ClientShare string
+}
+
+// share returns the name of the call's share.
+func (c *Call) share() string {
+	if c.Share != "" {
+		return c.Share
+	}
+	return c.ClientShare
 }
 
 // log returns the hash of the message or key whose log the pacer uses; "" for a pacer with one log. log returns
@@ -92,7 +109,7 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Rule }
 
 // Check returns a *FieldError when the call is invalid, and nil otherwise.
 func (p *Pacers) Check(call *Call) error {
-	_, _, err := p.ask(call)
+	_, err := p.plan(call)
 	return err
 }
 
@@ -100,33 +117,119 @@ func (p *Pacers) Check(call *Call) error {
 // it took nothing because a bound on records was reached. After any other error the result is unknown, and
 // the caller must send nothing.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
-	answer, ask, err := p.ask(call)
+	plan, err := p.plan(call)
 	if err != nil {
 		return nil, err
 	}
-	ask.Request = requestOf(call, 0)
-	entry, err := p.records.enter(ctx, call.Client, ask)
+	plan.base.Request = requestOf(call, 0)
+	entry, err := p.records.enter(ctx, call.Client, plan.base)
 	if err != nil {
 		return nil, err
 	}
 	defer entry.leave()
-	for part := 0; ; part++ {
-		ask.Request, ask.Continues = requestOf(call, part), part > 0
-		grant, err := p.store.TakePermits(ctx, ask)
-		if errors.As(err, new(*ReuseError)) {
-			return nil, call.reused()
-		}
+	if err := p.learn(ctx, plan); err != nil {
+		return nil, err
+	}
+	t := &taking{Pacers: p, plan: plan, call: call, entry: entry}
+	if err := t.take(ctx); err != nil {
+		return nil, err
+	}
+	return plan.answer, nil
+}
+
+// taking is a call under way.
+type taking struct {
+	*Pacers
+	*plan
+	call  *Call
+	entry *entry
+	part  int  // the number of remembered parts
+	calls int  // of the store
+	more  bool // as in the latest grant
+}
+
+// take performs the steps of the plan.
+func (t *taking) take(ctx context.Context) error {
+	t.answer.Refused = t.base.Permits
+	var own, next *following // the slot for one more permit of the own part, and of any
+	for _, step := range t.steps {
+		over, found, err := t.step(ctx, step)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		entry.note(ask, &grant)
-		ask.Permits -= grant.Granted
-		answer.add(grant)
-		answer.Refused = ask.Permits
-		if !grant.More || part+1 == mostParts {
-			return answer, nil
+		if step.own {
+			own = found
+		} else {
+			next = found
+		}
+		if over {
+			break
 		}
 	}
+	if len(t.steps) > 1 {
+		if next == nil || own.at < next.at {
+			next = own
+		}
+		t.answer.Next, t.answer.Target, t.answer.Limit = max(0, next.at.Sub(t.answer.At)), next.target, next.limit
+		t.answer.inOrder()
+	}
+	return nil
+}
+
+// step asks for the permits that are left. A call without permits makes all steps. over says that the call has all
+// that it gets.
+func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
+	for {
+		ask, pacers := t.ask(step, t.asked)
+		ask.Permits = t.answer.Refused
+		ask.Request, ask.Continues = requestOf(t.call, t.part), t.more
+		grant, err := t.store.TakePermits(ctx, ask)
+		if errors.As(err, new(*ReuseError)) {
+			return true, nil, t.call.reused()
+		}
+		if err != nil {
+			return true, nil, err
+		}
+		t.strip(&grant, pacers)
+		t.base.Continues = t.more
+		t.entry.note(t.base, &grant)
+		if grant.Granted > 0 || t.more {
+			t.part++
+		}
+		t.calls++
+		t.more = grant.More
+		t.answer.add(grant)
+		t.answer.Refused -= grant.Granted
+		next = &following{grant.At.Add(grant.Next), grant.Target, grant.Limit}
+		switch {
+		case t.calls == mostParts, t.base.Permits > 0 && t.answer.Refused == 0:
+			return true, next, nil
+		case t.more:
+		case grant.Replayed && len(t.steps) > 1: // the next part is one that is remembered, or none
+			if follows, err := t.remembers(ctx); err != nil || !follows {
+				return true, next, err
+			}
+		default:
+			return grant.Replayed, next, nil
+		}
+	}
+}
+
+// asked reports whether a share is asked for.
+func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
+
+// remembers reports whether the store remembers the next part of the call's request.
+func (t *taking) remembers(ctx context.Context) (bool, error) {
+	if t.records != nil {
+		return t.records.store.HasRequest(ctx, requestOf(t.call, t.part))
+	}
+	store, ok := t.store.(interface {
+		HasRequest(ctx context.Context, r Request) (bool, error)
+	})
+	if !ok {
+		return false, nil
+	}
+	return store.HasRequest(ctx, requestOf(t.call, t.part))
 }
 
 // Back is the result of giving back permits of a call.
@@ -142,14 +245,16 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
 	}
-	answer, ask, err := p.ask(call)
+	plan, err := p.plan(call)
 	if err != nil {
 		return nil, err
 	}
+	ask := plan.all()
 	if ask.MaxWait = call.MaxWait; ask.MaxWait == 0 {
 		ask.MaxWait = MaxWait
 	}
-	back := &Back{Pacers: answer.Pacers, Returned: Returned{Targets: make([]int, len(ask.Targets))}}
+	pacers := plan.answer.Pacers
+	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
 	for part := range mostParts {
 		ask.Request = requestOf(call, part)
 		one, err := p.store.ReturnPermits(ctx, ask, max(0, used-back.Kept))
@@ -159,8 +264,9 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		if err != nil {
 			return nil, err
 		}
+		one.Targets = one.Targets[:len(pacers)]
 		back.add(&one)
-		if !one.More {
+		if !one.More && (len(plan.steps) == 1 || !one.Known) { // each step of a share may have a part
 			break
 		}
 	}
@@ -202,30 +308,36 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// ask converts the call to an Ask under the policy in force. The store checks the bounds of the ask with
+// plan converts the call to asks under the policy in force. The store checks the bounds of each ask with
 // Ask.Check.
-func (p *Pacers) ask(call *Call) (*Answer, *Ask, error) {
+func (p *Pacers) plan(call *Call) (*plan, error) {
 	policy := p.Policy()
 	answer := &Answer{Version: policy.Version}
 	ask := &Ask{Permits: call.Permits, MaxWait: call.MaxWait, Content: contentOf(call)}
+	plan := &plan{answer: answer, base: ask}
 	for i, name := range call.Pacers {
 		field := fmt.Sprintf("pacers[%d]", i)
 		pacer, known := policy.Pacer(name)
 		switch {
 		case !known:
-			return nil, nil, &FieldError{field, fmt.Sprintf("must be a configured pacer, got %q", name)}
+			return nil, &FieldError{field, fmt.Sprintf("must be a configured pacer, got %q", name)}
 		case slices.Contains(call.Pacers[:i], name):
-			return nil, nil, &FieldError{field, fmt.Sprintf("is given twice: %q", name)}
+			return nil, &FieldError{field, fmt.Sprintf("is given twice: %q", name)}
 		}
 		log, err := call.log(pacer)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		target := Target{Pacer: name, Message: log, Limits: pacer.Judged()}
 		ask.MaxWait = min(ask.MaxWait, pacer.LongestWait())
 		ask.Targets, answer.Pacers = append(ask.Targets, target), append(answer.Pacers, *pacer)
+		plan.shares = append(plan.shares, pacer.share(call.share()))
 	}
-	return answer, ask, nil
+	if call.Share != "" && !slices.ContainsFunc(plan.shares, func(share int) bool { return share >= 0 }) {
+		return nil, &FieldError{"share", fmt.Sprintf("must be a share of one of the pacers, got %q", call.Share)}
+	}
+	plan.setSteps()
+	return plan, plan.checkTargets()
 }
 
 // Standing is a pacer with the state of its log.

@@ -114,6 +114,10 @@ type Grant struct {
 // ByQueue is the value of Grant.Limit when the newest slot of the target prevents an earlier slot.
 const ByQueue = -1
 
+// ByShare is the value of Grant.Limit in an Answer when the part that shares leave to the call, or the part of its
+// share, prevents an earlier slot.
+const ByShare = -2
+
 // WaitRun is a sequence of permits with regular waits: Burst permits at Wait, Burst at Wait + Every and so
 // on, with a smaller last burst. Every 0 means that all permits are at Wait.
 type WaitRun struct {

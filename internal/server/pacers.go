@@ -43,6 +43,9 @@ func (s *Server) permits(c *call) error {
 	if err := s.access.Load().MayPace(c.Client, r.Pacers); err != nil {
 		return err
 	}
+	if err := s.access.Load().MayShare(c.Client, r.Share); err != nil {
+		return err
+	}
 	if err := s.admit(c, "permits", permitsPrice); err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (s *Server) permits(c *call) error {
 // askOf converts the request to a call of the pacing package.
 func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
-		RequestID: r.RequestID, Key: r.Key}
+		RequestID: r.RequestID, Key: r.Key, Share: r.Share, ClientShare: s.access.Load().ShareOf(c.Client)}
 	if r.MessageID != "" {
 		token := c.message(r.MessageID).Token()
 		ask.Message = hex.EncodeToString(token[:])
@@ -153,6 +156,9 @@ func standingOf(s *pacing.Standing) api.PacerState {
 		MaxWait: capping.Span(s.LongestWait())}
 	if s.Rate.Permits > 0 {
 		answer.Rate = s.Rate.String()
+	}
+	for _, share := range s.Shares {
+		answer.Shares = append(answer.Shares, api.PacerShare{Name: share.Name, Percent: share.Percent})
 	}
 	for i, limit := range s.Limits {
 		use := api.PacerLimitUse{Max: limit.Max, Window: s.LimitName(i)}

@@ -421,6 +421,41 @@ func leavesAndComesBack(t *testing.T, store capping.Store, forget bool) {
 	require.Zero(t, s.permits(day).Granted, "its log counts for the day")
 }
 
+func TestSharesOfClients(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, testkit.NewClockAt(startOfTest).Now)
+	permits, ok := capping.As[pacing.Store](store)
+	require.True(t, ok)
+	shared := pacing.Pacer{Name: "hour", Limits: []pacing.Limit{{Max: 100, Window: time.Hour}},
+		Shares: []pacing.Share{{Name: "otp", Percent: 20}, {Name: "alerts", Percent: 10}}}
+	s := newServiceOver(t, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) {
+		cfg.Pacers = pacing.New(permits, &pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{shared}})
+	})
+	require.Equal(t, 10, s.permits(`{"pacers":["hour"],"permits":10,"share":"alerts"}`).Granted, "there are no keys")
+	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: []gate.Key{key("c1.crm", "crm", gate.ScopeFilter),
+		key("o1.otp", "otp", gate.ScopeFilter, gate.ScopeRead), key("b1.both", "both", gate.ScopeFilter)},
+		Shares: map[string]gate.Shares{"otp": {Own: "otp"}, "both": {May: []string{"otp", "alerts"}}}}))
+	s.key = "c1.crm"
+	requireRefused(t, s.post("/v1/permits", `{"pacers":["hour"],"permits":1,"share":"otp"}`), http.StatusForbidden,
+		"forbidden", badBody{field: "share", message: `the client "crm" may not use the share "otp": an operator can add ` +
+			`the share to clients.crm.shares`})
+	refused := s.permits(`{"pacers":["hour"],"permits":100}`)
+	require.Equal(t, 70, refused.Granted)
+	require.Equal(t, &api.LimitedBy{Pacer: "hour", Limit: api.LimitShare}, refused.LimitedBy)
+	s.key = "o1.otp"
+	require.Equal(t, 15, s.permits(`{"pacers":["hour"],"permits":15}`).Granted)
+	require.Equal(t, []api.PacerShare{{Name: "otp", Percent: 20}, {Name: "alerts", Percent: 10}},
+		decodeAs[api.PacerState](t, s.get("/v1/pacers/hour").body).Shares)
+	s.key = "b1.both"
+	require.Zero(t, s.permits(`{"pacers":["hour"],"permits":10,"share":"alerts"}`).Granted)
+	require.Equal(t, 5, s.permits(`{"pacers":["hour"],"permits":10,"share":"otp"}`).Granted)
+	for share, message := range map[string]string{`"sms"`: "must be a share of one of the pacers", `"a b"`: "is not the name",
+		`7`: "share"} {
+		requireRefused(t, s.post("/v1/permits", `{"pacers":["hour"],"permits":1,"share":`+share+`}`),
+			http.StatusBadRequest, "invalid_request", badBody{field: "share", message: message})
+	}
+}
+
 func TestClientsAreBoundToPacers(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t)

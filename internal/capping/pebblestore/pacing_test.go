@@ -30,6 +30,13 @@ func TestPacingOnAClock(t *testing.T) {
 	})
 }
 
+func TestShares(t *testing.T) {
+	t.Parallel()
+	pacingtest.RunShares(t, func(t *testing.T, clock func() time.Time) pacing.Store {
+		return openDefault(t, clock).(*Store)
+	})
+}
+
 func TestPacingIsGreedilyTaken(t *testing.T) {
 	t.Parallel()
 	pacingtest.RunGreedy(t, openPacing(t))

@@ -35,3 +35,8 @@ func TestMemoryOnAClock(t *testing.T) {
 	t.Parallel()
 	RunOnClock(t, func(_ *testing.T, clock func() time.Time) pacing.Store { return NewMemory(clock) })
 }
+
+func TestMemoryShares(t *testing.T) {
+	t.Parallel()
+	RunShares(t, func(_ *testing.T, clock func() time.Time) pacing.Store { return NewMemory(clock) })
+}

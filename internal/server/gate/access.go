@@ -190,6 +190,18 @@ func (c *Control) MayPace(client string, pacers []string) error {
 	return nil
 }
 
+// MayShare returns nil if the calls of the client may name the share.
+func (c *Control) MayShare(client, share string) error {
+	if share == "" || c.rules.MayShare(client, share) {
+		return nil
+	}
+	return wire.FieldFailure(api.CodeForbidden, "share", "the client %q may not use the share %q: an operator can add "+
+		"the share to clients.%s.shares", client, share, client)
+}
+
+// ShareOf returns the share of the client's calls that name none, or "".
+func (c *Control) ShareOf(client string) string { return c.rules.Shares[client].Own }
+
 // with returns the caller for a key, if the key has one of the scopes.
 func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	if !slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(k.Scopes, scope) }) {

@@ -31,6 +31,14 @@ type Rules struct {
 	Rate  capping.Rate            // rate_limits.default; zero: unlimited
 	// Pacers is clients.NAME.pacers: the pacers for which the client may ask. A client that is absent may ask for all.
 	Pacers map[string][]string
+	// Shares is clients.NAME.share and clients.NAME.shares: the shares of pacers that the client may use.
+	Shares map[string]Shares
+}
+
+// Shares are the shares of pacers that a client may use.
+type Shares struct {
+	Own string   // share: that of every call that names none; "": none
+	May []string // shares: those that calls may name, besides Own
 }
 
 // Key is an API key in the form that the configuration stores. A caller sends the key as "Authorization: Bearer
@@ -69,6 +77,12 @@ func scopeNames() string {
 func (r *Rules) MayPace(client, pacer string) bool {
 	bound, ok := r.Pacers[client]
 	return !ok || slices.Contains(bound, pacer)
+}
+
+// MayShare reports whether the calls of a client may name a share. Without keys, every call may.
+func (r *Rules) MayShare(client, share string) bool {
+	shares := r.Shares[client]
+	return len(r.Keys) == 0 || share == shares.Own || slices.Contains(shares.May, share)
 }
 
 // PacingClients returns the clients with the scope filter that may ask for permits of a pacer, each once.

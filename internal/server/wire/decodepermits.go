@@ -16,6 +16,7 @@ type PermitsRequest struct {
 	RequestID string // "": none
 	MessageID string // "": none
 	Key       string // "": none
+	Share     string // "": that of the client
 }
 
 // DecodePermits strictly decodes the body of POST /v1/permits.
@@ -86,6 +87,8 @@ func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
 		r.MessageID, err = d.messageID()
 	case "key":
 		r.Key, err = d.id(name, api.MaxPacerKey)
+	case "share":
+		r.Share, err = d.share()
 	default:
 		err = d.unknown(name)
 	}
@@ -136,6 +139,15 @@ func (d *decoder) pacer(field string) (string, error) {
 	name, err := d.str(field)
 	if err == nil && !capping.IsName(string(name)) {
 		err = Invalid(field, "%q is not the name of a pacer", Clip(name))
+	}
+	return string(name), err
+}
+
+// share decodes a valid name of a share.
+func (d *decoder) share() (string, error) {
+	name, err := d.str("share")
+	if err == nil && !capping.IsName(string(name)) {
+		err = Invalid("share", "%q is not the name of a share", Clip(name))
 	}
 	return string(name), err
 }

@@ -20,7 +20,7 @@ import (
 func FuzzDecodePermits(f *testing.F) {
 	for _, seed := range append([]string{
 		`{"pacers":["carrier","campaign"],"permits":500,"max_wait":"2s","request_id":"w3-1182","message_id":"promo-7"}`,
-		`{"pacers":["a"],"permits":0}`, `{"pacers":[],"permits":1}`,
+		`{"pacers":["a"],"permits":0}`, `{"pacers":["a"],"permits":1,"share":"otp"}`, `{"pacers":[],"permits":1}`,
 		`{"pacers":["a","a"],"permits":100000,"max_wait":"24h0m0s"}`,
 		`{"permits":-1,"pacers":["a b"],"max_wait":"-1s"}`, `{"pacers":["\u0061"],"permits":1e3}`,
 		`{"pacers":["a"],"permits":100001,"max_wait":"25h"}`,
@@ -89,6 +89,9 @@ func (r *PermitsRequest) set(name string, value any) (ok bool) {
 		r.MessageID = text
 	case "key":
 		r.Key = text
+	case "share":
+		r.Share = text
+		return isText && capping.IsName(text)
 	default:
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/pacing"
 )
 
@@ -87,8 +88,11 @@ func (a *answer) limitedBy(given *pacing.Answer) {
 
 // limitName returns the name of a grant's limit as answers show it.
 func limitName(p *pacing.Pacer, limit int) string {
-	if limit == pacing.ByQueue {
-		return "queue"
+	switch limit {
+	case pacing.ByQueue:
+		return api.LimitQueue
+	case pacing.ByShare:
+		return api.LimitShare
 	}
 	return p.LimitName(limit)
 }

@@ -104,12 +104,13 @@ func TestPermitsRequestsAreTheWireTypes(t *testing.T) {
 			RequestID: rapid.StringN(0, 20, api.MaxRequestID).Draw(t, "request"),
 			MessageID: rapid.StringN(0, 20, api.MaxMessageID).Draw(t, "message"),
 			Key:       rapid.StringN(0, 20, api.MaxPacerKey).Draw(t, "key"),
+			Share:     rapid.OneOf(rapid.Just(""), name).Draw(t, "share"),
 		}
 		body, err := json.Marshal(sent)
 		require.NoError(t, err)
 		got, err := DecodePermits(body)
 		require.NoError(t, err, "%s", body)
 		require.Equal(t, &PermitsRequest{sent.Pacers, sent.Permits, time.Duration(sent.MaxWait), sent.RequestID,
-			sent.MessageID, sent.Key}, got)
+			sent.MessageID, sent.Key, sent.Share}, got)
 	})
 }

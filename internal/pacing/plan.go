@@ -1,0 +1,136 @@
+package pacing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// plan is how a call asks the store for permits: in one step, or in three steps when it has a share of a pacer.
+type plan struct {
+	answer *Answer
+	base   *Ask  // a target for each pacer of the call, with the longest wait of the call
+	shares []int // by pacer: the index of the call's share, or -1
+	steps  []step
+}
+
+// step is an ask for the permits that the steps before it did not give.
+type step struct {
+	own  bool // of the call's own part, at the pacers where it has one
+	wait time.Duration
+}
+
+// steps returns the steps of a call that waits so long. A call of a share asks for permits of its own part that are
+// near, then for those that others leave, then for all of its own part.
+func (p *plan) setSteps() {
+	wait, rest, own := p.base.MaxWait, MaxWait, time.Duration(0)
+	for i, share := range p.shares {
+		pacer := &p.answer.Pacers[i]
+		switch {
+		case len(pacer.Shares) == 0:
+		case share < 0:
+			wait = min(wait, pacer.restAhead())
+		default:
+			rest, own = min(rest, pacer.restAhead()), max(own, pacer.ownAhead())
+		}
+	}
+	p.base.MaxWait = wait
+	if own == 0 {
+		p.steps = []step{{false, wait}}
+		return
+	}
+	p.steps = []step{{true, min(wait, own)}, {false, min(wait, rest)}}
+	if wait > own {
+		p.steps = append(p.steps, step{true, wait})
+	}
+}
+
+// ask returns the ask of the step, and for each of its targets the index of the pacer.
+func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
+	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Content: p.base.Content}
+	for i := range ask.Targets {
+		pacers = append(pacers, i)
+	}
+	for i, share := range p.shares {
+		pacer := &p.answer.Pacers[i]
+		if len(pacer.Shares) == 0 {
+			continue
+		}
+		target, limited := Target{}, true
+		if s.own && share >= 0 {
+			target = pacer.own(share)
+		} else {
+			target, limited = pacer.rest(func(i int) bool { return asked(pacer.Name, pacer.Shares[i].Name) })
+		}
+		if limited {
+			ask.Targets, pacers = append(ask.Targets, target), append(pacers, i)
+		}
+	}
+	return ask, pacers
+}
+
+// all returns an ask of all targets that can have slots of the call.
+func (p *plan) all() *Ask {
+	ask, _ := p.ask(step{}, func(string, string) bool { return true })
+	for i, share := range p.shares {
+		if share >= 0 && len(ask.Targets) < MaxPacers {
+			ask.Targets = append(ask.Targets, p.answer.Pacers[i].own(share))
+		}
+	}
+	return ask
+}
+
+// most returns the largest number of targets of a step.
+func (p *plan) most() (targets int) {
+	for i := range p.answer.Pacers {
+		if targets++; len(p.answer.Pacers[i].Shares) > 0 {
+			targets++
+		}
+	}
+	return targets
+}
+
+// checkTargets returns a *FieldError for more targets than a store takes.
+func (p *plan) checkTargets() error {
+	if n := p.most(); n > MaxPacers && n > len(p.answer.Pacers) {
+		return &FieldError{"pacers", fmt.Sprintf("must be at most %d, and a pacer with shares counts as 2: got %d",
+			MaxPacers, n)}
+	}
+	return nil
+}
+
+// following is the slot of one more permit, as a step has found it.
+type following struct {
+	at            Time
+	target, limit int
+}
+
+// strip reduces the grant of a step to the pacers of the call.
+func (p *plan) strip(grant *Grant, pacers []int) {
+	if grant.Target >= len(p.base.Targets) {
+		grant.Target, grant.Limit = pacers[grant.Target], ByShare
+	}
+	grant.States = grant.States[:len(p.base.Targets)]
+}
+
+// inOrder sorts the permits of several steps by their slots.
+func (a *Answer) inOrder() {
+	if slices.IsSortedFunc(a.Runs, func(later, r WaitRun) int {
+		return cmp.Compare(later.Wait, r.WaitOf(r.Permits-1))
+	}) {
+		return
+	}
+	var slots []Time
+	for i := range a.Runs {
+		for k := range a.Runs[i].Permits {
+			slots = append(slots, a.At.Add(a.Runs[i].WaitOf(k)))
+		}
+	}
+	slices.Sort(slots)
+	var log Log
+	for _, at := range slots {
+		log.Append(at, 0, 1, 1)
+	}
+	a.Runs = log.WaitRuns(a.At)
+}
