@@ -31,6 +31,18 @@ const (
 	SortAsked    = "asked"
 )
 
+// Activity returns the decisions of all instances by hour, from the hour of since until the given time. A zero since is
+// 24 hours ago, and a zero until is now.
+func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Activity, error) {
+	parameters := url.Values{}
+	for name, at := range map[string]time.Time{"since": since, "until": until} {
+		if !at.IsZero() {
+			parameters.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return read[api.Activity](ctx, c, inNamespace("/v1/activity", parameters, ""))
+}
+
 // Messages lists messages with their results, a page at a time. A page may be short, even empty, and have a Next: the
 // service looks at a limited number of messages for each page.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {

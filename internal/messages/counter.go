@@ -69,7 +69,8 @@ func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	defer c.mu.Unlock()
 	to := c.gathered[key]
 	if to == nil {
-		if len(c.gathered) >= smallKeys && (len(c.gathered) >= mostKeys || asked < capping.BulkUsers) {
+		if len(c.gathered) >= smallKeys && !IsActivity(key.Message) &&
+			(len(c.gathered) >= mostKeys || asked < capping.BulkUsers) {
 			c.dropped += asked
 			return
 		}
@@ -159,11 +160,13 @@ func (c *Counter) putBack(deltas []Delta) {
 	}
 }
 
-// ListMessages flushes this instance's answers and then lists the store's messages; see Store.
+// ListMessages flushes this instance's answers and then lists the store's messages without the activity; see Store.
 func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return Page{}, err
 	}
+	match := q.Match
+	q.Match = func(key Key) bool { return !IsActivity(key.Message) && (match == nil || match(key)) }
 	return c.store.ListMessages(ctx, q)
 }
 

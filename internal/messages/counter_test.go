@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,6 +119,41 @@ func TestCounterIsBounded(t *testing.T) {
 	require.NoError(t, c.Flush(t.Context()))
 	require.Len(t, store.added, 20_000)
 	require.Contains(t, store.added, key("large"))
+}
+
+// listed is a store with two messages, one of which is activity.
+type listed struct{ messages.Store }
+
+func (listed) ListMessages(_ context.Context, q messages.Query) (page messages.Page, err error) {
+	for _, k := range []messages.Key{key("promo"), {Message: messages.Activity(time.Unix(0, 0))}} {
+		if q.Match(k) {
+			page.Found = append(page.Found, messages.Counts{Key: k})
+		}
+	}
+	return page, nil
+}
+
+// TestActivityIsNoMessage checks that lists leave the activity out, and that a full counter still counts it.
+func TestActivityIsNoMessage(t *testing.T) {
+	t.Parallel()
+	c, err := messages.NewCounter(listed{}, nil, nil)
+	require.NoError(t, err)
+	found, err := c.ListMessages(t.Context(), messages.Query{Max: 10})
+	require.NoError(t, err)
+	require.Equal(t, []messages.Counts{{Key: key("promo")}}, found.Found)
+
+	c, store := newSums(t)
+	for i := range 10_000 {
+		add(c, key(fmt.Sprint("small-", i)), told(1))
+	}
+	at := time.Date(2026, 11, 27, 17, 59, 59, 0, time.FixedZone("", 3600))
+	hour := messages.Key{Message: messages.Activity(at)}
+	require.Equal(t, "2026-11-27T16", hour.Message.ID)
+	require.False(t, capping.IsName(hour.Message.Namespace), "no key has the namespace")
+	c.Add(hour, 1, func(to *messages.Answers) { to.AddActivity(told(1), at) })
+	require.NoError(t, c.Flush(t.Context()))
+	require.Equal(t, messages.Answers{Calls: 1, Asked: 1, Denied: map[string]int64{"daily": 1}, First: 5, Last: 5,
+		Segments: map[string]messages.SegmentAnswers{"55": {Asked: 1, Denied: 1}}}, store.added[hour])
 }
 
 // TestCounterFlushesAtTheEnd checks that the last answers are added when the counter ends.

@@ -8,6 +8,9 @@
 // counts once a second, so that counting does not slow a call down. A user who is denied three times counts
 // as three answers. An instance that is killed loses the answers of its last second.
 //
+// Activity is the sum of the answers to all calls of an hour, in parts of five minutes. A store keeps it as a message
+// in a namespace of its own, so that all instances share it and a restart loses nothing.
+//
 // Counts are kept after the last call as long as the logs: at least a day and at most MaxKeep. Every message
 // that the store remembers is counted (see capping.MessageMemory). A message of which all users were withheld
 // reaches no filter call of the store; its answers begin the counts (see Delta.Begins). A send

@@ -63,11 +63,11 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether the answers begin the counts of a message that is not counted yet: those of a bulk call, and
-// those about users who were all withheld. No filter call reaches the store for such users, so that the memory decides
-// here whether the store counts the message.
+// Begins reports whether the answers begin the counts of a message that is not counted yet: activity, those of a bulk
+// call, and those about users who were all withheld. No filter call reaches the store for such users, so that the
+// memory decides here whether the store counts the message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
-	return d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
+	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
 
 // SegmentAnswers holds the numbers of decisions for users of one segment.

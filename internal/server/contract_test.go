@@ -119,7 +119,8 @@ func statusesOf(method, path string) []string {
 	generation, members, bitmap := audience || strings.HasPrefix(path, "/v1/segments"),
 		strings.HasSuffix(path, "/members"), strings.HasSuffix(path, "/bitmap")
 	generations := strings.HasPrefix(path, "/v1/generations")
-	messages, releases := strings.HasPrefix(path, "/v1/messages"), path == "/v1/messages/{id}/release"
+	messages, releases := strings.HasPrefix(path, "/v1/messages") || path == "/v1/activity",
+		path == "/v1/messages/{id}/release"
 	sets, changes := strings.HasPrefix(path, "/v1/sets"), path == "/v1/sets/{set}/members"
 	decisions := strings.HasSuffix(path, "/decisions") || path == "/v1/pressure"
 	backup, accept, replay := path == "/v1/backup", path == "/v1/store/accept", path == "/v1/whatif"

@@ -139,15 +139,22 @@ func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	}, nil
 }
 
+// count adds the answers of a call to the counts of its message, and to the activity of the hour.
+func (s *Server) count(send *capping.Send, d *capping.Decisions, sum *wire.Summary) {
+	now := s.clock()
+	at, asked := capping.InstantOf(now), int64(sum.Requested)
+	s.counter.Add(messages.Key{Message: send.Message, Channel: send.Channel}, asked, func(to *messages.Answers) {
+		wire.AddAnswers(to, d, sum, at)
+	})
+	s.counter.Add(messages.Key{Message: messages.Activity(now), Channel: send.Channel}, asked,
+		func(to *messages.Answers) { to.AddActivity(wire.Totals(sum, at), now) })
+}
+
 func (s *Server) reportFilter(c *call, r *wire.FilterRequest, send *capping.Send, d *capping.Decisions,
 	sum *wire.Summary) {
 	if r.Record {
 		if s.counter != nil {
-			at := capping.InstantOf(s.clock())
-			s.counter.Add(messages.Key{Message: send.Message, Channel: send.Channel}, int64(sum.Requested),
-				func(to *messages.Answers) {
-					wire.AddAnswers(to, d, sum, at)
-				})
+			s.count(send, d, sum)
 		}
 		s.metrics.CountDecisions(sum, d.Names)
 		s.metrics.Clients.Add(c.Client, r.Channel, sum)

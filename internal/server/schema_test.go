@@ -71,6 +71,7 @@ var bodies = map[string]any{
 	"PressureHeld": api.PressureHeld{}, "PressureTaken": api.PressureTaken{},
 	"Suppression": api.Suppression{}, "Holdout": api.Holdout{}, "Quiet": api.Quiet{},
 	"QuietStanding": api.QuietStanding{},
+	"Activity":      api.Activity{}, "ActivityHour": api.ActivityHour{}, "ActivityPart": api.ActivityPart{},
 }
 
 // stringBodies maps the name of each schema whose ids may be strings to the Go type with such ids.

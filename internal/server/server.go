@@ -35,6 +35,7 @@ type Server struct {
 	counter       *messages.Counter      // nil: nothing is counted
 	imported      *capping.MessageMemory // messages whose sends were imported
 	messages      Messages
+	activities    Activities
 	past          auditReader
 	countPressure Pressure
 	pressures     pressures
@@ -90,10 +91,11 @@ func New(cfg Config) (*Server, error) {
 	s.past = auditReader{Records: cfg.Records, Policy: s.capper.Policy}
 	s.countPressure = cfg.Pressure
 	s.replay = cfg.Replay
+	s.activities.clock = cfg.Clock
 	s.messages = Messages{Capper: cfg.Capper, Clock: cfg.Clock, Audit: cfg.Audit,
 		Past: &s.past}
 	if cfg.MessageCounts != nil {
-		s.messages.Counts = cfg.MessageCounts
+		s.messages.Counts, s.activities.counts = cfg.MessageCounts, cfg.MessageCounts
 	}
 	s.bodies = receiver{Bounds: s.bounds, Budgets: s.budgets, Remedy: "split the batch"}
 	s.smallBodies = s.bodies
@@ -196,6 +198,7 @@ func (s *Server) routeReads(r *router) {
 	r.handle(http.MethodGet, "/v1/users/:id/decisions", gate.ScopeRead, s.decisions, "since")
 	r.handle(http.MethodGet, "/v1/decisions", gate.ScopeRead, s.decidedUsers, "message_id", "channel", "namespace")
 	r.handle(http.MethodGet, "/v1/pressure", gate.ScopeRead, s.pressure, pressureParameters...)
+	r.handle(http.MethodGet, "/v1/activity", gate.ScopeRead, s.activity, activityParameters...)
 	r.handle(http.MethodGet, "/v1/messages", gate.ScopeRead, s.listMessages, listParameters...)
 	r.handle(http.MethodGet, "/v1/messages/:id", gate.ScopeRead, s.messageCounts, oneParameters...)
 	r.handleAny(http.MethodGet, "/v1/ids", s.describeIDs)

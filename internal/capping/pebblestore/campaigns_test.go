@@ -123,6 +123,26 @@ func TestCountsAreKept(t *testing.T) {
 	}
 }
 
+// TestActivityIsKeptForAMonth checks that the activity of an hour stays for 31 days, however short the retention is.
+func TestActivityIsKeptForAMonth(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour, ClockBound: farAhead})
+	hour := messages.Activity(clock.Now())
+	answers := messages.Answers{Calls: 1, Asked: 1, Last: capping.InstantOf(clock.Now())}
+	delta := messages.Delta{Key: messages.Key{Message: hour}, Answers: answers}
+	require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{delta}))
+	clock.Advance(messages.ActivityKeep - time.Minute)
+	sweepCounts(t, s)
+	found, err := s.MessageCounts(t.Context(), hour)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	clock.Advance(2 * time.Minute)
+	sweepCounts(t, s)
+	require.Zero(t, campaignKeys(t, s))
+	require.NoError(t, s.Close())
+}
+
 func sweepCounts(t *testing.T, s *Store) {
 	t.Helper()
 	next, err := s.sweepMessages(context.Background(), []byte{database.KeyMeta, 0xFF, 3})

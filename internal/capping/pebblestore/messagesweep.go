@@ -8,6 +8,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore/database"
+	"capper/internal/messages"
 )
 
 // messagesSweepFrom returns the key at which a pass of Sweep begins.
@@ -36,17 +37,18 @@ func (c *messageCounts) Sweep(from []byte, most int, now capping.Instant, keep t
 		return nil, err
 	}
 	for _, i := range past {
-		c.remove(i, horizon)
+		c.remove(i, horizon, now)
 	}
 	return next, nil
 }
 
-// remove removes a message that was not called after the horizon.
-func (c *messageCounts) remove(i id, horizon capping.Instant) {
+// remove removes a message that was not called after the horizon. Activity is kept for longer.
+func (c *messageCounts) remove(i id, horizon, now capping.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, err := c.load(i)
-	if err != nil || r == nil || r.Last > horizon {
+	if err != nil || r == nil || r.Last > horizon || messages.IsActivity(r.key(i).Message) &&
+		r.Last > now-capping.Instant(messages.ActivityKeep.Milliseconds()) {
 		return
 	}
 	batch := c.db.NewBatch()

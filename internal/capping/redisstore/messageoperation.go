@@ -46,9 +46,12 @@ type addOperation struct {
 
 // Encode sets the arguments of the script.
 func (o *addOperation) Encode(c *dispatch.Command) {
+	keep := o.counts.keep()
+	if messages.IsActivity(o.delta.Message) {
+		keep = messages.ActivityKeep
+	}
 	c.Args.Answers(o.counts.config.Scripts.Answers, o.counts.answerKeys(o.delta.Message.Token(), o.delta.Last),
-		o.delta, o.flush,
-		o.counts.keep(), o.begins)
+		o.delta, o.flush, keep, o.begins)
 }
 
 // Stamp does nothing, because the script has no time stamp.

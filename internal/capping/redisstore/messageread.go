@@ -49,22 +49,29 @@ func (c *messageCounts) readAll(
 // partitions.
 func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading
-	for _, message := range asked {
+	ends := make([]int, len(asked)) // of each message's reads
+	for i, message := range asked {
 		t := message.Token()
 		reads = append(reads, hash(c.config.Partition(t), c.answerKeys(t, 0).Answers))
+		ends[i] = len(reads)
+		if messages.IsActivity(message) { // it has no sends
+			continue
+		}
 		for p, prefix := range c.config.Prefixes {
 			reads = append(reads, hash(p, string(script.AppendCountsKey(nil, prefix, t))))
 		}
+		ends[i] = len(reads)
 	}
 	if err := c.do(ctx, reads); err != nil {
 		return nil, err
 	}
 	found := map[messages.Key]messages.Counts{}
-	each := 1 + len(c.config.Prefixes)
+	begin := 0
 	for i, message := range asked {
-		if err := decode(message, reads[i*each:][:each], found); err != nil {
+		if err := decode(message, reads[begin:ends[i]], found); err != nil {
 			return nil, err
 		}
+		begin = ends[i]
 	}
 	return found, nil
 }

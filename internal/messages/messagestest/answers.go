@@ -50,6 +50,29 @@ func answers(f *fixture) {
 	require.Equal(f, int64(100), f.campaign(other).Asked)
 }
 
+// activity checks that a store counts the activity of an hour from the first user on, for each channel.
+func activity(f *fixture) {
+	at := f.now()
+	one, two := some(at, 1, "v1"), some(at, 2, "v1")
+	hour := messages.Activity(at.Time())
+	for i, call := range []*messages.Answers{&one, &two, &one} {
+		sum := messages.Answers{}
+		sum.AddActivity(call, at.Time())
+		f.add(messages.Delta{Key: messages.Key{Message: hour, Channel: capping.Channel(i % 2)}, Answers: sum})
+	}
+	found, err := f.store.MessageCounts(context.Background(), hour)
+	require.NoError(f, err)
+	require.Len(f, found, 2)
+	all := messages.Answers{}
+	for i := range found {
+		all.Add(&found[i].Answers)
+		require.Zero(f, found[i].Recorded)
+	}
+	require.Equal(f, int64(4), all.Asked)
+	require.Equal(f, int64(3), all.Calls)
+	require.Equal(f, int64(4), all.Segments[messages.ActivityPart(at.Time())].Asked)
+}
+
 // dense returns the answers without map entries that are zero.
 func dense(a messages.Answers) messages.Answers {
 	for _, counts := range []map[string]int64{a.Denied, a.Suppressed, a.Shadow} {

@@ -46,6 +46,7 @@ var cases = []struct {
 	{"answers are added up", answers},
 	{"answers of few users begin no campaign", fewAnswers},
 	{"a message of withheld users begins a campaign", withheld},
+	{"activity is counted from the first user on", activity},
 	{"campaigns are listed by their last call", listed},
 	{"pages of every kind agree with the sorted list", paged},
 	{"campaigns of which sends were brought are listed", brought},

@@ -34,6 +34,16 @@ func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at cappi
 	}
 }
 
+// Totals returns the answers of one call without segments, sets and shadow limits.
+func Totals(s *Summary, at capping.Instant) *messages.Answers {
+	call := &messages.Answers{Calls: 1, First: at, Last: at, Asked: int64(s.Requested), Allowed: int64(s.Allowed),
+		Replayed: int64(s.Replayed), Unavailable: int64(s.Unavailable)}
+	if s.Denied > 0 {
+		s.eachDenial(func(limit string, users int) { addUsers(&call.Denied, limit, users) })
+	}
+	return call
+}
+
 func addSegment(to *messages.Answers, name string, counts *Counts) {
 	if to.Segments == nil {
 		to.Segments = make(map[string]messages.SegmentAnswers, 1)

@@ -1,0 +1,30 @@
+package api
+
+import "time"
+
+// Activity is the answer of GET /v1/activity: the decisions of all instances about all messages, by hour.
+type Activity struct {
+	Since time.Time      `json:"since"` // begin of the first hour
+	Until time.Time      `json:"until"`
+	Hours []ActivityHour `json:"hours"` // in order, only hours with calls
+}
+
+// ActivityHour counts the answers to the calls of one hour that record. A user who was in two calls counts twice.
+type ActivityHour struct {
+	At          time.Time        `json:"at"` // begin of the hour, in UTC
+	Calls       int64            `json:"calls"`
+	Asked       int64            `json:"asked"`
+	Allowed     int64            `json:"allowed"`  // without replayed
+	Replayed    int64            `json:"replayed"` // users whose send an earlier call recorded
+	Denied      map[string]int64 `json:"denied"`   // by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
+	Unavailable int64            `json:"unavailable"`
+	Parts       []ActivityPart   `json:"parts"` // in order, only parts with calls
+}
+
+// ActivityPart counts the answers to the calls of five minutes.
+type ActivityPart struct {
+	At      time.Time `json:"at"` // begin of the part
+	Asked   int64     `json:"asked"`
+	Allowed int64     `json:"allowed"` // without replayed
+	Denied  int64     `json:"denied"`
+}

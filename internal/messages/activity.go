@@ -1,0 +1,52 @@
+package messages
+
+import (
+	"time"
+
+	"capper/internal/capping"
+)
+
+// activityNamespace is the namespace of the counts of all messages together. No key has this namespace, because a name
+// contains no blank.
+const activityNamespace = "all messages"
+
+// activityHour is the layout of an hour's name.
+const activityHour = "2006-01-02T15"
+
+// ActivityStep is the length of the parts of an hour: the activity counts each part under its own name.
+const ActivityStep = 5 * time.Minute
+
+// ActivityKeep is how long a store keeps the activity of an hour.
+const ActivityKeep = MaxKeep
+
+// Activity returns the message under which a store counts the answers to all calls of an hour, of all instances. Its
+// answers have the parts of the hour in place of segments; there Allowed leaves out replayed users.
+func Activity(at time.Time) capping.Message {
+	return capping.Message{Namespace: activityNamespace, ID: at.UTC().Format(activityHour)}
+}
+
+// IsActivity reports whether the message stands for all calls of an hour. Lists of messages leave it out.
+func IsActivity(m capping.Message) bool { return m.Namespace == activityNamespace }
+
+// ActivityPart returns the name of the part of the hour.
+func ActivityPart(at time.Time) string { return at.UTC().Truncate(ActivityStep).Format("04") }
+
+// AddActivity adds a call's answers at the given instant to the activity of its hour.
+func (a *Answers) AddActivity(call *Answers, at time.Time) {
+	a.called(call.Calls, call.First)
+	a.Last = max(a.Last, call.Last)
+	a.Asked += call.Asked
+	a.Allowed += call.Allowed
+	a.Replayed += call.Replayed
+	a.Unavailable += call.Unavailable
+	denied := int64(0)
+	for _, n := range call.Denied {
+		denied += n
+	}
+	addCounts(&a.Denied, call.Denied)
+	if a.Segments == nil {
+		a.Segments = make(map[string]SegmentAnswers, 1)
+	}
+	part := ActivityPart(at)
+	a.Segments[part] = a.Segments[part].plus(SegmentAnswers{call.Asked, call.Allowed - call.Replayed, denied})
+}

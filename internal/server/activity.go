@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/messages"
+	"capper/internal/server/wire"
+)
+
+// activityParameters lists the query parameters of GET /v1/activity.
+var activityParameters = []string{"since", "until"}
+
+// These bound the period of an answer, and the times for which the counts of a finished hour are reused: other
+// instances may flush late.
+const (
+	usualActivity = 24 * time.Hour
+	mostActivity  = 31 * 24 * time.Hour
+	settled       = 10 * time.Minute
+	reused        = 10 * time.Minute
+)
+
+// Activities answers calls about the decisions of all instances. An Activities is safe for concurrent use.
+type Activities struct {
+	counts counts // nil: nothing is counted
+	clock  func() time.Time
+
+	mu   sync.Mutex
+	kept map[time.Time]keptHour
+}
+
+type keptHour struct {
+	hour *api.ActivityHour // nil: no calls
+	read time.Time
+}
+
+// activity serves GET /v1/activity.
+func (s *Server) activity(c *call) error {
+	ctx, cancel := s.callContext(c, 1)
+	defer cancel()
+	found, err := s.activities.Between(ctx, c.parameters)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.w, found)
+}
+
+// Between returns the hours that begin at since or later and before until.
+func (a *Activities) Between(ctx context.Context, parameters map[string]string) (*api.Activity, error) {
+	from, until, err := a.period(parameters)
+	if err != nil || a.counts == nil {
+		return nil, orNotCounted(err)
+	}
+	found := &api.Activity{Since: from, Until: until, Hours: []api.ActivityHour{}}
+	for at := from; at.Before(until); at = at.Add(time.Hour) {
+		hour, err := a.hour(ctx, at)
+		if err != nil {
+			return nil, wire.StoreFailure(ctx, err)
+		}
+		if hour != nil {
+			found.Hours = append(found.Hours, *hour)
+		}
+	}
+	return found, nil
+}
+
+// period returns the bounds of the answer; the first is the begin of an hour.
+func (a *Activities) period(parameters map[string]string) (from, until time.Time, err error) {
+	now := a.clock().UTC()
+	until, from = now, now.Add(-usualActivity)
+	if text := parameters["until"]; text != "" {
+		at, err := timeOf("until", text, now)
+		if err != nil {
+			return from, until, err
+		}
+		until = at.Time().UTC()
+	}
+	if text := parameters["since"]; text != "" {
+		at, err := timeOf("since", text, now)
+		if err != nil {
+			return from, until, err
+		}
+		from = at.Time().UTC()
+	}
+	from = from.Truncate(time.Hour)
+	switch {
+	case from.After(until):
+		return from, until, wire.Invalid("since", "%s is after until, %s", from.Format(time.RFC3339),
+			until.Format(time.RFC3339))
+	case until.Sub(from) > mostActivity+time.Hour:
+		return from, until, wire.Invalid("since", "%s is more than 31 days before until, %s", from.Format(time.RFC3339),
+			until.Format(time.RFC3339))
+	}
+	return from, until, nil
+}
+
+// hour returns the counts of an hour, or nil without calls.
+func (a *Activities) hour(ctx context.Context, at time.Time) (*api.ActivityHour, error) {
+	now := a.clock()
+	a.mu.Lock()
+	kept, ok := a.kept[at]
+	a.mu.Unlock()
+	if ok && now.Sub(kept.read).Abs() < reused {
+		return kept.hour, nil
+	}
+	found, err := a.counts.MessageCounts(ctx, messages.Activity(at))
+	if err != nil {
+		return nil, err
+	}
+	hour := hourOf(at, found)
+	if now.Sub(at) > time.Hour+settled {
+		a.keep(at, keptHour{hour, now})
+	}
+	return hour, nil
+}
+
+// keep remembers a finished hour, and forgets hours that were read long ago.
+func (a *Activities) keep(at time.Time, hour keptHour) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept == nil {
+		a.kept = map[time.Time]keptHour{}
+	}
+	maps.DeleteFunc(a.kept, func(_ time.Time, old keptHour) bool { return hour.read.Sub(old.read).Abs() >= reused })
+	a.kept[at] = hour
+}
+
+// hourOf adds up the counts of an hour over the channels, or returns nil without calls.
+func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
+	sum := messages.Answers{}
+	for i := range found {
+		sum.Add(&found[i].Answers)
+	}
+	if sum.Calls == 0 {
+		return nil
+	}
+	hour := &api.ActivityHour{At: at, Calls: sum.Calls, Asked: sum.Asked, Allowed: sum.Allowed - sum.Replayed,
+		Replayed: sum.Replayed, Unavailable: sum.Unavailable, Denied: sum.Denied, Parts: []api.ActivityPart{}}
+	if hour.Denied == nil {
+		hour.Denied = map[string]int64{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sum.Segments)) {
+		minute, err := strconv.Atoi(name)
+		if err != nil {
+			continue // of a later version
+		}
+		part := sum.Segments[name]
+		hour.Parts = append(hour.Parts, api.ActivityPart{At: at.Add(time.Duration(minute) * time.Minute),
+			Asked: part.Asked, Allowed: part.Allowed, Denied: part.Denied})
+	}
+	return hour
+}
+
+// timeOf returns the time that a parameter names: a time, a date or an age.
+func timeOf(field, text string, now time.Time) (capping.Instant, error) {
+	at, err := since(text, now)
+	if err != nil {
+		return 0, wire.Invalid(field, "%q must be a time (RFC 3339), a date or an age such as 36h or 7d",
+			wire.Clip([]byte(text)))
+	}
+	return at, nil
+}
