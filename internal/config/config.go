@@ -28,7 +28,10 @@ type Config struct {
 	Log   Log
 	// Console is console: false serves no console at /console; default true.
 	Console bool
-	Audit   Audit
+	// UserLink is console.user_link: the address of a user in another system, in which {id} stands for the id; default
+	// "": the console shows no link.
+	UserLink string
+	Audit    Audit
 	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; see its type. Without this
 	// key, nothing is traced.
 	Tracing trace.Config

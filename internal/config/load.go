@@ -123,7 +123,7 @@ func (r *reader) read(root yamltree.Value) {
 		"ids":                  r.ids,
 		"store":                r.store,
 		"log":                  r.log,
-		"console":              yamltree.Bool(&r.Console),
+		"console":              r.console,
 		"audit":                r.audit,
 		"tracing":              r.tracing,
 		"sets":                 r.sets,

@@ -1,0 +1,39 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+
+	"capper/internal/yamltree"
+)
+
+// userMark stands for the id of a user in a link.
+const userMark = "{id}"
+
+// console reads console: a boolean, or a mapping of a console that is served.
+func (r *reader) console(v yamltree.Value) {
+	if !v.IsMapping() {
+		yamltree.Bool(&r.Console)(v)
+		return
+	}
+	v.Object(map[string]yamltree.Field{"user_link": r.userLink})
+}
+
+// userLink reads the address of a user in another system.
+func (r *reader) userLink(v yamltree.Value) {
+	yamltree.Text(&r.UserLink)(v)
+	if r.UserLink == "" {
+		return
+	}
+	at, err := url.Parse(strings.ReplaceAll(r.UserLink, userMark, "id"))
+	host, _, _ := strings.Cut(strings.TrimPrefix(r.UserLink, "https://"), "/")
+	switch {
+	case err != nil || at.Scheme != "https" || at.Host == "" || at.User != nil ||
+		strings.ContainsAny(r.UserLink, " \\"):
+		v.Fault("must be an https address such as https://crm.example/people/{id}, got %s", v.Describe())
+	case strings.Contains(host, userMark):
+		v.Fault("must have {id} behind the host, got %s", v.Describe())
+	case !strings.Contains(r.UserLink, userMark):
+		v.Fault("must contain {id}, which stands for the id of the user, got %s", v.Describe())
+	}
+}
