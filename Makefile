@@ -6,7 +6,7 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run quick test storms demo bench torture engines lint openapi screenshots chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
+.PHONY: build run quick test storms demo bench torture engines lint openapi screenshots gallery chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
 
 build: ## build both programs into build/bin, with the version that git reports
 	go build -trimpath -buildvcs=false -ldflags "$$(scripts/version.sh ldflags)" -o build/bin/ ./cmd/...
@@ -62,6 +62,9 @@ lint: ## check format, line width, vet and staticcheck, for the storms too
 
 openapi: ## lint the OpenAPI description of the API, and compile its types with tsc --strict
 	scripts/openapi.sh
+
+gallery: ## take pictures of every console page at 1440, 768 and 390 pixels, for people, into build/gallery
+	scripts/screenshots.sh gallery
 
 screenshots: ## take the pictures of docs/console.md in Chromium
 	scripts/screenshots.sh

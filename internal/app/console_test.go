@@ -22,7 +22,7 @@ func see(t *testing.T, s *Service, endpoint int, path string) (status int, page 
 	return answer.StatusCode, string(text)
 }
 
-// TestTheConsoleFollowsTheService checks that every listener that serves reads has a console with this instance's
+// TestTheConsoleFollowsTheService checks that every listener that serves reads has a console with the
 // decisions.
 func TestTheConsoleFollowsTheService(t *testing.T) {
 	t.Parallel()
@@ -39,8 +39,8 @@ func TestTheConsoleFollowsTheService(t *testing.T) {
 	}
 	testkit.Eventually(t, func() bool {
 		_, csv := see(t, s, 0, "/console/?format=csv&table=decided")
-		return csv == "Outcome,Means,Last hour,Last day,Of the day\r\nallowed,may receive the message; the send is "+
-			"recorded,3,3,50\r\nheld back by daily,have reached this limit,3,3,50\r\n"
+		return csv == "Outcome,Users,Of all,They\r\nallowed,3,50,may receive the message; the send is recorded\r\n"+
+			"held back by daily,3,50,had reached this limit\r\n"
 	}, "the decisions are not seen")
 }
 

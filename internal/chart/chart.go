@@ -25,18 +25,23 @@ type Series struct {
 type Picture struct {
 	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
+	Narrow bool   // for a phone: less than half as wide
 	Unit   string // unit of the values, shown at their axis, such as "decisions a second"; "": none
 }
 
 // These constants give the size of pictures in view box units. Pictures scale with the page.
 const (
-	width      = 900
-	height     = 260
-	barHeight  = 34
+	width     = 900
+	height    = 260
+	barHeight = 34
+
+	columnsWidth  = 640
+	columnsHeight = 240
+	narrowWidth   = 380
+
 	barPadding = 90
 	textSize   = 11
-	letter     = 7 // pixels, of a wide font
-	axis       = width - 100
+	letter     = 7  // pixels, of a wide font
 	longest    = 40 // characters of a name
 )
 
@@ -59,12 +64,20 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	if stacked {
 		opt.StackSeries, opt.FillOpacity = charts.Ptr(true), 140
 	}
-	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width,
+	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: p.width(),
 		Height: height})
 	if err := painter.LineChart(opt); err != nil {
 		return nil, err
 	}
 	return painter.Bytes()
+}
+
+// width returns the width of the picture.
+func (p Picture) width() int {
+	if p.Narrow {
+		return narrowWidth
+	}
+	return width
 }
 
 // instants returns the labels of the time axis and the number of labels to show. A week has a label each day, a day
@@ -75,7 +88,13 @@ func (p Picture) instants() (labels []string, count int) {
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
 		count = 8
 	}
-	if last := len(labels) - 1; last > 0 && 2*letter*(len([]rune(labels[last]))+1) > axis/(count-1) {
+	if p.Narrow {
+		count = min(count, 4)
+		for i := range labels {
+			labels[i], _, _ = strings.Cut(labels[i], " ") // days alone
+		}
+	}
+	if last := len(labels) - 1; last > 0 && 2*letter*(len([]rune(labels[last]))+1) > (p.width()-100)/max(count-1, 1) {
 		labels[last] = ""
 	}
 	return labels, count
@@ -101,12 +120,47 @@ func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 		opt.StackSeries = charts.Ptr(true)
 	}
 	painter := charts.NewPainter(charts.PainterOptions{
-		OutputFormat: charts.ChartOutputSVG, Width: width, Height: barPadding + barHeight*max(len(p.Labels), 1),
+		OutputFormat: charts.ChartOutputSVG, Width: p.width(), Height: barPadding + barHeight*max(len(p.Labels), 1),
 	})
 	if err := painter.BarChart(opt); err != nil {
 		return nil, err
 	}
 	return painter.Bytes()
+}
+
+// Columns draws a group of vertical bars for each label, one beside the other in each group.
+func Columns(p Picture, series []Series) ([]byte, error) {
+	opt := charts.NewBarChartOptionWithData(values(series))
+	opt.Theme, opt.ValueFormatter = p.theme(), short
+	opt.CategoryAxis.Labels, opt.CategoryAxis.LabelFontStyle.FontSize = p.everyFew(), textSize
+	opt.CategoryAxis.LabelCount = len(p.Labels)
+	opt.ValueAxis = []charts.ValueAxisOption{p.valueAxis(series, false)}
+	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize,
+		charts.SymbolSquare
+	size := charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: columnsWidth, Height: columnsHeight}
+	if p.Narrow {
+		size.Width = narrowWidth
+	}
+	painter := charts.NewPainter(size)
+	if err := painter.BarChart(opt); err != nil {
+		return nil, err
+	}
+	return painter.Bytes()
+}
+
+// everyFew returns the labels of the bars. It leaves labels out, at equal distances, so that they do not overlap.
+func (p Picture) everyFew() []string {
+	room := 8
+	if p.Narrow {
+		room = 5
+	}
+	labels, few := clean(p.Labels), (len(p.Labels)+room-1)/room
+	for i := range labels {
+		if i%max(few, 1) != 0 {
+			labels[i] = ""
+		}
+	}
+	return labels
 }
 
 // valueAxis returns an axis that begins at 0. Without values, the axis ends at 1.

@@ -25,6 +25,8 @@ type Config struct {
 	// them.
 	Recent   *Series
 	Policies *Policies
+	// UserLink is the template of the address of a user in another system, where {id} stands for the id. "": none.
+	UserLink string
 	// Logger receives the errors that visitors do not see. Nil: log lines are discarded.
 	Logger *slog.Logger
 	// Clock is the clock of the API. Nil: time.Now.
@@ -57,10 +59,10 @@ func New(cfg Config) (http.Handler, error) {
 // all returns all pages. The pages of the navigation come in their order.
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
-		overviewPage(cfg.Recent),
+		overviewPage(),
 		messagesPage(), messagePage(),
 		pressurePage(),
-		userPage(),
+		userPage(cfg.UserLink),
 		segmentsPage(), changesPage(),
 		limitsPage(cfg.Recent, cfg.Policies), whatIfPage(),
 		tryPage(),

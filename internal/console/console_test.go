@@ -2,11 +2,13 @@ package console_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,34 +106,74 @@ func TestTheOverviewSaysWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	s := newService(t, gate.Rules{})
 	empty := s.get("/console/").body
-	require.Contains(t, empty, "This instance decided no user in the last day")
+	require.Contains(t, empty, "No user was decided in the last 24 hours")
 	require.NotContains(t, empty, "<img")
-	s.recent.Observe(startOfTest.Add(time.Second), console.Totals{
-		{Kind: console.Allowed}: 1_200_000, {Kind: console.Denied, Of: "daily"}: 3000,
-		{Kind: console.Denied, Of: "suppressed"}: 20, {Kind: console.Shadow, Of: "strict"}: 600_000,
-	})
-	s.recent.Observe(startOfTest.Add(12*time.Second), console.Totals{})
+	s.filter(1, 10) // a week before
+	s.clock.Advance(7 * 24 * time.Hour)
+	s.filter(1, 20)
+	s.clock.Advance(90 * time.Minute)
+	s.filter(1, 30)
+	s.filter(1, 30) // which reach the limit of two
 	page := s.get("/console/")
-	require.Contains(t, page.body, "<dd>1,200,000</dd>")
-	require.Contains(t, page.body,
-		`alt="Users decided a second over the last hour, by outcome. 1,200,000 allowed, 3,000 held back by daily and 20 held back by suppression.`)
-	table := s.csv(t, "/console/?format=csv&table=decided")
-	require.Equal(t, []string{"Outcome", "Means", "Last hour", "Last day", "Of the day"}, table[0])
-	require.Equal(t, []string{"allowed", "1200000", "1200000"}, []string{table[1][0], table[1][2], table[1][3]})
-	require.Equal(t, "held back by daily", table[2][0])
-	for _, at := range regexp.MustCompile(`(?:src|srcset)="([^"]*format=svg[^"]*)"`).FindAllStringSubmatch(page.body,
-		-1) {
+	require.Contains(t, page.body, "Everything works.")
+	require.Contains(t, page.body, "60 sends were allowed in the last 24 hours, 500 % more than in the same hours a "+
+		"week before. 20 users were held back, 100 % by daily.")
+	require.Contains(t, page.body, "The last 24 hours, by hour: 60 sends allowed and 20 users held back.")
+	require.Contains(t, page.body, "Sends by hour: 60 sends now and 10 in the same hours a week before.")
+	require.Contains(t, page.body, "The last hour, by five minutes: 40 sends allowed and 20 users held back.")
+	require.Equal(t, [][]string{{"Outcome", "Users", "Of all", "They"},
+		{"allowed", "60", "75", "may receive the message; the send is recorded"},
+		{"held back by daily", "20", "25", "had reached this limit"}},
+		s.csv(t, "/console/?format=csv&table=decided"))
+	hours := s.csv(t, "/console/?format=csv&table=hours")[1:]
+	require.Len(t, hours, 24)
+	sums := make([]int, 5)
+	for _, hour := range hours {
+		for i, text := range hour[1:] {
+			n, err := strconv.Atoi(text)
+			require.NoError(t, err)
+			sums[i] += n
+		}
+	}
+	require.Equal(t, []int{80, 60, 20, 10, 0}, sums, "the bars add up")
+	pictures := regexp.MustCompile(`(?:src|srcset)="([^"]*format=svg[^"]*)"`).FindAllStringSubmatch(page.body, -1)
+	require.Len(t, pictures, 12, "three, in two colours, and for phones")
+	for _, at := range pictures {
 		picture := s.get(strings.ReplaceAll(at[1], "&amp;", "&"))
 		require.Equal(t, http.StatusOK, picture.status)
 		require.Equal(t, "image/svg+xml", picture.header.Get("Content-Type"))
 		require.True(t, strings.HasPrefix(picture.body, "<svg"))
 	}
+	require.Equal(t, http.StatusNotFound, s.get("/console/?format=csv&table=none").status)
+	require.Equal(t, http.StatusNotFound, s.get("/console/?format=svg&picture=none").status)
+}
+
+// filter records a message on push to the users from first to last.
+func (s *service) filter(first, last int) {
+	s.t.Helper()
+	s.sent++
+	users := make([]string, 0, last)
+	for user := first; user <= last; user++ {
+		users = append(users, strconv.Itoa(user))
+	}
+	answer, err := http.Post(s.url+"/v1/filter", "application/json", strings.NewReader(fmt.Sprintf(
+		`{"message_id":"m%d","channel":"push","user_ids":[%s]}`, s.sent, strings.Join(users, ","))))
+	require.NoError(s.t, err)
+	require.NoError(s.t, answer.Body.Close())
+	require.Equal(s.t, http.StatusOK, answer.StatusCode)
+}
+
+func TestShadowLimitsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newService(t, gate.Rules{})
+	s.recent.Observe(startOfTest.Add(time.Second), console.Totals{
+		{Kind: console.Allowed}: 1_200_000, {Kind: console.Shadow, Of: "strict"}: 600_000,
+	})
+	s.recent.Observe(startOfTest.Add(12*time.Second), console.Totals{})
 	limits := s.get("/console/limits").body
 	require.Contains(t, limits, "at most 2 sends in any 24 hours, all channels")
 	require.Equal(t, []string{"strict", "new", "at most 1 send in any hour, all channels", "600000", "600000", "50"},
 		s.csv(t, "/console/limits?format=csv&table=shadow")[1])
-	require.Equal(t, http.StatusNotFound, s.get("/console/?format=csv&table=none").status)
-	require.Equal(t, http.StatusNotFound, s.get("/console/?format=svg&picture=none").status)
 }
 
 func (s *service) csv(t *testing.T, path string) [][]string {

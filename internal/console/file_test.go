@@ -1,10 +1,14 @@
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +52,63 @@ func TestAFileOfIDs(t *testing.T) {
 		_, fault := readFile(ids.Dense, strings.NewReader(text))
 		require.Contains(t, fault, want, "%q", text)
 	}
+}
+
+// packed returns the text packed with gzip.
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+// inUTF16 returns the text in UTF-16 of a byte order.
+func inUTF16(text string, order binary.AppendByteOrder) string {
+	var out []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		out = order.AppendUint16(out, unit)
+	}
+	return string(out)
+}
+
+// TestFilesOfSpreadsheets checks the forms of CSV that Excel writes, packed files, and the names of other formats.
+func TestFilesOfSpreadsheets(t *testing.T) {
+	t.Parallel()
+	const excel = "name;user_id\r\nAnna;7\r\nÖzgür;42\r\n"
+	for name, text := range map[string]string{
+		"semicolons":          excel,
+		"quoted header":       "\"name\";\"user_id\"\n\"a;b\";7\nc;42\n",
+		"the separator named": "sep=;\r\n" + excel,
+		"UTF-8 with a mark":   "\ufeff" + excel,
+		"Unicode text":        inUTF16("\ufeffname\tuser_id\r\nAnna\t7\r\nÖ\t42\r\n", binary.LittleEndian),
+		"big endian":          inUTF16("\ufeff"+excel, binary.BigEndian),
+		"without a mark":      inUTF16("7\n42\n", binary.LittleEndian),
+		"packed":              packed(t, excel),
+		"packed Unicode":      packed(t, inUTF16("\ufeff7\n42", binary.LittleEndian)),
+	} {
+		found, fault := readFile(ids.Dense, strings.NewReader(text))
+		require.Empty(t, fault, name)
+		require.Equal(t, []uint32{7, 42}, found.dense.ToArray(), name)
+	}
+	for want, text := range map[string]string{
+		"Excel workbook or a ZIP": "PK\x03\x04rest",
+		"old Excel workbook":      "\xd0\xcf\x11\xe0rest",
+		"packed with zstd":        "\x28\xb5\x2f\xfdrest",
+		"Parquet":                 "PAR1rest",
+		"is a PDF":                "%PDF-1.7",
+		"damaged or cut":          packed(t, excel)[:30],
+		"cannot be unpacked":      "\x1f\x8b",
+		"more than 64 MB":         packed(t, strings.Repeat("0\n", mostUnpacked/2+1)),
+	} {
+		_, fault := readFile(ids.Dense, strings.NewReader(text))
+		require.Contains(t, fault, want)
+	}
+	found, fault := readFile(ids.Text, strings.NewReader("a;b\nc;d\n"))
+	require.Empty(t, fault)
+	require.Equal(t, []string{"a;b", "c;d"}, found.texts, "a semicolon may be part of a text")
 }
 
 func TestTheSampleFileOfASegment(t *testing.T) {

@@ -126,7 +126,7 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 // count too.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
-		Name: "sends", Caption: "Sends, each exactly once",
+		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
 		Columns: []frame.Column{{Title: "Sends"}, {Title: "Users", Number: true}, {Title: "What it counts"}},
 		Rows: [][]frame.Cell{
 			{frame.Text("recorded"), sendsCell(m, m.Allowed), frame.Text("users who were allowed, each counted once")},
@@ -154,7 +154,7 @@ func sendsCell(m *api.Message, n int64) frame.Cell {
 
 func funnelTable(steps []step, unit string) *frame.Table {
 	t := &frame.Table{
-		Name: "funnel", Caption: "From asked to sent",
+		Name: "funnel", Folded: true, Caption: "From asked to sent",
 		Columns: []frame.Column{{Title: "Step"}, {Title: "Users", Means: unit, Number: true},
 			{Title: "Of asked", Means: "%", Number: true}, {Title: "What it counts"}},
 	}
@@ -218,7 +218,7 @@ func messageParts(m *api.Message, r *reach) *frame.Table {
 // messageAnswers returns a table of the answers of calls, in which a user counts once a call.
 func messageAnswers(m *api.Message) *frame.Table {
 	t := &frame.Table{
-		Name: "answers", Caption: "Answers of calls",
+		Name: "answers", Folded: true, Caption: "Answers of calls",
 		Columns: []frame.Column{{Title: "Answer"}, {Title: "Users", Means: inAnswers, Number: true},
 			{Title: "Of asked", Means: "%", Number: true}},
 	}
@@ -233,13 +233,6 @@ func messageAnswers(m *api.Message) *frame.Table {
 	}
 	add("not decided", m.Unavailable)
 	return t
-}
-
-// mostFirst returns the names sorted by count, the largest first.
-func mostFirst(counts map[string]int64) []string {
-	names := slices.Sorted(maps.Keys(counts))
-	slices.SortStableFunc(names, func(a, b string) int { return int(max(-1, min(1, counts[b]-counts[a]))) })
-	return names
 }
 
 func messageSegments(m *api.Message) *frame.Table {

@@ -1,214 +1,324 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"capper/client"
 	"capper/client/api"
 	"capper/internal/chart"
 	"capper/internal/console/frame"
 )
 
 // overviewPage returns the page with the state of the service and its recent decisions.
-func overviewPage(counts *Series) frame.Page {
-	return frame.Page{
-		Path: "", Nav: "Overview", Live: true, Template: "overview.html", Files: files,
-		Show: func(v *frame.Visit) (*frame.View, error) { return showOverview(v, counts) },
-	}
+func overviewPage() frame.Page {
+	return frame.Page{Path: "", Nav: "Overview", Live: true, Template: "overview.html", Files: files,
+		Show: showOverview}
 }
 
 // overview is the data of the page's template.
 type overview struct {
-	States  []state
-	Figures []figure
-	Since   time.Time // when counting began
-	Any     bool      // something was decided within the day
+	Condition condition
+	Says      string // the last day in sentences
+	Why       string // why no numbers are shown; "": they are
+	Figures   []figure
+	Any       bool // something was decided within the day
 }
 
 // figure is a number in large print with its meaning.
-type figure struct{ Number, Means string }
+type figure struct {
+	Number, Means string
+	Before        string // the number of a week before, in words
+}
 
-// The pictures use these step lengths.
-const (
-	hourStep = 10 // seconds
-	dayStep  = 5  // minutes
-)
-
-func showOverview(v *frame.Visit, counts *Series) (*frame.View, error) {
+func showOverview(v *frame.Visit) (*frame.View, error) {
 	status, err := v.API.Status(v.Context())
 	if err != nil {
 		return nil, err
 	}
-	hour, day := counts.Hour(1), counts.Day(dayStep)
-	names := decided(day, hour)
-	return &frame.View{
-		Title:    "Overview",
-		Question: "Is everything working, and what was decided recently?",
-		Data: overview{
-			States: states(status, v.Now), Figures: figures(hour, day), Since: day.Since, Any: len(names) > 0,
-		},
-		Pictures: []*frame.Picture{
-			decisions("hour", "the last hour", counts.Hour(hourStep), names), decisions("day", "the last day", day,
-				names),
-		},
-		Tables: []*frame.Table{decidedTable(hour, day, names)},
-		Calls:  []string{"GET /v1/status", "GET /metrics"},
-	}, nil
+	data := overview{Condition: conditionOf(states(status, v.Now))}
+	view := &frame.View{Title: "Overview", Question: "Is everything working, and what was decided recently?",
+		Calls: []string{"GET /v1/status"}}
+	if status.Store.State == "down" {
+		data.Why = "The store does not answer, so the numbers of the last day cannot be read now."
+		view.Data = data
+		return view, nil
+	}
+	day, err := dayOf(v)
+	switch {
+	case client.HasCode(err, client.CodeUnavailable), client.HasCode(err, client.CodeTimeout):
+		data.Why = "The store did not answer in time, so the numbers of the last day cannot be read now."
+	case client.HasCode(err, client.CodeConflict):
+		data.Why = "This service does not count decisions."
+	case err != nil:
+		return nil, err
+	default:
+		data.Says, data.Figures, data.Any = day.says(), day.figures(), day.sum.Asked > 0
+		view.Pictures = []*frame.Picture{day.hours(), day.compared(), day.minutes(v.Now)}
+		view.Tables = []*frame.Table{day.outcomes(), day.table()}
+		view.Calls = append(view.Calls, "GET /v1/activity?since="+day.from.Format(time.RFC3339),
+			"GET /v1/activity?since="+day.from.Add(-week).Format(time.RFC3339)+"&until="+
+				v.Now.UTC().Add(-week).Format(time.RFC3339))
+	}
+	view.Data = data
+	return view, nil
 }
 
-// outcomes lists the kinds of decisions in the order in which the picture stacks them.
-var outcomes = []Kind{Allowed, replayed, Denied, Unavailable}
+const (
+	week     = 7 * 24 * time.Hour
+	dayHours = 24
+	minutes5 = 5 * time.Minute
+)
 
-// decided returns the names of the decisions counted within the windows, by kind. Denials are sorted by count, the
-// largest first.
-func decided(windows ...*Window) (names []Name) {
-	for _, w := range windows {
-		for name := range w.Counts {
-			if slices.Contains(outcomes, name.Kind) && !slices.Contains(names, name) {
-				names = append(names, name)
+// activity holds the decisions of all instances over 24 hours, the last of which is not over, and over the same hours a
+// week before.
+type activity struct {
+	from        time.Time // begin of the first hour
+	now, before [dayHours]api.ActivityHour
+	sum         api.ActivityHour
+	// allowed and denied are the sums of the week before, as far as the current day has come.
+	allowed, denied int64
+}
+
+// dayOf reads the activity of the last day.
+func dayOf(v *frame.Visit) (*activity, error) {
+	now := v.Now.UTC()
+	day := &activity{from: now.Truncate(time.Hour).Add(-(dayHours - 1) * time.Hour)}
+	found, err := v.API.Activity(v.Context(), day.from, now)
+	if err != nil {
+		return nil, err
+	}
+	before, err := v.API.Activity(v.Context(), day.from.Add(-week), now.Add(-week))
+	if err != nil {
+		return nil, err
+	}
+	day.sum.Denied = map[string]int64{}
+	for _, hour := range found.Hours {
+		if i := int(hour.At.Sub(day.from) / time.Hour); i >= 0 && i < dayHours {
+			day.now[i] = hour
+			day.add(&hour)
+		}
+	}
+	for _, hour := range before.Hours {
+		i := int(hour.At.Sub(day.from.Add(-week)) / time.Hour)
+		if i < 0 || i >= dayHours {
+			continue
+		}
+		day.before[i] = hour
+		for _, part := range hour.Parts {
+			if part.At.Before(now.Add(-week)) {
+				day.allowed, day.denied = day.allowed+part.Allowed, day.denied+part.Denied
 			}
 		}
 	}
-	slices.SortFunc(names, func(a, b Name) int {
-		if by := slices.Index(outcomes, a.Kind) - slices.Index(outcomes, b.Kind); by != 0 {
-			return by
-		}
-		if by := windows[0].Sum(b) - windows[0].Sum(a); by != 0 {
-			return int(max(-1, min(1, by)))
-		}
-		if a.Of < b.Of {
-			return -1
-		}
-		return 1
-	})
-	return names
+	return day, nil
 }
 
-// words describes a name in words.
-func words(name Name) string {
-	switch name.Kind {
-	case Allowed:
-		return "allowed"
-	case replayed:
-		return "allowed before"
-	case Unavailable:
-		return "unavailable"
+func (d *activity) add(hour *api.ActivityHour) {
+	d.sum.Calls += hour.Calls
+	d.sum.Asked += hour.Asked
+	d.sum.Allowed += hour.Allowed
+	d.sum.Replayed += hour.Replayed
+	d.sum.Unavailable += hour.Unavailable
+	for limit, n := range hour.Denied {
+		d.sum.Denied[limit] += n
 	}
-	return "held back by " + heldBackBy(name.Of)
+}
+
+// heldBackIn returns the number of denials over all reasons.
+func heldBackIn(hour *api.ActivityHour) (users int64) {
+	for _, n := range hour.Denied {
+		users += n
+	}
+	return users
+}
+
+// says describes the day in sentences.
+func (d *activity) says() string {
+	if d.sum.Asked == 0 {
+		return "No user was decided in the last 24 hours. Engines ask with POST /v1/filter or capper filter."
+	}
+	text := fmt.Sprintf("%s allowed in the last 24 hours%s.", were(d.sum.Allowed, "send"), d.than())
+	if held := heldBackIn(&d.sum); held > 0 {
+		most := mostFirst(d.sum.Denied)[0]
+		text += fmt.Sprintf(" %s held back, %s by %s.", were(held, "user"),
+			percentOf(d.sum.Denied[most], held), heldBackBy(most))
+	}
+	return text + " A user in two calls counts twice."
+}
+
+// than compares the sends with those of the week before.
+func (d *activity) than() string {
+	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
+	case d.allowed == 0:
+		return ", and none is counted in the same hours a week before"
+	case change >= 1:
+		return fmt.Sprintf(", %.0f %% more than in the same hours a week before", change)
+	case change <= -1:
+		return fmt.Sprintf(", %.0f %% fewer than in the same hours a week before", -change)
+	}
+	return ", as many as in the same hours a week before"
+}
+
+func were(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what + " was"
+	}
+	return frame.Count(n).Text + " " + what + "s were"
+}
+
+func percentOf(part, whole int64) string {
+	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(whole))
+}
+
+func (d *activity) figures() []figure {
+	before := func(n int64) string { return frame.Count(n).Text + " a week before" }
+	list := []figure{
+		{frame.Count(d.sum.Allowed).Text, "sends allowed", before(d.allowed)},
+		{frame.Count(heldBackIn(&d.sum)).Text, "users held back", before(d.denied)},
+		{frame.Count(d.sum.Replayed).Text, "users of retries, allowed before", ""},
+	}
+	if d.sum.Unavailable > 0 {
+		list = append(list, figure{frame.Count(d.sum.Unavailable).Text, "users who could not be decided", ""})
+	}
+	return list
+}
+
+// columns are bars over time, and the sums that they add up to.
+type columns struct {
+	name, title string
+	labels      []string
+	series      []chart.Series
+}
+
+// picture draws the columns.
+func (c columns) picture() *frame.Picture {
+	var sums []string
+	for _, s := range c.series {
+		sum := 0.0
+		for _, n := range s.Values {
+			sum += n
+		}
+		sums = append(sums, frame.Whole(sum)+" "+s.Name)
+	}
+	caption := c.title + ": " + frame.List(sums) + ". Times are in UTC."
+	draw := func(narrow bool) func(dark bool) ([]byte, error) {
+		return func(dark bool) ([]byte, error) {
+			return chart.Columns(chart.Picture{Labels: c.labels, Dark: dark, Narrow: narrow}, c.series)
+		}
+	}
+	return &frame.Picture{Name: c.name, Caption: caption, Alt: caption, Draw: draw(false), Narrow: draw(true)}
+}
+
+// hours draws the hours of the day by outcome.
+func (d *activity) hours() *frame.Picture {
+	allowed, denied := chart.Series{Name: "sends allowed"}, chart.Series{Name: "users held back"}
+	for i := range d.now {
+		allowed.Values = append(allowed.Values, float64(d.now[i].Allowed))
+		denied.Values = append(denied.Values, float64(heldBackIn(&d.now[i])))
+	}
+	return columns{"day", "The last 24 hours, by hour", d.labels(), []chart.Series{allowed, denied}}.picture()
+}
+
+// compared draws the sends of each hour beside those of the week before.
+func (d *activity) compared() *frame.Picture {
+	now, before := chart.Series{Name: "sends now"}, chart.Series{Name: "in the same hours a week before"}
+	for i := range d.now {
+		now.Values = append(now.Values, float64(d.now[i].Allowed))
+		before.Values = append(before.Values, float64(d.before[i].Allowed))
+	}
+	return columns{"week", "Sends by hour", d.labels(), []chart.Series{now, before}}.picture()
+}
+
+// labels returns the hours of the day.
+func (d *activity) labels() []string {
+	labels := make([]string, dayHours)
+	for i := range labels {
+		labels[i] = d.from.Add(time.Duration(i) * time.Hour).Format("15:04")
+	}
+	return labels
+}
+
+// minutes draws the last hour in parts of five minutes.
+func (d *activity) minutes(now time.Time) *frame.Picture {
+	const parts = int(time.Hour / minutes5)
+	from := now.UTC().Truncate(minutes5).Add(-time.Hour + minutes5)
+	labels := make([]string, parts)
+	allowed := chart.Series{Name: "sends allowed", Values: make([]float64, parts)}
+	denied := chart.Series{Name: "users held back", Values: make([]float64, parts)}
+	for i := range labels {
+		labels[i] = from.Add(time.Duration(i) * minutes5).Format("15:04")
+	}
+	for _, hour := range d.now[dayHours-2:] {
+		for _, part := range hour.Parts {
+			if i := int(part.At.Sub(from) / minutes5); !part.At.Before(from) && i < parts {
+				allowed.Values[i] += float64(part.Allowed)
+				denied.Values[i] += float64(part.Denied)
+			}
+		}
+	}
+	return columns{"hour", "The last hour, by five minutes", labels, []chart.Series{allowed, denied}}.picture()
+}
+
+// outcomes returns a table of the decisions of the day.
+func (d *activity) outcomes() *frame.Table {
+	t := &frame.Table{
+		Name: "decided", Caption: "Decisions of the last 24 hours",
+		Columns: []frame.Column{{Title: "Outcome"}, {Title: "Users", Means: "counted in each call", Number: true},
+			{Title: "Of all", Means: "%", Number: true}, {Title: "They"}},
+		Empty: "No user was decided in the last 24 hours.",
+	}
+	add := func(name, means string, n int64) {
+		if n > 0 {
+			t.Rows = append(t.Rows, []frame.Cell{frame.Text(name), frame.Count(n), share(n, d.sum.Asked),
+				frame.Text(means)})
+		}
+	}
+	add("allowed", "may receive the message; the send is recorded", d.sum.Allowed)
+	add("allowed before", "were allowed by an earlier call; a retry counts once", d.sum.Replayed)
+	for _, limit := range mostFirst(d.sum.Denied) {
+		add("held back by "+heldBackBy(limit), means(limit), d.sum.Denied[limit])
+	}
+	add("not decided", "got no answer from the store; the engine tries again", d.sum.Unavailable)
+	return t
+}
+
+// table returns the numbers of the pictures by hour.
+func (d *activity) table() *frame.Table {
+	t := &frame.Table{
+		Name: "hours", Caption: "The numbers by hour", Folded: true,
+		Columns: []frame.Column{{Title: "Hour"}, {Title: "Asked", Means: "users", Number: true},
+			{Title: "Allowed", Means: "sends", Number: true}, {Title: "Held back", Means: "users", Number: true},
+			{Title: "Allowed", Means: "a week before", Number: true},
+			{Title: "Held back", Means: "a week before", Number: true}},
+	}
+	for i := range d.now {
+		now, before := &d.now[i], &d.before[i]
+		t.Rows = append(t.Rows, []frame.Cell{frame.Clock(d.from.Add(time.Duration(i) * time.Hour)),
+			frame.Count(now.Asked), frame.Count(now.Allowed), frame.Count(heldBackIn(now)),
+			frame.Count(before.Allowed), frame.Count(heldBackIn(before))})
+	}
+	return t
 }
 
 // heldBackBy describes in words the limit that denied users.
 func heldBackBy(limit string) string {
-	switch limit {
-	case api.LimitSuppressed:
-		return "suppression"
-	case api.LimitHoldout:
-		return "the holdout"
-	case api.LimitQuiet:
-		return "quiet hours"
-	}
-	return limit
+	return cmp.Or(reasons[limit].name, limit)
 }
 
-// means explains the counts of a name.
-func means(name Name) string {
-	switch name.Kind {
-	case Allowed:
-		return "may receive the message; the send is recorded"
-	case replayed:
-		return "retried after they were allowed; counted once"
-	case Unavailable:
-		return "could not be decided: try again"
-	}
-	switch name.Of {
-	case api.LimitSuppressed:
-		return "are in a suppressed set"
-	case api.LimitHoldout:
-		return "are in the control group that receives nothing"
-	case api.LimitQuiet:
-		return "are in quiet hours"
-	}
-	return "have reached this limit"
+// means explains the denials by a limit.
+func means(limit string) string {
+	return cmp.Or(reasons[limit].means, "had reached this limit")
 }
 
-// nowSeconds is the number of seconds over which the current rate is averaged.
-const nowSeconds = 10
-
-func figures(hour, day *Window) []figure {
-	rate := 0.0
-	for name, counts := range hour.Counts {
-		if slices.Contains(outcomes, name.Kind) {
-			for _, n := range counts[len(counts)-nowSeconds:] {
-				rate += n / nowSeconds
-			}
-		}
-	}
-	sum := func(w *Window, kinds ...Kind) string {
-		total := 0.0
-		for name := range w.Counts {
-			if slices.Contains(kinds, name.Kind) {
-				total += w.Sum(name)
-			}
-		}
-		return frame.Whole(total)
-	}
-	return []figure{
-		{frame.PerSecond(rate), fmt.Sprintf("users decided per second, in the last %d seconds", nowSeconds)},
-		{sum(hour, Allowed), "sends allowed in the last hour"},
-		{sum(hour, Denied), "users held back in the last hour, counted in each call"},
-		{sum(hour, Unavailable), "users who could not be decided in the last hour"},
-		{sum(day, Allowed), "sends allowed in the last day"},
-		{sum(day, Denied), "users held back in the last day, counted in each call"},
-	}
-}
-
-// shownLimits is the number of limits that a picture shows separately. The other limits are combined.
-const shownLimits = 5
-
-// decisions draws the picture of a window.
-func decisions(name, span string, w *Window, names []Name) *frame.Picture {
-	series := seriesOf(w, names)
-	return &frame.Picture{
-		Name: name, Caption: "Users decided a second over " + span + ", by outcome; times are in UTC. The table " +
-			"below has the numbers.",
-		Alt: "Users decided a second over " + span + ", by outcome. " + summary(w, names),
-		Draw: func(dark bool) ([]byte, error) {
-			return chart.Areas(chart.Picture{Labels: clockLabels(w), Dark: dark, Unit: "users a second"}, series)
-		},
-	}
-}
-
-func seriesOf(w *Window, names []Name) (series []chart.Series) {
-	var others []float64
-	limits := 0
-	for _, name := range names {
-		rates := w.PerSecond(name)
-		if len(rates) == 0 {
-			rates = make([]float64, w.Steps)
-		}
-		if name.Kind == Denied {
-			if limits++; limits > shownLimits {
-				others = plus(others, rates)
-				continue
-			}
-		}
-		series = append(series, chart.Series{Name: words(name), Values: rates})
-	}
-	if others != nil {
-		series = append(series, chart.Series{Name: "held back by others", Values: others})
-	}
-	return series
-}
-
-func plus(a, b []float64) []float64 {
-	if a == nil {
-		return slices.Clone(b)
-	}
-	for i := range a {
-		a[i] += b[i]
-	}
-	return a
+// reasons describes the denials that are no limit's.
+var reasons = map[string]struct{ name, means string }{
+	api.LimitSuppressed: {"suppression", "are in a suppressed set"},
+	api.LimitHoldout:    {"the holdout", "are in the control group that receives nothing"},
+	api.LimitQuiet:      {"quiet hours", "were in quiet hours"},
 }
 
 // clockLabels returns the times of a window's steps in UTC.
@@ -220,45 +330,15 @@ func clockLabels(w *Window) []string {
 	return labels
 }
 
-// summary describes a window in a sentence, for people who cannot see the picture.
-func summary(w *Window, names []Name) string {
-	var parts []string
-	for _, name := range names {
-		if n := w.Sum(name); n > 0 {
-			parts = append(parts, frame.Whole(n)+" "+words(name))
-		}
-	}
-	if parts == nil {
-		return "No user was decided."
-	}
-	return frame.List(parts) + "."
-}
+// The pictures of pacers use these step lengths.
+const (
+	hourStep = 10 // seconds
+	dayStep  = 5  // minutes
+)
 
-func decidedTable(hour, day *Window, names []Name) *frame.Table {
-	t := &frame.Table{
-		Name: "decided", Caption: "Users by decision, in calls that record",
-		Columns: []frame.Column{
-			{Title: "Outcome"}, {Title: "Means"}, {Title: "Last hour", Means: "users, counted in each call",
-				Number: true},
-			{Title: "Last day", Means: "users, counted in each call", Number: true},
-			{Title: "Of the day", Means: "percent of all decisions", Number: true},
-		},
-		Empty: "This instance decided no user in the last day. Users are decided by POST /v1/filter and capper " +
-			"filter.",
-	}
-	all := 0.0
-	for _, name := range names {
-		all += day.Sum(name)
-	}
-	for _, name := range names {
-		share := frame.Text("")
-		if all > 0 {
-			share = frame.Number(100*day.Sum(name)/all, 1)
-		}
-		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(words(name)), frame.Text(means(name)), frame.Count(int64(hour.Sum(name))),
-			frame.Count(int64(day.Sum(name))), share,
-		})
-	}
-	return t
+// mostFirst returns the names sorted by count, the largest first.
+func mostFirst(counts map[string]int64) []string {
+	names := slices.Sorted(maps.Keys(counts))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })
+	return names
 }

@@ -15,10 +15,9 @@ type Name struct {
 // Kind is a kind of counter.
 type Kind string
 
-// These kinds of counters exist. The first four kinds count users of filter calls that record sends.
+// These kinds of counters exist. The first three kinds count users of filter calls that record sends.
 const (
 	Allowed     Kind = "allowed" // recorded by the call
-	replayed    Kind = "replayed"
 	Denied      Kind = "denied"
 	Unavailable Kind = "unavailable"
 	Shadow      Kind = "shadow" // allowed users whom a shadow limit would have denied

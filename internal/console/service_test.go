@@ -21,6 +21,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/capping/pebblestore"
 	"capper/internal/console"
+	"capper/internal/messages"
 	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
 	"capper/internal/server/gate"
@@ -67,6 +68,7 @@ type service struct {
 	log    *lines
 	jar    map[string]*http.Cookie // the browser's cookies
 	header http.Header             // of each request
+	sent   int                     // messages so far
 }
 
 var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 0, time.UTC)
@@ -87,9 +89,12 @@ func newService(t *testing.T, rules gate.Rules) *service {
 			{Name: "strict", Max: 1, Window: time.Hour, Shadow: true}}},
 	}
 	logger := slog.New(slog.NewTextHandler(s.log, nil))
+	counter, err := messages.NewCounter(store, nil, nil)
+	require.NoError(t, err)
 	s.server, err = server.New(server.Config{
-		Capper: capping.New(store, func() capping.Segments { return oneSegment{} }, policy, s.clock.Now),
-		Clock:  s.clock.Now, Access: rules, Logger: logger,
+		MessageCounts: counter,
+		Capper:        capping.New(store, func() capping.Segments { return oneSegment{} }, policy, s.clock.Now),
+		Clock:         s.clock.Now, Access: rules, Logger: logger,
 	})
 	require.NoError(t, err)
 	s.server.SetReady(true)

@@ -24,9 +24,12 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 			series[j].Values = append(series[j].Values, float64(o.count(i, of)))
 		}
 	}
-	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: func(dark bool) ([]byte, error) {
-		return chart.Areas(chart.Picture{Labels: labels, Dark: dark, Unit: "users"}, shown(series))
-	}}
+	draw := func(narrow bool) func(dark bool) ([]byte, error) {
+		return func(dark bool) ([]byte, error) {
+			return chart.Areas(chart.Picture{Labels: labels, Dark: dark, Narrow: narrow, Unit: "users"}, shown(series))
+		}
+	}
+	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: draw(false), Narrow: draw(true)}
 }
 
 // shown returns the first series, and the other series that contain any users.
@@ -45,7 +48,7 @@ func byLimits(s *api.Summary) (users int) {
 	return users
 }
 
-// Table returns a table with the numbers of the picture.
+// Table returns a table with the numbers of the picture. It has only the instants at which a number changes.
 func (o *Outlook) Table(name, caption string) *frame.Table {
 	counted := "users"
 	if o.Sampled() {
@@ -53,8 +56,9 @@ func (o *Outlook) Table(name, caption string) *frame.Table {
 	}
 	t := &frame.Table{
 		Name: name, Caption: caption,
-		Columns: []frame.Column{{Title: "At"}, {Title: "May receive", Means: counted, Number: true}},
-		Empty:   "The audience has no users.",
+		Columns: []frame.Column{{Title: "From", Means: "until the next line"},
+			{Title: "May receive", Means: counted, Number: true}},
+		Empty: "The audience has no users.",
 	}
 	limits := map[string]bool{}
 	for _, p := range o.Points {
@@ -67,10 +71,10 @@ func (o *Outlook) Table(name, caption string) *frame.Table {
 		t.Columns = append(t.Columns, frame.Column{Title: "Held back by " + limit, Means: counted, Number: true})
 	}
 	for i, p := range o.Points {
-		if i > 0 && i+1 < len(o.Points) && sameCounts(&o.Points[i-1].Summary, &p.Summary) {
+		if i > 0 && sameCounts(&o.Points[i-1].Summary, &p.Summary) {
 			continue
 		}
-		row := []frame.Cell{frame.Text(p.At.UTC().Format(instant)), frame.Count(o.count(i, allowed))}
+		row := []frame.Cell{frame.Clock(p.At), frame.Count(o.count(i, allowed))}
 		for _, limit := range names {
 			row = append(row, frame.Count(o.count(i, func(s *api.Summary) int { return s.Denied[limit] })))
 		}

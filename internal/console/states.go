@@ -29,6 +29,53 @@ func good(part, format string, args ...any) state {
 	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
 }
 
+// condition is the state of the service as a whole: one line, then the parts that need attention, and the rest.
+type condition struct {
+	Class string // good, warn or bad
+	Line  string // a sentence
+	Look  []state
+	Rest  []state
+}
+
+// conditionOf sorts the states of all parts, the worst first.
+func conditionOf(list []state) condition {
+	look := slices.IndexFunc(list, func(s state) bool { return s.Class == "note" || s.Class == "good" })
+	if look < 0 {
+		look = len(list)
+	}
+	at := condition{Class: "good", Line: "Everything works.", Look: list[:look], Rest: list[look:]}
+	switch {
+	case look == 0:
+		return at
+	case list[0].Class == "bad":
+		at.Class, at.Line = "bad", "Something is wrong: "+partsOf(at.Look, "bad")+"."
+	default:
+		at.Class, at.Line = "warn", "It works, but look at this: "+partsOf(at.Look, "warn")+"."
+	}
+	return at
+}
+
+// partsOf returns the names of the parts with a state of the class.
+func partsOf(list []state, class string) string {
+	var names []string
+	for _, s := range list {
+		if name := strings.ToLower(s.Part); s.Class == class && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return frame.List(names)
+}
+
+// Notes returns the number of notes among the other parts.
+func (s condition) Notes() (n int) {
+	for _, one := range s.Rest {
+		if one.Class == "note" {
+			n++
+		}
+	}
+	return n
+}
+
 // states returns the states of all parts, the worst first.
 func states(s *api.Status, now time.Time) []state {
 	list := []state{ready(s), store(s.Store)}
@@ -78,6 +125,17 @@ func chapter(s api.StoreStatus) string {
 // createdEmpty is the start of the store's note after a first start, which is no problem.
 const createdEmpty = "the store was created empty at this start"
 
+// fleetDiffers is a part of the store's warning about other instances.
+const fleetDiffers = " other instances differ from this one in "
+
+// said returns a text of the service as a sentence.
+func said(text string) string {
+	if text = strings.TrimSpace(text); strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
 // storeNotes returns the problems that the store tolerated at its start, and the differences between instances.
 func storeNotes(s api.StoreStatus) (list []state) {
 	for _, warning := range s.Warnings {
@@ -88,8 +146,11 @@ func storeNotes(s api.StoreStatus) (list []state) {
 					"store.embedded.path names the old one.", ""})
 			continue
 		}
-		list = append(list, state{"warn", "Store", "the store reported a warning at its start.",
-			"If this is not intended, change the setting and restart.", warning})
+		if s.Fleet != nil && strings.Contains(warning, fleetDiffers) {
+			continue // the states of the instances below say it
+		}
+		list = append(list, state{"warn", "Store", said(warning), "If this is not intended, change the setting and " +
+			"restart.", ""})
 	}
 	if s.Fleet == nil {
 		return list
@@ -120,7 +181,8 @@ func segments(s *api.Status, now time.Time) state {
 	if at.Refused != nil {
 		return state{"bad", "Segments", fmt.Sprintf("generation %s is published but rejected; generation %s stays "+
 			"in use.", at.Refused.Generation, at.Generation),
-			"Find out whether the change is intended. docs/operating.md, “A generation is refused”.", at.Refused.Error}
+			"Find out whether the change is intended. docs/operating.md, “A generation is refused”.",
+			at.Refused.Error}
 	}
 	since := "since an unknown time"
 	if !at.CreatedAt.IsZero() {
@@ -150,6 +212,9 @@ func tooOld(list []api.GuardedSet) (names []string) {
 	return names
 }
 
+// defaultsApply is a part of the service's text about a segment without limits, which is usual.
+const defaultsApply = " has no limits of its own: limits.default applies"
+
 func configuration(c api.ConfigStatus, now time.Time) []state {
 	list := []state{good("Configuration", "version %s is in force, loaded %s.", c.Version,
 		frame.Relative(now, c.LoadedAt))}
@@ -159,9 +224,11 @@ func configuration(c api.ConfigStatus, now time.Time) []state {
 			"Correct the fault below. capper check-config finds such faults before a change.", c.Error}
 	}
 	for _, problem := range c.Problems {
-		list = append(list, state{"warn", "Configuration", "the configuration has a setting that is allowed but " +
-			"probably a mistake.",
-			"Change the setting if it is not intended.", problem})
+		class, do := "warn", "Change the setting if it is not intended."
+		if strings.Contains(problem, defaultsApply) {
+			class, do = "note", ""
+		}
+		list = append(list, state{class, "Configuration", said(problem), do, ""})
 	}
 	return list
 }

@@ -26,6 +26,9 @@ func TestEachTroubleHasASentenceAndSomethingToDo(t *testing.T) {
 	for _, s := range states(fine(), now) {
 		require.Equal(t, "good", s.Class, s.Part)
 	}
+	whole := conditionOf(states(fine(), now))
+	require.Equal(t, []any{"good", "Everything works."}, []any{whole.Class, whole.Line})
+	require.Empty(t, whole.Look)
 	for name, c := range map[string]struct {
 		part, class string
 		change      func(s *api.Status)
@@ -70,8 +73,25 @@ func TestEachTroubleHasASentenceAndSomethingToDo(t *testing.T) {
 			require.NotEmpty(t, worst.Do)
 			require.True(t, strings.HasSuffix(worst.What, "."), worst.What)
 			require.NotEqual(t, "OK", worst.Word())
+			whole := conditionOf(states(status, now))
+			require.Equal(t, c.class, whole.Class)
+			require.Contains(t, whole.Line, strings.ToLower(c.part))
 		})
 	}
+}
+
+// TestADifferenceIsSaidOnce checks that a difference between instances has one state, and that a segment without
+// limits of its own is no more than a note.
+func TestADifferenceIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	status := fine()
+	status.Store.Fleet.Differing = map[string]int{"limits": 2}
+	status.Store.Warnings = []string{"2 of 2 other instances differ from this one in limits"}
+	status.Config.Problems = []string{"segment active has no limits of its own: limits.default applies"}
+	at := conditionOf(states(status, now))
+	require.Len(t, at.Look, 1)
+	require.Equal(t, "Instances", at.Look[0].Part)
+	require.Equal(t, 1, at.Notes())
 }
 
 // TestACreatedStoreIsANote checks that the creation of a store at the first start is only a note, while other notes
@@ -85,7 +105,12 @@ func TestACreatedStoreIsANote(t *testing.T) {
 	status.Store.Warnings = append(status.Store.Warnings, "no append-only file")
 	list := states(status, now)
 	require.Equal(t, []string{"warn", "note"}, []string{list[0].Class, list[1].Class})
-	require.Equal(t, "no append-only file", list[0].Detail)
+	require.Equal(t, "no append-only file.", list[0].What)
+	at := conditionOf(list)
+	require.Equal(t, "warn", at.Class)
+	require.Equal(t, "It works, but look at this: store.", at.Line)
+	require.Len(t, at.Look, 1)
+	require.Equal(t, 1, at.Notes())
 }
 
 func TestLimitsAreSentences(t *testing.T) {

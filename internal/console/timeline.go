@@ -17,26 +17,36 @@ import (
 
 // These constants give the layout of the picture in view box units.
 const (
-	width     = 900
-	left      = 120 // x where time begins
-	right     = 20
 	top       = 30
 	rowHeight = 30
 	bottom    = 46
-	most      = 9 // instants on the axis
+)
+
+// shape holds the measures of a picture that differ on a phone.
+type shape struct {
+	Width, Left int // Left is x where time begins
+	margin      int // right of time
+	nameHeight  int // of a line above a row for its name; 0: names stand left of their rows
+	most        int // instants on the axis
+}
+
+var (
+	wide   = shape{Width: 900, Left: 120, margin: 20, most: 9}
+	narrow = shape{Width: 380, Left: 12, margin: 12, nameHeight: 18, most: 4}
 )
 
 // timeline is the data of the picture: a row for each channel with its sends and denials, then a row for each limit
 // with its window.
 type timeline struct {
-	Dark          bool
-	Width, Height int
-	Left, Right   int
-	Floor         int // y where the rows end
-	Now           float64
-	Ticks         []tick
-	Quiet         []span
-	Rows          []row
+	shape
+	Dark   bool
+	Height int
+	Right  int
+	Floor  int // y where the rows end
+	Now    float64
+	Ticks  []tick
+	Quiet  []span
+	Rows   []row
 
 	from, to time.Time
 }
@@ -54,10 +64,12 @@ type row struct {
 	Name   string
 	Y      int
 	Center int
-	Dots   []dot  // sends
-	Denied []dot  // denied sends
-	Window *span  // window of a limit
-	Label  string // label in the window
+	NameY  int
+	left   float64 // where time begins
+	Dots   []dot   // sends
+	Denied []dot   // denied sends
+	Window *span   // window of a limit
+	Label  string  // label in the window
 	Full   bool
 	Frees  *float64 // x where a slot becomes free
 }
@@ -68,7 +80,8 @@ type dot struct{ X float64 }
 func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	return &frame.Picture{
 		Name: "timeline", Alt: alt(k, now, days),
-		Draw: func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, dark)) },
+		Draw:   func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, wide, dark)) },
+		Narrow: func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, narrow, dark)) },
 	}
 }
 
@@ -94,8 +107,8 @@ func alt(k *userKnown, now time.Time, days int) string {
 	return strings.Join(text, " ")
 }
 
-func timelineOf(k *userKnown, now time.Time, days int, dark bool) *timeline {
-	t := &timeline{Dark: dark, Width: width, Left: left, Right: width - right, from: now.AddDate(0, 0, -days)}
+func timelineOf(k *userKnown, now time.Time, days int, of shape, dark bool) *timeline {
+	t := &timeline{shape: of, Dark: dark, Right: of.Width - of.margin, from: now.AddDate(0, 0, -days)}
 	t.to = now.Add(time.Duration(days) * 24 * time.Hour / 7)
 	for _, l := range k.Limits { // the times at which slots become free, as far as they fit
 		if l.RetryAt != nil && l.RetryAt.After(t.to) {
@@ -110,7 +123,7 @@ func timelineOf(k *userKnown, now time.Time, days int, dark bool) *timeline {
 	for _, l := range k.Limits {
 		t.limit(l, k, now)
 	}
-	t.Floor = top + rowHeight*len(t.Rows)
+	t.Floor = top + t.step()*len(t.Rows)
 	t.Height = t.Floor + bottom
 	t.quiet(k)
 	t.axis()
@@ -120,14 +133,21 @@ func timelineOf(k *userKnown, now time.Time, days int, dark bool) *timeline {
 // x returns the horizontal position of a time.
 func (t *timeline) x(at time.Time) float64 {
 	share := float64(at.Sub(t.from)) / float64(t.to.Sub(t.from))
-	return left + share*(width-left-right)
+	return float64(t.Left) + share*float64(t.Right-t.Left)
 }
+
+// step returns the height of a row with its name.
+func (t *timeline) step() int { return rowHeight + t.nameHeight }
 
 func (t *timeline) inside(at time.Time) bool { return !at.Before(t.from) && !at.After(t.to) }
 
 func (t *timeline) add(r row) {
-	r.Y = top + rowHeight*len(t.Rows)
-	r.Center = r.Y + rowHeight/2
+	r.left = float64(t.Left)
+	r.Y = top + t.step()*len(t.Rows)
+	r.Center = r.Y + t.nameHeight + rowHeight/2
+	if r.NameY = r.Center + 4; t.nameHeight > 0 {
+		r.NameY = r.Y + t.nameHeight - 2
+	}
 	t.Rows = append(t.Rows, r)
 }
 
@@ -177,7 +197,7 @@ func plain(text *string) string {
 func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	r := row{Name: l.Name, Label: fmt.Sprintf("%d of %d", l.Used, l.Max), Full: l.Used >= l.Max && !l.Shadow}
 	if from, known := windowStart(l.Limit, k.Timezone, now); known {
-		x := max(t.x(from), left)
+		x := max(t.x(from), float64(t.Left))
 		r.Window = &span{x, max(t.Now-x, 2)}
 	}
 	if l.RetryAt != nil && t.inside(*l.RetryAt) {
@@ -235,7 +255,7 @@ func (t *timeline) quiet(k *userKnown) {
 			at := func(minute int) time.Time {
 				return time.Date(day.Year(), day.Month(), day.Day(), 0, minute, 0, 0, place)
 			}
-			from, to := max(t.x(at(begin)), left), min(t.x(at(end)), width-right)
+			from, to := max(t.x(at(begin)), float64(t.Left)), min(t.x(at(end)), float64(t.Right))
 			if to > from {
 				t.Quiet = append(t.Quiet, span{from, to - from})
 			}
@@ -258,7 +278,7 @@ var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * ti
 func (t *timeline) axis() {
 	step := steps[len(steps)-1]
 	for _, s := range steps {
-		if t.to.Sub(t.from)/s <= most {
+		if t.to.Sub(t.from)/s <= time.Duration(t.most) {
 			step = s
 			break
 		}
@@ -268,7 +288,7 @@ func (t *timeline) axis() {
 		if step < 24*time.Hour {
 			next.Hour = at.Format("15:04")
 		}
-		if next.X > width-right-20 {
+		if next.X > float64(t.Right)-20 {
 			next.Anchor = "end"
 		}
 		t.Ticks = append(t.Ticks, next)

@@ -67,7 +67,7 @@ func (r row) BandY() int { return r.Center - 9 }
 func (r row) CrossY() int { return r.Center - 5 }
 
 // LabelX returns the horizontal position at which the label of the window ends.
-func (r row) LabelX() float64 { return max(r.Window.X+r.Window.Width-6, left+48) }
+func (r row) LabelX() float64 { return max(r.Window.X+r.Window.Width-6, r.left+48) }
 
 // FreesX returns the horizontal position at which a slot becomes free, or "" when it is outside the picture.
 func (r row) FreesX() string {

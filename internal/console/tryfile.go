@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -16,12 +15,16 @@ import (
 var idColumns = [...]string{"user_id", "id"}
 
 // readFile reads a file with one id on each line, with or without a header, or a CSV file whose header names the id
-// column. readFile never guesses a column, because any other number could be taken for a user. The returned fault
-// describes the first error and its line.
+// column. Columns are separated by commas, tabs or, in a file with such a header, semicolons. readFile never guesses a
+// column, because any other number could be taken for a user. The returned fault describes the first error and its
+// line.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
-	lines := bufio.NewReader(from)
+	lines, fault := unpacked(from)
+	if fault != "" {
+		return newGiven(kind), fault
+	}
 	rows := csv.NewReader(lines)
-	rows.Comma = delimiter(lines)
+	rows.Comma = separator(lines)
 	isText := kind == ids.Text // such an id may begin or end with blanks
 	rows.FieldsPerRecord, rows.ReuseRecord, rows.TrimLeadingSpace = -1, true, rows.Comma != '\t' && !isText
 	found = newGiven(kind)
@@ -59,19 +62,6 @@ func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 			}
 		}
 	}
-}
-
-// delimiter detects the column separator in the first line and skips a byte order mark.
-func delimiter(lines *bufio.Reader) rune {
-	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
-		_, _ = lines.Discard(len(mark)) // the mark was just peeked
-	}
-	start, _ := lines.Peek(4096)
-	first, _, _ := strings.Cut(string(start), "\n")
-	if strings.Contains(first, "\t") && !strings.Contains(first, ",") {
-		return '\t'
-	}
-	return ','
 }
 
 // columnOf finds the id column in the first row and reports whether the row is a header.

@@ -28,21 +28,32 @@ const userAt = "users"
 // userPage returns the page about one user. The page explains for each channel why the user gets a message or not,
 // and from when on the next send is possible. The page shows the recorded sends, the windows of the limits and the
 // denials.
-func userPage() frame.Page {
+func userPage(link string) frame.Page {
+	u := userPages{link}
 	return frame.Page{
 		Path:     userAt,
 		Nav:      "User",
 		Live:     true,
 		Template: "user.html",
 		Files:    files,
-		Show:     show,
-		Act:      erase,
+		Show:     u.show,
+		Act:      u.erase,
 	}
+}
+
+// userPages holds the template of the address of a user in another system: {id} stands for the id; "": none.
+type userPages struct{ link string }
+
+// linkTo returns the address of the user in the other system.
+func (u userPages) linkTo(user userRef) string {
+	id := strings.ReplaceAll(url.QueryEscape(user.String()), "+", "%20")
+	return strings.ReplaceAll(u.link, "{id}", id)
 }
 
 // userView is the data of the page's template.
 type userView struct {
 	Asked    string     // the id in the form in which the visitor typed it
+	Message  string     // the id of the message that the visitor asks about; "": none
 	Wrong    string     // why the id is invalid
 	Said     *message   // result of an action
 	Known    *userKnown // nil: no user was requested
@@ -64,16 +75,18 @@ type userKnown struct {
 	Verdicts []verdict
 	Notes    []string // suppression, holdout, quiet hours, missing sets, in sentences
 	Past     past
+	Link     string  // address of the user in another system; "": none
+	Why      []state // what happened to the message that the visitor asks about
 }
 
 const userQuestion = "Why did this user not receive a message, and when may they receive one again?"
 
-func show(v *frame.Visit) (*frame.View, error) { return view(v, nil) }
+func (u userPages) show(v *frame.Visit) (*frame.View, error) { return u.view(v, nil) }
 
 // view shows the user that the address names.
-func view(v *frame.Visit, said *message) (*frame.View, error) {
+func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	query := v.URL.Query()
-	p := &userView{Asked: query.Get("id"), Said: said, Days: days(query.Get("days")),
+	p := &userView{Asked: query.Get("id"), Message: query.Get("message"), Said: said, Days: days(query.Get("days")),
 		MayErase: v.May(gate.ScopeAdmin)}
 	shown := &frame.View{Title: "User", Question: userQuestion, Data: p}
 	if strings.TrimSpace(p.Asked) == "" {
@@ -94,6 +107,10 @@ func view(v *frame.Visit, said *message) (*frame.View, error) {
 	}
 	if p.Known, err = find(v, user, p.Days); err != nil {
 		return nil, err
+	}
+	p.Known.Link = u.linkTo(user)
+	if p.Message != "" {
+		p.Known.Why = whyMessage(p.Known, p.Message, p.Days, v.Now)
 	}
 	shown.Title = "User " + user.String()
 	shown.Tables = []*frame.Table{userLimits(p.Known), userSends(p.Known), deniedTable(p.Known)}
@@ -119,6 +136,9 @@ func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
 		to := "?id=" + url.QueryEscape(p.Asked) + "&days=" + strconv.Itoa(n)
+		if p.Message != "" {
+			to += "&message=" + url.QueryEscape(p.Message)
+		}
 		list[i] = length{strconv.Itoa(n) + " days", to, n == p.Days}
 	}
 	list[0].Name = "1 day"
@@ -146,10 +166,19 @@ func find(v *frame.Visit, user userRef, days int) (*userKnown, error) {
 	}
 	k := &userKnown{Explanation: e, User: user, Policy: policy, Notes: notes(e)}
 	k.Past = pastOf(v, user, days)
-	for _, channel := range channelsOf(policy) {
+	channels := channelsOf(policy)
+	if !policy.RequireChannel && len(policy.Channels) > 0 && withoutChannel(k) {
+		channels = append(channels, "")
+	}
+	for _, channel := range channels {
 		k.Verdicts = append(k.Verdicts, judge(v, k, channel))
 	}
 	return k, nil
+}
+
+// withoutChannel reports whether the user has a send without a channel.
+func withoutChannel(k *userKnown) bool {
+	return slices.ContainsFunc(k.Sends, func(s api.Send) bool { return s.Channel != nil && *s.Channel == "" })
 }
 
 // mostVerdicts is the maximum number of channels for which the page shows a verdict.
@@ -168,7 +197,7 @@ func channelsOf(p *api.Policy) []string {
 }
 
 // erase deletes the data of a user after the visitor has typed the id again.
-func erase(v *frame.Visit) (*frame.View, string, error) {
+func (u userPages) erase(v *frame.Visit) (*frame.View, string, error) {
 	asked := v.URL.Query().Get("id")
 	kind, err := kindOf(v)
 	if err != nil {
@@ -176,11 +205,11 @@ func erase(v *frame.Visit) (*frame.View, string, error) {
 	}
 	user, wrong := parseUser(kind, asked)
 	if wrong != "" {
-		shown, err := show(v)
+		shown, err := u.show(v)
 		return shown, "", err
 	}
 	if strings.TrimSpace(v.PostFormValue("again")) != strings.TrimSpace(asked) {
-		shown, err := view(v, &message{"bad", fmt.Sprintf("Nothing was erased: the typed id is not %s. Type the id "+
+		shown, err := u.view(v, &message{"bad", fmt.Sprintf("Nothing was erased: the typed id is not %s. Type the id "+
 			"again to erase this user.", asked)})
 		if shown != nil {
 			shown.Status = http.StatusBadRequest
@@ -197,6 +226,6 @@ func erase(v *frame.Visit) (*frame.View, string, error) {
 	done := fmt.Sprintf("User %s was erased: all recorded sends and other data in the store are gone, and limits "+
 		"start from zero. The audit no longer shows earlier records of this user. Segments and sets are published "+
 		"separately and stay as they are.", user)
-	shown, err := view(v, &message{"good", done})
+	shown, err := u.view(v, &message{"good", done})
 	return shown, "", err
 }

@@ -20,7 +20,7 @@ func userLimits(k *userKnown) *frame.Table {
 			{Title: "Window"}, {Title: "Channels", Means: "whose sends count"},
 			{Title: "A slot frees", Means: "when it is full"},
 		},
-		Empty: "No limit applies to this user. Limits are configured under the key limits.",
+		Empty: "No limit applies to this user. Limits are configured under the key limits.", Folded: true,
 	}
 	for _, l := range k.Limits {
 		name, frees := frame.Text(l.Name), frame.Text("there is room")
@@ -153,6 +153,7 @@ type past struct {
 	Decisions []api.Decision
 	Notes     []string
 	Empty     string
+	Read      bool // the audit was read
 }
 
 // pastDays describes in words the period for which the audit was read.
@@ -187,7 +188,7 @@ func pastOf(v *frame.Visit, user userRef, days int) past {
 		return past{Empty: "The audit could not be read now, so denials are not shown; the rest of the page is " +
 			"complete. The Overview shows the state of the audit."}
 	}
-	p := past{Decisions: found.Decisions, Empty: nothingIn(days)}
+	p := past{Decisions: found.Decisions, Empty: nothingIn(days), Read: true}
 	if found.More {
 		p.Notes = append(p.Notes, "Older decisions are not shown: the audit was read back to "+
 			found.Since.UTC().Format("2 Jan 2006, 15:04 UTC")+", the limit of this page.")

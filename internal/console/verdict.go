@@ -9,6 +9,7 @@ import (
 	"capper/client"
 	"capper/client/api"
 	"capper/internal/console/frame"
+	"capper/internal/zones"
 )
 
 // verdict is the result of the rules for sends on a channel.
@@ -18,6 +19,7 @@ type verdict struct {
 	Word    string // may receive, not now, never
 	Text    string // why, in a sentence
 	Until   time.Time
+	Local   string // Until in the user's time zone; "": the zone is unknown
 }
 
 // On describes the channel in words.
@@ -33,34 +35,47 @@ func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
 			return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the suppressed set %s%s and "+
-				"receives nothing until removed from the set.", s.Set, addedWhen(k.Explanation, s.Set)), time.Time{}}
+				"receives nothing until removed from the set.", s.Set, addedWhen(k.Explanation, s.Set)),
+				time.Time{}, ""}
 		}
 	}
 	if h := k.Holdout; h != nil && counts(h.Channels, channel) {
 		return verdict{channel, "bad", "nothing", fmt.Sprintf("the user is in the holdout, the control group of %g "+
-			"%% who receive nothing.", h.Percent), time.Time{}}
+			"%% who receive nothing.", h.Percent), time.Time{}, ""}
 	}
 	if len(k.Missing) > 0 {
 		return verdict{channel, "warn", "not known", "the segments in use lack " + frame.List(k.Missing) +
-			": sends that need the set are unavailable until it is published.", time.Time{}}
+			": sends that need the set are unavailable until it is published.", time.Time{}, ""}
 	}
 	if len(k.TooOld) > 0 {
 		return verdict{channel, "warn", "not known", "the list " + frame.List(k.TooOld) +
 			" is older than its max_age: sends that need the set are unavailable until a build confirms it.",
-			time.Time{}}
+			time.Time{}, ""}
 	}
 	held := holding(k, channel)
 	if held.never != "" {
-		return verdict{channel, "bad", "nothing", held.never, time.Time{}}
+		return verdict{channel, "bad", "nothing", held.never, time.Time{}, ""}
 	}
 	if len(held.because) == 0 {
-		return verdict{channel, "good", "may receive", free(k, channel), time.Time{}}
+		return verdict{channel, "good", "may receive", free(k, channel), time.Time{}, ""}
 	}
 	text := "because " + strings.Join(held.because, "; and ") + "."
 	if then := quietThen(v, k, channel, held.until); then != "" {
 		text += " " + then
 	}
-	return verdict{channel, "warn", "not before", text, held.until}
+	return verdict{channel, "warn", "not before", text, held.until, inZone(held.until, k.Timezone)}
+}
+
+// inZone formats a time in the user's time zone, or returns "" when the zone is unknown.
+func inZone(at time.Time, zone string) string {
+	if zone == "" {
+		return ""
+	}
+	place, err := zones.Load(zone)
+	if err != nil {
+		return ""
+	}
+	return at.In(place).Format("Mon 2 Jan, 15:04") + " in " + zone
 }
 
 // counts reports whether a rule with these channels applies to a channel.

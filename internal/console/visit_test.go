@@ -242,7 +242,7 @@ func TestAnAudienceIsTried(t *testing.T) {
 	page := v.get(http.StatusOK, tried)
 	require.Contains(t, page, " of 864")
 	require.Contains(t, page, "Nothing was recorded.")
-	require.Contains(t, v.get(http.StatusOK, tried+"&format=csv&table=days"), "At,May receive")
+	require.Contains(t, v.get(http.StatusOK, tried+"&format=csv&table=days"), "From,May receive")
 	require.Contains(t, v.get(http.StatusOK, tried+"&format=svg&picture=days"), "<svg")
 	require.Contains(t, v.get(http.StatusBadRequest, "try?audience=active+%26+%26+vip"), `<small>column 10</small>`)
 	v.get(http.StatusBadRequest, "try?audience=%3Cscript%3Ealert(1)%3C/script%3E")

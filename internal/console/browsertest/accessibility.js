@@ -118,7 +118,7 @@
       if (e.tabIndex > 0) fault(e, `is taken out of order by tabindex ${e.tabIndex} (2.4.3)`);
       if (e.matches("[tabindex]:not(a, button, input, select, textarea, summary)")) {
         // What scrolls may have the focus, and then has a name and says what it is; so may a time that says more with it.
-        if (e.tabIndex >= 0 && !(nameOf(e) && (e.hasAttribute("role") || e.localName === "figure")) && !(e.localName === "time" && inner(e))) fault(e, "has the focus without a role and a name (4.1.2)");
+        if (e.tabIndex >= 0 && !(nameOf(e) && (e.hasAttribute("role") || e.matches("figure, th"))) && !(e.localName === "time" && inner(e))) fault(e, "has the focus without a role and a name (4.1.2)");
       } else if (!nameOf(e)) fault(e, "has no name (4.1.2)");
       if (e.matches("input:not([type=submit], [type=button], [type=reset], [type=image]), select, textarea") && !e.labels?.length && !e.hasAttribute("aria-label") && !e.hasAttribute("aria-labelledby"))
         fault(e, "has no label (3.3.2)");

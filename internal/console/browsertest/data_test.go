@@ -16,9 +16,10 @@ import (
 	"capper/client/api"
 )
 
-// rows returns the visible cells of a table's body.
+// rows returns the cells of a table's body, and opens a folded table.
 func (tab *Tab) rows(table string) [][]string {
 	tab.t.Helper()
+	Eval[any](tab, "document.querySelectorAll('#table-' + %q + ' details').forEach(d => d.open = true)", table)
 	return Eval[[][]string](tab, "[...document.querySelectorAll('#table-' + %q + ' tbody tr')].map(r => "+
 		"[...r.cells].map(c => c.innerText.trim()))", table)
 }
@@ -80,6 +81,7 @@ func testCampaigns(t *testing.T, s *suite) {
 		require.Equal(t, said(users.Allowed), tab.figure("users sent to"))
 		require.Equal(t, said(users.Released), tab.figure("users whose send was given back"))
 		require.Equal(t, m.Allowed-m.Released, users.Allowed, "the store and the audit agree")
+		tab.rows("answers") // opens the table
 		answers := strings.Join(strings.Fields(tab.Text("#table-answers")), " ")
 		require.Contains(t, answers, "asked "+said(m.Asked))
 		require.Contains(t, answers, "by retries "+said(m.Replayed))
@@ -129,6 +131,16 @@ func testUser(t *testing.T, s *suite) {
 	require.False(t, tab.Has("form [name=again]"), "who may only look is offered no erasure")
 	require.Contains(t, Eval[string](tab, "document.querySelector('.erase').textContent"), "needs the scope admin")
 
+	tab.Fill("#message", "reminder")
+	tab.Leave(func() { tab.Press("\r") })
+	require.Equal(t, "/console/users?id=7&message=reminder", tab.Path())
+	require.Regexp(t, `On push: held back .* ago by daily`, tab.Text("#why"))
+	require.Empty(t, tab.Faults())
+	tab.Open("/console/users?id=7&message=welcome")
+	require.Regexp(t, `On push: the send was allowed .* ago`, tab.Text("#why"))
+	tab.Open("/console/users?id=7&message=never-sent")
+	require.Contains(t, tab.Text("#why"), "no call of the last 7 days named this user with this message")
+
 	tab.Open("/console/users?id=13")
 	require.Contains(t, tab.Text("main"), "opted-out", "who is suppressed")
 	require.Equal(t, http.StatusOK, tab.Open("/console/users?id=4000000000"), "nobody has heard of that user")
@@ -137,6 +149,55 @@ func testUser(t *testing.T, s *suite) {
 		require.Equal(t, http.StatusBadRequest, tab.Open("/console/users?id="+wrong), wrong)
 		require.Contains(t, tab.Text("[role=alert]"), "whole number from 0 to 4294967295")
 		require.Empty(t, tab.Faults())
+	}
+}
+
+// testEyes checks the frame of the pages: rows keep their names on a phone, long names are cut, and times have the
+// viewer's zone.
+func testEyes(t *testing.T, s *suite) {
+	service := Serve(t, Setup{Audit: audited})
+	long := strings.Repeat("long-name", 14)
+	service.send(long, "push", []uint32{7})
+	service.send("short", "push", []uint32{8})
+	tab := s.Tab(t, service.URL)
+	for _, width := range []int64{1440, Phone.Width} {
+		tab.On(Screen{width, 900})
+		tab.Open("/console/campaigns")
+		require.Less(t, Eval[float64](tab, "document.querySelector('#table-campaigns tbody th').offsetWidth"), 340.0)
+		box := "document.querySelector('#table-campaigns .scroll')"
+		if width == 1440 {
+			require.True(t, Eval[bool](tab, "%[1]s.scrollWidth <= %[1]s.clientWidth", box), "a table fits")
+			continue
+		}
+		require.Less(t, Eval[float64](tab, "document.querySelector('#table-campaigns tbody th').offsetWidth"), 160.0)
+		Eval[any](tab, "%s.scrollLeft = 10000", box)
+		require.Zero(t, Eval[float64](tab, "%[1]s.querySelector('tbody th').getBoundingClientRect().left - "+
+			"%[1]s.getBoundingClientRect().left", box), "the name stays in sight")
+		Eval[any](tab, "document.querySelector('#table-campaigns tbody th a[href*=long]').focus()")
+		require.True(t, Eval[bool](tab, "(a => a.scrollWidth <= a.clientWidth)(document.querySelector("+
+			"'#table-campaigns tbody th a[href*=long]'))"), "all of the name is shown")
+		require.Empty(t, tab.Faults())
+	}
+	tab.Open("/console/users?id=7")
+	require.Contains(t, Eval[string](tab, "document.querySelector('#picture-timeline img').currentSrc"), "narrow=1")
+
+	require.NotContains(t, Eval[string](tab, "document.querySelector('footer').textContent"), "your time")
+	tab.In("America/New_York")
+	tab.Open("/console/users?id=7")
+	require.Regexp(t, `your time`, Eval[string](tab, "document.querySelector('footer').textContent"))
+	require.Regexp(t, ` UTC · .*(GMT-[45]|E[DS]T), your time`,
+		Eval[string](tab, "document.querySelector('#table-sends time').textContent"))
+	require.Empty(t, tab.Faults())
+}
+
+// testSizes checks that no page is larger than 60 kB.
+func testSizes(t *testing.T, s *suite) {
+	tab := s.signIn(t, s.keyed, Admin)
+	for _, path := range tab.pages() {
+		tab.Open(path)
+		size := Eval[int](tab, "fetch(location.href).then(r => r.blob()).then(b => b.size)")
+		require.Positive(t, size)
+		require.Less(t, size, 60_000, path)
 	}
 }
 
@@ -323,17 +384,21 @@ func testHostile(t *testing.T, s *suite) {
 	tab := s.Tab(t, service.URL)
 	tab.Open("/console/campaigns")
 	shown := Eval[[]string](tab, "[...document.querySelectorAll('#table-campaigns tbody th')].map(c => c.textContent)")
-	require.ElementsMatch(t, hostile, shown)
+	legible := make([]string, len(hostile))
+	for i, id := range hostile {
+		legible[i] = strings.ReplaceAll(id, "\u202e", "[U+202E]")
+	}
+	require.ElementsMatch(t, legible, shown)
 	require.Empty(t, tab.Faults())
 	for _, to := range tab.links("#table-campaigns tbody a") {
 		require.Equal(t, http.StatusOK, tab.Open(to), to)
 		id := strings.TrimPrefix(Eval[string](tab, "document.querySelector('h1').textContent"), "Campaign ")
-		require.Contains(t, hostile, id)
-		require.Equal(t, "1", tab.figure("sends allowed"), id)
+		require.Contains(t, legible, id)
+		require.Equal(t, "1", tab.figure("users sent to"), id)
 		require.Empty(t, tab.Faults(), id)
 		require.Contains(t, Eval[string](tab, "document.title"), " · capper", "nothing ran")
 	}
-	for i, id := range hostile {
+	for i, id := range legible {
 		tab.Open(fmt.Sprintf("/console/users?id=%d", 100+i))
 		require.Contains(t, Eval[string](tab, "document.querySelector('#table-sends').textContent"), id)
 		require.Contains(t, Eval[string](tab, "document.title"), " · capper")

@@ -21,7 +21,7 @@ func testLive(t *testing.T, s *suite) {
 	Eval[any](tab, "(%s).focus()", focus)
 	generation := service.joined()
 	look(tab)
-	tab.Wait("document.querySelector('#states').innerText.includes(%q)", generation)
+	tab.Wait("document.querySelector('#states').textContent.includes(%q)", generation)
 	require.True(t, Eval[bool](tab, "document.querySelector('main').stays === true"), "no reload")
 	require.True(t, Eval[bool](tab, "document.activeElement === %s", focus), "what had the focus has it")
 

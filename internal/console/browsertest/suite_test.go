@@ -38,6 +38,8 @@ func TestInABrowser(t *testing.T) {
 		"what is not there":         testNotThere,
 		"campaigns":                 testCampaigns,
 		"a user":                    testUser,
+		"for eyes":                  testEyes,
+		"the size of pages":         testSizes,
 		"erasing":                   testErase,
 		"trying an audience":        testTryIt,
 		"segments":                  testSegments,
@@ -49,6 +51,7 @@ func TestInABrowser(t *testing.T) {
 		"forms of elsewhere":        testForeignForm,
 		"the console is turned off": testTurnedOff,
 		"pictures":                  testPictures,
+		"gallery":                   testGallery,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

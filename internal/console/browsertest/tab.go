@@ -71,6 +71,14 @@ func (tab *Tab) On(s Screen) {
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
 }
 
+// In sets the time zone of the browser.
+func (tab *Tab) In(zone string) {
+	tab.t.Helper()
+	_, err := chromedp.Call(tab.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{
+		TimezoneID: zone})
+	require.NoError(tab.t, err)
+}
+
 // Dark switches the system's dark mode on or off, without animations.
 func (tab *Tab) Dark(dark bool) {
 	tab.t.Helper()

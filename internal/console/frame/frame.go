@@ -231,7 +231,7 @@ func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Templ
 	case "csv":
 		f.export(w, content, query.Get("table"))
 	case "svg":
-		f.draw(w, content, query.Get("picture"), query.Get("theme") == "dark")
+		f.draw(w, content, query.Get("picture"), query.Get("theme") == "dark", query.Get("narrow") != "")
 	default:
 		f.render(w, content, t, max(view.Status, http.StatusOK))
 	}

@@ -31,13 +31,17 @@ func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 // draw answers with a picture.
-func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark bool) {
+func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narrow bool) {
 	picture := c.Picture(name)
 	if picture == nil {
 		f.fail(w, c, refused(http.StatusNotFound, "This page does not contain this chart.", "Open the page again."))
 		return
 	}
-	out, err := picture.Draw(dark)
+	draw := picture.Draw
+	if narrow && picture.Narrow != nil {
+		draw = picture.Narrow
+	}
+	out, err := draw(dark)
 	if err != nil {
 		f.fail(w, c, err)
 		return
@@ -55,12 +59,25 @@ const pictureStep = 10
 func (p *Picture) Title() string { return cmp.Or(p.Caption, p.Alt) }
 
 // At returns the address of the picture in light colours.
-func (p *Picture) At() string { return p.at("light") }
+func (p *Picture) At() string { return p.at("light", "") }
 
 // Dark returns the address of the picture in dark colours.
-func (p *Picture) Dark() string { return p.at("dark") }
+func (p *Picture) Dark() string { return p.at("dark", "") }
 
-func (p *Picture) at(theme string) string {
+// Phone returns the address of the picture for phones in light colours.
+func (p *Picture) Phone() string { return p.at("light", "1") }
+
+// DarkPhone returns the address of the picture for phones in dark colours.
+func (p *Picture) DarkPhone() string { return p.at("dark", "1") }
+
+// HasNarrow reports whether phones get a picture of their own.
+func (p *Picture) HasNarrow() bool { return p.Narrow != nil }
+
+func (p *Picture) at(theme, narrow string) string {
 	step := p.page.Visit.Now.Unix() / pictureStep
-	return p.page.with("format", "svg", "picture", p.Name, "theme", theme, "v", strconv.FormatInt(step, 36))
+	pairs := []string{"format", "svg", "picture", p.Name, "theme", theme, "v", strconv.FormatInt(step, 36)}
+	if narrow != "" {
+		pairs = append(pairs, "narrow", narrow)
+	}
+	return p.page.with(pairs...)
 }

@@ -5,9 +5,11 @@ import (
 	"html/template"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Table is a table for a page and for its CSV export.
@@ -17,6 +19,8 @@ type Table struct {
 	Columns []Column
 	Rows    [][]Cell // as wide as Columns; the first cell names the row
 	Empty   string   // text of an empty table: how to fill it
+	// Folded: the page shows only the caption until the visitor opens the table. Use it for the numbers of a picture.
+	Folded bool
 
 	page *content
 }
@@ -33,6 +37,7 @@ type Cell struct {
 	Text   string
 	To     string    // address of the link; "": none
 	At     time.Time // shown as an instant, if not zero
+	Clock  bool      // show At as date and time of day, and not relative to the visit
 	Note   string    // smaller, behind the text; not exported
 	number string    // the value for programs; "": the cell is no number
 }
@@ -58,6 +63,9 @@ func Time(at time.Time) Cell {
 	}
 	return Cell{At: at}
 }
+
+// Clock returns a cell with a time that is shown as date and time of day, for plans.
+func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 
 // Link returns a cell with text that links to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
@@ -140,7 +148,20 @@ func (t *Table) Show(cell Cell) shown {
 	if cell.At.IsZero() {
 		return shown{Cell: cell}
 	}
+	if cell.Clock {
+		return shown{cell, clock(cell.At)}
+	}
 	return shown{cell, t.page.When(cell.At)}
+}
+
+// longName is the number of characters from which narrow screens may cut a word of a name.
+const longName = 18
+
+// Cut reports whether narrow screens cut the name of a row. The name can then get the focus, which shows all of it. A
+// link gets the focus in any case.
+func (c Cell) Cut() bool {
+	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
+		func(word string) bool { return utf8.RuneCountInString(word) >= longName })
 }
 
 // IsNumber reports whether the cell holds a number.

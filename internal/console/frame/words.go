@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // functions returns the functions of templates.
 func functions(asset func(string) string) template.FuncMap {
-	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List}
+	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List,
+		"clock": clock, "legible": legible}
 }
 
 // number formats a whole number with commas between the thousands.
@@ -111,6 +113,39 @@ func when(now, at time.Time) template.HTML {
 	at = at.UTC()
 	return template.HTML(fmt.Sprintf(`<time class="when" datetime="%s" tabindex="0">%s<span> %s</span></time>`, //nolint:gosec // the text contains no input
 		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
+}
+
+// clock formats a time as date and time of day in UTC. The script adds the viewer's local time.
+func clock(at time.Time) template.HTML {
+	at = at.UTC()
+	return template.HTML(fmt.Sprintf(`<time class="clock" datetime="%s">%s</time>`, //nolint:gosec // no input
+		at.Format(time.RFC3339), at.Format("Mon 2 Jan, 15:04 UTC")))
+}
+
+// legible returns the text with visible marks for characters that cannot be seen or that reverse the direction of
+// text. A text of blanks alone becomes visible too.
+func legible(text string) string {
+	blank := strings.TrimSpace(text) == ""
+	if !blank && !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case blank && r == ' ':
+			out.WriteRune('␣')
+		case hidden(r) || blank:
+			fmt.Fprintf(&out, "[U+%04X]", r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Cf, r) && r != '\u200d' ||
+		r == unicode.ReplacementChar
 }
 
 // List joins words into a list: "push, email and sms".

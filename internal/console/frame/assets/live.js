@@ -1,8 +1,28 @@
-// Shows the page anew every few seconds while somebody looks at it: fetches the page's
-// own address and swaps the parts (data-part, with an id) that are not the same any more.
+// Adds the viewer's local time to times in UTC. Shows the page anew every few seconds while somebody
+// looks at it: fetches the page's own address and swaps the parts (data-part, with an id) that differ.
 // Without script the page is whole, and stands still.
 "use strict";
 (() => {
+  // Adds the local time to each time below an element; nothing where it equals UTC.
+  const local = (root) => {
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      if (isNaN(at) || at.getTimezoneOffset() === 0) continue;
+      const shown = at.toLocaleString("en-GB", {
+        weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
+      });
+      const exact = time.querySelector("span");
+      if (exact) exact.append(` · ${shown}, your time`);
+      else {
+        const here = document.createElement("small");
+        here.className = "here";
+        here.textContent = ` ${shown}, your time`;
+        time.append(here);
+      }
+    }
+  };
+  local(document);
+
   const main = document.querySelector("main[data-live]");
   if (!main) return;
   const pause = 1000 * Number(main.dataset.live);
@@ -49,6 +69,7 @@
     }
     if (!answer.ok) throw new Error(answer.statusText);
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+    local(next);
     for (const part of next.querySelectorAll("[data-part][id]")) {
       const old = document.getElementById(part.id);
       if (old) swap(old, part);

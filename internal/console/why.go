@@ -1,0 +1,86 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/console/frame"
+)
+
+// whyMessage describes what happened to a message for the user: a state for each channel, from the audit or from the
+// recorded sends.
+func whyMessage(k *userKnown, message string, days int, now time.Time) (list []state) {
+	var seen []string // channels, each with its latest decision only
+	for i := len(k.Past.Decisions) - 1; i >= 0; i-- {
+		d := k.Past.Decisions[i]
+		if d.MessageID != message || slices.Contains(seen, d.Channel) {
+			continue
+		}
+		seen = append(seen, d.Channel)
+		list = append(list, whyDecided(k, &d, now))
+	}
+	for i := len(k.Sends) - 1; i >= 0; i-- {
+		s := k.Sends[i]
+		if s.MessageID == nil || *s.MessageID != message || slices.Contains(seen, plain(s.Channel)) {
+			continue
+		}
+		seen = append(seen, plain(s.Channel))
+		list = append(list, state{"good", onChannel(plain(s.Channel)), "the send was recorded " +
+			frame.Relative(now, s.At) + ".", "", ""})
+	}
+	if list != nil {
+		return list
+	}
+	if !k.Past.Read {
+		return []state{{"note", "Not known", "no send of this message is recorded. " + k.Past.Empty, "", ""}}
+	}
+	return []state{{"note", "Never asked for", fmt.Sprintf("no call of the last %s named this user with this message, "+
+		"and no send is recorded.", pastDays(days)),
+		"Probably the user is not in the audience that the engine chose, or the id of the message is spelled " +
+			"differently. Choose more days below to look further back.", ""}}
+}
+
+// whyDecided describes the latest decision about a message on a channel.
+func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
+	s := state{Class: "note", Part: onChannel(d.Channel),
+		What: outcomeWords(*d) + " " + frame.Relative(now, d.At) + "."}
+	switch d.Outcome {
+	case "allowed", "replayed":
+		s.Class = "good"
+		s.What = "the send was " + s.What + " If it did not arrive, ask the provider that delivered it."
+	case "denied":
+		s.Class = "bad"
+		s.What = "held back " + frame.Relative(now, d.At) + " by " + heldBackBy(d.Limit)
+		if d.Set != "" {
+			s.What += " (" + d.Set + ")"
+		}
+		s.What += "."
+		s.Do = nowOn(k, d.Channel)
+	case "unavailable":
+		s.Class = "warn"
+	}
+	return s
+}
+
+// nowOn says what holds now on a channel.
+func nowOn(k *userKnown, channel string) string {
+	for _, v := range k.Verdicts {
+		switch {
+		case v.Channel != channel:
+		case v.Until.IsZero():
+			return "Now on " + v.On() + ": " + v.Word + "."
+		default:
+			return "Now on " + v.On() + ": " + v.Word + " " + v.Until.UTC().Format(instant) + "."
+		}
+	}
+	return ""
+}
+
+func onChannel(channel string) string {
+	if channel == "" {
+		return "Without a channel"
+	}
+	return "On " + channel
+}
