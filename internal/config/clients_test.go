@@ -43,7 +43,10 @@ func TestClientsHaveShares(t *testing.T) {
 	for _, may := range []struct {
 		client, share string
 		want          bool
-	}{{"crm", "alerts", true}, {"crm", "otp", false}, {"otp", "otp", true}, {"otp", "alerts", false}, {"ops", "otp", false}} {
+	}{
+		{"crm", "alerts", true}, {"crm", "otp", false}, {"otp", "otp", true}, {"otp", "alerts", false},
+		{"ops", "otp", false},
+	} {
 		require.Equal(t, may.want, rules.MayShare(may.client, may.share), "%+v", may)
 	}
 	require.True(t, rules.MayPace("crm", "carrier"), "shares bind no client to pacers")

@@ -106,15 +106,15 @@ func TestFaultsOfPacers(t *testing.T) {
 		"per user":      {"{x: {rate: 1/s, per: user}}", `pacers.x.per: must be one of message, key, got "user"`},
 		"shares no":     {"{x: {rate: 1/s, shares: {}}}", "pacers.x.shares: must"},
 		"shares list":   {"{x: {rate: 1/s, shares: [otp]}}", "pacers.x.shares: must be a mapping"},
-		"shares much": {"{x: {rate: 1/s, shares: {a: 60%, b: 41%}}}", "pacers.x.shares: must be at most 100% together, " +
-			"got 101%"},
+		"shares much": {"{x: {rate: 1/s, shares: {a: 60%, b: 41%}}}", "pacers.x.shares: must be at most " +
+			"100% together, got 101%"},
 		"share zero": {"{x: {rate: 1/s, shares: {a: 0%}}}", "pacers.x.shares.a: must be a whole percentage from 1% " +
 			"to 100%, such as 20%, got"},
 		"share number": {"{x: {rate: 1/s, shares: {a: 20}}}", "pacers.x.shares.a: must be a whole percentage"},
 		"share part":   {"{x: {rate: 1/s, shares: {a: 12.5%}}}", "pacers.x.shares.a: must be a whole percentage"},
 		"share name":   {"{x: {rate: 1/s, shares: {a b: 10%}}}", "pacers.x.shares.a b: must be 1 to 64 letters"},
-		"shares per": {"{x: {rate: 1/s, shares: {a: 10%}, per: key}}", "pacers.x.shares: must not be given with per: a " +
-			"log for each key has no shares"},
+		"shares per": {"{x: {rate: 1/s, shares: {a: 10%}, per: key}}", "pacers.x.shares: must not be given " +
+			"with per: a log for each key has no shares"},
 		"shares slow": {"{x: {rate: 1/600h, shares: {a: 10%}}}", "pacers.x.shares: must be shares of a faster rate"},
 		"shares many": {"{x: {rate: 1/s, shares: {a: 1%, b: 1%, c: 1%, d: 1%, e: 1%, f: 1%, g: 1%, h: 1%, i: 1%}}}",
 			"pacers.x.shares: must have 1 to 8 shares, got 9"},
@@ -171,7 +171,8 @@ func TestPacersHaveShares(t *testing.T) {
 	c, err := Parse("f", []byte(minimal+"pacers:\n  carrier: {rate: 250/s, shares: {otp: 20%, alerts: 5%}}\n"))
 	require.NoError(t, err)
 	require.Empty(t, c.Warnings)
-	require.Equal(t, []pacing.Share{{Name: "otp", Percent: 20}, {Name: "alerts", Percent: 5}}, c.Pacers.Pacers[0].Shares)
+	require.Equal(t, []pacing.Share{{Name: "otp", Percent: 20}, {Name: "alerts", Percent: 5}},
+		c.Pacers.Pacers[0].Shares)
 	next, err := Parse("f", []byte(minimal+"pacers:\n  carrier: {rate: 250/s, shares: {otp: 30%}}\n"))
 	require.NoError(t, err)
 	require.NoError(t, c.reloadable("f", next, nil, nil), "a reload changes shares")

@@ -84,8 +84,8 @@ func (r *reach) says(m *api.Message) string {
 	}
 	if !r.People {
 		return fmt.Sprintf("%s%s sends%s were recorded, in %s calls that asked for %s users. A user in two calls "+
-			"counts twice: without an audit, this page counts answers and not people.", atLeast(m), count(m.Allowed), on,
-			count(m.Calls), count(r.Asked))
+			"counts twice: without an audit, this page counts answers and not people.", atLeast(m), count(m.Allowed),
+			on, count(m.Calls), count(r.Asked))
 	}
 	parts := []string{fmt.Sprintf("This message was sent%s to %s of %s %s %s", on, count(r.Allowed), count(r.Asked),
 		plural(r.Asked, "user", "users"), r.Of(r.Allowed))}

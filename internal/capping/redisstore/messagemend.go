@@ -16,8 +16,8 @@ type mended struct {
 }
 
 // mend adds the campaigns of earlier programs, which knew no indexes by asked users, to these indexes. mend does so
-// once in each process, before the first list that needs the indexes. A call that runs out of time continues where the one
-// before ended.
+// once in each process, before the first list that needs the indexes. A call that runs out of time continues where the
+// one before ended.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:

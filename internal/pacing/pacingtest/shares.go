@@ -218,7 +218,8 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 func RunShares(t *testing.T, open OpenOnClock) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
-		shared(250, otp), shared(250, otp), shared(250, otp), shared(1000, otp), shared(14, otp), shared(100, pacing.Share{Name: "otp", Percent: 33}),
+		shared(250, otp), shared(250, otp), shared(250, otp), shared(1000, otp), shared(14, otp),
+		shared(100, pacing.Share{Name: "otp", Percent: 33}),
 		shared(80, pacing.Share{Name: "otp", Percent: 1}), shared(50, pacing.Share{Name: "otp", Percent: 85}),
 		shared(250, otp, alerts), shared(40, alerts, otp, pacing.Share{Name: "news", Percent: 15}),
 		windowed(100, time.Second, otp), windowed(100, 1100*time.Millisecond, otp, alerts),
