@@ -62,13 +62,6 @@ func (g *generation) Numbers(users []capping.UserID, numbers []uint32) {
 	}
 }
 
-// sent is a send that the records show.
-type sent struct {
-	message capping.Message
-	channel capping.Channel
-	at      capping.Instant
-}
-
 // pairKey is what a user and a message on a channel have in common.
 type pairKey struct {
 	user    capping.UserID

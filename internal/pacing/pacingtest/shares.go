@@ -136,19 +136,6 @@ func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	return float64(n) / (to - from).Seconds()
 }
 
-// longestWait returns the longest and the median wait of the caller's permits that were asked for since the given time.
-func (s *sharing) waits(caller int, since time.Duration) (median, longest time.Duration) {
-	var waits []time.Duration
-	for _, g := range s.grants {
-		if g.caller == caller && g.asked >= s.start.Add(since) {
-			waits = append(waits, g.at.Sub(g.asked))
-		}
-	}
-	require.NotEmpty(s, waits)
-	slices.Sort(waits)
-	return waits[len(waits)/2], waits[len(waits)-1]
-}
-
 // judge checks that no window of a limit holds more than its permits.
 func (s *sharing) judge() {
 	s.Helper()
