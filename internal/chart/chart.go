@@ -25,7 +25,7 @@ type Series struct {
 type Picture struct {
 	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
-	Narrow bool   // for a phone: less than half as wide
+	Slim   bool   // for a phone: less than half as wide
 	Unit   string // unit of the values, shown at their axis, such as "decisions a second"; "": none
 }
 
@@ -74,7 +74,7 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 
 // width returns the width of the picture.
 func (p Picture) width() int {
-	if p.Narrow {
+	if p.Slim {
 		return narrowWidth
 	}
 	return width
@@ -88,7 +88,7 @@ func (p Picture) instants() (labels []string, count int) {
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
 		count = 8
 	}
-	if p.Narrow {
+	if p.Slim {
 		count = min(count, 4)
 		for i := range labels {
 			labels[i], _, _ = strings.Cut(labels[i], " ") // days alone
@@ -138,7 +138,7 @@ func Columns(p Picture, series []Series) ([]byte, error) {
 	opt.Legend.SeriesNames, opt.Legend.FontStyle.FontSize, opt.Legend.Symbol = roomy(names(series)), textSize,
 		charts.SymbolSquare
 	size := charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: columnsWidth, Height: columnsHeight}
-	if p.Narrow {
+	if p.Slim {
 		size.Width = narrowWidth
 	}
 	painter := charts.NewPainter(size)
@@ -151,7 +151,7 @@ func Columns(p Picture, series []Series) ([]byte, error) {
 // everyFew returns the labels of the bars. It leaves labels out, at equal distances, so that they do not overlap.
 func (p Picture) everyFew() []string {
 	room := 8
-	if p.Narrow {
+	if p.Slim {
 		room = 5
 	}
 	labels, few := clean(p.Labels), (len(p.Labels)+room-1)/room

@@ -207,10 +207,10 @@ func (c columns) picture() *frame.Picture {
 	caption := c.title + ": " + frame.List(sums) + ". Times are in UTC."
 	draw := func(narrow bool) func(dark bool) ([]byte, error) {
 		return func(dark bool) ([]byte, error) {
-			return chart.Columns(chart.Picture{Labels: c.labels, Dark: dark, Narrow: narrow}, c.series)
+			return chart.Columns(chart.Picture{Labels: c.labels, Dark: dark, Slim: narrow}, c.series)
 		}
 	}
-	return &frame.Picture{Name: c.name, Caption: caption, Alt: caption, Draw: draw(false), Narrow: draw(true)}
+	return &frame.Picture{Name: c.name, Caption: caption, Alt: caption, Draw: draw(false), Slim: draw(true)}
 }
 
 // hours draws the hours of the day by outcome.

@@ -26,10 +26,10 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 	}
 	draw := func(narrow bool) func(dark bool) ([]byte, error) {
 		return func(dark bool) ([]byte, error) {
-			return chart.Areas(chart.Picture{Labels: labels, Dark: dark, Narrow: narrow, Unit: "users"}, shown(series))
+			return chart.Areas(chart.Picture{Labels: labels, Dark: dark, Slim: narrow, Unit: "users"}, shown(series))
 		}
 	}
-	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: draw(false), Narrow: draw(true)}
+	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: draw(false), Slim: draw(true)}
 }
 
 // shown returns the first series, and the other series that contain any users.

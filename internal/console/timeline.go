@@ -80,8 +80,8 @@ type dot struct{ X float64 }
 func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	return &frame.Picture{
 		Name: "timeline", Alt: alt(k, now, days),
-		Draw:   func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, wide, dark)) },
-		Narrow: func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, narrow, dark)) },
+		Draw: func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, wide, dark)) },
+		Slim: func(dark bool) ([]byte, error) { return draw(timelineOf(k, now, days, narrow, dark)) },
 	}
 }
 

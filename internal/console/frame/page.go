@@ -78,8 +78,8 @@ type Picture struct {
 	Caption string // text below the picture: the counted things; "": Alt is shown
 	Alt     string // description in words, for people who cannot see the picture
 	Draw    func(dark bool) ([]byte, error)
-	// Narrow draws the picture for phones, 360 units wide; nil: phones scroll the picture of Draw.
-	Narrow func(dark bool) ([]byte, error)
+	// Slim draws the picture for phones, 360 units wide; nil: phones scroll the picture of Draw.
+	Slim func(dark bool) ([]byte, error)
 
 	page *content
 }

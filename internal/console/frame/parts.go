@@ -38,8 +38,8 @@ func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narro
 		return
 	}
 	draw := picture.Draw
-	if narrow && picture.Narrow != nil {
-		draw = picture.Narrow
+	if narrow && picture.Slim != nil {
+		draw = picture.Slim
 	}
 	out, err := draw(dark)
 	if err != nil {
@@ -70,8 +70,8 @@ func (p *Picture) Phone() string { return p.at("light", "1") }
 // DarkPhone returns the address of the picture for phones in dark colours.
 func (p *Picture) DarkPhone() string { return p.at("dark", "1") }
 
-// HasNarrow reports whether phones get a picture of their own.
-func (p *Picture) HasNarrow() bool { return p.Narrow != nil }
+// HasSlim reports whether phones get a picture of their own.
+func (p *Picture) HasSlim() bool { return p.Slim != nil }
 
 func (p *Picture) at(theme, narrow string) string {
 	step := p.page.Visit.Now.Unix() / pictureStep
