@@ -61,7 +61,7 @@ var bodies = map[string]any{
 	"LiveMembership": api.LiveMembership{},
 	"AuditStatus":    api.AuditStatus{}, "Messages": api.Messages{}, "Message": api.Message{},
 	"MessageSegment": api.MessageSegment{}, "MessageChannels": api.MessageChannels{},
-	"MessageUsers":          api.MessageUsers{},
+	"MessageUsers": api.MessageUsers{}, "PacerShare": api.PacerShare{},
 	"ReleaseMessageRequest": api.ReleaseMessageRequest{}, "ReleasedMessage": api.ReleasedMessage{},
 	"GuardedSet": api.GuardedSet{}, "RefusedGeneration": api.RefusedGeneration{},
 	"Pressure": api.Pressure{}, "PressureWeek": api.PressureWeek{}, "PressurePeople": api.PressurePeople{},
