@@ -38,5 +38,5 @@ func TestMemoryOnAClock(t *testing.T) {
 
 func TestMemoryShares(t *testing.T) {
 	t.Parallel()
-	RunShares(t, func(_ *testing.T, clock func() time.Time) pacing.Store { return NewMemory(clock) })
+	RunShares(t, func(_ *testing.T, clock func() time.Time) pacing.Store { return NewMemory(clock) }, 1)
 }
