@@ -39,7 +39,7 @@ func scriptAgreesWithJudge(t *testing.T, l layout, rounds int) {
 		c.set(now)
 		retention := near(r, 1, 50, "retention")
 		// Calls of one token on many channels, with and without a namespace: logs hold all of them.
-		message := messageGen.Draw(r, "message")
+		message := messageGen().Draw(r, "message")
 		inForce := retention + near(r, 0, 20, "longer in force")
 		s.fleet.longest.Store(inForce)
 		groups := rapid.SliceOfN(rapid.SliceOfN(ruleGen(now), 0, 4), 1, 3).Draw(r, "groups")
@@ -51,7 +51,7 @@ func scriptAgreesWithJudge(t *testing.T, l layout, rounds int) {
 		b := batchOf(message.ID, nil)
 		b.Message, b.Token = message, message.Token()
 		b.Rules = groups
-		b.Channel = channelGen.Draw(r, "channel")
+		b.Channel = channelGen().Draw(r, "channel")
 		b.Retention = time.Duration(retention) * time.Millisecond
 		b.Record = rapid.Bool().Draw(r, "record")
 		for i := range logs {
@@ -104,22 +104,26 @@ func putAll(t *testing.T, s *Store, users []capping.UserID, logs []capping.Log) 
 }
 
 // channelGen generates few channels, from both ends of a byte of bits and of the whole range.
-var channelGen = rapid.SampledFrom([]capping.Channel{0, 9, 63, 255})
+func channelGen() *rapid.Generator[capping.Channel] {
+	return rapid.SampledFrom([]capping.Channel{0, 9, 63, 255})
+}
 
 // messageGen generates few messages, some of them with the same id.
-var messageGen = rapid.Custom(func(r *rapid.T) capping.Message {
-	return capping.Message{
-		Namespace: rapid.SampledFrom([]string{"", "", "growth"}).Draw(r, "namespace"),
-		ID:        "m" + strconv.Itoa(rapid.IntRange(1, 4).Draw(r, "id")),
-	}
-})
+func messageGen() *rapid.Generator[capping.Message] {
+	return rapid.Custom(func(r *rapid.T) capping.Message {
+		return capping.Message{
+			Namespace: rapid.SampledFrom([]string{"", "", "growth"}).Draw(r, "namespace"),
+			ID:        "m" + strconv.Itoa(rapid.IntRange(1, 4).Draw(r, "id")),
+		}
+	})
+}
 
 func logGen(now capping.Instant) *rapid.Generator[capping.Log] {
 	entry := rapid.Custom(func(r *rapid.T) capping.Entry {
 		return capping.Entry{
 			At:      now + capping.Instant(near(r, -60, 3, "age")),
-			Channel: channelGen.Draw(r, "channel"),
-			Token:   messageGen.Draw(r, "message").Token(),
+			Channel: channelGen().Draw(r, "channel"),
+			Token:   messageGen().Draw(r, "message").Token(),
 		}
 	})
 	return rapid.Custom(func(r *rapid.T) (log capping.Log) {
@@ -142,7 +146,7 @@ func ruleGen(now capping.Instant) *rapid.Generator[capping.Rule] {
 			rule.Until = now + capping.Instant(near(r, 1, 60, "until"))
 		}
 		if rapid.IntRange(0, 3).Draw(r, "limited") == 0 {
-			rule.Channels = capping.ChannelSetOf(rapid.SliceOfN(channelGen, 1, 3).Draw(r, "channels")...)
+			rule.Channels = capping.ChannelSetOf(rapid.SliceOfN(channelGen(), 1, 3).Draw(r, "channels")...)
 		}
 		rule.Shadow = rapid.IntRange(0, 3).Draw(r, "shadow") == 0
 		return rule

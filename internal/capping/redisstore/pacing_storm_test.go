@@ -59,7 +59,7 @@ func (f *field) pacingLoad(targets ...pacing.Target) pacingLoad {
 		stores = append(stores, s)
 	}
 	g := pacingtest.NewGreedy(stores, append(targets, ledger)...)
-	g.Sizes, g.Requests, g.Returns = []int{1, 30, 100}, 50, 30
+	g.Sizes, g.Requests = []int{1, 30, 100}, 50
 	g.Patience, g.Rest = 1200*time.Millisecond, 60*time.Millisecond
 	return pacingLoad{g, ledger}
 }
