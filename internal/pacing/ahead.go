@@ -76,6 +76,58 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 	return last, ok
 }
 
+// walk goes over slots ahead in the order of time.
+type walk struct {
+	ahead   Ahead
+	passed  int64                // permits up to the instant of the walk
+	strands [MostAhead]strandPos // of each strand
+}
+
+// strandPos is the position of a walk in a strand.
+type strandPos struct {
+	passed int64 // permits up to the instant
+	next   Time  // the first slot after it, or Never
+}
+
+// walkFrom returns a walk at the instant t.
+func (a Ahead) walkFrom(t Time) (w walk) {
+	w.ahead = a
+	for i := range a {
+		w.move(i, t)
+	}
+	return w
+}
+
+// to moves the walk to the instant t, which is not earlier.
+func (w *walk) to(t Time) {
+	for i := range w.ahead {
+		if w.strands[i].next <= t {
+			w.move(i, t)
+		}
+	}
+}
+
+// move moves the walk of one strand.
+func (w *walk) move(strand int, t Time) {
+	s, pos := &w.ahead[strand], &w.strands[strand]
+	n := s.through(t)
+	w.passed += n - pos.passed
+	*pos = strandPos{n, Never}
+	if n < s.Permits {
+		r := s.run()
+		pos.next = r.slot(n)
+	}
+}
+
+// next returns the first slot after the instant, or Never.
+func (w *walk) next() Time {
+	first := Never
+	for i := range w.ahead {
+		first = min(first, w.strands[i].next)
+	}
+	return first
+}
+
 // behind returns the first slot behind the strands that alone fill every window from since on, or 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {

@@ -109,11 +109,17 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 		opens = later
 	}
 	full, looks := t, 0
-	for c := first; c < t+Time(s.window); c = ahead.after(c) {
+	ends, begins := ahead.walkFrom(t), ahead.walkFrom(t-Time(s.window))
+	for c := first; c < t+Time(s.window); c = ends.next() {
 		if looks++; looks > MostWindows {
 			return 0, opens
 		}
-		n, _ := s.roomAfter(c, ahead.through(c))
+		ends.to(c)
+		begins.to(c - Time(s.window))
+		n := max(0, s.max-ends.passed+begins.passed)
+		if ends.passed < s.max {
+			n, _ = s.roomAfter(c, ends.passed)
+		}
 		if permits = min(permits, n); n == 0 {
 			full = c
 		}
