@@ -96,7 +96,7 @@ func powerLosses(t *testing.T, disk *vfs.MemFS, of vfs.FS) (faults []string) {
 	s, targets := reopen(t, Config{Path: "/db", fs: of}), crashTargets()
 	lying, _ := of.(*lyingDisk)
 	g := pacingtest.NewGreedy([]pacing.Store{s}, targets...)
-	g.Requests, g.Returns = 50, 30
+	g.Requests = 50
 	defer g.End()
 	g.Begin(8, rand.Uint64())
 	for round := range uint64(3) {

@@ -109,7 +109,7 @@ func (c *child) take(ask pacing.Ask) {
 func faultsOf(t *testing.T, s *Store, oracle *pacingtest.Oracle, targets []pacing.Target) []string {
 	t.Helper()
 	g := pacingtest.NewGreedy([]pacing.Store{s}, targets...)
-	g.Oracle, g.Requests, g.Returns = oracle, 50, 30
+	g.Oracle, g.Requests = oracle, 50
 	defer g.End()
 	g.Begin(8, rand.Uint64())
 	g.Takes(t, 5000)
