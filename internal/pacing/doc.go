@@ -32,7 +32,8 @@
 //     It moves once, for the first such target and limit.
 //   - An interval that is not in whole microseconds is rounded up.
 //   - Place adds permits one by one until the ask is complete, or until the next slot is later than the
-//     ask allows. Refused permits are not recorded.
+//     ask allows. Refused permits are not recorded. The slots of a grant are in order: a permit gets no room before
+//     the permits that the same step has placed.
 //   - A repeated request of the same client gets the same slots again and takes nothing, while the
 //     request is remembered.
 //   - No slot of a call is further ahead than the call's wait, or than the LongestWait of one of its pacers.

@@ -27,7 +27,11 @@ func (r *Run) through(t Time, count int64) int64 {
 	case r.Every == 0:
 		return count
 	}
-	return min(count, (int64(t-r.At)/r.Every+1)*r.Burst)
+	slots := int64(t-r.At)/r.Every + 1
+	if slots >= count { // each has a permit, and the product may be too large for the last instants
+		return count
+	}
+	return min(count, slots*r.Burst)
 }
 
 // The largest values that an encoded run can hold; see AppendRun.

@@ -227,9 +227,9 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next returns the slot of the next permit.
-func (p *placement) next() (n next) {
-	n.at, n.target, n.limit = p.earliest(p.now, -1)
+// next returns the slot of the next permit, at from or later.
+func (p *placement) next(from Time) (n next) {
+	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
 		return n
 	}
@@ -304,12 +304,16 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// fill adds permits until all are placed or the next slot is too late. It returns the next slot.
+// fill adds permits until all are placed or the next slot is too late. It returns the next slot of another call.
 func (p *placement) fill(permits int64) next {
 	for {
-		n := p.next()
+		other := p.next(p.now)
+		n := other
+		if newest, some := p.newest(); some && n.at < newest { // align, or a search that ended, left the room before it
+			n = p.next(newest)
+		}
 		if p.Total == permits || n.at > p.deadline || p.steps == MostSteps {
-			return n
+			return other
 		}
 		p.steps++
 		if n.ahead != nil {

@@ -66,9 +66,9 @@ type planned struct {
 	own     []Time // by target: its own next slot, when the permit stands ahead; 0: it does not
 }
 
-// planOf returns the next slot of the targets.
-func planOf(now Time, logs []*naive, targets []Target) (p planned) {
-	p.raw, p.own = firstOf(now, logs, targets), make([]Time, len(logs))
+// planOf returns the next slot of the targets, at from or later.
+func planOf(now, from Time, logs []*naive, targets []Target) (p planned) {
+	p.raw, p.own = firstOf(from, logs, targets), make([]Time, len(logs))
 	p.at = p.raw
 	for i := range logs {
 		own := firstOf(now, logs[i:i+1], targets[i:i+1])
@@ -126,15 +126,19 @@ func (p *planned) put(logs []*naive) {
 	}
 }
 
-// naivePlace places permits one by one and returns their slots and the next slot.
-func naivePlace(now Time, ask *Ask, logs []*naive) (placed []Time, next Time) {
+// naivePlace places at most most permits one by one and returns their slots and the next slot.
+func naivePlace(now Time, ask *Ask, logs []*naive, most int) (placed []Time, next Time) {
 	for _, log := range logs {
 		log.split.Absorb(now)
 	}
 	for {
-		p := planOf(now, logs, ask.Targets)
-		if len(placed) == ask.Permits || p.at > now.Add(ask.MaxWait) {
-			return placed, p.at
+		p := planOf(now, now, logs, ask.Targets)
+		next = p.at
+		if n := len(placed); n > 0 && p.at < placed[n-1] {
+			p = planOf(now, placed[n-1], logs, ask.Targets)
+		}
+		if len(placed) == most || p.at > now.Add(ask.MaxWait) {
+			return placed, next
 		}
 		p.put(logs)
 		placed = append(placed, p.at)
@@ -159,13 +163,23 @@ func (l *Log) slots() (slots []Time) {
 	return slots
 }
 
-// placeAll places permits in as many steps as needed, until all are placed or the next slot is too late.
-func placeAll(now Time, ask *Ask, logs []*Log) (slots []Time, next Time) {
-	for left := *ask; ; left.Permits = ask.Permits - len(slots) {
+// both places permits in as many steps as needed, until all are placed or the next slot is too late, and checks the
+// slots and the next slot of each step.
+func both(t *testing.T, now Time, ask *Ask, logs []*Log, naives []*naive, seed uint64) {
+	t.Helper()
+	done := 0
+	for left := *ask; ; left.Permits = ask.Permits - done {
 		placed := Place(now, &left, logs)
-		slots = append(slots, placed.slots()...)
-		if len(slots) == ask.Permits || placed.Next > now.Add(ask.MaxWait) {
-			return slots, placed.Next
+		require.NoError(t, placed.check(), "seed %d", seed)
+		most := left.Permits
+		if placed.More {
+			most = int(placed.Total)
+		}
+		want, next := naivePlace(now, &left, naives, most)
+		requireSlots(t, want, placed.slots(), seed)
+		require.Equal(t, next, placed.Next, "seed %d", seed)
+		if done += int(placed.Total); done == ask.Permits || placed.Next > now.Add(ask.MaxWait) {
+			return
 		}
 	}
 }
@@ -209,10 +223,7 @@ func TestPlaceIsTheRule(t *testing.T) {
 			ask.MaxWait = time.Duration(r.IntN([]int{1, 1000, 1_000_000}[r.IntN(3)])) * time.Microsecond
 			some := r.IntN(len(logs)) // some calls use only some logs
 			part := &Ask{Targets: ask.Targets[some:], Permits: ask.Permits, MaxWait: ask.MaxWait}
-			want, next := naivePlace(now, part, naives[some:])
-			got, placedNext := placeAll(now, part, logs[some:])
-			requireSlots(t, want, got, seed)
-			require.Equal(t, next, placedNext, "seed %d", seed)
+			both(t, now, part, logs[some:], naives[some:], seed)
 			for i, log := range logs {
 				require.NoError(t, log.check())
 				requireSlots(t, naives[i].slots, log.slots(), seed)
@@ -229,6 +240,16 @@ func TestPlaceIsTheRule(t *testing.T) {
 	}
 }
 
+// TestNewestSlotOfCloseSlots checks slots so close that all instants together hold more permits than an integer.
+func TestNewestSlotOfCloseSlots(t *testing.T) {
+	ahead := Strand{At: TimeOf(time.Now()), Every: 1, Burst: 14, Permits: 17}
+	log := Log{Ahead: Ahead{ahead}}
+	newest, ok := log.Newest()
+	require.True(t, ok)
+	require.Equal(t, ahead.At+1, newest)
+	require.Equal(t, int64(17), log.Ahead.through(Never-1))
+}
+
 // TestRegularGrantsAreFewRuns checks that grants of a regular pacer take few steps for any number of
 // permits.
 func TestRegularGrantsAreFewRuns(t *testing.T) {
@@ -240,9 +261,6 @@ func TestRegularGrantsAreFewRuns(t *testing.T) {
 	} {
 		log, reference := &Log{}, &naive{}
 		ask := &Ask{Targets: []Target{{Limits: limits}}, Permits: 100_000, MaxWait: MaxWait}
-		got, gotNext := placeAll(0, ask, []*Log{log})
-		want, next := naivePlace(0, ask, []*naive{reference})
-		require.Equal(t, next, gotNext)
-		require.Equal(t, want, got)
+		both(t, 0, ask, []*Log{log}, []*naive{reference}, 0)
 	}
 }

@@ -74,7 +74,7 @@ func (l *pacerLogs) forget(pacer string) error {
 	_ = batch.Set(lifeKey(pacer), binary.BigEndian.AppendUint32(nil, life), nil)
 	l.db.Commit(batch)
 	l.lives[pacer] = life
-	l.forgets.at[pacer] = now
+	l.forgets.at[pacer] = max(now, l.forgets.latest)
 	l.cache.drop(prefix)
 	l.db.NoteForgotten(string(prefix))
 	return l.db.Broken()

@@ -72,6 +72,7 @@ func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, er
 	if err != nil {
 		return pacing.Grant{}, err
 	}
+	l.forgets.latest = max(l.forgets.latest, now)
 	defer l.cache.shrink()
 	entries, err := l.entries(ask)
 	if err != nil {

@@ -79,18 +79,19 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 }
 
 // forgets holds when pacers were last forgotten. A pacer that was forgotten before the database was opened counts as
-// forgotten then.
+// forgotten then. One that is forgotten after the clock went back counts as forgotten at the latest grant.
 type forgets struct {
 	opened pacing.Time
+	latest pacing.Time // the latest time of a grant
 	at     map[string]pacing.Time
 }
 
 func newForgets(db *database.DB) forgets {
 	opened, err := db.Time()
 	if err != nil {
-		return forgets{pacing.Never, map[string]pacing.Time{}} // the clock cannot be right
+		return forgets{opened: pacing.Never, at: map[string]pacing.Time{}} // the clock cannot be right
 	}
-	return forgets{pacing.TimeOf(opened), map[string]pacing.Time{}}
+	return forgets{opened: pacing.TimeOf(opened), at: map[string]pacing.Time{}}
 }
 
 // forgottenSince reports whether the pacer was forgotten at the time or later.

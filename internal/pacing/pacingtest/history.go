@@ -123,18 +123,20 @@ func (h *history) step() {
 		a := *h.current(*h.asked[h.rng.IntN(len(h.asked))])
 		h.giveBack(&a, h.rng.IntN([]int{1, 10, a.Permits + 2}[h.rng.IntN(3)]))
 	case n < 5 && len(h.asked) > 0:
-		h.again(*h.asked[h.rng.IntN(len(h.asked))])
+		h.again(h.asked[h.rng.IntN(len(h.asked))])
 	default:
 		h.anew()
 	}
 }
 
-// again repeats a request with the current limits and a new wait.
-func (h *history) again(a pacing.Ask) {
+// again repeats a request with the current limits and a new wait. A store that has forgotten the request grants anew, so
+// the request keeps the longest wait for its return.
+func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
-	a = *h.current(a)
+	a := h.current(*asked)
 	a.MaxWait = h.wait()
-	h.runs += len(h.take(&a).Runs)
+	asked.MaxWait = max(asked.MaxWait, a.MaxWait)
+	h.runs += len(h.take(a).Runs)
 }
 
 // current returns the ask with the current limits.

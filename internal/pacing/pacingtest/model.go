@@ -77,9 +77,9 @@ type planned struct {
 	own     []pacing.Time // by target: its own next slot, when the permit stands ahead; 0: it does not
 }
 
-// planOf returns the next slot of the targets.
-func planOf(now pacing.Time, logs []*single, targets []pacing.Target) (p planned) {
-	p.raw, p.own = firstOf(now, logs, targets), make([]pacing.Time, len(logs))
+// planOf returns the next slot of the targets, at from or later.
+func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p planned) {
+	p.raw, p.own = firstOf(from, logs, targets), make([]pacing.Time, len(logs))
 	p.at = p.raw
 	for i := range logs {
 		own := firstOf(now, logs[i:i+1], targets[i:i+1])
@@ -196,7 +196,10 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 		log.split.Absorb(now)
 	}
 	for len(slots) < most {
-		p := planOf(now, logs, ask.Targets)
+		p := planOf(now, now, logs, ask.Targets)
+		if len(slots) > 0 && p.at < slots[len(slots)-1] {
+			p = planOf(now, slots[len(slots)-1], logs, ask.Targets)
+		}
 		if p.at > now.Add(ask.MaxWait) {
 			break
 		}
@@ -239,7 +242,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	for _, log := range logs {
 		log.split.Absorb(now)
 	}
-	plan := planOf(now, logs, ask.Targets)
+	plan := planOf(now, now, logs, ask.Targets)
 	next := plan.at
 	if grant.More && !replayed && (len(got) == ask.Permits || next > now.Add(ask.MaxWait)) {
 		return "more is not to be had"

@@ -78,6 +78,8 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 					len(points), points[0].at)
 			}
 			return // these permits were taken before
+		} else if known { // forgotten and granted anew
+			delete(o.returned, ask.Request)
 		}
 		o.requests[ask.Request] = points
 	}

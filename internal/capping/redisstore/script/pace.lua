@@ -661,11 +661,23 @@ while true do
       next = align(rooms, next)
     end
   end
-  local left = permits - grant.total
-  if left <= 0 or next > deadline then break end
+  local left, at = permits - grant.total, next
+  if left > 0 and at < grant.newest then -- align, or a search that ended, left the room before it; a grant is in order
+    at = earliest(grant.newest)
+    rooms = leaves_room(at)
+    if rooms then
+      unaligned = at
+      at = align(rooms, at)
+    end
+    if at > deadline then
+      if next <= deadline then flags = flags + 2 end
+      break
+    end
+  end
+  if left <= 0 or at > deadline then break end
   if gaps and roomy and steps < most then -- the new slots need the slots ahead before them in the runs
     for t = 1, count do
-      absorb(logs[t], rooms and rooms[t] or next, ${FULL})
+      absorb(logs[t], rooms and rooms[t] or at, ${FULL})
       if logs[t].last - logs[t].cut >= ${FULL} then roomy = false end
     end
   end
@@ -677,20 +689,20 @@ while true do
   searches = 0
   if rooms then
     for t = 1, count do
-      if rooms[t] then stand(logs[t], next) else append(logs[t], next, 0, 1, 1) end
+      if rooms[t] then stand(logs[t], at) else append(logs[t], at, 0, 1, 1) end
     end
-    append(grant, next, 0, 1, 1)
+    append(grant, at, 0, 1, 1)
     gaps = true
   else
     for i = 1, #sources do
-      local n = room_at(sources[i], next)
+      local n = room_at(sources[i], at)
       if n < left then left = n end
     end
-    for t = 1, count do append(logs[t], next, 0, left, left) end
-    append(grant, next, 0, left, left)
+    for t = 1, count do append(logs[t], at, 0, left, left) end
+    append(grant, at, 0, left, left)
   end
   for i = 1, #sources do rewind(sources[i], sources[i].log.total - sources[i].max) end
-  if rooms and next == unaligned and permits > grant.total then repeat_ahead(grant, rooms, next, permits - grant.total, deadline - next) end
+  if rooms and at == unaligned and permits > grant.total then repeat_ahead(grant, rooms, at, permits - grant.total, deadline - at) end
 
   -- Repeat the grant's last run for all the slots at which every limit allows exactly that. This is the case when the
   -- limit that delays the run waits for a slot of the same run, and no slot stands ahead. See pacing.placement.repeat.
