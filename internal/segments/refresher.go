@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,6 +166,7 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	r.swap(g.Snapshot(), OriginCache, &comparison{})
 	r.cfg.Logger.Warn("segments: the published generation cannot be used, the cached one is in use",
 		"source", r.cfg.Source.Name(), "generation", g.Manifest.Generation, "created_at", g.Manifest.CreatedAt)
+	release(g.Manifest)
 	return nil
 }
 
@@ -255,7 +257,26 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	r.tag = tag
 	r.swap(next, OriginSource, compared)
 	r.record(resultSwapped, nil)
+	release(g.Manifest)
 	return nil
+}
+
+// releaseFrom is the size of a generation, in bytes, from which release collects.
+const releaseFrom = 64 << 20
+
+// release returns the memory that a load leaves behind to the system. Otherwise a collection would wait until the
+// service has used much more.
+func release(m *Manifest) {
+	var sizeBytes int64
+	for _, e := range m.Entries() {
+		sizeBytes += e.SizeBytes
+	}
+	for _, o := range m.Objects() {
+		sizeBytes += o.SizeBytes
+	}
+	if sizeBytes >= releaseFrom {
+		debug.FreeOSMemory()
+	}
 }
 
 // inMemory returns the generations in memory.
