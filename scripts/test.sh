@@ -96,7 +96,7 @@ plain go build -ldflags='-s -w' -o "$dir/bin/" ./cmd/...
 # nobody debugs these binaries: without their tables a hundred of them are linked in less time.
 # GOGC, where it is set, is meant for the compiler.
 race() {
-  CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 30m "$@"
+  CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 60m "$@"
 }
 
 case ${1:-} in

@@ -200,7 +200,7 @@ func many(f *fixture) {
 	}
 	even := target(spaced(4*time.Millisecond), pacing.Limit{Max: 50_000, Window: day})
 	require.Equal(f, 50_000, f.takeAll(pacing.MaxPermits, time.Hour, even))
-	require.Equal(f, 5000, f.takeAll(5000, pacing.MaxWait, minute,
+	require.Equal(f, 1000, f.takeAll(1000, pacing.MaxWait, minute,
 		target(pacing.Limit{Max: 7, Window: time.Millisecond})))
 }
 
