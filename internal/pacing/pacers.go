@@ -171,6 +171,8 @@ func (t *taking) take(ctx context.Context) error {
 			next = own
 		}
 		t.answer.Next, t.answer.Target, t.answer.Limit = max(0, next.at.Sub(t.answer.At)), next.target, next.limit
+	}
+	if t.calls > 1 { // a part gets the room of slots that went back after the part before it
 		t.answer.inOrder()
 	}
 	return nil

@@ -64,6 +64,7 @@ type Answer struct {
 	Grant    pacing.Grant
 	Returned pacing.Returned
 	Stored   live.Stored
+	Has      bool
 	Error    string // "": no error
 }
 
@@ -117,6 +118,14 @@ func (v *Serving) ReturnPermits(g *GiveBack, a *Answer) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	a.Returned, err = v.store.ReturnPermits(ctx, g.Ask, g.Used)
+	return a.fail(err)
+}
+
+// HasRequest calls Store.HasRequest.
+func (v *Serving) HasRequest(request *pacing.Request, a *Answer) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a.Has, err = v.store.HasRequest(ctx, *request)
 	return a.fail(err)
 }
 
@@ -210,6 +219,12 @@ func (s *servedStore) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.
 func (s *servedStore) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	a, err := s.call(ctx, "ReturnPermits", &GiveBack{ask, used})
 	return a.Returned, err
+}
+
+// HasRequest calls HasRequest of the store in the other process.
+func (s *servedStore) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+	a, err := s.call(ctx, "HasRequest", &r)
+	return a.Has, err
 }
 
 // ForgetPacer is never called.

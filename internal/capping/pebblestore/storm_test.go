@@ -28,9 +28,8 @@ type target interface {
 		released []capping.Released,
 	) error
 	Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error
-	TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error)
-	ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error)
-	ForgetPacer(ctx context.Context, pacer string) error
+	pacing.Store
+	HasRequest(ctx context.Context, r pacing.Request) (bool, error)
 	livetest.Instance
 }
 
@@ -55,6 +54,7 @@ type storm struct {
 	seed   uint64
 	limit  capping.Rule
 	pacers []pacing.Target // the last one is a ledger
+	shared *pacing.Policy  // pacers with shares and per key
 	lists  *livetest.Storm
 	wide   bool // the store is one for images, which stand for the users
 
@@ -131,8 +131,9 @@ func newStorm(base capping.UserID, seed uint64, wide bool) *storm {
 			{Pacer: pacingtest.Name(), Limits: []pacing.Limit{{Max: 1, Window: 4 * time.Millisecond}}},
 			ledger,
 		},
-		lists: &livetest.Storm{Users: listUsers(base, wide), Patience: patience, Rest: 5 * time.Millisecond},
-		fresh: base + freshBase, oracle: pacingtest.NewOracle(),
+		shared: pacingtest.CallersPolicy(),
+		lists:  &livetest.Storm{Users: listUsers(base, wide), Patience: patience, Rest: 5 * time.Millisecond},
+		fresh:  base + freshBase, oracle: pacingtest.NewOracle(),
 	}
 }
 
@@ -371,8 +372,7 @@ func (s *storm) silence(do func()) {
 	s.lists.Silence(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.silent, s.cut = true, s.oracle.Clone()
-		do()
+		s.silent, s.cut = true, s.oracle.CloneBefore(do)
 	})
 }
 

@@ -28,6 +28,7 @@ type torture struct {
 	tally  tally
 	found  violations
 	paced  pacingtest.Tally
+	shared pacingtest.Tally // of callers of shares and keys
 	lists  livetest.Tally
 	ids    IDs // of the store
 }
@@ -59,6 +60,7 @@ func (r *torture) round(n int) {
 	r.lists.Add(r.storm.lists.Tally())
 	require.Zero(r, found, r.latest)
 	require.Empty(r, faultsOf(r.T, store, r.storm.oracle, r.storm.pacers), r.latest)
+	require.Empty(r, r.faultsOfShares(store), r.latest)
 	require.NoError(r, store.Close())
 }
 
@@ -77,16 +79,39 @@ func (r *torture) load(store target, fault func()) {
 	g.Oracle, g.Requests, g.Rest, g.Patience = s.oracle, 50, 2*time.Millisecond, patience
 	g.Returns = 30
 	g.Begin(4, r.rng.Uint64())
+	c := r.callers(store)
+	c.Begin(4, r.rng.Uint64())
 	defer func() {
 		s.end()
 		g.End()
+		c.End()
 		r.paced.Add(g.Tally())
+		r.shared.Add(c.Tally())
 		if s.silent {
 			s.oracle = s.cut
 		}
 	}()
 	s.answered(r.T, 40)
 	fault()
+}
+
+// callers returns callers of shares and keys.
+func (r *torture) callers(store pacing.Store) *pacingtest.Callers {
+	c := pacingtest.NewCallers(r.storm.shared, r.storm.oracle, store, store)
+	c.Rest, c.Patience = 2*time.Millisecond, patience
+	return c
+}
+
+// faultsOfShares takes more permits of shares and keys, and returns the faults.
+func (r *torture) faultsOfShares(store *Store) []string {
+	c := r.callers(store)
+	defer c.End()
+	c.Begin(4, r.rng.Uint64())
+	testkit.Eventually(r.T, func() bool { return c.Tally().Calls > 200 })
+	c.End()
+	c.Settle(r.T)
+	r.shared.Add(c.Tally())
+	return c.Faults(r.T)
 }
 
 // cut returns the disk after a power cut under load, with percent of the unsynced data. Later replies are
@@ -109,9 +134,10 @@ func (r *torture) report() string {
 	fmt.Fprintf(&b, "%6d  violations (over a limit %d, doubled %d, allowed but missing %d, "+
 		"denied but recorded %d, "+
 		"misjudged by a shadow limit %d, miscounted %d, released but recorded %d, "+
-		"without a change to a set %d)\n        %v\n        %v\n        %v",
+		"without a change to a set %d)\n        %v\n        %v\n        shares and keys: %v\n        %v",
 		v.total(), v.over, v.doubled, v.missing,
-		v.deniedButRecorded, v.misjudged, v.miscounted, v.releasedButRecorded, v.unheeded, r.tally, &r.paced, &r.lists)
+		v.deniedButRecorded, v.misjudged, v.miscounted, v.releasedButRecorded, v.unheeded, r.tally, &r.paced, &r.shared,
+		&r.lists)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s", r.latest)
 	}

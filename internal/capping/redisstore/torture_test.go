@@ -16,6 +16,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/live/livetest"
+	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
 	"capper/internal/testkit"
 )
@@ -50,6 +51,7 @@ type torture struct {
 	tally   tally
 	found   violations
 	paced   pacingtest.Tally
+	shared  pacingtest.Tally // of callers of shares and keys
 	lists   livetest.Tally
 	imports int
 	storms  int
@@ -106,14 +108,17 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	s.begin(r.rng.Uint64())
 	imports := r.beginImports(r.rng.Uint64())
 	r.pace(r.rng.Uint64())
+	shares := r.share(r.rng.Uint64())
 	sets := r.changeSets(s)
 	defer func() {
 		s.end()
 		imports.running.Wait()
 		r.imports += len(imports.calls)
 		r.pacing.end()
+		shares.End()
 		sets.end()
 		r.tally.add(s.tally)
+		r.shared.Add(shares.Tally())
 		r.paced.Add(r.pacing.tally())
 	}()
 	s.answered(r, 20)
@@ -131,14 +136,29 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	r.found.add(found)
 	require.Zero(r, found, r.latest)
 	r.pacing.settle(r)
+	shares.End()
+	shares.Settle(r)
 	if s.kept == nil {
 		require.Empty(r, r.pacing.faults(r), r.latest)
+		require.Empty(r, shares.Faults(r), r.latest)
 	}
 	for _, shard := range r.shards() {
 		require.NoError(r, r.admins[shard.master].FlushAll(r.Context()).Err())
 	}
 	beginAnew(r, r.stores...)
 	return s.tally.spoilt, s.tally.lastError
+}
+
+// share begins calls for permits of shares and keys beside a storm.
+func (r *torture) share(seed uint64) *pacingtest.Callers {
+	var stores []pacing.Store
+	for _, s := range r.stores {
+		stores = append(stores, s)
+	}
+	c := pacingtest.NewCallers(pacingtest.CallersPolicy(), pacingtest.NewOracle(), stores...)
+	c.Patience, c.Rest = 1200*time.Millisecond, 60*time.Millisecond
+	c.Begin(6, seed)
+	return c
 }
 
 // setLoad is load of callers who change a set and decide, at every store of a torture.
@@ -259,8 +279,9 @@ func (r *torture) report() string {
 		"misjudged by a shadow limit %d, miscounted %d)\n",
 		r.found.total(), r.found.over, r.found.doubled, r.found.missing, r.found.deniedButRecorded, r.found.misjudged,
 		r.found.miscounted)
-	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v, %d imports\n        %v\n        %v",
-		r.tally.spoilt, r.tally, r.imports, &r.paced, &r.lists)
+	fmt.Fprintf(&b, "%6d  unavailable though no fault touched them\n        %v, %d imports\n        %v\n"+
+		"        shares and keys: %v\n        %v",
+		r.tally.spoilt, r.tally, r.imports, &r.paced, &r.shared, &r.lists)
 	if r.Failed() {
 		fmt.Fprintf(&b, "\n        it ended in %s\n%s", r.latest, r.views())
 	}

@@ -3,6 +3,7 @@ package pacingtest
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/pacing"
+	"capper/internal/testkit"
 )
 
 // faulty is a store with a fault in its handling of asks.
@@ -34,12 +36,15 @@ type forgetful struct{ *Memory }
 
 func (f forgetful) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	f.mu.Lock()
-	before := *f.requests[ask.Request]
+	var before *pacing.Remembered
+	if held := f.requests[ask.Request]; held != nil {
+		before = new(*held)
+	}
 	f.mu.Unlock()
 	back, err := f.Memory.ReturnPermits(ctx, ask, used)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.requests[ask.Request] = &before
+	f.requests[ask.Request] = before
 	return back, err
 }
 
@@ -89,6 +94,70 @@ func TestOracleBitesWhatIsReturned(t *testing.T) {
 		}
 		require.Contains(t, found, want)
 	}
+}
+
+// careless is a store that forgets the logs of parts and keys now and then.
+type careless struct {
+	*Memory
+	asks *atomic.Int64
+}
+
+func (c careless) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if c.asks.Add(1)%200 == 0 {
+		c.mu.Lock()
+		for name := range c.logs {
+			if !strings.HasSuffix(name, "/") {
+				delete(c.logs, name)
+			}
+		}
+		c.mu.Unlock()
+	}
+	return c.Memory.TakePermits(ctx, ask)
+}
+
+// lossy is a store of which answers are lost at random.
+type lossy struct{ *Memory }
+
+func (l lossy) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	grant, err := l.Memory.TakePermits(ctx, ask)
+	if rand.IntN(20) == 0 {
+		return pacing.Grant{}, errLost
+	}
+	return grant, err
+}
+
+// TestCallersBite checks that callers of shares and keys find the fault of each faulty store.
+func TestCallersBite(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		store pacing.Store
+		want  string
+	}{
+		"a sound store":      {NewMemory(time.Now), ""},
+		"answers are lost":   {lossy{NewMemory(time.Now)}, ""},
+		"logs are forgotten": {careless{NewMemory(time.Now), new(atomic.Int64)}, "permits within"},
+		"what went back":     {forgetful{NewMemory(time.Now)}, "permits stayed was"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			callersFind(t, c.store, c.want)
+		})
+	}
+}
+
+func callersFind(t *testing.T, store pacing.Store, want string) {
+	t.Helper()
+	c := NewCallers(CallersPolicy(), NewOracle(), store, store)
+	defer c.End()
+	c.Begin(4, 1)
+	testkit.Eventually(t, func() bool { return c.Tally().Calls > 2000 && c.Tally().Returned > 20 })
+	c.End()
+	c.Settle(t)
+	found := strings.Join(c.Faults(t), "\n")
+	if want == "" {
+		require.Empty(t, found)
+	}
+	require.Contains(t, found, want)
 }
 
 var errLost = errors.New("the answer is lost")

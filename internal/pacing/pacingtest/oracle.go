@@ -45,10 +45,21 @@ func NewOracle() *Oracle {
 		returned: map[pacing.Request]keeping{}}
 }
 
-// Clone returns a copy of the oracle.
-func (o *Oracle) Clone() *Oracle {
+// CloneBefore returns a copy of the oracle, and calls do before any other method can change the oracle: no client gives
+// up a permit between the copy and the end of do.
+func (o *Oracle) CloneBefore(do func()) *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer do()
+	return o.clone()
+}
+
+// Clone returns a copy of the oracle.
+func (o *Oracle) Clone() *Oracle {
+	return o.CloneBefore(func() {})
+}
+
+func (o *Oracle) clone() *Oracle {
 	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests),
 		returned: maps.Clone(o.returned), faults: slices.Clone(o.faults), latest: o.latest, added: o.added}
 	for name, points := range o.logs {

@@ -1,0 +1,304 @@
+package pacingtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"capper/internal/pacing"
+	"capper/internal/testkit"
+)
+
+// Callers is a group of callers of pacers with shares and of pacers per key, each at a random instance. They take what
+// they can get and give a part of it back. An Oracle checks what the stores grant for the logs of pacers, parts, keys
+// and marks. Exported fields must be set before Begin.
+type Callers struct {
+	Policy   *pacing.Policy // of CallersPolicy
+	Stores   []pacing.Store // a store for each instance
+	Oracle   *Oracle
+	Patience time.Duration // the timeout of each call
+	Rest     time.Duration // the pause between the calls of a caller
+
+	instances []*pacing.Pacers
+	running   sync.WaitGroup
+	stop      chan struct{}
+	ended     sync.Once
+
+	mu     sync.Mutex
+	latest []*called
+	faults []string
+	tally  Tally
+}
+
+// called is an answered call with a request id.
+type called struct {
+	call     *pacing.Call
+	slots    []pacing.Time
+	returned bool // some of them may have been given back
+}
+
+// CallersPolicy returns pacers with names that no other test uses: a rate and a window with shares, a pacer per key,
+// and a ledger that counts permits.
+func CallersPolicy() *pacing.Policy {
+	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
+	p := &pacing.Policy{Pacers: []pacing.Pacer{
+		{Rate: pacing.Rate{Permits: 250, Per: time.Second}, Limits: []pacing.Limit{{Max: 9000, Window: time.Minute}},
+			Shares: []pacing.Share{otp, alerts}},
+		{Limits: []pacing.Limit{{Max: 100, Window: time.Second}, {Max: 4000, Window: time.Minute}},
+			Shares: []pacing.Share{otp}},
+		{Rate: pacing.Rate{Permits: 50, Per: time.Second}, Limits: []pacing.Limit{{Max: 400, Window: 20 * time.Second}},
+			Per: pacing.PerKey},
+		{Limits: Ledger().Limits},
+	}}
+	for i := range p.Pacers {
+		p.Pacers[i].Name, p.Pacers[i].MaxWait = Name(), pacing.MaxWait
+	}
+	return p
+}
+
+// NewCallers returns callers of the policy's pacers at an instance on each store.
+func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *Callers {
+	c := &Callers{Policy: policy, Oracle: oracle, Patience: 10 * time.Second, stop: make(chan struct{}), Stores: stores}
+	for _, store := range stores {
+		c.instances = append(c.instances, pacing.New(&watched{store, oracle}, policy))
+	}
+	return c
+}
+
+// watched is a store that tells an oracle all grants.
+type watched struct {
+	pacing.Store
+	oracle *Oracle
+}
+
+// TakePermits implements pacing.Store.
+func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	grant, err := w.Store.TakePermits(ctx, ask)
+	switch {
+	case err == nil && grant.Replayed:
+		w.oracle.Add(ofPacers(ask), &grant)
+	case err == nil:
+		w.oracle.Add(ask, &grant)
+	}
+	return grant, err
+}
+
+// ofPacers returns the ask without the parts of shares. The first answer to a request may have been lost, and the
+// permits may be those of another step of the call, which took them from another part.
+func ofPacers(ask *pacing.Ask) *pacing.Ask {
+	a := *ask
+	a.Targets = nil
+	for _, t := range ask.Targets {
+		if !slices.ContainsFunc(a.Targets, func(u pacing.Target) bool { return u.Pacer == t.Pacer }) {
+			a.Targets = append(a.Targets, t)
+		}
+	}
+	return &a
+}
+
+// ReturnPermits implements pacing.Store.
+func (w *watched) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	w.oracle.GiveUp(ask, used)
+	back, err := w.Store.ReturnPermits(ctx, ask, used)
+	if err == nil {
+		w.oracle.Return(ask, &back)
+	}
+	return back, err
+}
+
+// HasRequest reports whether the store remembers the request.
+func (w *watched) HasRequest(ctx context.Context, r pacing.Request) (bool, error) {
+	return w.Store.(interface {
+		HasRequest(ctx context.Context, r pacing.Request) (bool, error)
+	}).HasRequest(ctx, r)
+}
+
+// Begin starts the given number of callers. End stops them; defer End, so that the load also stops when a test fails.
+func (c *Callers) Begin(callers int, seed uint64) {
+	for i := range callers {
+		rng := rand.New(rand.NewPCG(seed, 1000+uint64(i)))
+		c.running.Go(func() {
+			for !c.stopped() {
+				c.pause(max(c.Rest, c.once(rng)))
+			}
+		})
+	}
+}
+
+// End stops the callers. A caller with an open request stops when the request is answered.
+func (c *Callers) End() {
+	c.ended.Do(func() { close(c.stop) })
+	c.running.Wait()
+}
+
+func (c *Callers) stopped() bool {
+	select {
+	case <-c.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits for d, or until End is called.
+func (c *Callers) pause(d time.Duration) {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-c.stop:
+		case <-timer.C:
+		}
+	}
+}
+
+// call returns a random call. Most of them are of a share, or of a key, or both.
+func (c *Callers) call(rng *rand.Rand) *pacing.Call {
+	names := func(pacers ...int) (names []string) {
+		for _, i := range pacers {
+			names = append(names, c.Policy.Pacers[i].Name)
+		}
+		return names
+	}
+	mixes := [][]string{names(0, 3), names(1, 3), names(0, 2, 3), names(2, 1, 3), names(1, 0, 3), names(2, 3)}
+	call := &pacing.Call{Client: "callers", Pacers: mixes[rng.IntN(len(mixes))], Permits: []int{1, 10, 60}[rng.IntN(3)],
+		MaxWait: []time.Duration{0, time.Second, 10 * time.Second}[rng.IntN(3)], Key: fmt.Sprint("+", rng.IntN(3)),
+		ClientShare: []string{"", "otp", "otp", "alerts"}[rng.IntN(4)]}
+	if call.ClientShare == "otp" && !slices.Equal(call.Pacers, mixes[5]) {
+		call.Share = "otp"
+	}
+	if rng.IntN(2) == 0 {
+		call.RequestID = Name()
+	}
+	return call
+}
+
+// once makes a call, repeats it when it has a request id, and returns how long to wait.
+func (c *Callers) once(rng *rand.Rand) time.Duration {
+	call := c.call(rng)
+	for attempt := 0; ; attempt++ {
+		answer, err := c.take(c.instances[rng.IntN(len(c.instances))], call)
+		switch {
+		case err == nil:
+			if c.keep(call, answer); call.RequestID != "" && answer.Granted > 0 {
+				back := rng.IntN(100) < 30
+				c.note(&called{call, slotsOf(&answer.Grant), back})
+				if back {
+					c.giveBack(rng, call, rng.IntN(2)*rng.IntN(answer.Granted+1))
+				}
+			}
+			return min(answer.Next, longestPause)
+		case call.RequestID == "" || attempt == 100:
+			return longestPause
+		}
+		c.pause(longestPause)
+	}
+}
+
+func (c *Callers) take(p *pacing.Pacers, call *pacing.Call) (*pacing.Answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
+	defer cancel()
+	began := time.Now()
+	answer, err := p.Take(ctx, call)
+	one := Tally{Calls: 1, Slowest: time.Since(began), LastError: err}
+	if err != nil {
+		one.Lost = 1
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tally.Add(one)
+	if errors.As(err, new(*pacing.FieldError)) {
+		c.faults = append(c.faults, err.Error())
+	}
+	return answer, err
+}
+
+// keep checks and counts the answer.
+func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
+	slots := slotsOf(&answer.Grant)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tally.Granted += answer.Granted
+	if len(slots) != answer.Granted || answer.Granted+answer.Refused != call.Permits || !slices.IsSorted(slots) {
+		c.faults = append(c.faults, fmt.Sprintf("%d permits were granted and %d refused of %d, with the slots %v",
+			answer.Granted, answer.Refused, call.Permits, slots))
+	}
+}
+
+// note notes a call that Settle repeats.
+func (c *Callers) note(past *called) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest = append(c.latest, past)
+	c.latest = c.latest[max(0, len(c.latest)-100):]
+}
+
+// giveBack gives back the permits of a call but the used ones, until it is answered.
+func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) {
+	for range 100 {
+		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
+		back, err := c.instances[rng.IntN(len(c.instances))].Return(ctx, call, used)
+		cancel()
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.tally.Returned += back.Permits
+			return
+		}
+		c.pause(longestPause)
+		if c.stopped() {
+			return
+		}
+	}
+}
+
+// Tally returns the counts so far.
+func (c *Callers) Tally() Tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tally
+}
+
+// Settle repeats the latest calls, possibly at another instance, and fails the test without an answer. A repeated call
+// must have the same slots. Settle must be called after End, when the stores are healthy.
+func (c *Callers) Settle(t testing.TB) {
+	t.Helper()
+	for i, past := range c.latest {
+		var again *pacing.Answer
+		testkit.Eventually(t, func() (ok bool) {
+			answer, err := c.take(c.instances[i%len(c.instances)], past.call)
+			again = answer
+			return err == nil
+		}, "a call of a share or a key is answered again: %v", &c.tally)
+		if slots := slotsOf(&again.Grant); !past.returned && !slices.Equal(slots, past.slots) {
+			c.faults = append(c.faults, fmt.Sprintf("a call was granted %d slots, and again %d", len(past.slots),
+				len(slots)))
+		}
+	}
+}
+
+// Faults returns the faults that the oracle and the callers find, and granted permits that are missing in the ledger.
+func (c *Callers) Faults(t testing.TB) []string {
+	t.Helper()
+	faults := append(c.Oracle.Faults(), c.faults...)
+	ledger := pacing.Target{Pacer: c.Policy.Pacers[3].Name, Limits: c.Policy.Pacers[3].Judged()}
+	used := -1
+	testkit.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
+		defer cancel()
+		grant, err := c.Stores[0].TakePermits(ctx, ask(0, 0, ledger))
+		if err == nil {
+			used = grant.States[0].Used[0]
+		}
+		return err == nil
+	}, "the store tells what is used")
+	if granted := c.Oracle.Granted(&ledger); used < granted {
+		faults = append(faults, fmt.Sprintf("%d permits were granted, %d are recorded", granted, used))
+	}
+	return faults
+}
