@@ -79,8 +79,8 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 // walk goes over slots ahead in the order of time.
 type walk struct {
 	ahead   Ahead
-	passed  int64                // permits up to the instant of the walk
-	strands [MostAhead]strandPos // of each strand
+	passed  int64       // permits up to the instant of the walk
+	strands []strandPos // of each strand
 }
 
 // strandPos is the position of a walk in a strand.
@@ -89,13 +89,13 @@ type strandPos struct {
 	next   Time  // the first slot after it, or Never
 }
 
-// walkFrom returns a walk at the instant t.
-func (a Ahead) walkFrom(t Time) (w walk) {
-	w.ahead = a
+// begin begins a walk at the instant t. It reuses the memory of an earlier walk.
+func (w *walk) begin(a Ahead, t Time) {
+	w.ahead, w.passed = a, 0
+	w.strands = append(w.strands[:0], make([]strandPos, len(a))...)
 	for i := range a {
 		w.move(i, t)
 	}
-	return w
 }
 
 // to moves the walk to the instant t, which is not earlier.

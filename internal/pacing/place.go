@@ -51,6 +51,7 @@ type source struct {
 	window        int64
 	permit        int64 // its number; a number below log.first() is not in the log and delays nothing
 	run           int   // the index of the run that holds the permit
+	ends, begins  walk  // over the windows with slots ahead; see room
 }
 
 func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
@@ -109,7 +110,9 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 		opens = later
 	}
 	full, looks := t, 0
-	ends, begins := ahead.walkFrom(t), ahead.walkFrom(t-Time(s.window))
+	ends, begins := &s.ends, &s.begins
+	ends.begin(*ahead, t)
+	begins.begin(*ahead, t-Time(s.window))
 	for c := first; c < t+Time(s.window); c = ends.next() {
 		if looks++; looks > MostWindows {
 			return 0, opens

@@ -34,7 +34,7 @@ func TestShares(t *testing.T) {
 	t.Parallel()
 	pacingtest.RunShares(t, func(t *testing.T, clock func() time.Time) pacing.Store {
 		return openDefault(t, clock).(*Store)
-	}, 4)
+	}, 7)
 }
 
 func TestPacingIsGreedilyTaken(t *testing.T) {
