@@ -88,6 +88,31 @@ func TestPacedLinesComeAtTheRate(t *testing.T) {
 		all-n))
 }
 
+// A reader that ends leaves slots that go back.
+func TestAPaceWhoseReaderHasGoneGivesBackItsPermits(t *testing.T) {
+	t.Parallel()
+	p := serve(t, configure(t, "{default: {daily: 1}}\npacers: {later: {rate: 20/s, max_wait: 24h}}"))
+	file, _ := numbers(t, 1000)
+	out, in, err := os.Pipe()
+	require.NoError(t, err)
+	var talk bytes.Buffer
+	left := exec.Command("capper", "pace", "later", file, "--url", p.url, "--max-wait", "12h")
+	left.Stdout, left.Stderr = in, &talk
+	require.NoError(t, left.Start())
+	require.NoError(t, in.Close())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.NotEmpty(t, line)
+	require.NoError(t, out.Close())
+	require.EqualError(t, left.Wait(), "exit status 1")
+	require.Regexp(t, `capper: \d+ unused permits? (was|were) given back\n`, talk.String())
+	service, err := client.New(client.Config{URL: p.url})
+	require.NoError(t, err)
+	state, err := service.Pacer(t.Context(), "later")
+	require.NoError(t, err)
+	require.LessOrEqual(t, time.Duration(state.QueueMS), 2*time.Second, "what no line has used is free")
+}
+
 // Who is interrupted gives back the slots of the lines that did not go out.
 func TestAnInterruptedPaceGivesBackItsPermits(t *testing.T) {
 	t.Parallel()
