@@ -54,6 +54,9 @@
 // none of its slots, although it may have others at the same instants. The time of a request is known only within its
 // longest wait: it was made at its newest slot less that wait, or later.
 //
+// A call of a share gives back to the pacers, and to the parts of pacers with a rate. A pacer without a rate may have
+// slots of other calls at the same instant, in another part, so its parts count what went back until it passes.
+//
 // A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they
 // pass. No call reserves more than its longest wait. Somebody who knows the request may give back what is ahead: a
 // sender that waits for its slots has used none of it.

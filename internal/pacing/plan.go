@@ -70,12 +70,22 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns an ask of all targets that can have slots of the call.
+// all returns an ask of all targets that can have slots of the call. A call of a share does not tell which step gave a
+// slot, and a pacer without a rate may have slots of others at the same instant. So the parts of such a pacer are left
+// out.
 func (p *plan) all() *Ask {
-	ask, _ := p.ask(step{}, func(string, string) bool { return true })
+	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
+	asked := func(int) bool { return true }
 	for i, share := range p.shares {
+		pacer := &p.answer.Pacers[i]
+		if len(pacer.Shares) == 0 || share >= 0 && pacer.Rate.Permits == 0 {
+			continue
+		}
+		if rest, limited := pacer.rest(asked); limited {
+			ask.Targets = append(ask.Targets, rest)
+		}
 		if share >= 0 && len(ask.Targets) < MaxPacers {
-			ask.Targets = append(ask.Targets, p.answer.Pacers[i].own(share))
+			ask.Targets = append(ask.Targets, pacer.own(share))
 		}
 	}
 	return ask

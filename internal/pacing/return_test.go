@@ -186,3 +186,22 @@ func TestReturnFromAMergedLog(t *testing.T) {
 	t.Logf("%d slots went back, and %d were granted", back, granted)
 	require.Greater(t, back, 1000)
 }
+
+// TestReturnsTouchNoSlotsOfOthers checks which logs lose the slots of a returned call: only those in which no other call
+// has a slot at the same instant.
+func TestReturnsTouchNoSlotsOfOthers(t *testing.T) {
+	t.Parallel()
+	otp := []Share{{Name: "otp", Percent: 20}}
+	rated := Pacer{Name: "rated", Rate: Rate{Permits: 100, Per: time.Second}, Shares: otp}
+	window := Pacer{Name: "window", Limits: []Limit{{Max: 100, Window: time.Second}}, Shares: otp}
+	p := New(nil, &Policy{Pacers: []Pacer{rated, window}})
+	targets := func(pacer, share string) int {
+		plan, err := p.plan(&Call{Client: "c", RequestID: "r", Pacers: []string{pacer}, Permits: 1, Share: share})
+		require.NoError(t, err)
+		return len(plan.all().Targets)
+	}
+	require.Equal(t, 2, targets("rated", ""), "the pacer and the rest")
+	require.Equal(t, 2, targets("window", ""))
+	require.Equal(t, 3, targets("rated", "otp"), "each slot of a rate is of one call")
+	require.Equal(t, 1, targets("window", "otp"), "the pacer alone")
+}
