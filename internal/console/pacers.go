@@ -75,6 +75,8 @@ func standing(p api.PacerState) string {
 		return "one queue per key: look it up by key"
 	case next <= 0 && p.QueueMS <= 0:
 		return "free: the next permit needs no wait"
+	case p.Used != nil && p.Max > 0 && *p.Used >= p.Max:
+		return "full: the next permit waits " + frame.Span(next)
 	case next < time.Second:
 		return "in use"
 	}
@@ -112,7 +114,7 @@ func pacerLimits(pacers []api.PacerState) *frame.Table {
 
 func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
 	t := &frame.Table{
-		Name: "permits", Caption: "Requested permits",
+		Name: "permits", Caption: "Permits requested from this instance",
 		Columns: []frame.Column{
 			{Title: "Pacer"}, {Title: "Granted, last hour", Means: "permits", Number: true},
 			{Title: "Refused, last hour", Means: "permits that would have waited too long", Number: true},
@@ -152,9 +154,9 @@ func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
 	}
 	slices.Sort(said)
 	return &frame.Picture{
-		Name: "granted", Caption: "Permits granted and refused per second, by pacer; times are in UTC. The last " +
-			"table has the numbers.",
-		Alt: "Permits per second over the last hour, granted and refused. " + frame.List(said) + ".",
+		Name: "granted", Caption: "Permits granted and refused per second by this instance, by pacer; times are in " +
+			"UTC. The table below has the numbers.",
+		Alt: "Permits per second of this instance over the last hour, granted and refused. " + frame.List(said) + ".",
 		Draw: func(dark bool) ([]byte, error) {
 			return chart.Lines(chart.Picture{Labels: clockLabels(hour), Dark: dark, Unit: "permits a second"}, series)
 		},
