@@ -60,12 +60,12 @@ func New(cfg Config) (http.Handler, error) {
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
 		overviewPage(),
-		messagesPage(), messagePage(),
+		needsStore(messagesPage()), needsStore(messagePage()),
 		pressurePage(),
-		userPage(cfg.UserLink),
+		asksStore(userPage(cfg.UserLink)),
 		segmentsPage(), changesPage(),
 		limitsPage(cfg.Recent, cfg.Policies), whatIfPage(),
-		tryPage(),
-		pacersPage(cfg.Recent),
+		asksStore(tryPage()),
+		needsStore(pacersPage(cfg.Recent)),
 	}
 }

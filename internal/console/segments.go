@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"capper/client"
@@ -25,12 +26,31 @@ func segmentsPage() frame.Page {
 		Show: showSegments}
 }
 
+// toolWords names the program that made a generation. Its version begins with its name in most manifests.
+func toolWords(version string) string {
+	switch {
+	case version == "":
+		return "segmentbuild of an unknown version"
+	case strings.HasPrefix(version, "segmentbuild"):
+		return version
+	}
+	return "segmentbuild " + version
+}
+
 // segmentsView is the data of the page's template.
 type segmentsView struct {
 	Status  *api.Status
 	InUse   *api.GenerationInfo // nil: the source does not list the current generation
 	Listed  []api.GenerationInfo
 	Unknown string // why the generations are unknown
+}
+
+// Made names the program that made the current generation, or returns "" when the source does not list it.
+func (o *segmentsView) Made() string {
+	if o.InUse == nil {
+		return ""
+	}
+	return toolWords(o.InUse.ToolVersion)
 }
 
 // Age describes the age of the current generation, or returns "" when it is unknown.
@@ -206,9 +226,9 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 			continue
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
-			frame.Text(g.Generation), frame.Text(state), frame.Time(g.CreatedAt), frame.Text("segmentbuild " +
-				cmp.Or(g.ToolVersion, "of an unknown version")), frame.Count(g.Users),
-			frame.Count(g.Segments), frame.Count(g.Sets), frame.Text(g.Reason), changes,
+			frame.Text(g.Generation), frame.Text(state), frame.Time(g.CreatedAt),
+			frame.Text(toolWords(g.ToolVersion)), frame.Count(g.Users), frame.Count(g.Segments), frame.Count(g.Sets),
+			frame.Text(g.Reason), changes,
 		})
 	}
 	return t

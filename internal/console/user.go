@@ -75,8 +75,9 @@ type userKnown struct {
 	Verdicts []verdict
 	Notes    []string // suppression, holdout, quiet hours, missing sets, in sentences
 	Past     past
-	Link     string  // address of the user in another system; "": none
-	Why      []state // what happened to the message that the visitor asks about
+	Link     string                      // address of the user in another system; "": none
+	Why      []state                     // what happened to the message that the visitor asks about
+	MayOpen  func(namespace string) bool // whether the visitor may see the campaigns of a namespace
 }
 
 const userQuestion = "Why did this user not receive a message, and when may they receive one again?"
@@ -164,7 +165,7 @@ func find(v *frame.Visit, user userRef, days int) (*userKnown, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &userKnown{Explanation: e, User: user, Policy: policy, Notes: notes(e)}
+	k := &userKnown{Explanation: e, User: user, Policy: policy, Notes: notes(e), MayOpen: v.MayOpen}
 	k.Past = pastOf(v, user, days)
 	channels := channelsOf(policy)
 	if !policy.RequireChannel && len(policy.Channels) > 0 && withoutChannel(k) {

@@ -56,7 +56,7 @@ func userSends(k *userKnown) *frame.Table {
 	for i := len(k.Sends) - 1; i >= 0; i-- {
 		s := k.Sends[i]
 		t.Rows = append(t.Rows, []frame.Cell{frame.Time(s.At), frame.Text(orWords(s.Channel, "none")),
-			messageCell(s.MessageID, s.Namespace), frame.Text(orWords(s.Namespace, "not kept"))})
+			messageCell(k, s.MessageID, s.Namespace), frame.Text(orWords(s.Namespace, "not kept"))})
 	}
 	return t
 }
@@ -72,13 +72,17 @@ func orWords(text *string, unknown string) string {
 	return *text
 }
 
-func messageCell(id, namespace *string) frame.Cell {
+// messageCell returns the cell of a message, with a link if the visitor may open its campaign.
+func messageCell(k *userKnown, id, namespace *string) frame.Cell {
 	if id == nil {
 		return frame.Text("not remembered")
 	}
 	of := ""
 	if namespace != nil {
 		of = *namespace
+	}
+	if !k.MayOpen(of) {
+		return frame.Text(*id)
 	}
 	return frame.Link(*id, messageAddress(*id, of))
 }
@@ -102,7 +106,7 @@ func deniedTable(k *userKnown) *frame.Table {
 			by += " (" + d.Set + ")"
 		}
 		if d.MessageID != "" {
-			message = frame.Link(d.MessageID, messageAddress(d.MessageID, d.Namespace))
+			message = messageCell(k, &d.MessageID, &d.Namespace)
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Time(d.At), frame.Text(channelWords(d)),

@@ -137,9 +137,11 @@ func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
 	}
 	request, fault := p.request()
 	switch {
+	case fault == "" && len(request.Limits) == 0: // the page Limits has the form
+		return &frame.View{To: formAt(query)}, nil
 	case fault != "":
 		p.Wrong = fault
-	case len(request.Limits) > 0:
+	default:
 		p.Asked = asked(policy, request.Limits)
 		p.Result, err = w.of(v, policy.Version, request)
 	}
@@ -154,6 +156,18 @@ func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
 		p.present(view)
 	}
 	return view, nil
+}
+
+// formAt returns the address of the form on the page Limits, with the days of a query.
+func formAt(query url.Values) string {
+	kept := url.Values{}
+	for _, name := range []string{"since", "until", "generation"} {
+		if value := query.Get(name); value != "" {
+			kept.Set(name, value)
+		}
+	}
+	at := url.URL{Path: "/console/limits", RawQuery: kept.Encode(), Fragment: "whatif"}
+	return at.String()
 }
 
 // request returns the request of the form. The returned fault describes an input that cannot be sent.

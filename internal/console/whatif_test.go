@@ -97,8 +97,12 @@ func TestWhatIfSaysWhatIsWrong(t *testing.T) {
 		require.Contains(t, html.UnescapeString(page), want, at)
 		require.NotContains(t, page, "<b>/")
 	}
-	page := v.get(http.StatusOK, "whatif")
-	require.Contains(t, page, "Choose a limit")
+	for _, at := range []string{"whatif", "whatif?limit=&max=&since=2026-11-02&until=2026-11-09"} { // nothing to replay
+		page := v.get(http.StatusOK, at)
+		require.Contains(t, page, "<h1>Limits</h1>", at)
+		require.Contains(t, page, "Choose a limit", at)
+		require.Equal(t, at != "whatif", strings.Contains(page, `value="2026-11-02"`), at)
+	}
 	require.Contains(t, v.get(http.StatusOK, whatIfAt(s, "weekly", "1")), "The audit has no call in this time.")
 	require.Contains(t, v.get(http.StatusOK, whatIfAt(s, "", "", "weekly", "1")), "weekly of every segment")
 }

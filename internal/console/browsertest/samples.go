@@ -28,8 +28,8 @@ func (s *Service) Publish(active ...uint32) (generation string) {
 	require.NoError(s.t, err)
 	base, err := publish.ReadLiveState(s.t.Context(), location)
 	require.NoError(s.t, err)
-	published, err := (&publish.Publisher{Location: location, ToolVersion: "sample", Clock: s.Clock.Now}).Publish(
-		s.t.Context(), result.Candidate, base, "")
+	publisher := &publish.Publisher{Location: location, ToolVersion: "segmentbuild sample", Clock: s.Clock.Now}
+	published, err := publisher.Publish(s.t.Context(), result.Candidate, base, "")
 	require.NoError(s.t, err)
 	return published.Manifest.Generation
 }

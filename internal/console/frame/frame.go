@@ -128,6 +128,10 @@ func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *templa
 	defer cancel()
 	v.ctx = ctx
 	view, err := p.Show(v)
+	if err == nil && view.To != "" {
+		http.Redirect(w, r, view.To, http.StatusSeeOther)
+		return
+	}
 	f.show(w, v, p, t, view, err)
 }
 

@@ -53,6 +53,12 @@ func (v *Visit) Context() context.Context { return v.ctx }
 // again.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
+// MayOpen reports whether the visitor may see the campaigns of a namespace. Its API refuses others.
+func (v *Visit) MayOpen(namespace string) bool {
+	own := v.control.NamespaceOf(v.Session.Key)
+	return own == "" || own == namespace
+}
+
 // Seal returns data as a text for an address of the console. Every instance with the visitor's key opens the text, for
 // each of its visitors. Nobody else can read or make such a text.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
@@ -66,6 +72,7 @@ type View struct {
 	Title    string // the h1, and the document's title
 	Question string // the question that the page answers, in a sentence
 	Status   int    // 0: 200
+	To       string // another address that has the content, to which the visitor is redirected; "": none
 	Data     any    // available to the template as .Data
 	Tables   []*Table
 	Pictures []*Picture

@@ -167,6 +167,14 @@ func (c *Control) May(id string, scope Scope) bool {
 	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
 }
 
+// NamespaceOf returns the namespace of the key with the given id; "": none.
+func (c *Control) NamespaceOf(id string) string {
+	if key := c.byID[id]; key != nil {
+		return key.Namespace
+	}
+	return ""
+}
+
 // MayChange returns nil if the key with the given id may change and read the set by the scope lists. Without
 // configured keys, every caller may.
 func (c *Control) MayChange(id, set string) error {

@@ -1,0 +1,48 @@
+package console
+
+import (
+	"net/http"
+
+	"capper/internal/console/frame"
+)
+
+// needsStore returns the page with a Show that reports at once that the store is away. Its calls would wait for the
+// store until their time-out.
+func needsStore(p frame.Page) frame.Page {
+	show := p.Show
+	p.Show = func(v *frame.Visit) (*frame.View, error) {
+		if err := storeAway(v); err != nil {
+			return nil, err
+		}
+		return show(v)
+	}
+	return p
+}
+
+// asksStore is needsStore for a page that shows a form alone until the visitor asks something.
+func asksStore(p frame.Page) frame.Page {
+	needs := needsStore(p)
+	form := p.Show
+	p.Show = func(v *frame.Visit) (*frame.View, error) {
+		if len(v.URL.Query()) == 0 {
+			return form(v)
+		}
+		return needs.Show(v)
+	}
+	return p
+}
+
+// storeAway returns a refusal while the service knows that its store does not answer. The service looks for the store
+// all the time, so the refusal ends by itself.
+func storeAway(v *frame.Visit) error {
+	status, err := v.API.Status(v.Context())
+	if err != nil {
+		return err
+	}
+	if status.Store.State != "down" {
+		return nil
+	}
+	return &frame.Refusal{Status: http.StatusServiceUnavailable,
+		What: "The store does not answer, so this page has no numbers now.",
+		Do:   "The Overview shows the state of the store. Load this page again when the store answers."}
+}
