@@ -16,7 +16,7 @@ import (
 type MessagesQuery struct {
 	Since     time.Time // only messages whose last call was then or later; zero: within a week
 	Until     time.Time // only messages whose last call was earlier; zero: now
-	ID        string    // only messages whose id contains this, in letters of any case; "": all
+	ID        string    // only messages whose id or title contains this, in letters of any case; "": all
 	Channel   string    // "": all
 	Namespace string    // only for keys without a namespace; "": all
 	MinAsked  int64     // only messages that asked for this number of users or more, as answers; 0: all
@@ -77,6 +77,20 @@ func (c *Client) Message(ctx context.Context, id, namespace string) (*api.Messag
 // MessageUsers is Message with the distinct users of the audit, if the service has one; see api.Message.Users.
 func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
+}
+
+// SetTitle gives a message a title, its name for people, before or after its first call. "" removes the title. The
+// namespace "" means the key's own. A call that arrives twice changes nothing.
+func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
+	if id == "" {
+		return nil, errors.New("set title: the message id must not be empty")
+	}
+	answer := new(api.MessageTitle)
+	path := inNamespace(messagePath(id), url.Values{}, namespace)
+	if err := c.call(ctx, "PUT", path, &api.TitleRequest{Title: title}, answer); err != nil {
+		return nil, fmt.Errorf("set the title of message %q: %w", id, err)
+	}
+	return answer, nil
 }
 
 // messagePath returns the API path of a message. messagePath escapes ids of dots, which would otherwise be path

@@ -14,7 +14,8 @@ type Messages struct {
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
-	Channel   string `json:"channel"` // "": sent without one
+	Title     string `json:"title,omitempty"` // the message's name for people
+	Channel   string `json:"channel"`         // "": sent without one
 
 	Allowed  int64 `json:"allowed"`  // recorded sends; a retry does not count again
 	Released int64 `json:"released"` // recorded sends that were released
@@ -66,9 +67,22 @@ type MessageSegment struct {
 type MessageChannels struct {
 	MessageID string    `json:"message_id"`
 	Namespace string    `json:"namespace,omitempty"`
-	Channels  []Message `json:"channels"`
+	Title     string    `json:"title,omitempty"` // the message's name for people
+	Channels  []Message `json:"channels"`        // empty if the message has a title and no calls
 	// unreadable audit files, whose users are missing
 	Faults []string `json:"faults,omitempty"`
+}
+
+// TitleRequest is the body of PUT /v1/messages/{id}.
+type TitleRequest struct {
+	Title string `json:"title"` // at most 200 characters; "": none
+}
+
+// MessageTitle is the answer to a request that gives a message a title.
+type MessageTitle struct {
+	MessageID string `json:"message_id"`
+	Namespace string `json:"namespace,omitempty"`
+	Title     string `json:"title"` // without blanks at its ends; "": none
 }
 
 // ReleaseMessageRequest is the body of POST /v1/messages/{id}/release.

@@ -104,6 +104,7 @@ type PressureCampaign struct {
 type PressureMessage struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
+	Title     string `json:"title,omitempty"` // the message's name for people, if the store still counts the message
 	Channel   string `json:"channel"`
 }
 

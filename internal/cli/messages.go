@@ -19,16 +19,17 @@ import (
 // MessagesCommand is the command `capper messages [ID]`.
 type MessagesCommand struct {
 	Service
-	MessageID string `arg:"" optional:"" name:"id" help:"Message id to show all counts for. Default: list recent messages."`
-	Since     moment `placeholder:"TIME" help:"List only messages with calls since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
-	Until     moment `placeholder:"TIME" help:"List only messages whose last call was before this age or time."`
-	Find      string `placeholder:"TEXT" help:"List only messages whose id contains this text, in letters of any case."`
-	Channel   string `placeholder:"NAME" help:"List only messages on this channel."`
-	MinAsked  int64  `placeholder:"N" help:"List only messages whose calls asked for N users or more. A user in two calls counts twice."`
-	Sort      string `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call or asked, largest first."`
-	Max       int    `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
-	Cursor    string `placeholder:"CURSOR" help:"Continue a list behind an earlier page, with the cursor that it printed."`
-	Namespace string `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
+	MessageID string  `arg:"" optional:"" name:"id" help:"Message id to show all counts for. Default: list recent messages."`
+	Since     moment  `placeholder:"TIME" help:"List only messages with calls since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
+	Until     moment  `placeholder:"TIME" help:"List only messages whose last call was before this age or time."`
+	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text, in letters of any case."`
+	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
+	MinAsked  int64   `placeholder:"N" help:"List only messages whose calls asked for N users or more. A user in two calls counts twice."`
+	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call or asked, largest first."`
+	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
+	Cursor    string  `placeholder:"CURSOR" help:"Continue a list behind an earlier page, with the cursor that it printed."`
+	Title     *string `placeholder:"TEXT" help:"Give the message with the id this title, its name for people. An empty title removes it. The API key needs the scope filter."`
+	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, for an API key without a namespace. Default: all namespaces for a list, none for one message."`
 }
 
 // Validate rejects flags of the list if an id is given.
@@ -37,6 +38,9 @@ func (c *MessagesCommand) Validate() error {
 		c.Sort != client.SortLastCall) {
 		return errors.New("--since, --until, --find, --channel, --min-asked, --sort and --cursor: apply to a list of " +
 			"messages and not to a single message")
+	}
+	if c.MessageID == "" && c.Title != nil {
+		return errors.New("--title: needs the id of a message")
 	}
 	if c.MinAsked < 0 {
 		return fmt.Errorf("--min-asked: must be 0 or more, got %d", c.MinAsked)
@@ -56,6 +60,9 @@ func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.MessageID == "" {
 		return c.list(ctx, on, service)
 	}
+	if c.Title != nil {
+		return c.setTitle(ctx, on, service)
+	}
 	found, err := service.MessageUsers(ctx, c.MessageID, c.Namespace)
 	if err != nil {
 		return c.Hinted(err)
@@ -66,10 +73,28 @@ func (c *MessagesCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	for _, fault := range found.Faults {
 		fmt.Fprintf(on.Err, "users are missing: %s\n", fault)
 	}
+	if len(found.Channels) == 0 {
+		fmt.Fprintf(on.Out, "message %s, %s: no calls yet\n", plain(found.MessageID), plain(found.Title))
+	}
 	for i := range found.Channels {
 		if err := printMessage(on, &found.Channels[i]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (c *MessagesCommand) setTitle(ctx context.Context, on *terminal.Streams, service *client.Client) error {
+	set, err := service.SetTitle(ctx, c.MessageID, c.Namespace, *c.Title)
+	switch {
+	case err != nil:
+		return c.Hinted(err)
+	case c.JSON:
+		return terminal.JSON(on.Out, set)
+	case set.Title == "":
+		fmt.Fprintf(on.Out, "message %s has no title\n", plain(set.MessageID))
+	default:
+		fmt.Fprintf(on.Out, "message %s has the title %s\n", plain(set.MessageID), plain(set.Title))
 	}
 	return nil
 }
@@ -94,14 +119,22 @@ func (c *MessagesCommand) list(ctx context.Context, on *terminal.Streams, servic
 		fmt.Fprintln(on.Out, "no messages")
 		return sayMore(on, found)
 	}
+	titled := slices.ContainsFunc(found.Messages, func(m api.Message) bool { return m.Title != "" })
 	rows := [][]any{{"MESSAGE", "NAMESPACE", "CHANNEL", "ALLOWED", "RELEASED", "ASKED", "DENIED", "UNAVAILABLE",
 		"LAST CALL"}}
+	if titled {
+		rows[0] = append([]any{"TITLE"}, rows[0]...)
+	}
 	for i := range found.Messages {
 		m := &found.Messages[i]
-		rows = append(rows, []any{
+		row := []any{
 			plain(m.MessageID), dash(m.Namespace), dash(m.Channel), sends(m, m.Allowed), sends(m, m.Released),
 			m.Asked, sum(m.Denied), m.Unavailable, seconds(m.LastCall),
-		})
+		}
+		if titled {
+			row = append([]any{dash(m.Title)}, row...)
+		}
+		rows = append(rows, row)
 	}
 	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
 		return err
@@ -127,7 +160,11 @@ func sends(m *api.Message, n int64) string {
 
 // printMessage prints the counts of a message on one channel.
 func printMessage(on *terminal.Streams, m *api.Message) error {
-	fmt.Fprintf(on.Out, "message %s, channel %s: %s\n", plain(m.MessageID), dash(m.Channel), when(m))
+	title := ""
+	if m.Title != "" {
+		title = ", " + plain(m.Title)
+	}
+	fmt.Fprintf(on.Out, "message %s%s, channel %s: %s\n", plain(m.MessageID), title, dash(m.Channel), when(m))
 	if m.FromAudit {
 		fmt.Fprintln(on.Out, "The store does not count this message: all numbers are of the audit.")
 	}

@@ -1,11 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -66,6 +68,11 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 		return nil, err
 	}
 	m, links := choose(found, channel)
+	if m == nil && len(found.Channels) == 0 {
+		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message has a title, " +
+			strconv.Quote(found.Title) + ", and no calls yet.", Do: "Open the page again after the first call to " +
+			"POST /v1/filter with the message id."}
+	}
 	if m == nil {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.",
 			Do: "Open the campaign without a channel to see all its channels."}
@@ -75,8 +82,8 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 		lacks(m, found.Faults)...), Shadow: m.ShadowDenied}
 	steps := r.funnel()
 	view := &frame.View{
-		Title: "Campaign " + id, Question: "Who received this campaign, who was held back and why, and when may " +
-			"they receive it?", Data: data,
+		Title:    "Campaign " + cmp.Or(m.Title, id),
+		Question: "Who received this campaign, who was held back and why, and when may they receive it?", Data: data,
 		Tables: []*frame.Table{funnelTable(steps, r.unit()), messageSends(m), messageLimits(r), messageParts(m, r),
 			messageAnswers(m), messageSegments(m)},
 		Pictures: []*frame.Picture{funnelPicture(steps)},

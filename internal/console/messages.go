@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -205,14 +206,24 @@ func listTable(messages []api.Message) *frame.Table {
 			"/v1/filter with " +
 			"a message id, or after capper filter.",
 	}
+	titled := slices.ContainsFunc(messages, func(m api.Message) bool { return m.Title != "" })
+	if titled {
+		t.Columns = append([]frame.Column{{Title: "Title"}}, t.Columns...)
+	}
 	for i := range messages {
 		m := &messages[i]
-		t.Rows = append(t.Rows, []frame.Cell{
+		row := []frame.Cell{
 			frame.Link(m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel)), frame.Text(orNone(m.Channel)),
 			frame.Text(orNone(m.Namespace)), frame.Count(m.Asked),
 			sendsCell(m, m.Allowed), sendsCell(m, m.Released), frame.Count(denied(m)), frame.Count(m.Unavailable),
 			frame.Time(m.LastCall),
-		})
+		}
+		if titled {
+			title := row[0]
+			title.Text, row[0].To = cmp.Or(m.Title, m.MessageID), ""
+			row = append([]frame.Cell{title}, row...)
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

@@ -265,7 +265,7 @@ func pressureLink(m *api.PressureMessage) frame.Cell {
 	if m.MessageID == "" {
 		return frame.Text("campaigns of another team")
 	}
-	return frame.Link(m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel))
+	return frame.Titled(m.Title, m.MessageID, addressOf(m.MessageID, m.Namespace, m.Channel))
 }
 
 func pressureCampaigns(p *api.Pressure) *frame.Table {

@@ -54,6 +54,9 @@ const shadowDays = 7
 
 // shadowed returns a table of the denials that shadow limits would have caused in each campaign of the last days.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
+	if storeAway(v) != nil {
+		return nil, nil //nolint:nilnil // the rest of the page needs no store
+	}
 	found, err := v.API.Messages(v.Context(), client.MessagesQuery{Since: v.Now.Add(-shadowDays * 24 * time.Hour),
 		Max: 200, Sort: client.SortAsked})
 	if client.HasCode(err, client.CodeUnavailable) || client.HasCode(err, client.CodeConflict) {
@@ -74,8 +77,8 @@ func shadowed(v *frame.Visit) (*frame.Table, error) {
 	for _, m := range found.Messages {
 		for _, limit := range slices.Sorted(maps.Keys(m.ShadowDenied)) {
 			t.Rows = append(t.Rows, []frame.Cell{
-				frame.Link(m.MessageID, campaignAt(&m)), frame.Text(cmp.Or(m.Channel, "none")), frame.Text(limit),
-				frame.Count(m.ShadowDenied[limit]),
+				frame.Titled(m.Title, m.MessageID, campaignAt(&m)), frame.Text(cmp.Or(m.Channel, "none")),
+				frame.Text(limit), frame.Count(m.ShadowDenied[limit]),
 				frame.Count(m.Allowed), frame.Time(m.LastCall),
 			})
 		}

@@ -165,6 +165,31 @@ func ids(first, n uint32) (users []uint32) {
 	return users
 }
 
+// requireTitles gives wave-demo a title, which every page then shows first.
+func requireTitles(t *testing.T, s *browsertest.Service, v *visitor) {
+	t.Helper()
+	require.NotContains(t, v.get(http.StatusOK, "campaigns"), ">Title<")
+	for id, title := range map[string]string{"wave-demo": `Spring <b>"sale"`, "no-calls": "Later"} {
+		_, err := s.Client("").SetTitle(t.Context(), id, "", title)
+		require.NoError(t, err)
+	}
+	shown := html.EscapeString(`Spring <b>"sale"`)
+	page := v.get(http.StatusOK, "campaign?id=wave-demo&channel=push")
+	require.Contains(t, page, "<h1>Campaign "+shown+"</h1>")
+	require.Contains(t, page, "message id <code>wave-demo</code>")
+	page = v.get(http.StatusOK, "campaigns?id=SPRING")
+	require.Contains(t, page, ">"+shown+"</a>")
+	require.NotContains(t, page, "solo-13")
+	table := v.get(http.StatusOK, "campaigns?format=csv&table=campaigns")
+	require.Contains(t, table, "Title,Message,Channel,")
+	require.Contains(t, table, "wave-demo,push,")
+	require.Contains(t, table, "solo-13,solo-13,push,", "a campaign without a title has its id")
+	require.Contains(t, v.get(http.StatusNotFound, "campaign?id=no-calls"), "and no calls yet")
+	page = v.get(http.StatusOK, "pressure")
+	require.Contains(t, page, ">"+shown+"</a> <small>wave-demo</small>")
+	require.Contains(t, v.get(http.StatusOK, "pressure?format=csv&table=campaigns"), "\nwave-demo,push,")
+}
+
 // TestACampaignCountsPeople repeats a campaign for those who were held back, as engines do.
 func TestACampaignCountsPeople(t *testing.T) {
 	t.Parallel()
@@ -212,7 +237,26 @@ func TestACampaignCountsPeople(t *testing.T) {
 		require.Contains(t, v.get(http.StatusOK, "campaign?id=solo-13&channel=push"),
 			"<b>This message was sent on push to 0 of 1 user (0 %); 1 was suppressed.</b>")
 		require.Contains(t, v.get(http.StatusOK, "campaigns"), "id=solo-13")
+		requireTitles(t, s, v)
 	}
+}
+
+// TestTheUserPageLinksToOpenCampaigns checks that a key with a namespace gets no links to campaigns of others, which it
+// may not open.
+func TestTheUserPageLinksToOpenCampaigns(t *testing.T) {
+	t.Parallel()
+	s := browsertest.Serve(t, browsertest.Setup{Keys: true})
+	_, err := s.Client(browsertest.Engine).Filter(t.Context(), &client.FilterRequest{MessageID: "of-all",
+		Channel: "push", Users: ids(700_000, 100)})
+	require.NoError(t, err)
+	v := visit(t, s)
+	v.signIn(browsertest.Partner)
+	page := v.get(http.StatusOK, "users?id=700000")
+	require.Contains(t, page, "of-all")
+	require.NotContains(t, page, "campaign?id=of-all")
+	v = visit(t, s)
+	v.signIn(browsertest.Reader)
+	require.Contains(t, v.get(http.StatusOK, "users?id=700000"), "campaign?id=of-all")
 }
 
 func TestSegmentsAndWhatChanged(t *testing.T) {
@@ -222,9 +266,10 @@ func TestSegmentsAndWhatChanged(t *testing.T) {
 	v := visit(t, s)
 	page := v.get(http.StatusOK, "segments")
 	for _, said := range []string{"is in use", "opted-out", "suppression", "tz/Asia/Jakarta",
-		"in use here and live", "segmentbuild sample"} {
+		"in use here and live", "with segmentbuild sample"} {
 		require.Contains(t, page, said)
 	}
+	require.NotContains(t, page, "segmentbuild segmentbuild")
 	page = v.get(http.StatusOK, "segments/changes")
 	require.Contains(t, page, "7 users joined a segment for the first time")
 	require.Contains(t, v.get(http.StatusOK, "segments/changes?format=csv&table=segments"),

@@ -178,3 +178,13 @@ func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([
 	}
 	return c.store.MessageCounts(ctx, message)
 }
+
+// SetTitle replaces the title of the message; see Store.
+func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title string) error {
+	return c.store.SetTitle(ctx, message, title)
+}
+
+// Title returns the title of the message; see Store.
+func (c *Counter) Title(ctx context.Context, message capping.Message) (string, error) {
+	return c.store.Title(ctx, message)
+}

@@ -17,4 +17,6 @@
 // that was recorded before the store
 // remembered its message is not counted, and its release is not counted either. Erasing a user changes no
 // count, because the sends were made.
+//
+// A title is the name that people read for a message. A store keeps it beside the counts and as long as they are kept.
 package messages

@@ -27,6 +27,7 @@ type Key struct {
 // Counts holds the numbers of sends and answers of one message on one channel.
 type Counts struct {
 	Key
+	Title string // of the message, on every channel; "": none
 	Sends
 	Answers
 }
@@ -97,6 +98,12 @@ type Store interface {
 	// MessageCounts returns the counts of the message, one for each channel, in the order of channel numbers. No
 	// counts are not an error.
 	MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error)
+	// SetTitle replaces the title of the message, which is durable afterwards; "" removes it. A message may have a
+	// title before its first call. The title is kept as long as the counts, and for the same time when no call
+	// follows. A title of a message that the store would not count is ErrNotRemembered.
+	SetTitle(ctx context.Context, message capping.Message, title string) error
+	// Title returns the title of the message, even if the message is not counted; "": none.
+	Title(ctx context.Context, message capping.Message) (string, error)
 }
 
 // NotAddedError lists the deltas that may be missing in the store. All other deltas were added.

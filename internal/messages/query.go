@@ -13,6 +13,7 @@ type Query struct {
 	Since   capping.Instant // the last call was then or later
 	Until   capping.Instant // the last call was earlier than then; 0: open
 	Match   func(Key) bool  // nil: every message
+	Part    string          // the id or the title contains this, in letters of any case; "": every message
 	AtLeast int64           // Answers.Asked is this number or more
 	Order   Order
 	After   *Position // only messages behind this one; nil: from the first one on
@@ -103,7 +104,7 @@ func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	return list[:q.Max], &at
 }
 
-// MatchesID reports whether the message's id contains the part, in letters of any case.
-func MatchesID(id, part string) bool {
-	return strings.Contains(id, part) || strings.Contains(strings.ToLower(id), strings.ToLower(part))
+// Named reports whether the query wants a message with this id or title by its Part.
+func (q *Query) Named(text string) bool {
+	return strings.Contains(text, q.Part) || strings.Contains(strings.ToLower(text), strings.ToLower(q.Part))
 }

@@ -124,17 +124,18 @@ func statusesOf(method, path string) []string {
 	sets, changes := strings.HasPrefix(path, "/v1/sets"), path == "/v1/sets/{set}/members"
 	decisions := strings.HasSuffix(path, "/decisions") || path == "/v1/pressure"
 	backup, accept, replay := path == "/v1/backup", path == "/v1/store/accept", path == "/v1/whatif"
+	body := method == http.MethodPost || method == http.MethodPut
 	open := slices.Contains([]string{"/healthz", "/readyz", "/openapi.yaml"}, path)
 	found := map[string]bool{"200": method != http.MethodDelete, "204": method == http.MethodDelete}
 	for status, answered := range map[string]bool{
 		"400": api, "401": !open, "403": !open,
 		"404": strings.Contains(path, "{") || path == "/metrics", // an id with a slash; the admin listener's
 		"405": method == http.MethodDelete || backup || accept,   // the admin listener's calls
-		"408": method == http.MethodPost && !backup, "413": method == http.MethodPost && !backup || members,
-		"415": method == http.MethodPost && !backup,
+		"408": body && !backup, "413": body && !backup || members,
+		"415": body && !backup,
 		"304": bitmap, "409": messages || decisions || backup || accept || changes || replay,
 		"410": generation || replay,
-		"429": method == http.MethodPost && !releases && !backup && !accept || user && method == http.MethodGet ||
+		"429": body && !releases && !backup && !accept || user && method == http.MethodGet ||
 			members || sets,
 		"421": true, "431": true, "500": true,
 		"503": method == http.MethodPost || user || pacer || generation || generations || messages || decisions ||

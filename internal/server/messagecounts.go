@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,6 +20,8 @@ import (
 type counts interface {
 	ListMessages(ctx context.Context, q messages.Query) (messages.Page, error)
 	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
+	SetTitle(ctx context.Context, message capping.Message, title string) error
+	Title(ctx context.Context, message capping.Message) (string, error)
 }
 
 // Messages answers calls about messages. A Messages is safe for concurrent use.
@@ -89,6 +92,11 @@ func (m *Messages) query(c caller) (q messages.Query, err error) {
 	if q.Max, err = maxOf(c.Parameters); err != nil {
 		return q, err
 	}
+	q.Part = c.Parameters["id"]
+	if utf8.RuneCountInString(q.Part) > messages.MaxTitle || !utf8.ValidString(q.Part) {
+		return q, wire.Invalid("id", "%q is no part of a message id or title: at most %d characters of UTF-8",
+			wire.Clip([]byte(q.Part)), messages.MaxTitle)
+	}
 	q.Match, err = m.match(c)
 	return q, err
 }
@@ -117,15 +125,50 @@ func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageCh
 		return nil, wire.StoreFailure(ctx, err)
 	}
 	answer := &api.MessageChannels{MessageID: message.ID, Namespace: message.Namespace, Channels: m.channels(found)}
+	if answer.Title, err = m.titleOf(ctx, message, found); err != nil {
+		return nil, wire.StoreFailure(ctx, err)
+	}
 	if m.Past.Records != nil && (users || len(found) == 0) {
 		if err := m.addRecorded(ctx, message, found, answer); err != nil {
 			return nil, err
 		}
 	}
-	if len(answer.Channels) == 0 {
+	if len(answer.Channels) == 0 && answer.Title == "" {
 		return nil, noSuchMessage(message)
 	}
 	return answer, nil
+}
+
+// titleOf returns the title of a message with the given counts. A message without counts may have a title, too.
+func (m *Messages) titleOf(ctx context.Context, message capping.Message, found []messages.Counts) (string, error) {
+	if len(found) > 0 {
+		return found[0].Title, nil
+	}
+	return m.Counts.Title(ctx, message)
+}
+
+// SetTitle replaces the title of a message; "" removes it.
+func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*api.MessageTitle, error) {
+	message, err := c.Message(id)
+	if err == nil && m.Counts == nil {
+		err = orNotCounted(nil)
+	}
+	if err == nil {
+		message.Namespace, err = c.ForImport()
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = m.Counts.SetTitle(ctx, message, title)
+	if errors.Is(err, messages.ErrNotRemembered) {
+		f := wire.NewFailure(api.CodeRateLimited, "%s: set the title after a call for the message, or later", err)
+		f.RetryAfter = time.Second
+		return nil, f
+	}
+	if err != nil {
+		return nil, wire.StoreFailure(ctx, err)
+	}
+	return &api.MessageTitle{MessageID: message.ID, Namespace: message.Namespace, Title: title}, nil
 }
 
 // addRecorded adds the users of the audit to the answer, and the channels that only the audit knows.
@@ -153,7 +196,7 @@ func (m *Messages) addRecorded(
 		users := one.users()
 		one.Released = max(one.Released, users.Released) // releases of all channels are in the users alone
 		told := wire.Message(&one.Counts, m.Capper.Policy())
-		told.Users, told.FromAudit = users, true
+		told.Users, told.FromAudit, told.Title = users, true, answer.Title
 		answer.Channels = append(answer.Channels, told)
 	}
 	return nil
@@ -182,14 +225,8 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := c.Parameters["id"]
-	if len(part) > capping.MaxMessageID || !utf8.ValidString(part) {
-		return nil, wire.Invalid("id", "%q is no part of a message id: at most %d bytes of UTF-8",
-			wire.Clip([]byte(part)), capping.MaxMessageID)
-	}
 	return func(key messages.Key) bool {
-		return (channel == 0 || key.Channel == channel) && (namespace == "" || key.Message.Namespace == namespace) &&
-			messages.MatchesID(key.Message.ID, part)
+		return (channel == 0 || key.Channel == channel) && (namespace == "" || key.Message.Namespace == namespace)
 	}, nil
 }
 

@@ -34,6 +34,33 @@ func (s *Server) messageCounts(c *call) error {
 	return writeJSON(c.w, one)
 }
 
+// setTitle serves PUT /v1/messages/{id}.
+func (s *Server) setTitle(c *call) error {
+	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	title, err := wire.DecodeTitle(body.Data)
+	if err != nil {
+		return err
+	}
+	if err := s.mayChangeAcross(c, "naming"); err != nil {
+		return err
+	}
+	if err := s.admit(c, "title", 1); err != nil {
+		return err
+	}
+	ctx, cancel := s.callContext(c, 1)
+	defer cancel()
+	set, err := s.messages.SetTitle(ctx, callerOf(c), c.id, title)
+	if err != nil {
+		return err
+	}
+	s.audit(c, "title", "done", "message_id", c.id, "title", title)
+	return writeJSON(c.w, set)
+}
+
 // releaseMessage serves POST /v1/messages/{id}/release.
 func (s *Server) releaseMessage(c *call) error {
 	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
@@ -45,7 +72,7 @@ func (s *Server) releaseMessage(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.mayReleaseAcross(c); err != nil {
+	if err := s.mayChangeAcross(c, "releasing"); err != nil {
 		return err
 	}
 	p, err := s.budgets.Enter(c.holder, partUsers, 1024)
@@ -71,19 +98,21 @@ func (s *Server) releaseMessage(c *call) error {
 	return writeJSON(c.w, given)
 }
 
-// mayReleaseAcross refuses to release a message of another namespace when the key lacks the scope admin. Without this
-// check, keys with the scope filter that are older than namespaces could release the campaigns of every team.
-func (s *Server) mayReleaseAcross(c *call) error {
+// mayChangeAcross refuses a call that changes a message of another namespace when the key lacks the scope admin.
+// Without this check, keys with the scope filter that are older than namespaces could release the campaigns of every
+// team. does names the change.
+func (s *Server) mayChangeAcross(c *call, does string) error {
 	namespace := c.parameters["namespace"]
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {
 		return nil
 	}
 	return wire.NewFailure(
 		api.CodeForbidden,
-		"the API key %q has no namespace and lacks the scope %q, which releasing "+
+		"the API key %q has no namespace and lacks the scope %q, which %s "+
 			"a message of the namespace %q requires in addition to %q",
 		c.Key,
 		gate.ScopeAdmin,
+		does,
 		wire.Clip([]byte(namespace)),
 		gate.ScopeFilter,
 	)

@@ -91,7 +91,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		"?channel=fax": "channel", "?until=soon": "until", "?min_asked=-1": "min_asked", "?min_asked=x": "min_asked",
 		"?sort=name": "sort", "?cursor=x": "cursor", "?cursor=": "cursor", "?cursor=AAAA": "cursor",
 		"?sort=asked&cursor=AAAAAAAAAAAAAWE": "cursor", "?cursor=AP__________AWE": "cursor",
-		"?cursor=AAAAAAAAAAAAAYA": "cursor", "?id=%FF": "id", "?id=" + strings.Repeat("x", 129): "id",
+		"?cursor=AAAAAAAAAAAAAYA": "cursor", "?id=%FF": "id", "?id=" + strings.Repeat("x", 201): "id",
 		"?user=1": "user", "?namespace=%FF": "namespace",
 	} {
 		r := s.get("/v1/messages" + query)

@@ -176,8 +176,35 @@ func (s *Server) countedPressure(ctx context.Context, key *pressureKey, cfg pres
 	if key.list {
 		return result.Pressure, s.addAtLimit(result, cfg.AtLimit)
 	}
+	s.addTitles(ctx, result.Pressure)
 	s.pressures.keep(key, result.Pressure, now)
 	return result.Pressure, nil
+}
+
+// addTitles adds the titles of the campaigns. Without an answer of the store the campaigns have their ids alone.
+func (s *Server) addTitles(ctx context.Context, p *api.Pressure) {
+	if s.messages.Counts == nil {
+		return
+	}
+	titles := map[capping.Message]string{}
+	add := func(m *api.PressureMessage) {
+		message := capping.Message{Namespace: m.Namespace, ID: m.MessageID}
+		title, known := titles[message]
+		if !known {
+			title, _ = s.messages.Counts.Title(ctx, message)
+			titles[message] = title
+		}
+		m.Title = title
+	}
+	for i := range p.Campaigns {
+		add(&p.Campaigns[i].PressureMessage)
+	}
+	for i := range p.HeldBack {
+		add(&p.HeldBack[i].PressureMessage)
+		for k := range p.HeldBack[i].TakenBy {
+			add(&p.HeldBack[i].TakenBy[k].PressureMessage)
+		}
+	}
 }
 
 // pressureFailure converts an error of a count to a failure for the caller.
@@ -352,10 +379,10 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// hidden returns the message without its id, if it is of another namespace.
+// hidden returns the message without its id and title, if it is of another namespace.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {
-		m.MessageID = ""
+		m.MessageID, m.Title = "", ""
 	}
 	return m
 }

@@ -105,11 +105,12 @@ func TestPressureRejectsWhatItCannotCount(t *testing.T) {
 	require.Equal(t, http.StatusConflict, newService(t).get("/v1/pressure").status, "there is no audit")
 }
 
-// TestPressureHidesCampaignsOfOthers checks that a key with a namespace sees no message ids of other namespaces.
+// TestPressureHidesCampaignsOfOthers checks that a key with a namespace sees no message ids and titles of other
+// namespaces.
 func TestPressureHidesCampaignsOfOthers(t *testing.T) {
 	t.Parallel()
-	s := pressed(t, func(cfg *server.Config) {
-		growth := key("n1.secret-of-growth-team", "crm", gate.ScopeRead)
+	s := pressed(t, counted(t), func(cfg *server.Config) {
+		growth := key("n1.secret-of-growth-team", "crm", gate.ScopeRead, gate.ScopeFilter)
 		growth.Namespace = "growth"
 		other := key("n2.secret-of-another-team", "other", gate.ScopeRead)
 		other.Namespace = "other"
@@ -119,18 +120,20 @@ func TestPressureHidesCampaignsOfOthers(t *testing.T) {
 	s.key = "f1.secret-of-the-engine"
 	require.Equal(t, http.StatusForbidden, s.get("/v1/pressure").status)
 	s.key = "n1.secret-of-growth-team"
+	s.setTitle("spring", `{"title": "Spring of growth"}`)
 	p := s.pressure("?weeks=2")
 	var named []string
 	for _, c := range p.Campaigns {
-		named = append(named, c.Namespace+"/"+c.MessageID)
+		named = append(named, c.Namespace+"/"+c.MessageID+c.Title)
 	}
-	require.ElementsMatch(t, []string{"growth/spring", "growth/winter", "/"}, named)
+	require.ElementsMatch(t, []string{"growth/springSpring of growth", "growth/winter", "/"}, named)
 	require.Empty(t, p.HeldBack, "basket is of no team")
 	require.Equal(t, http.StatusForbidden, s.get("/v1/pressure?namespace=other").status)
 	s.key = "n2.secret-of-another-team"
 	p = s.pressure("?weeks=2")
 	require.Len(t, p.Campaigns, 2, "one row for each other namespace")
 	require.Equal(t, []int64{2, 1}, p.Campaigns[0].Messages)
+	require.NotContains(t, string(s.get("/v1/pressure?weeks=2").body), "Spring of growth")
 }
 
 // TestPressureIsCountedOnceAtATime checks that a key has one count at a time, and that a count ends with its caller.

@@ -183,6 +183,7 @@ func (s *Server) routeCalls(r *router) {
 	r.handle(http.MethodPost, "/v1/release", gate.ScopeFilter, s.release)
 	r.handle(http.MethodPost, "/v1/messages/:id/release", gate.ScopeFilter, s.releaseMessage,
 		nameParameters...)
+	r.handle(http.MethodPut, "/v1/messages/:id", gate.ScopeFilter, s.setTitle, nameParameters...)
 	r.handle(http.MethodPost, "/v1/permits", gate.ScopeFilter, s.permits)
 	r.handle(http.MethodPost, "/v1/permits/return", gate.ScopeFilter, s.returnPermits)
 	r.handle(http.MethodPost, "/v1/sets/:set/members", gate.ScopeLists, s.changeSet)

@@ -31,9 +31,10 @@ const template = (path) => Object.keys(result.parsed.paths)
 
 for (const page of pages) { // curl … URL/v1/filter … -d 'BODY', and the answer behind it
   const text = readFileSync(page, 'utf8').replaceAll('\\\n', ' ');
-  for (const [, path, rest, answer] of text.matchAll(/^\$ curl .*?'?http:\/\/[^\/]+(\/v1\/[^\s?']+)(.*)\n((?:(?!\$ |```).*\n)*)/gm)) {
+  for (const [, flags, path, rest, answer] of text.matchAll(/^\$ curl (.*?)'?http:\/\/[^\/]+(\/v1\/[^\s?']+)(.*)\n((?:(?!\$ |```).*\n)*)/gm)) {
     const body = rest.match(/ -d '([^']*)'/);
-    const type = `paths[${JSON.stringify(template(path))}]["${body ? 'post' : 'get'}"]`;
+    const method = flags.match(/-X (\w+)/)?.[1].toLowerCase() ?? (body ? 'post' : 'get');
+    const type = `paths[${JSON.stringify(template(path))}]["${method}"]`;
     if (body) constant(`${type}["requestBody"]["content"]["application/json"]`, JSON.parse(body[1]));
     if (!answer.startsWith('{') || answer.startsWith('{"error"') || answer.includes('…')) continue;
     constant(`${type}["responses"][200]["content"]["application/json"]`, JSON.parse(answer));

@@ -143,6 +143,49 @@ func TestActivityIsKeptForAMonth(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestTitlesAreKept checks that a title is kept as long as the counts of its message, and as long without any.
+func TestTitlesAreKept(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	config := Config{Path: t.TempDir(), Clock: clock.Now, SweepInterval: time.Hour, ClockBound: farAhead}
+	s := reopen(t, config)
+	counted, early := capping.Message{Namespace: "growth", ID: "counted"}, capping.Message{ID: "early"}
+	call := func() {
+		answers := messages.Answers{Calls: 1, Asked: capping.BulkUsers, Last: capping.InstantOf(clock.Now())}
+		require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{{Key: messages.Key{Message: counted, Channel: 1},
+			Answers: answers}}))
+	}
+	call()
+	require.NoError(t, s.SetTitle(t.Context(), counted, "Spring"))
+	require.NoError(t, s.SetTitle(t.Context(), early, "Early"))
+	require.NoError(t, s.Close())
+	s = reopen(t, config)
+	keep := messages.KeepFor(0)
+	check := func(titles ...string) {
+		t.Helper()
+		sweepCounts(t, s)
+		next, err := s.counts.SweepTitles(titlePrefix, 1, capping.InstantOf(clock.Now()), keep)
+		for err == nil && next != nil {
+			next, err = s.counts.SweepTitles(next, 1, capping.InstantOf(clock.Now()), keep)
+		}
+		require.NoError(t, err)
+		for i, message := range []capping.Message{counted, early} {
+			title, err := s.Title(t.Context(), message)
+			require.NoError(t, err)
+			require.Equal(t, titles[i], title)
+		}
+	}
+	clock.Advance(keep - time.Minute)
+	check("Spring", "Early")
+	call()
+	clock.Advance(2 * time.Minute)
+	check("Spring", "")
+	clock.Advance(keep)
+	check("", "")
+	require.Zero(t, campaignKeys(t, s), "nothing is left")
+	require.NoError(t, s.Close())
+}
+
 func sweepCounts(t *testing.T, s *Store) {
 	t.Helper()
 	next, err := s.sweepMessages(context.Background(), []byte{database.KeyMeta, 0xFF, 3})

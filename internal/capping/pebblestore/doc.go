@@ -52,6 +52,7 @@
 //	00 FF 01 token (6) channel (1)                       record of a message: version (1), JSON
 //	00 FF 02 token (6) channel (1) life (8) stripe (1)   sends: version (1), recorded (8), released (8)
 //	00 FF 03 minute (5) token (6) channel (1)            list of messages by last call; call, asked users, text
+//	00 FF 07 token (6)        title of a message: version (1), JSON
 //	00 FF 04                  the instants up to which changes to sets were removed; see live.AppendFreed
 //	00 FF 05 number (8)       record of a call that changed a set for few users; see live.AppendRecord
 //	00 FF 06 number (8)       full record of changes to a set: of a call with many users, or of several calls

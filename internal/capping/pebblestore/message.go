@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -153,4 +154,34 @@ func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]m
 		return nil, fmt.Errorf("read campaigns of message %q: %w", message.ID, err)
 	}
 	return found, nil
+}
+
+// SetTitle replaces the title of the message; see messages.Store.
+func (s *Store) SetTitle(ctx context.Context, message capping.Message, text string) error {
+	err := s.db.Write(ctx, func() error {
+		now, err := s.db.Now()
+		if err != nil {
+			return err
+		}
+		if err := s.counts.SetTitle(message, text, now); err != nil {
+			return err
+		}
+		return s.db.Sync(ctx)
+	})
+	if err != nil && !errors.Is(err, messages.ErrNotRemembered) {
+		return fmt.Errorf("set the title of message %q: %w", message.ID, err)
+	}
+	return err
+}
+
+// Title returns the title of the message; see messages.Store.
+func (s *Store) Title(ctx context.Context, message capping.Message) (text string, err error) {
+	err = s.db.Read(ctx, func() (err error) {
+		text, err = s.counts.Title(message)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the title of message %q: %w", message.ID, err)
+	}
+	return text, nil
 }

@@ -35,12 +35,16 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 	if err != nil {
 		return messages.Counts{}, fmt.Errorf("message %q: %w", r.Message, err)
 	}
+	title, err := c.Title(r.key(i).Message)
+	if err != nil {
+		return messages.Counts{}, err
+	}
 	answers := r.Answers
 	// A merge that created the record is not an answered call.
 	if answers.Calls == 0 {
 		answers.First = 0
 	}
-	return messages.Counts{Key: r.key(i), Sends: sends, Answers: answers}, nil
+	return messages.Counts{Key: r.key(i), Title: title, Sends: sends, Answers: answers}, nil
 }
 
 // mostListed is the number of messages that a page by last call looks at. The next page continues there.
@@ -50,6 +54,7 @@ const mostListed = 500_000
 type listing struct {
 	*messages.Query
 	c      *messageCounts
+	titled map[capping.Message]bool // messages with a title that contains Query.Part
 	found  []messages.Candidate
 	looked int
 	minute int64 // the minute of the last message
@@ -58,6 +63,11 @@ type listing struct {
 // ListMessages returns a page of a list of messages; see messages.Store.
 func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (page messages.Page, err error) {
 	l := listing{Query: &q, c: c}
+	if q.Part != "" {
+		if l.titled, err = c.titled(ctx, &q); err != nil {
+			return messages.Page{}, err
+		}
+	}
 	reached, err := l.walk(ctx)
 	if err != nil {
 		return messages.Page{}, err
@@ -134,7 +144,8 @@ func (l *listing) add(i id, value []byte) error {
 	if err != nil || one == nil {
 		return err
 	}
-	if !l.Within(one.Last, one.Asked) || !l.Behind(one.At(l.Order)) || !l.Wants(one.Key) {
+	if !l.Within(one.Last, one.Asked) || !l.Behind(one.At(l.Order)) || !l.Wants(one.Key) ||
+		!l.Named(one.Message.ID) && !l.titled[one.Message] {
 		return nil
 	}
 	if len(l.found) >= 4*l.Max+1000 && l.Order == messages.ByAsked {

@@ -27,6 +27,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 		{start: []byte{database.KeyLog}, step: s.sweepStep},
 		{start: pacersSweepFrom(), step: s.sweepPacers},
 		{start: messagesSweepFrom(), step: s.sweepMessages},
+		{start: titlePrefix, step: s.sweepTitles},
 	}
 	for {
 		select {
@@ -175,9 +176,27 @@ func (s *Store) sweepMessages(ctx context.Context, from []byte) (next []byte, er
 	if err != nil {
 		return nil, err
 	}
-	keep := messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 	err = s.db.Rescue(ctx, func() error {
-		next, err = s.counts.Sweep(from, sweepKeys/10, now, keep) // a step also removes each message's sends
+		// A step also removes each message's sends.
+		next, err = s.counts.Sweep(from, sweepKeys/10, now, s.countsKept(now))
+		return err
+	})
+	return next, err
+}
+
+// countsKept returns how long the counts of messages are kept after the last call.
+func (s *Store) countsKept(now capping.Instant) time.Duration {
+	return messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
+}
+
+// sweepTitles runs one step of the sweep over the titles of messages.
+func (s *Store) sweepTitles(ctx context.Context, from []byte) (next []byte, err error) {
+	now, err := s.db.Now()
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Rescue(ctx, func() error {
+		next, err = s.counts.SweepTitles(from, sweepKeys/10, now, s.countsKept(now))
 		return err
 	})
 	return next, err

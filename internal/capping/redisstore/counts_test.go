@@ -206,6 +206,43 @@ func TestAnswersAreBounded(t *testing.T) {
 	require.Equal(t, "v", found[0].Configs[0])
 }
 
+// TestTitlesExpire checks that a title is in the answers about its message and expires with them, also before the first
+// call. Earlier versions read the answers without the title.
+func TestTitlesExpire(t *testing.T) {
+	t.Parallel()
+	s := openShared(t, nil)
+	message := capping.Message{ID: "titled"}
+	key := s.counts.answerKeys(message.Token(), 0).Answers
+	server := admin(t, s.top.Route(s.messagePartition(message.Token())).Addr())
+	ttl := func() time.Duration {
+		t.Helper()
+		left, err := server.PTTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		return left
+	}
+	require.NoError(t, s.SetTitle(t.Context(), message, ""))
+	require.Negative(t, ttl(), "there is no key")
+	for _, title := range []string{"a", "b", ""} {
+		require.NoError(t, s.SetTitle(t.Context(), message, title))
+		require.Greater(t, ttl(), s.counts.keep()-time.Hour)
+	}
+	require.NoError(t, s.SetTitle(t.Context(), message, "Spring"))
+	require.NoError(t, s.AddAnswers(t.Context(), []messages.Delta{answersOf(message, 100)}))
+	require.NoError(t, server.PExpire(t.Context(), key, time.Hour).Err())
+	require.NoError(t, s.SetTitle(t.Context(), message, "Autumn"))
+	require.LessOrEqual(t, ttl(), time.Hour, "a title does not keep the counts")
+	stored, err := server.HGetAll(t.Context(), key).Result()
+	require.NoError(t, err)
+	require.Equal(t, "Autumn", stored["t"])
+	fields := []string{}
+	for name, value := range stored {
+		fields = append(fields, name, value)
+	}
+	answers, err := script.DecodeAnswers(fields)
+	require.NoError(t, err)
+	require.Len(t, answers, 1)
+}
+
 // An earlier version kept no index by asked users. The first list of a process that needs the index fills it.
 func TestAListOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             the id of a message whose token falls on the partition, or 0xFF, namespace, 0xFF, id
 //	fc:{53t}:c:…             how many sends of a message were recorded and released in this partition
-//	fc:{53t}:a:…             answers about a message whose text is in the partition
+//	fc:{53t}:a:…             answers about a message whose text is in the partition, and its title
 //	fc:{53t}:a:index         the partition's messages by their last call or import
 //	fc:{53t}:a:asked:17      those of 8 days, by the users in all their calls
 //	fc:{53t}:-sign           the sentinel key: the latest time that the partition's server has shown

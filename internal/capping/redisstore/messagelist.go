@@ -16,7 +16,8 @@ import (
 // page continues.
 const (
 	mostListed = 200_000
-	mostAsked  = 20_000 // of which the answers are read, too
+	mostAsked  = 20_000  // of which the answers are read, too
+	mostTitled = 100_000 // of which the titles are read, too
 )
 
 // entry is a message in an index, with its score there.
@@ -116,6 +117,9 @@ func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int)
 		if q.AtLeast > 0 {
 			b.most = mostAsked
 		}
+	}
+	if q.Part != "" {
+		b.most = min(b.most, mostTitled)
 	}
 	if q.After != nil {
 		b.high = min(b.high, q.After.Value)
@@ -244,6 +248,12 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	for i, one := range entries {
 		if b.q.Wants(one.Key) && b.q.Behind(messages.Position{Value: one.score, Key: one.Key}) {
 			wanted, shelves = append(wanted, one), append(shelves, of[i])
+		}
+	}
+	if b.q.Part != "" {
+		var err error
+		if wanted, shelves, err = b.c.named(ctx, b.q, wanted, shelves); err != nil {
+			return err
 		}
 	}
 	if b.order == messages.ByLast && b.q.AtLeast <= 0 {

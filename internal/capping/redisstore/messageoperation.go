@@ -66,6 +66,33 @@ func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
+// titleOperation gives a message its title.
+type titleOperation struct {
+	counts  *messageCounts
+	message capping.Message
+	title   string
+	begins  bool // a message without stored data may have a title
+	refused bool
+}
+
+// Encode sets the arguments of the script.
+func (o *titleOperation) Encode(c *dispatch.Command) {
+	c.Args.Title(o.counts.config.Scripts.Title, o.counts.answerKeys(o.message.Token(), 0), o.message, o.title,
+		o.counts.keep(), o.begins)
+}
+
+// Stamp does nothing, because the script has no time stamp.
+func (o *titleOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
+
+// Apply decodes the reply.
+func (o *titleOperation) Apply(c *dispatch.Command) (int, error) {
+	if c.Reply != "D" && c.Reply != "N" {
+		return 0, script.ErrReply
+	}
+	o.refused = c.Reply == "N"
+	return 0, nil
+}
+
 // readOperation reads an array of strings.
 type readOperation struct {
 	args []string

@@ -91,14 +91,15 @@ func decode(message capping.Message, reads []reading, found map[messages.Key]mes
 		}
 		atLeast = atLeast || short
 	}
+	title := script.DecodeTitle(reads[0].list)
 	for channel, of := range sends {
 		key := messages.Key{Message: message, Channel: channel}
 		of.AtLeast = atLeast
-		found[key] = messages.Counts{Key: key, Sends: of}
+		found[key] = messages.Counts{Key: key, Title: title, Sends: of}
 	}
 	for channel, of := range answers {
 		key := messages.Key{Message: message, Channel: channel}
-		one := messages.Counts{Key: key, Sends: found[key].Sends, Answers: *of}
+		one := messages.Counts{Key: key, Title: title, Sends: found[key].Sends, Answers: *of}
 		one.AtLeast = atLeast
 		found[key] = one
 	}

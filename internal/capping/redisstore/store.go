@@ -210,6 +210,16 @@ func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]m
 	return s.counts.MessageCounts(ctx, message)
 }
 
+// SetTitle replaces the title of the message; see messages.Store.
+func (s *Store) SetTitle(ctx context.Context, message capping.Message, title string) error {
+	return s.counts.SetTitle(ctx, message, title)
+}
+
+// Title returns the title of the message; see messages.Store.
+func (s *Store) Title(ctx context.Context, message capping.Message) (string, error) {
+	return s.counts.Title(ctx, message)
+}
+
 // halted returns the reason why the store decides nothing, or nil.
 func (s *Store) halted() error { return s.fleet.halted() }
 

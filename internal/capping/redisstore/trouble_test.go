@@ -263,7 +263,7 @@ func scriptsCheckArguments(t *testing.T, l layout) {
 	sign, err := os.ReadFile("topology/sign.lua")
 	require.NoError(t, err)
 	for _, one := range []*script.Script{s.scripts.Release, s.scripts.Erase, s.scripts.Beat, s.scripts.Rate,
-		s.scripts.AtLeast, s.scripts.Answers, script.New(string(sign))} {
+		s.scripts.AtLeast, s.scripts.Answers, s.scripts.Title, script.New(string(sign))} {
 		for _, args := range [][]any{{}, {"xxxxxxx", "yy"}, {"x", "nan"}, {"123456", "\x02\x01"},
 			{"longest field", string(make([]byte, 9))}} {
 			err := n.Client().EvalSha(t.Context(), one.SHA, []string{key}, args...).Err()

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"encoding/csv"
 	"html/template"
 	"io"
@@ -40,6 +41,7 @@ type Cell struct {
 	Clock  bool      // show At as date and time of day, and not relative to the visit
 	Note   string    // smaller, behind the text; not exported
 	number string    // the value for programs; "": the cell is no number
+	id     string    // exported in place of Text; "": Text is
 }
 
 // Text returns a cell with text.
@@ -69,6 +71,15 @@ func Clock(at time.Time) Cell { return Cell{At: at, Clock: true} }
 
 // Link returns a cell with text that links to an address of the console.
 func Link(text, to string) Cell { return Cell{Text: text, To: to} }
+
+// Titled returns a link with the title and the id of a thing, which without a title has its id alone. The export has
+// the id.
+func Titled(title, id, to string) Cell {
+	if title == "" {
+		return Link(id, to)
+	}
+	return Cell{Text: title, To: to, Note: id, id: id}
+}
 
 // With returns a copy of the cell with a note.
 func (c Cell) With(note string) Cell {
@@ -112,7 +123,7 @@ func (c Cell) exported() string {
 	case !c.At.IsZero():
 		return c.At.UTC().Format(time.RFC3339)
 	}
-	return harmless(c.Text)
+	return harmless(cmp.Or(c.id, c.Text))
 }
 
 // harmless returns the text with a prefix if a spreadsheet would interpret it as a formula (OWASP, CSV Injection).

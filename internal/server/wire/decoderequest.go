@@ -5,6 +5,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/ids"
+	"capper/internal/messages"
 )
 
 // Bounds limit the contents of a request.
@@ -165,6 +166,31 @@ func DecodeReleaseMessage(body []byte) (channel string, err error) {
 		return err
 	})
 	return channel, err
+}
+
+// DecodeTitle strictly decodes the body of a call that gives a message a title.
+func DecodeTitle(body []byte) (title string, err error) {
+	d := newDecoder(body, Bounds{})
+	err = d.document(func(name string) error {
+		if err := d.markSeen(name); err != nil {
+			return err
+		}
+		if name != "title" {
+			return d.unknown(name)
+		}
+		text, err := d.str("title")
+		if err != nil {
+			return err
+		}
+		if title, err = messages.CheckTitle(string(text)); err != nil {
+			return Invalid("title", "%s", err)
+		}
+		return nil
+	})
+	if err == nil && !d.seen["title"] {
+		err = Invalid("title", `is required; "" removes the title`)
+	}
+	return title, err
 }
 
 func (d *decoder) markSeen(name string) error {

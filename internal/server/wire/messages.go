@@ -72,7 +72,7 @@ func addUsers(to *map[string]int64, name string, users int) {
 // Message converts the counts of a message to the API's form.
 func Message(c *messages.Counts, policy *capping.Policy) api.Message {
 	answer := api.Message{
-		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Channel: policy.ChannelName(c.Channel),
+		MessageID: c.Message.ID, Namespace: c.Message.Namespace, Title: c.Title, Channel: policy.ChannelName(c.Channel),
 		Allowed: c.Recorded, Released: c.Released, AtLeast: c.AtLeast,
 		Calls: c.Calls, Asked: c.Asked, Replayed: c.Replayed, Unavailable: c.Unavailable,
 		Denied: map[string]int64{}, Suppressed: c.Suppressed, ShadowDenied: c.Shadow,

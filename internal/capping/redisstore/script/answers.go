@@ -72,6 +72,38 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(4, rest...)
 }
 
+// titleField is the field of the title in the answers about a message. Its name has no channel.
+const titleField = "t"
+
+// Title sets the call of title.lua. keep is the TTL while the message has no answers, and begins allows the title of a
+// message without stored data.
+func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
+	begins bool) {
+	a.begin(s)
+	for _, key := range []string{keys.Answers, keys.Message} {
+		a.buf = append(a.buf, key...)
+		a.endKey()
+	}
+	may := "0"
+	if begins {
+		may = "1"
+	}
+	a.finish(2, strconv.AppendInt(nil, keep.Milliseconds(), 10), []byte(message.Text()), []byte(title), []byte(may))
+}
+
+// TitleOf returns the command that reads the title from the answers about a message.
+func TitleOf(answers string) []string { return []string{"hget", answers, titleField} }
+
+// DecodeTitle returns the title from the fields that HGETALL returns; "": none.
+func DecodeTitle(fields []string) string {
+	for ; len(fields) > 1; fields = fields[2:] {
+		if fields[0] == titleField {
+			return fields[1]
+		}
+	}
+	return ""
+}
+
 // eachAnswer calls the function what for every count, also for zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)

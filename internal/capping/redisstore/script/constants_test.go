@@ -20,7 +20,7 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 	t.Parallel()
 	texts := preludeSource + filterSource + unionSource + releaseSource + eraseSource + beatSource + rateSource +
 		paceOneSource + paceSource + mergeSource + forgetSource + countsSource + atLeastSource + answersSource +
-		liveSource + returnSource
+		liveSource + returnSource + titleSource
 	var used []string
 	for _, match := range placeholder.FindAllStringSubmatch(texts, -1) {
 		used = append(used, match[1])
@@ -39,7 +39,7 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 
 // The scripts of dense stores are those of every version since changes are restored after a loss, so that servers keep
 // one copy while instances are upgraded. The scripts of pacers are those since slots ahead, and answers.lua is that
-// since the index by asked users.
+// since the index by asked users. title.lua is the newest.
 func TestScriptsOfDenseStoresStay(t *testing.T) {
 	t.Parallel()
 	var sums []string
@@ -54,7 +54,7 @@ func TestScriptsOfDenseStoresStay(t *testing.T) {
 		"dbf3552f620ee8f162ce12298fed71d62eeeab17", "9395fb77fa634c2f2ebded90c3a40c1a8fe3b075",
 		"7cb28bbbb173094466cfd2d314d35a70eb36d903", "27cb7e785012bb771db734a19ef407b886913c9e",
 		"4a6d46efb30d2d0fbe0033b6405bfca497654cfe", "fde724c402d9cc7604b1e3509aebdf03e9b6a823",
-		"0822069eec272e318b79b513a43c2ed010105509",
+		"0822069eec272e318b79b513a43c2ed010105509", "001b45c5f07a19b50d304b4d283cd47cb71ba19e",
 	}, sums)
 	require.Len(t, Sources(Standard), len(sums))
 }

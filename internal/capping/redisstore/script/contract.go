@@ -14,9 +14,9 @@ import (
 // This package alone knows the order of the scripts' arguments and the bytes of their replies; the header of each
 // script explains both. This file has the headers, rules and replies of filter.lua, release.lua and erase.lua, and
 // the arguments and reply of rate.lua; args.go arranges the arguments of the first three. Every other script has a
-// file of its own: union.go, count.go (atleast.lua), answers.go, beat.go, live.go, and pace.go with pacerlog.go
-// (pace.lua, merge.lua, forget.lua). constants.go fills the numbers that Go and Lua share into the texts of the
-// scripts.
+// file of its own: union.go, count.go (atleast.lua), answers.go (also title.lua), beat.go, live.go, and pace.go with
+// pacerlog.go (pace.lua, merge.lua, forget.lua). constants.go fills the numbers that Go and Lua share into the texts of
+// the scripts.
 
 // keyUsers is the maximum number of users for one key in a call. A call names a bucket with more users several times.
 // A script reads the users of one key at once, so the maximum also bounds the bytes that it reads before it can stop.

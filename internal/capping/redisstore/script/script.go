@@ -32,6 +32,9 @@ var atLeastSource string
 //go:embed answers.lua
 var answersSource string
 
+//go:embed title.lua
+var titleSource string
+
 //go:embed erase.lua
 var eraseSource string
 
@@ -71,7 +74,7 @@ func New(source string) *Script {
 // Scripts holds the scripts over logs, shared records, rate budgets, pacers, counts and live changes.
 type Scripts struct {
 	Filter, Union, Release, Erase, Beat, Rate, Pace, Merge, Forget, AtLeast, Answers, Live,
-	Return *Script
+	Return, Title *Script
 }
 
 // NewScripts builds all scripts of a store with the keyspace from their embedded texts.
@@ -84,13 +87,14 @@ func NewScripts(k Keyspace) Scripts {
 		Pace: build(paceOneSource, preludeSource, paceSource), Merge: build(mergeSource),
 		Forget: build(preludeSource, forgetSource), AtLeast: build(atLeastSource), Answers: build(answersSource),
 		Live: build(preludeSource, liveSource), Return: build(preludeSource, returnSource),
+		Title: build(titleSource),
 	}
 }
 
 // All returns every script.
 func (s *Scripts) All() []*Script {
 	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.AtLeast,
-		s.Answers, s.Live, s.Return}
+		s.Answers, s.Live, s.Return, s.Title}
 }
 
 // Sources returns the texts that servers load for stores with the keyspace. A spread store may turn out to have another

@@ -1,0 +1,42 @@
+package messages
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxTitle is the largest length of a title in characters.
+const MaxTitle = 200
+
+// ErrNotRemembered is the error of Store.SetTitle for a message that the store would not count.
+var ErrNotRemembered = errors.New("the store does not count this message now, because too many messages with few " +
+	"users are new")
+
+// CheckTitle returns the title without blanks at its ends, or an error when people could not read the title as it is
+// written. "" stands for no title.
+func CheckTitle(title string) (string, error) {
+	if !utf8.ValidString(title) {
+		return "", errors.New("a title must be UTF-8")
+	}
+	if at := strings.IndexFunc(title, hidden); at >= 0 {
+		return "", fmt.Errorf("a title has no control characters, got %q at byte %d", firstRune(title[at:]), at)
+	}
+	title = strings.TrimSpace(title)
+	if n := utf8.RuneCountInString(title); n > MaxTitle {
+		return "", fmt.Errorf("a title has at most %d characters, got %d", MaxTitle, n)
+	}
+	return title, nil
+}
+
+// hidden reports whether the character is a control character, ends a line, or changes the direction of others.
+func hidden(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+}
+
+func firstRune(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
+}
