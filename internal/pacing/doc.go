@@ -54,8 +54,9 @@
 // none of its slots, although it may have others at the same instants. The time of a request is known only within its
 // longest wait: it was made at its newest slot less that wait, or later.
 //
-// A call of a share gives back to the pacers, and to the parts of pacers with a rate. A pacer without a rate may have
-// slots of other calls at the same instant, in another part, so its parts count what went back until it passes.
+// A call of a share gives back to the pacers, and to the parts of pacers with a rate; each call gives back to their far
+// logs, too. A pacer without a rate may have slots of other calls at the same instant, in another part, so its parts
+// count what went back until it passes.
 //
 // A sender that dies gives nothing back, because a store does not know that it died. Its permits count until they
 // pass. No call reserves more than its longest wait. Somebody who knows the request may give back what is ahead: a
@@ -96,6 +97,30 @@
 // So a share that begins to be asked for waits for the slots within RestAhead, and for the longest window up to
 // SoonWindow. After that it gets its part, whatever others ask, in each period or window. While a share is asked for
 // and takes less than its part, the rest of the part is lost. RunShares in package pacingtest has the figures.
+//
+// # Waits of different length
+//
+// Calls with a longer wait fill a pacer up to this wait, so calls with a shorter one get nothing. Therefore those leave
+// room for these. The waits form classes: from 0, 500 ms, 1 s, 2 s, 5 s, 10 s, 30 s, and from 2 m on. The reach of a
+// call is the start of its class.
+//
+//   - A call asks for its reach at a pacer that has a slot beyond the wait of the call, and more than 250 ms ahead. A
+//     call of the reach 0 asks only when it gets less than it wants. A reach is asked for during KeptFor. Instances
+//     mark it and read marks as those of shares. A call reads no marks at a pacer whose newest slot is, as the instance
+//     has last seen it, less than LeastReach ahead.
+//   - While a shorter reach is asked for, a call asks in two steps: for slots within half of the reach, and LeastReach
+//     at most; then for the pacer and its far log, whose limits are three quarters of those of the pacer, for its whole
+//     wait. Of several shorter reaches the least one counts, and the call goes no further ahead than the next one.
+//   - In the far log, a rate is a limit of three quarters of n permits in n intervals, rounded down and at least 1. n
+//     is the number of intervals in half of the reach, at least 2. For the reach 0, n is at least 48, in at least
+//     100 ms: a call without a wait rarely finds a slot at once, so up to an interval of each n is lost.
+//   - The far log has slots for at most 64 of its shortest windows ahead, because each one is a strand of the pacer's
+//     log.
+//
+// So shorter waits get at least a quarter, after the slots that were given out before. Longer waits take what these
+// leave, when they ask within half of the reach. A caller that reserves far ahead and does not ask again leaves a
+// quarter unused, and so do all longer waits beside calls without a wait. Pacers with shares, and pacers per message or
+// key, leave no room: a share separates the callers there. RunWaits in package pacingtest has the figures.
 //
 // # The log
 //

@@ -17,12 +17,13 @@ type Pacers struct {
 	policy  atomic.Pointer[Policy]
 	records *Records // nil: the number of records is not bounded
 	demands *demands
+	reach   *reaching
 	clock   func() time.Time
 }
 
 // New returns the pacers of the policy, with logs in the store.
 func New(store Store, policy *Policy) *Pacers {
-	p := &Pacers{store: store, demands: newDemands(), clock: time.Now}
+	p := &Pacers{store: store, demands: newDemands(), reach: newReaching(), clock: time.Now}
 	p.SetPolicy(policy)
 	return p
 }
@@ -46,7 +47,11 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 		policy = &Policy{}
 	}
 	p.policy.Store(policy)
-	p.demands.forget(policy)
+	p.demands.forget(func(pacer, share string) bool {
+		in, known := policy.Pacer(pacer)
+		return known && in.share(share) >= 0
+	})
+	p.reach.forget(policy)
 }
 
 // Call is a call for permits.
@@ -130,10 +135,14 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	if err := p.learn(ctx, plan); err != nil {
 		return nil, err
 	}
+	if err := p.learnReach(ctx, plan); err != nil {
+		return nil, err
+	}
 	t := &taking{Pacers: p, plan: plan, call: call, entry: entry}
 	if err := t.take(ctx); err != nil {
 		return nil, err
 	}
+	p.tellReach(ctx, plan)
 	return plan.answer, nil
 }
 
@@ -167,7 +176,7 @@ func (t *taking) take(ctx context.Context) error {
 		}
 	}
 	if len(t.steps) > 1 {
-		if next == nil || own.at < next.at {
+		if next == nil || own != nil && own.at < next.at {
 			next = own
 		}
 		t.answer.Next, t.answer.Target, t.answer.Limit = max(0, next.at.Sub(t.answer.At)), next.target, next.limit
@@ -195,7 +204,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 		t.strip(&grant, pacers)
 		t.base.Continues = t.more
 		t.entry.note(t.base, &grant)
-		if grant.Granted > 0 || t.more {
+		if grant.Granted > 0 || t.more || grant.Replayed {
 			t.part++
 		}
 		t.calls++
@@ -207,7 +216,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 		case t.calls == mostParts, t.base.Permits > 0 && t.answer.Refused == 0:
 			return true, next, nil
 		case t.more:
-		case grant.Replayed && len(t.steps) > 1: // the next part is one that is remembered, or none
+		case grant.Replayed && (len(t.steps) > 1 || t.leaves): // the next part is one that is remembered, or none
 			if follows, err := t.remembers(ctx); err != nil || !follows {
 				return true, next, err
 			}
@@ -268,7 +277,7 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		}
 		one.Targets = one.Targets[:len(pacers)]
 		back.add(&one)
-		if !one.More && (len(plan.steps) == 1 || !one.Known) { // each step of a share may have a part
+		if !one.More && (len(plan.steps) == 1 && !plan.leaves || !one.Known) { // each step of a share may have a part
 			break
 		}
 	}
@@ -338,6 +347,9 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 	if call.Share != "" && !slices.ContainsFunc(plan.shares, func(share int) bool { return share >= 0 }) {
 		return nil, &FieldError{"share", fmt.Sprintf("must be a share of one of the pacers, got %q", call.Share)}
 	}
+	plan.wait = ask.MaxWait
+	plan.leaves = !slices.ContainsFunc(answer.Pacers, func(p Pacer) bool { return len(p.Shares) > 0 }) &&
+		slices.ContainsFunc(answer.Pacers, func(p Pacer) bool { return p.reached() })
 	plan.setSteps()
 	return plan, plan.checkTargets()
 }

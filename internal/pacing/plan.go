@@ -10,14 +10,19 @@ import (
 // plan is how a call asks the store for permits: in one step, or in three steps when it has a share of a pacer.
 type plan struct {
 	answer *Answer
-	base   *Ask  // a target for each pacer of the call, with the longest wait of the call
-	shares []int // by pacer: the index of the call's share, or -1
+	base   *Ask          // a target for each pacer of the call, with the longest wait of the call
+	shares []int         // by pacer: the index of the call's share, or -1
+	wait   time.Duration // the longest wait of the call and its pacers
+	// leaves says that the call leaves room for calls with shorter waits, when there are any.
+	leaves bool
+	rooms  []leaving // by pacer; nil: it leaves none
 	steps  []step
 }
 
 // step is an ask for the permits that the steps before it did not give.
 type step struct {
 	own  bool // of the call's own part, at the pacers where it has one
+	far  bool // also of the part beyond a reach, at the pacers where the call leaves room
 	wait time.Duration
 }
 
@@ -37,12 +42,26 @@ func (p *plan) setSteps() {
 	}
 	p.base.MaxWait = wait
 	if own == 0 {
-		p.steps = []step{{false, wait}}
+		p.steps = []step{{wait: wait}}
+		p.leaveRoom()
 		return
 	}
-	p.steps = []step{{true, min(wait, own)}, {false, min(wait, rest)}}
+	p.steps = []step{{own: true, wait: min(wait, own)}, {wait: min(wait, rest)}}
 	if wait > own {
-		p.steps = append(p.steps, step{true, wait})
+		p.steps = append(p.steps, step{own: true, wait: wait})
+	}
+}
+
+// leaveRoom makes the call ask for what is left near, and then for slots of the part beyond a reach.
+func (p *plan) leaveRoom() {
+	far, near, some := p.base.MaxWait, p.base.MaxWait, false
+	for _, left := range p.rooms {
+		if left.some {
+			far, near, some = min(far, left.far), min(near, left.near()), true
+		}
+	}
+	if some {
+		p.steps = []step{{wait: near}, {far: true, wait: far}}
 	}
 }
 
@@ -67,17 +86,25 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 			ask.Targets, pacers = append(ask.Targets, target), append(pacers, i)
 		}
 	}
+	for i, left := range p.rooms {
+		if s.far && left.some && len(ask.Targets) < MaxPacers {
+			ask.Targets, pacers = append(ask.Targets, p.answer.Pacers[i].far(left.reach)), append(pacers, i)
+		}
+	}
 	return ask, pacers
 }
 
-// all returns an ask of all targets that can have slots of the call. A call of a share does not tell which step gave a
-// slot, and a pacer without a rate may have slots of others at the same instant. So the parts of such a pacer are left
+// all returns an ask of all targets that can have slots of the call. A call of several steps does not tell which one
+// gave a slot, and a pacer without a rate may have slots of others at the same instant. So the parts of such a pacer are left
 // out.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
 	for i, share := range p.shares {
 		pacer := &p.answer.Pacers[i]
+		if p.leaves && pacer.reached() && pacer.Rate.Permits > 0 && len(ask.Targets) < MaxPacers {
+			ask.Targets = append(ask.Targets, pacer.far(mostReach))
+		}
 		if len(pacer.Shares) == 0 || share >= 0 && pacer.Rate.Permits == 0 {
 			continue
 		}
@@ -120,6 +147,9 @@ type following struct {
 func (p *plan) strip(grant *Grant, pacers []int) {
 	if grant.Target >= len(p.base.Targets) {
 		grant.Target, grant.Limit = pacers[grant.Target], ByShare
+		if p.answer.Pacers[grant.Target].reached() {
+			grant.Limit = ByQueue
+		}
 	}
 	grant.States = grant.States[:len(p.base.Targets)]
 }

@@ -194,7 +194,9 @@ func TestReturnsTouchNoSlotsOfOthers(t *testing.T) {
 	otp := []Share{{Name: "otp", Percent: 20}}
 	rated := Pacer{Name: "rated", Rate: Rate{Permits: 100, Per: time.Second}, Shares: otp}
 	window := Pacer{Name: "window", Limits: []Limit{{Max: 100, Window: time.Second}}, Shares: otp}
-	p := New(nil, &Policy{Pacers: []Pacer{rated, window}})
+	plain, bursts := rated, window
+	plain.Name, plain.Shares, bursts.Name, bursts.Shares = "plain", nil, "bursts", nil
+	p := New(nil, &Policy{Pacers: []Pacer{rated, window, plain, bursts}})
 	targets := func(pacer, share string) int {
 		plan, err := p.plan(&Call{Client: "c", RequestID: "r", Pacers: []string{pacer}, Permits: 1, Share: share})
 		require.NoError(t, err)
@@ -204,4 +206,6 @@ func TestReturnsTouchNoSlotsOfOthers(t *testing.T) {
 	require.Equal(t, 2, targets("window", ""))
 	require.Equal(t, 3, targets("rated", "otp"), "each slot of a rate is of one call")
 	require.Equal(t, 1, targets("window", "otp"), "the pacer alone")
+	require.Equal(t, 2, targets("plain", ""), "the pacer and its far log")
+	require.Equal(t, 1, targets("bursts", ""))
 }

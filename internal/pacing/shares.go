@@ -145,7 +145,7 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// demands knows which shares are asked for. An instance knows its own calls at once. It tells the others by a permit
+// demands knows which shares, or reaches, are asked for. An instance knows its own calls at once. It tells the others by a permit
 // of the share's mark, a log of which nobody needs the slots.
 type demands struct {
 	mu     sync.Mutex
@@ -154,7 +154,7 @@ type demands struct {
 	read   map[string]time.Time // by pacer: when this instance read the marks
 }
 
-// demand identifies a share.
+// demand identifies a share or a reach.
 type demand struct{ pacer, share string }
 
 // How often an instance marks a share that is asked for, and how often it reads the marks of a pacer.
@@ -206,13 +206,13 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// forget drops what is known of pacers that have no shares any more.
-func (d *demands) forget(policy *Policy) {
+// forget drops what is known, but for the demands that stay.
+func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.read)
 	for key := range d.asked {
-		if p, known := policy.Pacer(key.pacer); !known || p.share(key.share) < 0 {
+		if !stays(key.pacer, key.share) {
 			delete(d.asked, key)
 			delete(d.marked, key)
 		}

@@ -37,6 +37,13 @@ func TestShares(t *testing.T) {
 	}, 7)
 }
 
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	pacingtest.RunWaits(t, func(t *testing.T, clock func() time.Time) pacing.Store {
+		return openDefault(t, clock).(*Store)
+	}, 3)
+}
+
 func TestPacingIsGreedilyTaken(t *testing.T) {
 	t.Parallel()
 	pacingtest.RunGreedy(t, openPacing(t))

@@ -68,6 +68,7 @@ var cases = []struct {
 	{"shares keep their parts", sharesKept},
 	{"a call of a share is repeated", sharesRepeated},
 	{"permits of shares are given back", sharesReturned},
+	{"a longer wait makes room for a shorter one", reachKept},
 	{"forget", forget},
 	{"a malformed ask is refused and harms nothing", malformed},
 	{"changed limits judge what is recorded", changedLimits},

@@ -40,3 +40,8 @@ func TestMemoryShares(t *testing.T) {
 	t.Parallel()
 	RunShares(t, func(_ *testing.T, clock func() time.Time) pacing.Store { return NewMemory(clock) }, 1)
 }
+
+func TestMemoryWaits(t *testing.T) {
+	t.Parallel()
+	RunWaits(t, func(_ *testing.T, clock func() time.Time) pacing.Store { return NewMemory(clock) }, 1)
+}
