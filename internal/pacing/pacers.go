@@ -97,11 +97,12 @@ func (c *Call) log(p *Pacer) (string, error) {
 
 // Answer is the result of a call for permits.
 type Answer struct {
-	Grant           // Target is an index into Pacers
-	Refused int     // permits of the call that were refused
-	Fresh   int     // granted permits that no earlier call received
-	Pacers  []Pacer // by target
-	Version string  // the version of the policy that decided the call
+	Grant            // Target is an index into Pacers
+	Refused int      // permits of the call that were refused
+	Fresh   int      // granted permits that no earlier call received
+	Pacers  []Pacer  // by target
+	Shares  []string // by target: the share of the call at the pacer; "": none
+	Version string   // the version of the policy that decided the call
 }
 
 // FieldError is the error of an invalid field in a call.
@@ -342,7 +343,8 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 		target := Target{Pacer: name, Message: log, Limits: pacer.Judged()}
 		ask.MaxWait = min(ask.MaxWait, pacer.LongestWait())
 		ask.Targets, answer.Pacers = append(ask.Targets, target), append(answer.Pacers, *pacer)
-		plan.shares = append(plan.shares, pacer.share(call.share()))
+		share := pacer.share(call.share())
+		plan.shares, answer.Shares = append(plan.shares, share), append(answer.Shares, pacer.shareName(share))
 	}
 	if call.Share != "" && !slices.ContainsFunc(plan.shares, func(share int) bool { return share >= 0 }) {
 		return nil, &FieldError{"share", fmt.Sprintf("must be a share of one of the pacers, got %q", call.Share)}

@@ -109,6 +109,14 @@ func (p *Pacer) share(name string) int {
 	return -1
 }
 
+// shareName returns the name of the pacer's share with the given index, or "" for -1.
+func (p *Pacer) shareName(share int) string {
+	if share < 0 {
+		return ""
+	}
+	return p.Shares[share].Name
+}
+
 // HasShare reports whether the pacer has a share with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 

@@ -15,6 +15,7 @@ type pacerMetrics struct {
 	clock  func() time.Time
 
 	granted, refused, returned, failed, come *prometheus.CounterVec
+	shared                                   *prometheus.CounterVec
 	waits                                    *prometheus.HistogramVec
 	queue, used, allowed                     *prometheus.GaugeVec
 
@@ -50,6 +51,10 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			"answer, by each pacer that the call named."),
 		come: byPacer("capper_permits_due_total", "Granted permits whose time has come, by each pacer that the call "+
 			"named: the sends that may have started."),
+		shared: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "capper_share_permits_granted_total",
+			Help: "Permits granted by pacers with shares, by the share of the call; empty for a call without a share.",
+		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "capper_permits_wait_seconds",
 			Help:    "Wait until the last permit of a call may be used, in seconds, by each pacer that the call named.",
@@ -79,8 +84,8 @@ func asOfNow(name, help string) *prometheus.GaugeVec {
 }
 
 func (p *pacerMetrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{p.granted, p.refused, p.returned, p.failed, p.come, p.waits, p.queue, p.used,
-		p.allowed}
+	return []prometheus.Collector{p.granted, p.refused, p.returned, p.failed, p.come, p.shared, p.waits,
+		p.queue, p.used, p.allowed}
 }
 
 // Describe sends the descriptions of the metrics.
@@ -112,6 +117,7 @@ func (p *pacerMetrics) follow() {
 	if policy == p.followed {
 		return
 	}
+	p.followShares(policy)
 	p.followed = policy
 	for name := range p.standing {
 		if _, known := policy.Pacer(name); !known {
@@ -133,6 +139,38 @@ func (p *pacerMetrics) follow() {
 			p.come.WithLabelValues(name)
 			p.waits.WithLabelValues(name)
 		}
+	}
+}
+
+// followShares creates the counters of the configured shares, and deletes those of shares that have been removed.
+func (p *pacerMetrics) followShares(policy *pacing.Policy) {
+	if p.followed != nil {
+		for i := range p.followed.Pacers {
+			before := &p.followed.Pacers[i]
+			now, known := policy.Pacer(before.Name)
+			for _, share := range before.Shares {
+				if !known || !now.HasShare(share.Name) {
+					p.shared.DeleteLabelValues(before.Name, share.Name)
+				}
+			}
+			if !known || len(now.Shares) == 0 {
+				p.shared.DeleteLabelValues(before.Name, "")
+			}
+		}
+	}
+	for i := range policy.Pacers {
+		pacer := &policy.Pacers[i]
+		for _, share := range pacer.Shares {
+			p.shared.WithLabelValues(pacer.Name, share.Name)
+			p.shared.WithLabelValues(pacer.Name, "")
+		}
+	}
+}
+
+// countShare counts permits of a call at a pacer with shares, as long as the policy has the share.
+func (p *pacerMetrics) countShare(pacer, share string, permits int) {
+	if now, _ := p.followed.Pacer(pacer); len(now.Shares) > 0 && (share == "" || now.HasShare(share)) {
+		p.shared.WithLabelValues(pacer, share).Add(float64(permits))
 	}
 }
 
@@ -176,6 +214,7 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 		s.see(now, pacer, &given.States[i])
 		if given.Fresh > 0 {
 			p.granted.WithLabelValues(pacer.Name).Add(float64(given.Fresh))
+			p.countShare(pacer.Name, given.Shares[i], given.Fresh)
 			s.ahead.add(now, given.Runs, given.Fresh)
 			last := &given.Runs[len(given.Runs)-1]
 			p.waits.WithLabelValues(pacer.Name).Observe(max(0, last.WaitOf(last.Permits-1).Seconds()))

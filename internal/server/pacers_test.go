@@ -428,9 +428,16 @@ func TestSharesOfClients(t *testing.T) {
 	require.True(t, ok)
 	shared := pacing.Pacer{Name: "hour", Limits: []pacing.Limit{{Max: 100, Window: time.Hour}},
 		Shares: []pacing.Share{{Name: "otp", Percent: 20}, {Name: "alerts", Percent: 10}}}
-	s := newServiceOver(t, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) {
-		cfg.Pacers = pacing.New(permits, &pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{shared}})
-	})
+	pacers := pacing.New(permits, &pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{shared}})
+	s := newServiceOver(t, store, testkit.NewClockAt(startOfTest), func(cfg *server.Config) { cfg.Pacers = pacers })
+	granted := func(share string, permits int) {
+		t.Helper()
+		s.key = "o1.otp"
+		require.Contains(t, string(s.get("/metrics").body), fmt.Sprintf(
+			"capper_share_permits_granted_total{pacer=\"hour\",share=%q} %d\n", share, permits))
+	}
+	granted("otp", 0)
+	s.key = ""
 	require.Equal(t, 10, s.permits(`{"pacers":["hour"],"permits":10,"share":"alerts"}`).Granted, "there are no keys")
 	require.NoError(t, s.server.SetAccess(gate.Rules{Keys: []gate.Key{key("c1.crm", "crm", gate.ScopeFilter),
 		key("o1.otp", "otp", gate.ScopeFilter, gate.ScopeRead), key("b1.both", "both", gate.ScopeFilter)},
@@ -454,6 +461,15 @@ func TestSharesOfClients(t *testing.T) {
 		requireRefused(t, s.post("/v1/permits", `{"pacers":["hour"],"permits":1,"share":`+share+`}`),
 			http.StatusBadRequest, "invalid_request", badBody{field: "share", message: message})
 	}
+	granted("otp", 20)
+	granted("alerts", 10)
+	granted("", 70)
+	shared.Shares = shared.Shares[:1]
+	pacers.SetPolicy(&pacing.Policy{Version: "policy-2", Pacers: []pacing.Pacer{shared}})
+	granted("otp", 20)
+	require.NotContains(t, string(s.get("/metrics").body), `share="alerts"`)
+	pacers.SetPolicy(&pacing.Policy{Version: "policy-3"})
+	require.NotContains(t, string(s.get("/metrics").body), `capper_share_permits_granted_total{`)
 }
 
 func TestClientsAreBoundToPacers(t *testing.T) {

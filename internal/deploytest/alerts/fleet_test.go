@@ -66,7 +66,7 @@ channels: {push: 1, e-mail.2: 2}
 suppress: {opted-out: {max_age: 720h}, country/a+b-c.d: [push], sms-stop: [push]}
 sets: {sms-stop: {live: true}}
 pacers:
-  9a_b.c-d: {limits: [{max: 100000, window: 1s}]}
+  9a_b.c-d: {limits: [{max: 100000, window: 1s}], shares: {o.t_p-1: 20%%}}
   tight: {rate: 1/m}
 limits:
   default: [{name: d.1-x_y, max: 1, window: 24h}, {name: half, max: 1, window: 12h, shadow: true}]

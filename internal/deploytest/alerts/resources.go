@@ -5,6 +5,10 @@ func permitted() Row {
 		{Title: "Permits granted", Description: "Granted permits, by each pacer of the call.", Unit: "cps",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_granted_total{SELECTED}[$__rate_interval]))`,
 				"{{pacer}}"}}},
+		{Title: "Permits by share", Description: "Granted permits of pacers with shares, by the share of the call.",
+			Unit: "cps", Queries: []Query{
+				{`sum by (pacer, share) (rate(capper_share_permits_granted_total{SELECTED}[$__rate_interval]))`,
+					"{{pacer}} {{share}}"}}},
 		{Title: "Permits due", Description: "Permits whose time has come: the speed of all senders.", Unit: "cps",
 			Queries: []Query{{`sum by (pacer) (rate(capper_permits_due_total{SELECTED}[$__rate_interval]))`,
 				"{{pacer}}"}}},
