@@ -95,8 +95,8 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 }
 
 // all returns an ask of all targets that can have slots of the call. A call of several steps does not tell which one
-// gave a slot, and a pacer without a rate may have slots of others at the same instant. So the parts of such a pacer are left
-// out.
+// gave a slot, and a pacer without a rate may have slots of others at the same instant. So the parts of such a pacer
+// are left out.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }

@@ -187,8 +187,8 @@ func TestReturnFromAMergedLog(t *testing.T) {
 	require.Greater(t, back, 1000)
 }
 
-// TestReturnsTouchNoSlotsOfOthers checks which logs lose the slots of a returned call: only those in which no other call
-// has a slot at the same instant.
+// TestReturnsTouchNoSlotsOfOthers checks which logs lose the slots of a returned call: only those in which no other
+// call has a slot at the same instant.
 func TestReturnsTouchNoSlotsOfOthers(t *testing.T) {
 	t.Parallel()
 	otp := []Share{{Name: "otp", Percent: 20}}

@@ -129,8 +129,8 @@ func (h *history) step() {
 	}
 }
 
-// again repeats a request with the current limits and a new wait. A store that has forgotten the request grants anew, so
-// the request keeps the longest wait for its return.
+// again repeats a request with the current limits and a new wait. A store that has forgotten the request grants anew,
+// so the request keeps the longest wait for its return.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)
