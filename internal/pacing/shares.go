@@ -153,8 +153,8 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// demands knows which shares, or reaches, are asked for. An instance knows its own calls at once. It tells the others by
-// a permit of the share's mark, a log of which nobody needs the slots.
+// demands knows which shares, or reaches, are asked for. An instance knows its own calls at once. It tells the others
+// by a permit of the share's mark, a log of which nobody needs the slots.
 type demands struct {
 	mu     sync.Mutex
 	asked  map[demand]time.Time // until when the share is asked for, by calls of this instance or as it has read

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"capper/client/api"
+	"capper/internal/audit"
 	"capper/internal/bitmap"
 	"capper/internal/capping"
 )
@@ -18,7 +19,7 @@ type output struct {
 	*Config
 	names     []string // segments by code; "": none
 	records   int64
-	gaps      int64
+	sequences audit.Sequences
 	begins    capping.Instant
 	spreads   map[rowKey][]spread
 	limits    [][]int64 // by code and limit, the last one for any limit
@@ -141,7 +142,7 @@ func policiesOf(known map[string]*capping.Policy, versions []string) (list []*ca
 
 // result returns the answer.
 func (o *output) result() *Result {
-	p := &api.Pressure{ConfigVersion: o.Policy.Version, Records: o.records, Gaps: o.gaps,
+	p := &api.Pressure{ConfigVersion: o.Policy.Version, Records: o.records, Gaps: o.sequences.Gaps(),
 		People: o.people(), AtLimits: o.atLimits()}
 	if o.records > 0 {
 		p.AuditBegins = o.begins.Time()

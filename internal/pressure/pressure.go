@@ -167,7 +167,6 @@ type engine struct {
 	keep     time.Duration // the longest time for which a log keeps a send
 	swept    capping.Instant
 	last     capping.Instant
-	next     map[string]uint64 // by instance: the sequence of its next record
 	spans    map[limitKey]*span
 }
 
@@ -175,7 +174,7 @@ func newEngine(cfg *Config, out *output, from int) *engine {
 	e := &engine{
 		Config: cfg, out: out, first: from == 0, policies: map[string]*capping.Policy{},
 		messages: map[capping.Message][]*message{}, keep: cfg.Policy.Retention(cfg.Widen) + slackOfRetention,
-		next: map[string]uint64{}, spans: map[limitKey]*span{},
+		spans: map[limitKey]*span{},
 	}
 	e.takers.min = cfg.MinTaken
 	e.people = newPeople(cfg, out, from)
@@ -221,16 +220,13 @@ func (e *engine) take(r *audit.Record) error {
 	return nil
 }
 
-// notice counts the record, and a gap in front of it.
+// notice counts the record.
 func (e *engine) notice(r *audit.Record) {
 	if e.out.records == 0 {
 		e.out.begins = r.At
 	}
 	e.out.records++
-	if next, known := e.next[r.Instance]; known && r.Sequence > next {
-		e.out.gaps++
-	}
-	e.next[r.Instance] = max(e.next[r.Instance], r.Sequence+1)
+	e.out.sequences.Add(r.Instance, r.Sequence)
 }
 
 // know reads the policy of a configuration version.

@@ -83,8 +83,7 @@ type engine struct {
 	longest, shortest time.Duration // retentions of the policies seen so far and the other one
 	asked             *firstAsked
 	last              capping.Instant
-	next              map[string]uint64 // by instance: the sequence of its next record
-	c                 call              // reused
+	c                 call // reused
 	// observe is a hook for tests. It receives the verdicts for users who are judged again or checked one by one.
 	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
 }
@@ -115,7 +114,7 @@ func newEngine(cfg Config) (*engine, error) {
 	e := &engine{
 		cfg: cfg, histories: h, logs: &logs{histories: h, widen: cfg.Widen}, tallies: newTallies(),
 		policies: map[string]*inForce{}, generations: map[string]capping.Segments{}, alike: map[alikeKey]*likeness{},
-		asked: newFirstAsked(), next: map[string]uint64{},
+		asked: newFirstAsked(),
 	}
 	if cfg.Policy != nil {
 		e.other = e.judge(cfg.Policy)
@@ -140,10 +139,7 @@ func (e *engine) replay(r *audit.Record) error {
 	}
 	e.last = r.At
 	e.tallies.began(r)
-	if next, known := e.next[r.Instance]; known && r.Sequence > next {
-		e.tallies.gaps++
-	}
-	e.next[r.Instance] = max(e.next[r.Instance], r.Sequence+1)
+	e.tallies.sequences.Add(r.Instance, r.Sequence)
 	if r.Kind != audit.Filter && r.Kind != audit.Release {
 		return nil
 	}

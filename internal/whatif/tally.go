@@ -83,7 +83,7 @@ type tallies struct {
 	calls, decided int64
 	unavailable    int64
 	erased, judged int64
-	gaps           int64
+	sequences      audit.Sequences
 	total          pair[Counts]
 	days           map[string]*pair[Counts]
 	segments       map[string]*pair[Counts]
@@ -208,7 +208,7 @@ func (t *tallies) endNamed(c *call) {
 func (t *tallies) result(e *engine) *Result {
 	r := &Result{
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
-		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.gaps,
+		Unavailable: t.unavailable, Erased: t.erased, Gaps: t.sequences.Gaps(),
 		Total: newRow("total", &t.total),
 		Days:  []Row{}, Segments: []Row{}, Channels: []Row{}, Campaigns: []Row{},
 		Limits: changes(t.limits), Shadow: changes(t.shadow),

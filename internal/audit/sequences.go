@@ -1,0 +1,77 @@
+package audit
+
+import "slices"
+
+// Sequences finds lost records by the sequences of those that were read. The order does not matter: an audit is read in
+// the order of times, and calls at once may end in another order. The zero value has read none.
+type Sequences struct{ instances map[string]*sequences }
+
+// sequences holds what was read of an instance.
+type sequences struct {
+	first, last uint64
+	missing     []span // between first and last, in order
+}
+
+// span is a range of sequences, both included.
+type span struct{ from, to uint64 }
+
+// Add notes that a record was read.
+func (s *Sequences) Add(instance string, sequence uint64) {
+	if s.instances == nil {
+		s.instances = map[string]*sequences{}
+	}
+	if q := s.instances[instance]; q != nil {
+		q.add(sequence)
+	} else {
+		s.instances[instance] = &sequences{first: sequence, last: sequence}
+	}
+}
+
+// Gaps returns at how many places records are missing between the first and the last one of an instance.
+func (s *Sequences) Gaps() (n int64) {
+	for _, q := range s.instances {
+		n += int64(len(q.missing))
+	}
+	return n
+}
+
+func (q *sequences) add(n uint64) {
+	switch {
+	case n > q.last:
+		if n > q.last+1 {
+			q.missing = append(q.missing, span{q.last + 1, n - 1})
+		}
+		q.last = n
+	case n < q.first:
+		if n+1 < q.first {
+			q.missing = slices.Insert(q.missing, 0, span{n + 1, q.first - 1})
+		}
+		q.first = n
+	default:
+		q.found(n)
+	}
+}
+
+// found removes a sequence from the missing ones.
+func (q *sequences) found(n uint64) {
+	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
+		switch {
+		case m.to < n:
+			return -1
+		case m.from > n:
+			return 1
+		}
+		return 0
+	})
+	if !among {
+		return
+	}
+	var left []span
+	if m := q.missing[i]; m.from < n {
+		left = append(left, span{m.from, n - 1})
+	}
+	if m := q.missing[i]; m.to > n {
+		left = append(left, span{n + 1, m.to})
+	}
+	q.missing = slices.Replace(q.missing, i, i+1, left...)
+}
