@@ -257,6 +257,10 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
 	}
+	if used > call.Permits {
+		return nil, &FieldError{"used", fmt.Sprintf("must be at most the permits of the call, %d, got %d",
+			call.Permits, used)}
+	}
 	plan, err := p.plan(call)
 	if err != nil {
 		return nil, err
@@ -300,7 +304,7 @@ func (b *Back) add(part *Returned) {
 // reused returns the error of a call whose request id belongs to another call.
 func (c *Call) reused() error {
 	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
-		"another number of permits, another message or another key", c.RequestID)}
+		"another number of permits, or another message, key or share", c.RequestID)}
 }
 
 // mostParts is the largest number of store steps for one call that needs more than MostSteps; see MostSteps.
@@ -419,6 +423,9 @@ func contentOf(call *Call) [8]byte {
 	content := fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message)
 	if call.Key != "" {
 		content = fmt.Appendf(content, " %q", call.Key)
+	}
+	if call.Share != "" {
+		content = fmt.Appendf(content, " share %q", call.Share)
 	}
 	sum := sha256.Sum256(content)
 	return [8]byte(sum[:8])

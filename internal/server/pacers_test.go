@@ -209,7 +209,7 @@ func TestAPacerPerKey(t *testing.T) {
 	require.True(t, crm.permits(body).Replayed)
 	reused := crm.post("/v1/permits", strings.Replace(body, `"k"`, `"l"`, 1))
 	require.Equal(t, http.StatusBadRequest, reused.status)
-	require.Contains(t, string(reused.body), "another key")
+	require.Contains(t, string(reused.body), "key or share")
 	require.Equal(t, 1, crm.permits(`{"pacers":["carrier"],"permits":1,"key":"k"}`).Granted, "other pacers ignore it")
 }
 

@@ -80,6 +80,7 @@ func TestFaultyReturnsAreRefused(t *testing.T) {
 		`{"pacers":["carrier"],"permits":20,"request_id":"r1","used":1,"used":2}`:      "used",
 		`{"pacers":["carrier"],"permits":20,"request_id":"r1","max_wait":"25h"}`:       "max_wait: must be",
 		`{"pacers":["carrier"],"permits":20,"request_id":"r1","used":100001}`:          "used: 100001 is not",
+		`{"pacers":["carrier"],"permits":20,"request_id":"r1","used":21}`:              "used: must be at most the permits",
 		`{"pacers":["carrier"],"permits":20,"request_id":"r1","used":1,"record":true}`: "record",
 	} {
 		r := s.post("/v1/permits/return", body)

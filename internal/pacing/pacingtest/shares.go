@@ -351,6 +351,11 @@ func sharesReturned(f *fixture) {
 			RequestID: slow.Name + share}
 		first := slotsOf(&f.takeOf(one, call).Grant)
 		require.Len(f, first, 3)
+		if other := call; share != "" {
+			other.Share = ""
+			_, err := two.Return(context.Background(), &other, 0)
+			require.ErrorContains(f, err, "or another message, key or share")
+		}
 		for _, back := range []int{2, 0} {
 			given, err := two.Return(context.Background(), &call, 0)
 			require.NoError(f, err)
