@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,7 @@ limits:
     active: [{name: daily, max: 2, window: 24h}, {name: gap, max: 1, window: 2h, channels: [push]},
         {name: strict, max: 1, window: 48h, shadow: true}]
 quiet: [{from: "22:00", to: "06:00", channels: [push], zone: Europe/Berlin}]
+suppress: {opted-out: all}
 `
 	otherLimits = `channels: {push: 1, email: 2}
 limits:
@@ -42,7 +45,9 @@ limits:
         {name: strict, max: 1, window: 24h, shadow: true}]
 holdout: {percent: 5, salt: "a"}
 quiet: [{from: "22:00", to: "06:00", channels: [push], zone: Europe/Berlin}]
+suppress: {opted-out: all}
 `
+	liveSets = "sets: {opted-out: {live: true}}\n" // calls alone make the set
 )
 
 // decider is a service in this process.
@@ -125,15 +130,15 @@ func TestWhatIfIsWhatAServiceWithTheOtherLimitsAnswered(t *testing.T) {
 	clock := testkit.NewClockAt(time.Now().Add(-30 * 24 * time.Hour).Truncate(time.Second))
 	segments := filepath.Join(t.TempDir(), "segments")
 	publish(t, segments, "new=1-300", "active=301-600")
-	recorded := startDecider(t, clock, segments, recordedLimits+"audit: {to: audit}\n")
-	other := startDecider(t, clock, segments, otherLimits)
+	recorded := startDecider(t, clock, segments, recordedLimits+liveSets+"audit: {to: audit}\n")
+	other := startDecider(t, clock, segments, otherLimits+liveSets)
 	for step := range 160 {
 		clock.Advance([]time.Duration{0, time.Millisecond, time.Minute, time.Hour, 3 * time.Hour,
 			11 * time.Hour}[r.IntN(6)])
 		switch step {
 		case 60:
 			recorded.write(segments, strings.Replace(recordedLimits, "daily, max: 1", "daily, max: 2", 1)+
-				"audit: {to: audit}\n")
+				liveSets+"audit: {to: audit}\n")
 			recorded.settled("")
 		case 100:
 			before := recorded.generation()
@@ -144,6 +149,14 @@ func TestWhatIfIsWhatAServiceWithTheOtherLimitsAnswered(t *testing.T) {
 		users := make([]uint32, 1+r.IntN(80))
 		for i := range users {
 			users[i] = 1 + r.Uint32N(900)
+		}
+		if r.IntN(4) == 0 {
+			half := len(users) / 2
+			for _, d := range []*decider{recorded, other} {
+				_, err := d.ChangeSet(t.Context(), "opted-out", client.SetChange{Add: users[:half],
+					Remove: without(users[half:], users[:half])})
+				require.NoError(t, err)
+			}
 		}
 		message, channel := fmt.Sprint("m-", r.IntN(40)), []string{"", "push", "email"}[r.IntN(3)]
 		if r.IntN(10) == 0 {
@@ -175,10 +188,16 @@ func TestWhatIfIsWhatAServiceWithTheOtherLimitsAnswered(t *testing.T) {
 		require.Equal(t, other.denied[name], after[name], name)
 	}
 	require.NotEqual(t, got.Total.Before, got.Total.After)
+	require.Positive(t, before["suppressed"])
 	require.Len(t, got.Configs, 2)
 
 	checkPages(t, recorded, limits)
 	checkGone(t, recorded, limits, segments)
+}
+
+// without is the users but for those of another list.
+func without(users, others []uint32) []uint32 {
+	return slices.DeleteFunc(slices.Clone(users), func(user uint32) bool { return slices.Contains(others, user) })
 }
 
 // checkPages asks for people: tables, and a page that needs nothing from elsewhere.
@@ -210,16 +229,25 @@ func checkGone(t *testing.T, recorded *decider, limits, segments string) {
 	require.Equal(t, int(terminal.BadInput), got)
 	require.Contains(t, talk.String(), live[0])
 	require.Contains(t, talk.String(), "use --generation to name one existing generation for all calls")
-	require.NotZero(t, asked(t, terminal.Done, "--config", recorded.file(), "--limits", limits, "--generation",
-		live[1]).Asked)
+	named := asked(t, terminal.Done, "--config", recorded.file(), "--limits", limits, "--generation", live[1])
+	require.NotZero(t, named.Asked)
+	require.Zero(t, named.Total.After.Unjudged, "the record shows the set that no generation has")
+	for name, want := range map[string]string{"nosuch": "must be a generation name", live[0]: "does not exist"} {
+		talk.Reset()
+		require.Equal(t, int(terminal.Usage), run(t.Context(), []string{"whatif", "--config", recorded.file(),
+			"--generation", name}, strings.NewReader(""), &out, &talk), name)
+		require.Contains(t, talk.String(), want)
+	}
 	faulty := filepath.Join(t.TempDir(), "faulty.yaml")
 	write(t, faulty, "limits: {default: {dayly: 1}}\n")
 	out.Reset()
 	require.Equal(t, int(terminal.BadInput), run(t.Context(), []string{"whatif", "--config", recorded.file(),
 		"--limits", faulty}, strings.NewReader(""), &out, &talk))
 	require.Contains(t, out.String(), faulty+":1:20: limits.default.dayly")
+	talk.Reset()
 	require.Equal(t, int(terminal.Usage), run(t.Context(), []string{"whatif", "--config", recorded.file()},
 		strings.NewReader(""), &out, &talk))
+	require.Contains(t, talk.String(), "error: whatif: set --limits to try other limits")
 }
 
 func recordedGenerations(t *testing.T, segments string) (names []string) {
@@ -239,7 +267,7 @@ func TestTheAPIAnswersWhatTheCommandAnswers(t *testing.T) {
 	clock := testkit.NewClockAt(time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Second))
 	segments := filepath.Join(t.TempDir(), "segments")
 	publish(t, segments, "new=1-300", "active=301-600")
-	d := startDecider(t, clock, segments, recordedLimits+"audit: {to: audit}\n")
+	d := startDecider(t, clock, segments, recordedLimits+liveSets+"audit: {to: audit}\n")
 	var since time.Time
 	for step := range 80 {
 		clock.Advance([]time.Duration{time.Minute, time.Hour, 11 * time.Hour}[r.IntN(3)])
@@ -280,4 +308,45 @@ func TestTheAPIAnswersWhatTheCommandAnswers(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, string(command), string(answer), name)
 	}
+}
+
+// TestWhatIfKnowsWhomACallAddedAndRemoved checks that people who unsubscribed by a call, and people who came back by
+// one, stay so in a replay of a change that plays no part: by the command and by the API.
+func TestWhatIfKnowsWhomACallAddedAndRemoved(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClockAt(time.Now().Add(-24 * time.Hour).Truncate(time.Second))
+	segments := filepath.Join(t.TempDir(), "segments")
+	list := filepath.Join(t.TempDir(), "list.txt")
+	write(t, list, "3\n4\n")
+	out, err := exec.Command(segmentbuild(t), "build", "--to", segments, "--force", "--reason", "test", "--segment",
+		"new="+list, "--set", "opted-out="+list, "--as-of",
+		"opted-out="+clock.Now().Add(-time.Hour).UTC().Format(time.RFC3339)).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	const limits = "channels: {email: 1}\nlimits: {default: [{name: weekly, max: 2, window: 168h}]}\n" +
+		"suppress: {opted-out: all}\n"
+	d := startDecider(t, clock, segments, limits+"audit: {to: audit}\n")
+	_, err = d.ChangeSet(t.Context(), "opted-out", client.SetChange{Add: []uint32{1}, Remove: []uint32{3}})
+	require.NoError(t, err)
+	clock.Advance(time.Minute)
+	require.EqualValues(t, 2, d.filter(&client.FilterRequest{MessageID: "wi-1", Channel: "email",
+		Users: []uint32{1, 2, 3, 4}}))
+	clock.Advance(time.Minute)
+
+	four := 4
+	answer, err := d.WhatIf(t.Context(), &api.WhatIfRequest{Limits: []api.LimitChange{{Segment: "default",
+		Limit: "weekly", Max: &four}, {Segment: "new", Limit: "weekly", Max: &four}}})
+	require.NoError(t, err)
+	require.EqualValues(t, []int64{4, 2, 2}, []int64{answer.Judged, answer.Total.Before.Sends,
+		answer.Total.After.Sends})
+	require.Zero(t, answer.Total.Gained+answer.Total.Lost)
+	require.Equal(t, []api.WhatIfChange{{Name: "suppressed", Before: 2, After: 2}}, answer.Limits)
+
+	require.NoError(t, d.service.Stop())
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	write(t, other, strings.Replace(limits, "max: 2", "max: 4", 1))
+	result := asked(t, terminal.Done, "--config", d.file(), "--limits", other)
+	require.EqualValues(t, []int64{4, 2, 2}, []int64{result.Judged, result.Total.Before.Sends,
+		result.Total.After.Sends})
+	require.Zero(t, result.Total.Gained+result.Total.Lost)
+	require.EqualValues(t, 2, result.Limits[0].After)
 }

@@ -13,6 +13,7 @@ import (
 	"capper/internal/capping"
 	"capper/internal/config"
 	"capper/internal/objects"
+	"capper/internal/segments"
 	"capper/internal/terminal"
 	"capper/internal/whatif"
 	"capper/internal/yamltree"
@@ -42,7 +43,10 @@ func (c *WhatIfCommand) Help() string {
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Limits == "" && c.Generation == "":
-		return errors.New("whatif: set --limits to try other limits, or --generation to try other segments")
+		return errors.New("set --limits to try other limits, or --generation to try other segments")
+	case c.Generation != "" && !segments.IsGeneration(c.Generation):
+		return fmt.Errorf("--generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
+			c.Generation)
 	case c.Campaigns < 0:
 		return errors.New("--campaigns: must not be negative")
 	}
@@ -108,7 +112,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 // replay returns the settings of the replay.
 func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, policy *capping.Policy) (whatif.Config,
 	error) {
-	segments, err := c.generations(ctx, c.Segments, from.IDs())
+	read, err := c.generations(ctx, c.Segments, from.IDs())
 	if err != nil {
 		return whatif.Config{}, err
 	}
@@ -119,8 +123,12 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 			return policy, terminal.WithStatus(terminal.BadInput, err)
 		},
 		Generations: func(name string) (capping.Segments, error) {
-			found, err := segments(ctx, name)
-			if errors.Is(err, objects.ErrNotFound) {
+			found, err := read(ctx, name)
+			switch gone := errors.Is(err, objects.ErrNotFound); {
+			case gone && name == c.Generation:
+				return nil, terminal.Misuse(terminal.Hinted(fmt.Errorf("--generation %s: does not exist: %w", name, err),
+					"segmentbuild list shows the existing generations"))
+			case gone:
 				err = terminal.Hinted(fmt.Errorf("generation %s, which a recorded call used, no longer exists: %w",
 					name, err),
 					"use --generation to name one existing generation for all calls; segmentbuild list shows them")

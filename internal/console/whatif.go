@@ -135,7 +135,7 @@ func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
 		Question: "Who would have received more messages, and who fewer, under other limits?",
 		Data:     p, Calls: []string{"POST /v1/whatif"},
 	}
-	request, fault := p.request()
+	request, fault := p.request(v.Now)
 	switch {
 	case fault == "" && len(request.Limits) == 0: // the page Limits has the form
 		return &frame.View{To: formAt(query)}, nil
@@ -152,7 +152,7 @@ func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
 		view.Status = http.StatusBadRequest
 	}
 	if p.Result != nil {
-		p.Fixed = p.Result.Until.Before(v.Now)
+		p.Fixed = !request.Until.IsZero()
 		p.present(view)
 	}
 	return view, nil
@@ -170,8 +170,9 @@ func formAt(query url.Values) string {
 	return at.String()
 }
 
-// request returns the request of the form. The returned fault describes an input that cannot be sent.
-func (p *whatIfView) request() (r *api.WhatIfRequest, fault string) {
+// request returns the request of the form. The returned fault describes an input that cannot be sent. A last day that is
+// not over ends now.
+func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string) {
 	r = &api.WhatIfRequest{Generation: p.Form.Generation, Campaigns: whatIfCampaigns}
 	for _, row := range p.Form.Changes {
 		at := slices.IndexFunc(row.Limits, func(c choice) bool { return c.Chosen })
@@ -200,7 +201,11 @@ func (p *whatIfView) request() (r *api.WhatIfRequest, fault string) {
 	if errs[0] != nil || errs[1] != nil {
 		return r, "The days must have the form 2026-11-20."
 	}
-	r.Until = r.Until.AddDate(0, 0, 1)
+	if p.Form.Until == now.UTC().Format(time.DateOnly) {
+		r.Until = time.Time{}
+	} else {
+		r.Until = r.Until.AddDate(0, 0, 1)
+	}
 	return r, ""
 }
 

@@ -292,13 +292,10 @@ func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	return atLeastZero(now.Add(-ago)), nil
 }
 
-// slack is the time by which the clock of a caller may be ahead.
-const slack = time.Minute
-
 // pastSince is since for calls that reject a time in the future.
 func pastSince(text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
-	if err == nil && at.Time().After(now.Add(slack)) {
+	if err == nil && at.Time().After(now.Add(wire.Slack)) {
 		return 0, wire.Invalid("since", "%s is in the future: the time is now %s", wire.Clip([]byte(text)),
 			now.UTC().Format(api.Milliseconds))
 	}

@@ -293,7 +293,7 @@ func pastUntil(text string, now time.Time) (capping.Instant, error) {
 		if err != nil {
 			continue
 		}
-		if at.After(now.Add(slack)) {
+		if at.After(now.Add(wire.Slack)) {
 			return 0, wire.Invalid("until", "%s is in the future: the time is now %s", wire.Clip([]byte(text)),
 				now.UTC().Format(api.Milliseconds))
 		}

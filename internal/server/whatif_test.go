@@ -123,6 +123,10 @@ func TestWhatIfRefuses(t *testing.T) {
 		`{"limits": [` + many + `]}`: {field: "limits", message: "at most 100 changes"},
 		`{"limits": [{"limit": "daily", "max": 1}], "since": "yesterday"}`: {field: "since",
 			message: "is not an RFC 3339 time"},
+		`{"limits": [{"limit": "daily", "max": 1}], "until": "2037-11-20T09:14:00Z"}`: {field: "until",
+			message: "2037-11-20T09:14:00Z is in the future: the time is now 2037-11-20T09:12:44.120Z"},
+		`{"limits": [{"limit": "daily", "max": 1}], "generation": "nosuch"}`: {field: "generation",
+			message: `"nosuch" must be a generation name such as 2026`},
 		`{"limits": [{"limit": "daily", "max": 1}], "since": "2037-11-20T09:12:45Z"}`: {field: "since",
 			message: "is not before until"},
 		`{"limits": [{"limit": "daily", "max": 1}], "since": "2037-01-01T00:00:00Z"}`: {field: "since",
@@ -186,7 +190,7 @@ func TestOneWhatIfAtATime(t *testing.T) {
 	began, ended := make(chan string, 9), make(chan error, 9)
 	s := newService(t, replaying(func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error) {
 		if cfg.Generation != "" { // a call that waits until its caller leaves
-			began <- cfg.Generation
+			began <- cfg.Generation[len(cfg.Generation)-1:]
 			<-ctx.Done()
 			ended <- ctx.Err()
 			return nil, ctx.Err()
@@ -202,7 +206,8 @@ func TestOneWhatIfAtATime(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL+"/v1/whatif",
-				strings.NewReader(`{"limits": [{"limit": "daily", "max": 1}], "generation": "`+key+`"}`))
+				strings.NewReader(`{"limits": [{"limit": "daily", "max": 1}], "generation": "20261120T101500.000Z-0000000`+
+					key[:1]+`"}`))
 			if err == nil {
 				r.Header.Set("Content-Type", "application/json")
 				r.Header.Set("Authorization", "Bearer "+key)
@@ -212,7 +217,7 @@ func TestOneWhatIfAtATime(t *testing.T) {
 				}
 			}
 		}()
-		require.Equal(t, key, <-began)
+		require.Equal(t, key[:1], <-began)
 		return cancel
 	}
 	leaveA := leave("a1.a")

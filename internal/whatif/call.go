@@ -27,6 +27,7 @@ type call struct {
 	// Otherwise the recorded segment counts are used.
 	afresh   bool
 	segments capping.Segments // nil: nobody has asked yet
+	sets     recordedSets     // segments, with the suppressed sets that the record shows
 	names    []string
 	same     []bool // by code: judged alike
 	n        uint32 // the call's number in the histories
@@ -90,6 +91,7 @@ func (c *call) lookUp() (err error) {
 	if c.segments, err = c.generation(c.r.Generation); err != nil {
 		return err
 	}
+	c.sets.take(c.r, c.policy.Policy, c.segments, c.own())
 	c.names = c.segments.Names()
 	c.same = append(c.same[:0], c.alike.rest || c.alike.all)
 	for _, name := range c.names {
@@ -98,6 +100,9 @@ func (c *call) lookUp() (err error) {
 	c.before.byCode, c.after.byCode = resized(c.before.byCode, len(c.names)+1), resized(c.after.byCode, len(c.names)+1)
 	return nil
 }
+
+// own reports whether the call's own generation decides.
+func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
 // count adds the recorded numbers to both sides. Users who are judged again are moved to their new outcome later.
 func (c *call) count() {
@@ -122,7 +127,7 @@ func (c *call) count() {
 		requested += int64(s.Requested)
 	}
 	c.before.erased = max(0, requested-users)
-	c.afresh = requested != users || c.cfg.Generation != "" && c.cfg.Generation != c.r.Generation
+	c.afresh = requested != users || !c.own()
 	for _, s := range c.r.Segments {
 		if !c.afresh {
 			c.before.segment(s.Name).add(Counts{Sends: int64(s.Allowed), Denied: int64(s.Denied)})
@@ -276,12 +281,12 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	c.judgedUsers, c.judgedGroups = judged, judgedGroups
 	if kept > 0 {
 		if c.everybody {
-			c.countShadow(c.decide(users[:kept]))
+			c.countShadow(c.decide(users[:kept], groups[:kept]))
 		}
 		c.settleRecorded(users[:kept], groups[:kept])
 	}
 	if len(judged) > 0 {
-		c.settleJudged(judged, judgedGroups, c.decide(judged))
+		c.settleJudged(judged, judgedGroups, c.decide(judged, judgedGroups))
 	}
 }
 
@@ -290,9 +295,14 @@ func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// decide judges users with the domain's code, as of the record's time.
-func (c *call) decide(users []capping.UserID) *capping.Decisions {
+// decide judges users with the domain's code, as of the record's time and with the sets that the record shows. groups
+// holds the group of each user.
+func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
+	if len(c.sets.names) > 0 {
+		c.sets.groups = groups
+		c.policy.judging.segments = &c.sets
+	}
 	return c.policy.judging.capper.Filter(context.Background(), &capping.Send{
 		Message: c.r.Message, Channel: c.r.Channel, Users: c.byID(users), Enforce: !c.r.Exempt, At: max(c.r.At, 1),
 	})

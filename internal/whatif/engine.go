@@ -287,10 +287,23 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 	return first
 }
 
+// withholdsBySets reports whether any of the policies that decide withholds sends from the members of sets.
+func (e *engine) withholdsBySets() bool {
+	for _, p := range e.policies {
+		if len(p.judging.capper.Policy().Sets()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // result returns the counts of the replay.
 func (e *engine) result() *Result {
 	r := e.tallies.result(e)
-	r.Generation = e.cfg.Generation
+	if r.Generation = e.cfg.Generation; r.Generation != "" && e.withholdsBySets() {
+		r.Notes = append(r.Notes, "the sets of generation "+r.Generation+" decide every call that used another "+
+			"generation: changes of sets by calls are left out there")
+	}
 	if e.cfg.Policy != nil {
 		r.Policy = e.cfg.Policy.Version
 	}

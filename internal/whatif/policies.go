@@ -47,19 +47,21 @@ func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likene
 
 // withholdAlike reports whether both policies withhold sends on the channel from the same users at the same times.
 func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) bool {
-	suppressed := func(p *capping.Policy) (sets []string) {
-		for i := range p.Suppress {
-			if s := &p.Suppress[i]; s.Channels.Has(channel) && (!exempt || s.EvenExempt) {
-				sets = append(sets, s.Set)
-			}
-		}
-		return sets
-	}
-	if !slices.Equal(suppressed(a), suppressed(b)) {
+	if !slices.Equal(suppressed(a, channel, exempt), suppressed(b, channel, exempt)) {
 		return false
 	}
 	return exempt || nameOf(a.Zone) == nameOf(b.Zone) && heldAlike(a.Holdout, b.Holdout, channel) &&
 		slices.EqualFunc(quietOn(a, channel), quietOn(b, channel), quietAlike)
+}
+
+// suppressed returns the sets from which the policy withholds sends on the channel, in the order of the policy.
+func suppressed(p *capping.Policy, channel capping.Channel, exempt bool) (sets []string) {
+	for i := range p.Suppress {
+		if s := &p.Suppress[i]; s.Channels.Has(channel) && (!exempt || s.EvenExempt) {
+			sets = append(sets, s.Set)
+		}
+	}
+	return sets
 }
 
 func nameOf(zone *time.Location) string { return cmp.Or(zone, time.UTC).String() }

@@ -51,10 +51,10 @@ type expected struct {
 	decisions int
 }
 
-// newHistory begins a history of dense ids or of images.
-func newHistory(t *testing.T, seed uint64, standIn, images bool) *history {
+// newHistory begins a history of dense ids or of images. calls: calls change a set.
+func newHistory(t *testing.T, seed uint64, standIn, images, calls bool) *history {
 	h := &history{
-		draw: draw{rand.New(rand.NewPCG(seed, 13)), t, seed%2 == 0}, policies: map[string]*capping.Policy{},
+		draw: draw{rand.New(rand.NewPCG(seed, 13)), t, seed%2 == 0 || calls, calls}, policies: map[string]*capping.Policy{},
 		generations: map[string]*generation{},
 		clock:       testkit.NewClockAt(time.Date(2026, 10, 20, 9, 0, 0, 0, time.UTC)),
 		want: &expected{
@@ -85,6 +85,11 @@ func newHistory(t *testing.T, seed uint64, standIn, images bool) *history {
 	h.newGeneration()
 	if standIn {
 		h.standIn = h.generation("g-other", h.users)
+		for _, set := range []string{"opted-out", "bounced"} { // the record would show a set that is not there
+			if h.standIn.sets[set] == nil {
+				h.standIn.sets[set] = h.members(h.users)
+			}
+		}
 		h.generations["g-other"] = h.standIn
 	}
 	h.other = newService(t, h.clock, h.changed(first, "q"), ids)
@@ -102,6 +107,9 @@ func (h *history) run() {
 	for range 30 + h.IntN(60) {
 		h.clock.Advance(pick(h.draw, 0, 0, time.Millisecond, time.Second, time.Minute, time.Hour, 5*time.Hour,
 			13*time.Hour, day-time.Millisecond, day, 3*day))
+		if h.calls && h.one(3) {
+			h.changeSet()
+		}
 		switch h.IntN(16) {
 		case 0:
 			if h.long {
@@ -123,6 +131,20 @@ func (h *history) run() {
 			h.filter(true)
 		}
 	}
+}
+
+// changeSet adds users to the set opted-out and removes others from it, as a call does: the published generation stays
+// as it is.
+func (h *history) changeSet() {
+	changed := *h.service.segments
+	changed.sets = maps.Clone(changed.sets)
+	set := members{}
+	maps.Copy(set, changed.sets["opted-out"])
+	for _, user := range h.someUsers() {
+		set[user] = h.one(2)
+	}
+	changed.sets["opted-out"] = set
+	h.service.segments = &changed
 }
 
 func (h *history) someUsers() []capping.UserID {
@@ -355,9 +377,9 @@ func (h *history) replay(cfg Config, observe func(*audit.Record, []capping.UserI
 	return e.result()
 }
 
-func eachHistory(t *testing.T, standIn bool) {
+func eachHistory(t *testing.T, standIn, calls bool) {
 	ofBothForms(t, func(t *testing.T, seed uint64, images bool) {
-		h := newHistory(t, seed, standIn, images)
+		h := newHistory(t, seed, standIn, images, calls)
 		h.run()
 		h.checkAgainstTheOther(t)
 		h.checkInForce(t)
@@ -378,19 +400,26 @@ func ofBothForms(t *testing.T, try func(t *testing.T, seed uint64, images bool))
 
 func TestWhatIfIsWhatASecondServiceDecides(t *testing.T) {
 	t.Parallel()
-	eachHistory(t, false)
+	eachHistory(t, false, false)
+}
+
+// TestSetsThatCallsChange compares with a second service that knows every change by a call, as the first one does. The
+// replay knows the generations as they were published.
+func TestSetsThatCallsChange(t *testing.T) {
+	t.Parallel()
+	eachHistory(t, false, true)
 }
 
 func TestOtherSegmentsAreWhatASecondServiceDecides(t *testing.T) {
 	t.Parallel()
-	eachHistory(t, true)
+	eachHistory(t, true, false)
 }
 
 // TestTheRecordReplaysToItself judges every recorded decision again, by the limits that were in force.
 func TestTheRecordReplaysToItself(t *testing.T) {
 	t.Parallel()
 	ofBothForms(t, func(t *testing.T, seed uint64, images bool) {
-		h := newHistory(t, seed, false, images)
+		h := newHistory(t, seed, false, images, seed%4 < 2)
 		h.steady = true
 		h.run()
 		h.checkEveryDecision(t)
@@ -421,7 +450,8 @@ func (h *history) checkInForce(t *testing.T) {
 }
 
 // checkEveryDecision replays the record under the limits in force, and judges every user again. To force that, each
-// generation stands in for one with another name. Every verdict has to be the recorded one.
+// generation stands in for one with another name. Where calls change sets, the other policy names a set twice. Every
+// verdict has to be the recorded one.
 func (h *history) checkEveryDecision(t *testing.T) {
 	outcomes := map[audit.Outcome]capping.Outcome{
 		audit.Allowed: capping.Allowed, audit.Replayed: capping.Replayed, audit.Denied: capping.Denied,
@@ -438,7 +468,13 @@ func (h *history) checkEveryDecision(t *testing.T) {
 	}
 	judged := 0
 	cfg := h.config(nil)
-	cfg.Since, cfg.Generation = 0, "stand-in"
+	if cfg.Since = 0; h.calls {
+		again := *h.policies["p0"]
+		again.Suppress = append(slices.Clone(again.Suppress), again.Suppress[0])
+		cfg.Policy = &again
+	} else {
+		cfg.Generation = "stand-in"
+	}
 	e, err := newEngine(cfg)
 	require.NoError(t, err)
 	e.observe = func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict) {
@@ -449,7 +485,7 @@ func (h *history) checkEveryDecision(t *testing.T) {
 		}
 	}
 	for _, r := range h.records {
-		if g := h.generations[r.Generation]; g != nil {
+		if g := h.generations[r.Generation]; g != nil && !h.calls {
 			e.generations["stand-in"] = g
 		}
 		require.NoError(t, e.replay(r))

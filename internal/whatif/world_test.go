@@ -115,6 +115,8 @@ type draw struct {
 	// long: all policies remember for longer than a history lasts. Otherwise nothing is released: whether a
 	// send that is past retention is still there to be given back, no store promises.
 	long bool
+	// calls: calls change the set opted-out, which every policy in force suppresses first and everywhere.
+	calls bool
 }
 
 func (d draw) one(of int) bool { return d.IntN(of) == 0 }
@@ -182,6 +184,9 @@ func (d draw) policy(version string) *capping.Policy {
 			p.Suppress = append(p.Suppress, capping.Suppression{Set: set, Channels: d.channels(), EvenExempt: d.one(2)})
 		}
 	}
+	if d.calls {
+		p.Suppress = d.suppressing(version, p.Suppress)
+	}
 	if d.one(5) {
 		held, err := share.New(share.Holdout, pick(d, 5.0, 20, 50), pick(d, "a", "b"))
 		require.NoError(d.t, err)
@@ -191,6 +196,21 @@ func (d draw) policy(version string) *capping.Policy {
 		p.Quiet = append(p.Quiet, d.quiet())
 	}
 	return p
+}
+
+// suppressing is the suppressions of a policy where calls change the set opted-out. Policies in force suppress the set
+// first and everywhere, so that the record shows who was in it. The other policy suppresses it anywhere or nowhere.
+func (d draw) suppressing(version string, drawn []capping.Suppression) []capping.Suppression {
+	set := capping.Suppression{Set: "opted-out", EvenExempt: true}
+	list := slices.DeleteFunc(drawn, func(s capping.Suppression) bool { return s.Set == set.Set })
+	switch inForce := strings.HasPrefix(version, "p"); {
+	case inForce:
+		return slices.Insert(list, 0, set)
+	case d.one(3):
+		return list
+	}
+	set.Channels, set.EvenExempt = d.channels(), d.one(2)
+	return slices.Insert(list, pick(d, 0, len(list)), set)
 }
 
 func (d draw) quiet() capping.Quiet {

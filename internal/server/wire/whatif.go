@@ -7,6 +7,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/capping"
+	"capper/internal/segments"
 	"capper/internal/whatif"
 )
 
@@ -106,10 +107,16 @@ func (d *decoder) limitChange(field string) (change whatif.Change, err error) {
 	return change, nil
 }
 
-// Config returns the settings of the replay. The policy is that in force, with the published segments.
-func (r *WhatIfRequest) Config(policy *capping.Policy, segments []string, now time.Time) (cfg whatif.Config,
+// Slack is the time by which the clock of a caller may be ahead.
+const Slack = time.Minute
+
+// Config returns the settings of the replay. The policy is that in force, with the names of the published segments.
+func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now time.Time) (cfg whatif.Config,
 	err error) {
-	cfg.Generation = r.Generation
+	if cfg.Generation = r.Generation; r.Generation != "" && !segments.IsGeneration(r.Generation) {
+		return cfg, Invalid("generation", "%q must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
+			Clip([]byte(r.Generation)))
+	}
 	if cfg.Until, err = pastTime("until", r.Until, now); err != nil {
 		return cfg, err
 	}
@@ -118,6 +125,9 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, segments []string, now ti
 		return cfg, err
 	}
 	switch {
+	case until.After(now.Add(Slack)):
+		return cfg, Invalid("until", "%s is in the future: the time is now %s", r.Until,
+			now.UTC().Format(api.Milliseconds))
 	case cfg.Since >= cfg.Until:
 		return cfg, Invalid("since", "%s is not before until, which is %s", cfg.Since.Time().Format(time.RFC3339),
 			until.Format(time.RFC3339))
@@ -125,7 +135,7 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, segments []string, now ti
 		return cfg, Invalid("since", "%s is more than %d days before until, which is %s",
 			cfg.Since.Time().Format(time.RFC3339), api.MaxWhatIfSpan/(24*time.Hour), until.Format(time.RFC3339))
 	}
-	cfg.Policy, err = whatif.Changed(policy, segments, r.Changes)
+	cfg.Policy, err = whatif.Changed(policy, published, r.Changes)
 	var misfit *whatif.ChangeError
 	if errors.As(err, &misfit) {
 		return cfg, Invalid(changeField(misfit.Index, misfit.Field), "%s", misfit.Message)

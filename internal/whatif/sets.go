@@ -1,0 +1,106 @@
+package whatif
+
+import (
+	"slices"
+	"time"
+
+	"capper/internal/audit"
+	"capper/internal/capping"
+)
+
+// recordedSets is the generation of a call, whose suppressed sets have the members that the record shows. The record
+// contains the changes of sets by calls; the generation does not.
+//
+// A user whom the service denied because of a set was in that set, and in no set that the policy names before it. A
+// user with another outcome was in none of the sets that the policy suppressed for the send. The generation decides
+// about all other users and sets. If another generation replaces that of the call, its sets count as they are, and the
+// record shows only the sets that it lacks.
+type recordedSets struct {
+	capping.Segments
+	own    bool           // Segments is the generation that the record names; otherwise its sets count as they are
+	names  []string       // the sets that the policy in force suppressed for the send, in its order
+	shown  [][]membership // by set and group
+	groups []uint16       // for each user of the next decision, an index into the record's groups
+}
+
+// membership says whether the users of a group were in a set.
+type membership uint8
+
+const (
+	unknown  membership = iota // the record does not show it
+	member                     // the users were in the set
+	stranger                   // the users were not in the set
+)
+
+// take reads a record's groups, whose users were decided under the policy.
+func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from capping.Segments, own bool) {
+	s.Segments, s.own, s.names, s.shown = from, own, suppressed(policy, r.Channel, r.Exempt), nil
+	for k, name := range s.names {
+		of := make([]membership, len(r.Groups))
+		for g := range r.Groups {
+			of[g] = shows(&r.Groups[g], s.names, k, name)
+		}
+		s.shown = append(s.shown, of)
+	}
+}
+
+// shows returns the membership of a group in the set with the name, which is names[k].
+func shows(g *audit.Group, names []string, k int, name string) membership {
+	switch {
+	case g.Outcome != audit.Allowed && g.Outcome != audit.Replayed && g.Outcome != audit.Denied:
+		return unknown
+	case g.By != capping.BySuppression: // the zero value is ByLimit
+		return stranger
+	case g.Set == name:
+		return member
+	case k < slices.Index(names, g.Set):
+		return stranger
+	}
+	return unknown
+}
+
+// Set returns a set by its name. A set that the service had is there, even if the generation lacks it.
+func (s *recordedSets) Set(name string) (capping.Set, bool) {
+	published, ok := s.Segments.Set(name)
+	k := slices.Index(s.names, name)
+	if k < 0 || ok && !s.own {
+		return published, ok
+	}
+	if !ok {
+		published = nil
+	}
+	return &recordedSet{published, s.shown[k], s.groups}, true
+}
+
+// AsOf returns the age of a set, as the generation knows it. A set that the generation lacks is made by calls alone and
+// is never old.
+func (s *recordedSets) AsOf(set string) time.Time {
+	dated, ok := s.Segments.(capping.Dated)
+	if _, published := s.Segments.Set(set); !ok || !published {
+		return capping.Never.Time()
+	}
+	return dated.AsOf(set)
+}
+
+// recordedSet is a set as a record shows it.
+type recordedSet struct {
+	published capping.Set  // nil: the generation lacks the set
+	shown     []membership // by group
+	groups    []uint16     // by user
+}
+
+// Mark marks the users of the set. The users are those of the whole decision, in their order.
+func (s *recordedSet) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
+	in := make([]uint8, len(users))
+	if s.published != nil && slices.Contains(s.shown, unknown) {
+		s.published.Mark(users, numbers, in, 1)
+	}
+	for i, group := range s.groups[:len(users)] {
+		if s.shown[group] != unknown {
+			in[i] = uint8(one(s.shown[group] == member))
+		}
+		if in[i] == 1 && marks[i] == 0 {
+			marks[i] = mark
+		}
+	}
+}
