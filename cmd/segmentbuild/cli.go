@@ -164,8 +164,8 @@ func statusOf(err error) terminal.Status {
 func badRowsHint(bad *ingest.BadRowsError) string {
 	for _, f := range bad.Files {
 		if f.Rows == 0 {
-			return "check the file, its format, its columns and the kind of its ids (--ids uuid, uint64 or text): a file without a " +
-				"valid row is always an error"
+			return "check the file, its format, its columns and the kind of its ids (--ids uuid, uint64 or text): " +
+				"a file without a valid row is always an error"
 		}
 	}
 	return "correct the rows, or skip and count them with --max-bad-rows N or N% (--bad-rows-to FILE lists all)"

@@ -126,8 +126,8 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 			found, err := read(ctx, name)
 			switch gone := errors.Is(err, objects.ErrNotFound); {
 			case gone && name == c.Generation:
-				return nil, terminal.Misuse(terminal.Hinted(fmt.Errorf("--generation %s: does not exist: %w", name, err),
-					"segmentbuild list shows the existing generations"))
+				err = fmt.Errorf("--generation %s: does not exist: %w", name, err)
+				return nil, terminal.Misuse(terminal.Hinted(err, "segmentbuild list shows the existing generations"))
 			case gone:
 				err = terminal.Hinted(fmt.Errorf("generation %s, which a recorded call used, no longer exists: %w",
 					name, err),

@@ -170,8 +170,8 @@ func formAt(query url.Values) string {
 	return at.String()
 }
 
-// request returns the request of the form. The returned fault describes an input that cannot be sent. A last day that is
-// not over ends now.
+// request returns the request of the form. The returned fault describes an input that cannot be sent. A last day that
+// is not over ends now.
 func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string) {
 	r = &api.WhatIfRequest{Generation: p.Form.Generation, Campaigns: whatIfCampaigns}
 	for _, row := range p.Form.Changes {

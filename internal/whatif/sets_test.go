@@ -126,7 +126,8 @@ func TestTheAgeOfASetStaysKnown(t *testing.T) {
 func TestAnotherGenerationIsSaid(t *testing.T) {
 	t.Parallel()
 	other := suppressing("q", 4, "opted-out")
-	require.Contains(t, askedOnce(t, other, "h", nil, allowedOf(3)).Notes, "the sets of generation h decide every call "+
+	notes := askedOnce(t, other, "h", nil, allowedOf(3)).Notes
+	require.Contains(t, notes, "the sets of generation h decide every call "+
 		"that used another generation: changes of sets by calls are left out there")
 	require.Empty(t, askedOnce(t, other, "", nil, allowedOf(3)).Notes)
 	require.Empty(t, askedOnce(t, suppressing("q", 4), "h", nil, allowedOf(3)).Notes)

@@ -54,7 +54,8 @@ type expected struct {
 // newHistory begins a history of dense ids or of images. calls: calls change a set.
 func newHistory(t *testing.T, seed uint64, standIn, images, calls bool) *history {
 	h := &history{
-		draw: draw{rand.New(rand.NewPCG(seed, 13)), t, seed%2 == 0 || calls, calls}, policies: map[string]*capping.Policy{},
+		draw:        draw{rand.New(rand.NewPCG(seed, 13)), t, seed%2 == 0 || calls, calls},
+		policies:    map[string]*capping.Policy{},
 		generations: map[string]*generation{},
 		clock:       testkit.NewClockAt(time.Date(2026, 10, 20, 9, 0, 0, 0, time.UTC)),
 		want: &expected{
