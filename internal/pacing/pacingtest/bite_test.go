@@ -150,7 +150,9 @@ func callersFind(t *testing.T, store pacing.Store, want string) {
 	c := NewCallers(CallersPolicy(), NewOracle(), store, store)
 	defer c.End()
 	c.Begin(4, 1)
-	testkit.Eventually(t, func() bool { return c.Tally().Calls > 2000 && c.Tally().Returned > 20 })
+	for had := c.Tally(); had.Calls <= 2000 || had.Returned <= 20; had = c.Tally() {
+		testkit.Eventually(t, func() bool { return c.Tally().Calls > had.Calls })
+	}
 	c.End()
 	c.Settle(t)
 	found := strings.Join(c.Faults(t), "\n")

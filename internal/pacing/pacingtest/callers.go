@@ -275,7 +275,9 @@ func (c *Callers) Settle(t testing.TB) {
 			again = answer
 			return err == nil
 		}, "a call of a share or a key is answered again: %v", &c.tally)
-		if slots := slotsOf(&again.Grant); !past.returned && !slices.Equal(slots, past.slots) {
+		forgotten := len(past.slots) > 0 && // on a slow machine
+			past.slots[len(past.slots)-1].Add(pacing.RememberFor) <= again.At
+		if slots := slotsOf(&again.Grant); !past.returned && !forgotten && !slices.Equal(slots, past.slots) {
 			c.faults = append(c.faults, fmt.Sprintf("a call was granted %d slots, and again %d", len(past.slots),
 				len(slots)))
 		}
