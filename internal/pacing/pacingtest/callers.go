@@ -22,12 +22,9 @@ type Callers struct {
 	Stores   []pacing.Store // a store for each instance
 	Oracle   *Oracle
 	Patience time.Duration // the timeout of each call
-	Rest     time.Duration // the pause between the calls of a caller
 
+	load
 	instances []*pacing.Pacers
-	running   sync.WaitGroup
-	stop      chan struct{}
-	ended     sync.Once
 
 	mu     sync.Mutex
 	latest []*called
@@ -63,7 +60,8 @@ func CallersPolicy() *pacing.Policy {
 
 // NewCallers returns callers of the policy's pacers at an instance on each store.
 func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *Callers {
-	c := &Callers{Policy: policy, Oracle: oracle, Patience: 10 * time.Second, stop: make(chan struct{}), Stores: stores}
+	c := &Callers{Policy: policy, Oracle: oracle, Patience: 10 * time.Second,
+		load: load{stop: make(chan struct{})}, Stores: stores}
 	for _, store := range stores {
 		c.instances = append(c.instances, pacing.New(&watched{store, oracle}, policy))
 	}
@@ -118,44 +116,8 @@ func (w *watched) HasRequest(ctx context.Context, r pacing.Request) (bool, error
 	}).HasRequest(ctx, r)
 }
 
-// Begin starts the given number of callers. End stops them; defer End, so that the load also stops when a test fails.
-func (c *Callers) Begin(callers int, seed uint64) {
-	for i := range callers {
-		rng := rand.New(rand.NewPCG(seed, 1000+uint64(i)))
-		c.running.Go(func() {
-			for !c.stopped() {
-				c.pause(max(c.Rest, c.once(rng)))
-			}
-		})
-	}
-}
-
-// End stops the callers. A caller with an open request stops when the request is answered.
-func (c *Callers) End() {
-	c.ended.Do(func() { close(c.stop) })
-	c.running.Wait()
-}
-
-func (c *Callers) stopped() bool {
-	select {
-	case <-c.stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// pause waits for d, or until End is called.
-func (c *Callers) pause(d time.Duration) {
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-c.stop:
-		case <-timer.C:
-		}
-	}
-}
+// Begin starts the given number of callers.
+func (c *Callers) Begin(callers int, seed uint64) { c.begin(callers, seed, 1000, c.once) }
 
 // call returns a random call. Most of them are of a share, or of a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {

@@ -29,12 +29,8 @@ type Greedy struct {
 	// Returns is the percentage of the granted requests that are given back, wholly or in part.
 	Returns  int
 	Patience time.Duration // the timeout of each call
-	Rest     time.Duration // the pause between the calls of a client
 
-	running sync.WaitGroup
-	stop    chan struct{}
-	ended   sync.Once
-
+	load
 	mu        sync.Mutex
 	requested []*pacing.Ask
 	tally     Tally
@@ -84,49 +80,12 @@ func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 	return &Greedy{
 		Stores: stores, Targets: targets, Sizes: []int{1, 10, 100, 1000, 1000, 1000},
 		Waits:  []time.Duration{0, 10 * time.Second, pacing.MaxWait},
-		Oracle: NewOracle(), Patience: 10 * time.Second, stop: make(chan struct{}),
+		Oracle: NewOracle(), Patience: 10 * time.Second, load: load{stop: make(chan struct{})},
 	}
 }
 
-// Begin starts the given number of clients. End stops the clients; defer End, so that the load also stops
-// when a test fails.
-func (g *Greedy) Begin(clients int, seed uint64) {
-	for i := range clients {
-		rng := rand.New(rand.NewPCG(seed, uint64(i)))
-		g.running.Go(func() {
-			for !g.stopped() {
-				g.pause(max(g.Rest, g.once(rng)))
-			}
-		})
-	}
-}
-
-// End stops the clients. A client with an open request stops when the request is answered.
-func (g *Greedy) End() {
-	g.ended.Do(func() { close(g.stop) })
-	g.running.Wait()
-}
-
-func (g *Greedy) stopped() bool {
-	select {
-	case <-g.stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// pause waits for d, or until End is called.
-func (g *Greedy) pause(d time.Duration) {
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-g.stop:
-		case <-timer.C:
-		}
-	}
-}
+// Begin starts the given number of clients.
+func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.once) }
 
 // longestPause bounds the pause of a client after a store reports a long wait.
 const longestPause = 5 * time.Millisecond
