@@ -57,7 +57,7 @@ func TestPaceScriptStaysShort(t *testing.T) {
 		for i := range pacing.MaxPacers {
 			target := pacing.Target{Pacer: fmt.Sprint("bound", i)}
 			for l := range pacing.MaxLimits + 1 {
-				target.Limits = append(target.Limits, pacing.Limit{Max: most + 100*(i+l), Window: time.Duration(60+i+
+				target.Limits = append(target.Limits, pacing.Limit{Max: most + 100*(i+l), Window: time.Duration(600+i+
 					l) * time.Second})
 			}
 			ask.Targets = append(ask.Targets, target)
