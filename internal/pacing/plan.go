@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// plan is how a call asks the store for permits: in one step, in three when it has a share of a pacer, or in two when it
-// leaves room for calls with shorter waits.
+// plan is how a call asks the store for permits: in one step, in three when it has a share of a pacer, or in two when
+// it leaves room for calls with shorter waits.
 type plan struct {
 	answer *Answer
 	base   *Ask          // a target for each pacer of the call, with the longest wait of the call
