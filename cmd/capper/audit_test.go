@@ -55,7 +55,7 @@ func (p *process) killAfterFlushes(later time.Duration) (flushed time.Time, apar
 	p.t.Helper()
 	began := time.Now()
 	next := func(last time.Time) time.Time {
-		require.Eventually(p.t, func() bool { return p.flushed().After(last) }, time.Minute, 10*time.Millisecond)
+		require.Eventually(p.t, func() bool { return p.flushed().After(last) }, 2*time.Minute, 10*time.Millisecond)
 		return p.flushed()
 	}
 	first := next(began)
@@ -78,7 +78,7 @@ func TestAReloadIsInTheAudit(t *testing.T) {
 	require.NoError(t, err)
 	version := p.get("/v1/status")["config_version"]
 	write(t, file, strings.Replace(string(text), "daily: 1}", "daily: 2}", 1)+"audit: {to: "+place+"}\n")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != version }, time.Minute,
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != version }, 2*time.Minute,
 		10*time.Millisecond)
 	_, err = p.filter("after", 1, 2, 3)
 	require.NoError(t, err)

@@ -70,7 +70,7 @@ func TestABlastKilledAndStartedAgain(t *testing.T) {
 		way.open.Store(way.came.Load() + 4*attempt + 3)
 		cmd := blast("promo")
 		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { return way.came.Load() > way.open.Load() }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return way.came.Load() > way.open.Load() }, 2*time.Minute, time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 		require.Error(t, cmd.Wait())
 		require.NoFileExists(t, out, "no file before the result is whole")
@@ -142,7 +142,7 @@ func TestABlastOutlivesItsService(t *testing.T) {
 		}, time.Minute, time.Millisecond)
 		way.open.Store(math.MaxInt64) // so that it has calls when it is killed
 		p.signal(syscall.SIGKILL)
-		require.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) }, time.Minute,
+		require.Eventually(t, func() bool { return strings.Contains(readFile(t, stderr.Name()), says) }, 2*time.Minute,
 			5*time.Millisecond)
 		way.open.Store(way.came.Load() + 20)
 		p = serve(t, file)

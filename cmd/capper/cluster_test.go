@@ -101,7 +101,7 @@ func TestAPublishIsInUseWithinARefresh(t *testing.T) {
 	p := serve(t, onCluster(t, source))
 	first := p.get("/v1/status")["generation"]
 	publish(t, source, "new=11-20")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != first }, time.Minute,
+	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != first }, 2*time.Minute,
 		10*time.Millisecond)
 	got, err := p.filter("x", 15)
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func TestAMistakenReloadErasesNothingThatTheFleetCounts(t *testing.T) {
 	reload := func(limits string) {
 		before := first.get("/v1/status")["config_version"]
 		write(t, file, redisConfig(filepath.Dir(file), redis, "{push: 1}", limits, true))
-		require.Eventually(t, func() bool { return first.get("/v1/status")["config_version"] != before }, time.Minute,
+		require.Eventually(t, func() bool { return first.get("/v1/status")["config_version"] != before }, 2*time.Minute,
 			10*time.Millisecond)
 	}
 	ask := func(p *process, message string) int {

@@ -140,7 +140,7 @@ func (m *move) killedPass() bool {
 		state, _ := os.ReadFile(filepath.Join(m.work, "state.json"))
 		return bytes.Contains(state, []byte(what))
 	}
-	require.Eventually(m.t, func() bool { return noted(`"finishing"`) }, time.Minute, time.Millisecond)
+	require.Eventually(m.t, func() bool { return noted(`"finishing"`) }, 2*time.Minute, time.Millisecond)
 	require.NoError(m.t, pass.Process.Kill())
 	return pass.Wait() != nil && !noted(`"finished"`)
 }

@@ -109,7 +109,7 @@ func TestARunWithUUIDsGoesOnAfterACrash(t *testing.T) {
 		ended <- err
 	}()
 	const allowedUsers = `capper_users_total{limit="",outcome="allowed",segment="default"}`
-	require.Eventually(t, func() bool { return counter(t, p, allowedUsers) > 0 || len(ended) > 0 }, time.Minute,
+	require.Eventually(t, func() bool { return counter(t, p, allowedUsers) > 0 || len(ended) > 0 }, 2*time.Minute,
 		5*time.Millisecond)
 	p.signal(syscall.SIGKILL)
 	<-ended

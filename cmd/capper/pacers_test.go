@@ -84,7 +84,7 @@ func (p *pacedProcess) reload(pacers string) {
 	p.t.Helper()
 	before := p.get("/v1/status")["config_version"]
 	write(p.t, p.file, p.content(filepath.Dir(p.file), pacers))
-	require.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute,
+	require.Eventually(p.t, func() bool { return p.get("/v1/status")["config_version"] != before }, 2*time.Minute,
 		10*time.Millisecond, "%s", p.log)
 }
 

@@ -98,7 +98,7 @@ func TestSIGTERMLeavesNothingHalfDone(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return answered.Load() > 20 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return answered.Load() > 20 }, 2*time.Minute, time.Millisecond)
 	p.signal(syscall.SIGTERM)
 	callers.Wait()
 	require.Equal(t, 0, p.cmd.ProcessState.ExitCode(), "%s", p.log)
@@ -147,7 +147,7 @@ func TestReloadUnderLoadDropsNothingAndKeepsHistory(t *testing.T) {
 	require.Equal(t, before, p.get("/v1/status")["config_version"])
 
 	write(t, file, embedded(dir, "{default: {daily: 2}, segments: {ghost: {}}}"))
-	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, time.Minute,
+	require.Eventually(t, func() bool { return p.get("/v1/status")["config_version"] != before }, 2*time.Minute,
 		10*time.Millisecond)
 	got, err = p.filter("second", 7)
 	require.NoError(t, err)
@@ -207,13 +207,13 @@ func TestNoCallSeesAMixOfGenerations(t *testing.T) {
 	}
 	for range 3 {
 		publish(t, place, "new=1000-1999")
-		require.Eventually(t, inUse(live(t, place)), time.Minute, 5*time.Millisecond)
+		require.Eventually(t, inUse(live(t, place)), 2*time.Minute, 5*time.Millisecond)
 		out, err := exec.Command(segmentbuild(t), "rollback", low, "--at", place).CombinedOutput()
 		require.NoError(t, err, "%s", out)
-		require.Eventually(t, inUse(low), time.Minute, 5*time.Millisecond)
+		require.Eventually(t, inUse(low), 2*time.Minute, 5*time.Millisecond)
 	}
 	before := calls.Load()
-	require.Eventually(t, func() bool { return calls.Load() > before+10 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return calls.Load() > before+10 }, 2*time.Minute, time.Millisecond)
 	stop.Store(true)
 	load.Wait()
 	require.Nil(t, failed.Load())

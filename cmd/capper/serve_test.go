@@ -71,7 +71,7 @@ func TestSegmentsAreRefreshedAndABadGenerationIsRefused(t *testing.T) {
 	require.Equal(t, []uint32{1_000_005}, got.Allowed)
 
 	publish(t, place, "new=1000000-1000100")
-	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != got.Generation }, time.Minute,
+	require.Eventually(t, func() bool { return p.get("/v1/status")["generation"] != got.Generation }, 2*time.Minute,
 		10*time.Millisecond)
 	got, err = p.filter("m2", 5, 1_000_006)
 	require.NoError(t, err)

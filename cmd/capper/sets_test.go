@@ -54,12 +54,12 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	write(t, users, "5\n6\n")
 	run("build", "--to", place, "--segment", "new="+users, "--set", "opted-out="+ids, "--force", "--reason", "test")
 	with := live(t, place)
-	require.Eventually(t, p.ready, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, p.ready, 2*time.Minute, 10*time.Millisecond)
 	suppressed(p, "m1")
 
 	run("rollback", without, "--at", place)
 	require.Equal(t, without, live(t, place))
-	require.Eventually(t, func() bool { return status(p)["error"] != nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return status(p)["error"] != nil }, 2*time.Minute, 10*time.Millisecond)
 	require.Equal(t, "generation "+without+" is rejected: sets that the configuration requires are missing: opted-out",
 		status(p)["error"])
 	require.Equal(t, with, status(p)["generation"])
@@ -73,7 +73,7 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	suppressed(p, "m3")
 
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+"no_longer_suppressed: [opted-out]\n")
-	require.Eventually(t, func() bool { return status(p)["generation"] == without }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return status(p)["generation"] == without }, 2*time.Minute, 10*time.Millisecond)
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
 	require.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "yet: suppress.opted-out: generation "+

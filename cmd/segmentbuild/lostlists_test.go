@@ -187,7 +187,7 @@ func (w *listWorld) refresh(s *listService) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	before, done := s.Status().CheckedAt, make(chan struct{})
 	go func() { defer close(done); s.Run(ctx) }()
-	require.Eventually(w.t, func() bool { return s.Status().CheckedAt.After(before) }, time.Minute, time.Millisecond)
+	require.Eventually(w.t, func() bool { return s.Status().CheckedAt.After(before) }, 2*time.Minute, time.Millisecond)
 	cancel()
 	<-done
 	w.check(s)

@@ -151,7 +151,7 @@ func TestLosesTheRaceWithoutHarm(t *testing.T) {
 		require.NoError(t, err)
 		return len(list)
 	}
-	require.Eventually(t, func() bool { return manifests() == 2 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return manifests() == 2 }, 2*time.Minute, time.Millisecond)
 	current := filepath.Join(root, "current.json")
 	before, err := os.ReadFile(current)
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func TestRefusalsAreToldToAll(t *testing.T) {
 	}
 	running.Wait()
 	known.Store(true)
-	require.Eventually(t, func() bool { return p.Wait(t.Context()) == nil }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Wait(t.Context()) == nil }, 2*time.Minute, time.Millisecond)
 }
 
 // A queue that is longer than it may be is told at once, and how long it is; who

@@ -44,7 +44,7 @@ func TestWatcher(t *testing.T) {
 		minimal + "limits: {}\n": "is given twice",
 	} {
 		write(bad)
-		require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, why) }, 30*time.Second,
+		require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, why) }, 2*time.Minute,
 			time.Millisecond, why)
 		require.Equal(t, 2, w.Current().Policy.Default[0].Max)
 	}
@@ -55,7 +55,7 @@ func TestWatcher(t *testing.T) {
 		30*time.Second, time.Millisecond)
 	write(minimal + "channels: {push: 1, sms: 2}\n")
 	require.Contains(t, (<-applied).Policy.Channels, "sms")
-	require.Eventually(t, func() bool { return w.Status().Error == "" }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.Status().Error == "" }, 2*time.Minute, time.Millisecond)
 	cancel()
 	<-done
 }

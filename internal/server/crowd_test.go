@@ -67,7 +67,7 @@ func TestConnectionsAreBoundedAndShared(t *testing.T) {
 		require.NoError(t, err)
 		stuck = append(stuck, c)
 	}
-	require.Eventually(t, func() bool { return s.metric("capper_open_connections") == "6" }, time.Minute,
+	require.Eventually(t, func() bool { return s.metric("capper_open_connections") == "6" }, 2*time.Minute,
 		5*time.Millisecond)
 
 	asks(t, guest(t, greedy, addr)) // an address may keep its own connections

@@ -109,13 +109,13 @@ func TestUnreadAnswersHoldNoUsers(t *testing.T) {
 		c := guest(t, "127.0.0.2", addr)
 		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
 		ask(c)
-		require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") != "0" }, time.Minute,
+		require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") != "0" }, 2*time.Minute,
 			time.Millisecond)
-		require.Eventually(t, func() bool { return s.metric("capper_in_flight_users") == "0" }, time.Minute,
+		require.Eventually(t, func() bool { return s.metric("capper_in_flight_users") == "0" }, 2*time.Minute,
 			time.Millisecond)
 	}
 	require.NotEqual(t, "0", s.metric("capper_in_flight_answer_bytes"))
-	require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, time.Minute,
+	require.Eventually(t, func() bool { return s.metric("capper_in_flight_answer_bytes") == "0" }, 2*time.Minute,
 		10*time.Millisecond,
 		"nobody reads them")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Patience is the longest time that a test waits for an expected event. It is long because machines may be slow.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
 // Eventually polls until the condition holds, and fails the test after a very long time. The message has the form of
 // testify's assertions.

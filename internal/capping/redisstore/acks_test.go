@@ -179,7 +179,7 @@ func TestWhatIsFoundIsHeldByReplicasToo(t *testing.T) {
 		require.Error(t, s.Release(ctx, capping.Message{ID: "a"}.Token(), 0, spread(20), make([]capping.Released, 20)))
 	}
 	require.NoError(t, c.Resume(c.Addrs[1]))
-	require.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil }, 30*time.Second,
+	require.Eventually(t, func() bool { return second.Erase(t.Context(), 0) == nil }, 2*time.Minute,
 		20*time.Millisecond)
 }
 

@@ -60,7 +60,7 @@ func TestReplicasThatCopyEverythingAreNotWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		return text
 	}
-	require.Eventually(t, func() bool { return strings.Contains(state(), "state=wait_bgsave") }, 30*time.Second,
+	require.Eventually(t, func() bool { return strings.Contains(state(), "state=wait_bgsave") }, 2*time.Minute,
 		10*time.Millisecond)
 	refreshes(t, a.healthy)
 	a.allows(t, a.healthy)

@@ -203,7 +203,7 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 		s.fleet.beatSoon()
 	}
 	stored(9, 0)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 30*time.Second,
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 2*time.Minute,
 		5*time.Millisecond)
 	verdicts := make([]capping.Verdict, 1)
 	require.ErrorContains(t, s.Filter(t.Context(), batchOf("b", []capping.UserID{1}), verdicts),
@@ -211,7 +211,7 @@ func TestNumbersOfChannelsThatContradictAreRefused(t *testing.T) {
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
 	// What nobody has used for longer than sends are kept is in no log.
 	stored(9, 15*day)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 30*time.Second,
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 2*time.Minute,
 		5*time.Millisecond)
 }
 

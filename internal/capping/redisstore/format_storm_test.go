@@ -61,7 +61,7 @@ func TestFormat1IsUpgradedWhileServing(t *testing.T) {
 	}
 	for _, s := range []*Store{a, b} {
 		s.fleet.beatSoon()
-		require.Eventually(t, func() bool { return s.fleet.seen.Load().format == script.Known.Newest() }, time.Minute,
+		require.Eventually(t, func() bool { return s.fleet.seen.Load().format == script.Known.Newest() }, 2*time.Minute,
 			5*time.Millisecond)
 	}
 	served(200)

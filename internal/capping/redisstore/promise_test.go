@@ -246,9 +246,9 @@ func TestTheRecordOfBrokenPromisesIsBroughtBack(t *testing.T) {
 			return 0
 		}) == int64(len(ledgerCopies(s.keyspace)))
 	}
-	require.Eventually(t, written, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, written, 2*time.Minute, 20*time.Millisecond)
 	copies(func(c *redis.Client, key string) int64 { return c.Del(t.Context(), key).Val() })
-	require.Eventually(t, written, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, written, 2*time.Minute, 20*time.Millisecond)
 }
 
 func values(fields map[string]string) (texts []string) {

@@ -219,7 +219,7 @@ func TestSignsThatCannotBeReadAllowNobody(t *testing.T) {
 		return h.State != "ok" && strings.Contains(h.Error, "may not run get")
 	}, 30*time.Second, 20*time.Millisecond)
 	without(t, client)
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 30*time.Second,
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "down" }, 2*time.Minute,
 		20*time.Millisecond, "it was emptied")
 }
 
@@ -257,6 +257,6 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 			strings.Contains(h.Error, "WRONGTYPE")
 	}, time.Minute, 100*time.Millisecond)
 	require.NoError(t, client.Del(t.Context(), key).Err())
-	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 30*time.Second,
+	require.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" }, 2*time.Minute,
 		50*time.Millisecond)
 }

@@ -38,7 +38,7 @@ func replicated(t *testing.T, master string) {
 // follows waits until the store sends everything to the server.
 func follows(t *testing.T, s *Store, addr string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.top.Route(0).Addr() == addr }, 2*time.Minute, 20*time.Millisecond)
 }
 
 // restart starts the server again and waits until the store reaches it. After many failed dials the Redis library
@@ -48,7 +48,7 @@ func restart(t *testing.T, c *testcluster.Cluster, s *Store, addr string) {
 	require.NoError(t, c.Restart(addr))
 	for _, n := range s.top.Nodes() {
 		if n.Addr() == addr {
-			require.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil }, 30*time.Second,
+			require.Eventually(t, func() bool { return n.Client().Info(t.Context()).Err() == nil }, 2*time.Minute,
 				20*time.Millisecond)
 		}
 	}

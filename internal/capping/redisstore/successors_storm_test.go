@@ -46,7 +46,7 @@ func promotionIsLogged(t *testing.T, c *testcluster.Cluster, config Config, who 
 	for _, want := range []string{
 		who + ": maxmemory-policy is allkeys-lru", who + ": hash-max-listpack-value is 64",
 	} {
-		require.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, time.Minute,
+		require.Eventually(t, func() bool { return strings.Contains(log.text(), want) }, 2*time.Minute,
 			20*time.Millisecond, want)
 	}
 	refreshes(t, s)

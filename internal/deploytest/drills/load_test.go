@@ -139,7 +139,7 @@ func read(response *http.Response, got any) error {
 func (l *load) goOn(calls int) {
 	l.Helper()
 	until := l.count() + calls
-	require.Eventually(l, func() bool { return l.count() >= until }, time.Minute, 5*time.Millisecond)
+	require.Eventually(l, func() bool { return l.count() >= until }, 2*time.Minute, 5*time.Millisecond)
 }
 
 func (l *load) count() int {

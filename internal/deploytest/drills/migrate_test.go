@@ -116,7 +116,7 @@ func (p *place) killedPass(t *testing.T, config, addr string) bool {
 		_, err := os.Stat(p.dir + "/moving/next.id")
 		return err == nil
 	}
-	require.Eventually(t, func() bool { return copied() || len(ended) > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return copied() || len(ended) > 0 }, 2*time.Minute, time.Millisecond)
 	_ = cmd.Process.Kill() // it may be at its end
 	return testkit.Receive(t, ended) != nil && copied()
 }

@@ -3,13 +3,15 @@
 package drills
 
 import (
-	"capper/internal/testcluster"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 // A shard is added to a cluster of three, and taken out again, by redis-cli under load: nobody is unavailable,
@@ -28,7 +30,7 @@ func TestShardsAreAddedAndRemovedUnderLoad(t *testing.T) {
 	id, replica := nodeID(t, spare[0]), nodeID(t, spare[1])
 	cli(t, "--cluster", "add-node", spare[1], at, "--cluster-slave", "--cluster-master-id", id)
 	known(t, cluster.Addrs, spare[1])
-	require.Eventually(t, func() bool { return strings.Contains(info(t, spare[0]), "state=online") }, time.Minute,
+	require.Eventually(t, func() bool { return strings.Contains(info(t, spare[0]), "state=online") }, 2*time.Minute,
 		50*time.Millisecond)
 	require.Empty(t, load.failures(), "while the shard was added")
 
@@ -43,9 +45,9 @@ func TestShardsAreAddedAndRemovedUnderLoad(t *testing.T) {
 	load.goOn(100)
 	require.Empty(t, load.failures(), "while slots were moved away again")
 
-	awake(t, spare...) // without slots they are others' replicas, and load their data
-	cli(t, "--cluster", "del-node", at, replica)
-	cli(t, "--cluster", "del-node", at, id)
+	// without slots they are others' replicas, and do not answer while they load their data
+	deleted(t, at, replica)
+	deleted(t, at, id)
 	load.goOn(100)
 	require.Empty(t, load.failures(), "after the shard was taken out")
 	load.settle()
@@ -91,13 +93,15 @@ func slots(t testing.TB, addr, id string) []string {
 	return nil
 }
 
-// awake waits until the servers have loaded what they were sent.
-func awake(t testing.TB, addrs ...string) {
+// deleted takes a node out of the cluster. redis-cli refuses as long as a node of the cluster does not answer.
+func deleted(t testing.TB, at, id string) {
 	t.Helper()
-	for _, addr := range addrs {
-		require.Eventually(t, func() bool { return command(t, addr, "ping") == "PONG" }, time.Minute,
-			50*time.Millisecond)
-	}
+	testkit.Eventually(t, func() bool {
+		out, err := exec.Command("redis-cli", "--cluster", "del-node", at, id).CombinedOutput()
+		refused := err != nil && strings.Contains(string(out), "Unable to load info for node")
+		require.True(t, err == nil || refused, "%v: %s", err, out)
+		return err == nil
+	}, "the node %s is taken out", id)
 }
 
 // known waits until every node of the cluster has heard of the server: one that has not refuses to give it a slot.

@@ -29,7 +29,7 @@ func TestAnUpgradeIsNotNoticed(t *testing.T) {
 		old.stop()
 		load.goOn(50)
 		renewed := place.start(old.addr, "", "log: {format: json}\n")
-		require.Eventually(t, func() bool { return renewed.asked() > 20 }, time.Minute, 20*time.Millisecond,
+		require.Eventually(t, func() bool { return renewed.asked() > 20 }, 2*time.Minute, 20*time.Millisecond,
 			"the balancer has taken it back")
 	}
 	load.goOn(50)

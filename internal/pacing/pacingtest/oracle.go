@@ -19,8 +19,7 @@ type Oracle struct {
 	requests map[pacing.Request][]point
 	returned map[pacing.Request]keeping
 	faults   []string
-	latest   pacing.Time // the latest time that a store returned
-	added    int         // number of grants
+	added    int // number of grants
 }
 
 // point is a number of permits with the same slot.
@@ -61,7 +60,7 @@ func (o *Oracle) Clone() *Oracle {
 
 func (o *Oracle) clone() *Oracle {
 	c := &Oracle{logs: map[string][]point{}, requests: maps.Clone(o.requests),
-		returned: maps.Clone(o.returned), faults: slices.Clone(o.faults), latest: o.latest, added: o.added}
+		returned: maps.Clone(o.returned), faults: slices.Clone(o.faults), added: o.added}
 	for name, points := range o.logs {
 		c.logs[name] = slices.Clone(points)
 	}
@@ -74,24 +73,14 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	defer o.mu.Unlock()
 	o.added++
 	points := o.points(ask, grant)
-	o.latest = max(o.latest, grant.At)
-	if ask.Request != (pacing.Request{}) && grant.Granted > 0 {
-		if kept, some := o.returned[ask.Request]; some && grant.Replayed && len(o.requests[ask.Request]) > 0 {
-			o.replayed(ask, points, kept)
-			return
-		}
-		if before, known := o.requests[ask.Request]; known && (grant.Replayed || !o.over(before)) {
-			if !slices.EqualFunc(before, points, func(a, b point) bool {
-				return a.at == b.at &&
-					a.permits == b.permits
-			}) {
-				o.fault("a request was granted %d slots from %d on, and again %d from %d on", len(before), before[0].at,
-					len(points), points[0].at)
-			}
+	if ask.Request != (pacing.Request{}) && len(points) > 0 {
+		before := o.requests[ask.Request]
+		if len(before) > 0 && points[0].at < before[len(before)-1].at.Add(pacing.RememberFor) {
+			o.repeated(ask, before, points, grant.Replayed)
 			return // these permits were taken before
-		} else if known { // forgotten and granted anew
-			delete(o.returned, ask.Request)
 		}
+		// The request is new, or the store forgot it and granted it anew. A lost reply to that grant is replayed here.
+		delete(o.returned, ask.Request)
 		o.requests[ask.Request] = points
 	}
 	for i := range ask.Targets {
@@ -103,21 +92,31 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// replayed judges the grant of a repeated request of which permits were given back.
-func (o *Oracle) replayed(ask *pacing.Ask, points []point, kept keeping) {
-	before, granted := first(o.requests[ask.Request], pacing.MaxPermits), 0
+// repeated judges the grant of a repeated request that the store has not forgotten.
+func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool) {
+	if kept, some := o.returned[ask.Request]; some && replayed {
+		o.replayed(before, points, kept)
+	} else if !slices.EqualFunc(before, points, equal) {
+		o.fault("a request was granted %d slots from %d on, and again %d from %d on", len(before), before[0].at,
+			len(points), points[0].at)
+	}
+}
+
+// replayed judges the replay of a grant of which permits were given back.
+func (o *Oracle) replayed(before, points []point, kept keeping) {
+	before, granted := first(before, pacing.MaxPermits), 0
 	for _, p := range points {
 		granted += p.permits
 	}
 	switch at := points[0].granted; {
 	case at > kept.at && granted > kept.permits:
 		o.fault("a request of which %d permits stayed was granted %d", kept.permits, granted)
-	case !slices.EqualFunc(first(before, granted), points, func(a, b point) bool {
-		return a.at == b.at && a.permits == b.permits
-	}):
+	case !slices.EqualFunc(first(before, granted), points, equal):
 		o.fault("a request was granted %d slots, and again %d others", len(before), len(points))
 	}
 }
+
+func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
 // first returns the first permits of the points.
 func first(points []point, permits int) (some []point) {
@@ -159,7 +158,6 @@ func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
 func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.latest = max(o.latest, returned.At)
 	if !returned.Known {
 		return
 	}
@@ -171,11 +169,6 @@ func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 			o.fault("a slot of %v ago was given back", -r.Wait)
 		}
 	}
-}
-
-// over reports whether a store may have forgotten the request with these slots.
-func (o *Oracle) over(slots []point) bool {
-	return slots[len(slots)-1].at.Add(pacing.RememberFor) <= o.latest
 }
 
 // nameOf returns the name of the target's log.
