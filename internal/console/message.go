@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -29,6 +28,7 @@ func messagePage() frame.Page {
 // messageView is the data of a campaign's template.
 type messageView struct {
 	*api.Message
+	Planned  bool   // the message has a title and no calls yet: the page has nothing else
 	Channels []link // links to the channels of the message
 	Reach    *reach
 	Says     string // how the campaign went
@@ -51,6 +51,8 @@ type waves struct {
 	Faults   []string
 }
 
+const messageQuestion = "Who received this campaign, who was held back and why, and when may they receive it?"
+
 func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	query := v.URL.Query()
 	id, namespace, channel := query.Get("id"), query.Get("namespace"), query.Get("channel")
@@ -69,9 +71,7 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	}
 	m, links := choose(found, channel)
 	if m == nil && len(found.Channels) == 0 {
-		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message has a title, " +
-			strconv.Quote(found.Title) + ", and no calls yet.", Do: "Open the page again after the first call to " +
-			"POST /v1/filter with the message id."}
+		return plannedView(found), nil
 	}
 	if m == nil {
 		return nil, &frame.Refusal{Status: http.StatusNotFound, What: "This message was not sent on that channel.",
@@ -83,7 +83,7 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	steps := r.funnel()
 	view := &frame.View{
 		Title:    "Campaign " + cmp.Or(m.Title, id),
-		Question: "Who received this campaign, who was held back and why, and when may they receive it?", Data: data,
+		Question: messageQuestion, Data: data,
 		Tables: []*frame.Table{funnelTable(steps, r.unit()), messageSends(m), messageLimits(r), messageParts(m, r),
 			messageAnswers(m), messageSegments(m)},
 		Pictures: []*frame.Picture{funnelPicture(steps)},
@@ -94,6 +94,16 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 		return nil, err
 	}
 	return view, nil
+}
+
+// plannedView returns the page of a message that has a title and no calls yet.
+func plannedView(found *api.MessageChannels) *frame.View {
+	return &frame.View{
+		Title: "Campaign " + cmp.Or(found.Title, found.MessageID), Question: messageQuestion,
+		Data: &messageView{Planned: true, Message: &api.Message{MessageID: found.MessageID,
+			Namespace: found.Namespace, Title: found.Title}},
+		Calls: []string{"GET /v1/messages/" + escaped(found.MessageID, found.Namespace, true)},
+	}
 }
 
 // messageOf returns the message with its distinct users, or without them if the audit does not answer. unread says why.

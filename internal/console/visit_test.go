@@ -184,7 +184,16 @@ func requireTitles(t *testing.T, s *browsertest.Service, v *visitor) {
 	require.Contains(t, table, "Title,Message,Channel,")
 	require.Contains(t, table, "wave-demo,push,")
 	require.Contains(t, table, "solo-13,solo-13,push,", "a campaign without a title has its id")
-	require.Contains(t, v.get(http.StatusNotFound, "campaign?id=no-calls"), "and no calls yet")
+	for _, at := range []string{"campaign?id=no-calls", "campaign?id=no-calls&channel=push"} {
+		page = v.get(http.StatusOK, at)
+		require.Contains(t, page, "<h1>Campaign Later</h1>")
+		require.Contains(t, page, "<title>Campaign Later")
+		require.Contains(t, page, "This message is planned: it has a title and no calls yet.")
+		require.Contains(t, page, "Message id <code>no-calls</code>")
+		require.NotContains(t, page, "Not found")
+		require.NotContains(t, page, "<table")
+	}
+	v.get(http.StatusNotFound, "campaign?id=no-calls&format=csv&table=funnel")
 	page = v.get(http.StatusOK, "pressure")
 	require.Contains(t, page, ">"+shown+"</a> <small>wave-demo</small>")
 	require.Contains(t, v.get(http.StatusOK, "pressure?format=csv&table=campaigns"), "\nwave-demo,push,")
