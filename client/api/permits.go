@@ -99,12 +99,13 @@ type PacerState struct {
 	QueueMS   Millis `json:"queue_ms"`             // time until the newest slot; 0: the slot has passed
 	NextMS    Millis `json:"next_ms"`              // time until the slot of the next permit, by this pacer alone
 	// used slots of the fullest limit, with its Max and Window; nil without limits
-	Used    *int            `json:"used,omitempty"`
-	Max     int             `json:"max,omitempty"`
-	Window  string          `json:"window,omitempty"`
-	Rate    string          `json:"rate,omitempty"`     // as configured
+	Used   *int   `json:"used,omitempty"`
+	Max    int    `json:"max,omitempty"`
+	Window string `json:"window,omitempty"`
+	// Rate, as configured, and Limits are only in answers about pacers and in those to calls for 0 permits.
+	Rate    string          `json:"rate,omitempty"`
 	MaxWait string          `json:"max_wait,omitempty"` // longest wait of a grant; only in answers about pacers
-	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits; only in answers about pacers
+	Limits  []PacerLimitUse `json:"limits,omitempty"`   // all limits
 	Shares  []PacerShare    `json:"shares,omitempty"`   // as configured; only in answers about pacers
 }
 
@@ -116,7 +117,7 @@ const (
 
 // PacerLimitUse is a limit of a pacer with its current use.
 type PacerLimitUse struct {
-	// slots younger than a window, including future ones; nil for a pacer per message or key
+	// slots younger than a window, including future ones; nil in answers about a pacer per message or key
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max"`
 	Window string `json:"window"`

@@ -52,6 +52,8 @@ const scriptPacers = `pacers:
   used: {limits: [{max: 2, window: 1h}]}
   promo: {limits: [{max: 50000, window: 1h}], per: message}
   sender: {limits: [{max: 2, window: 1h}], per: key}
+  number: {limits: [{max: 9, window: 1h}, {max: 3, window: 1m}], rate: 1/s, per: key}
+  rated: {rate: 2/m, per: key}
 `
 
 // take is `take PACER PERMITS [MESSAGE]` of scripts: permits, as far as there are some

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,11 +164,11 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	for _, l := range p.Limits {
 		add(l.Window, l.Used, l.Max)
 	}
-	if len(p.Limits) == 0 && p.Used != nil { // for a message or key: the fullest limit
+	if len(p.Limits) == 0 && p.Used != nil { // earlier services show the fullest limit of a message or key alone
 		add(p.Window, p.Used, p.Max)
 	}
 	if p.Rate != "" || len(rows) == 0 {
-		rows = append(rows, []any{p.Name, "rate", "", p.Rate, queue, next})
+		rows = append(rows, []any{p.Name, "rate", "", cmp.Or(p.Rate, "-"), queue, next})
 	}
 	return rows
 }

@@ -132,12 +132,16 @@ func TestLookingTakesNothing(t *testing.T) {
 	for range 3 {
 		s.answers(`{"pacers":["twilio","campaign"],"permits":0,"message_id":"m","request_id":"r"}`, `
 			{"granted":0,"slots":[],"refused":0,
-			 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":0,"used":0,"max":250,"window":"24h"},
-			           {"name":"campaign","per":"message","message_id":"m","queue_ms":0,"next_ms":0,"used":0,"max":300,"window":"1m"}]}`)
+			 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":0,"used":0,"max":250,"window":"24h",
+			             "limits":[{"used":0,"max":100,"window":"1s"},{"used":0,"max":250,"window":"24h"}]},
+			           {"name":"campaign","per":"message","message_id":"m","queue_ms":0,"next_ms":0,"used":0,"max":300,
+			             "window":"1m","limits":[{"used":0,"max":300,"window":"1m"}]}]}`)
 	}
 	s.permits(`{"pacers":["twilio"],"permits":100}`)
 	s.answers(`{"pacers":["twilio"],"permits":0}`, `
-		{"granted":0,"slots":[],"refused":0,"pacers":[{"name":"twilio","queue_ms":0,"next_ms":1000,"used":100,"max":100,"window":"1s"}]}`)
+		{"granted":0,"slots":[],"refused":0,
+		 "pacers":[{"name":"twilio","queue_ms":0,"next_ms":1000,"used":100,"max":100,"window":"1s",
+		 "limits":[{"used":100,"max":100,"window":"1s"},{"used":100,"max":250,"window":"24h"}]}]}`)
 }
 
 func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
@@ -202,7 +206,7 @@ func TestAPacerPerKey(t *testing.T) {
 	require.Equal(t, 1, crm.permits(`{"pacers":["sender"],"permits":1,"key":"a"}`).Granted, "byte by byte")
 	crm.answers(`{"pacers":["sender"],"permits":0,"key":"+6512345678"}`, `
 		{"granted":0,"slots":[],"refused":0,
-		 "pacers":[{"name":"sender","per":"key","key":"+6512345678","queue_ms":1000,"next_ms":2000}]}`)
+		 "pacers":[{"name":"sender","per":"key","key":"+6512345678","queue_ms":1000,"next_ms":2000,"rate":"1/s"}]}`)
 
 	const body = `{"pacers":["sender","campaign"],"permits":1,"message_id":"m","key":"k","request_id":"r"}`
 	require.False(t, crm.permits(body).Replayed)

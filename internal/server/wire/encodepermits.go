@@ -113,7 +113,27 @@ func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) 
 		a.raw(`,"max":`).number(p.Limits[i].Max)
 		a.raw(`,"window":`).text(p.LimitName(i))
 	}
+	if r.Permits == 0 {
+		a.limits(p, state)
+	}
 	a.raw(`}`)
+}
+
+// limits writes the rate and all limits of a pacer, for a call that looks at the permits of a message or key.
+func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
+	if p.Rate.Permits > 0 {
+		a.raw(`,"rate":`).text(p.Rate.String())
+	}
+	next := `,"limits":[`
+	for i, limit := range p.Limits {
+		a.raw(next).raw(`{"used":`).number(state.Used[i])
+		a.raw(`,"max":`).number(limit.Max)
+		a.raw(`,"window":`).text(p.LimitName(i)).raw(`}`)
+		next = `,`
+	}
+	if len(p.Limits) > 0 {
+		a.raw(`]`)
+	}
 }
 
 // millis writes a non-negative duration in the format of api.Millis.
