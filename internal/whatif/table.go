@@ -93,7 +93,8 @@ func campaignName(row *Row) string {
 }
 
 func rows(title, says, first string, list []Row) Table {
-	t := Table{Title: title, Says: says, Head: []string{first, "sends", "would be", "change", "denied", "would be"}}
+	t := Table{Title: title, Says: says, Head: []string{first, "sends", "would be", "change", "lost", "gained",
+		"denied", "would be"}}
 	released := false
 	for i := range list {
 		released = released || list[i].Before.Released+list[i].After.Released > 0
@@ -103,8 +104,8 @@ func rows(title, says, first string, list []Row) Table {
 	}
 	for i := range list {
 		b, a := &list[i].Before, &list[i].After
-		row := []string{list[i].Name, number(b.Sends), number(a.Sends), percent(b.Sends, a.Sends), number(b.Denied),
-			number(a.Denied)}
+		row := []string{list[i].Name, number(b.Sends), number(a.Sends), percent(b.Sends, a.Sends),
+			number(list[i].Lost), number(list[i].Gained), number(b.Denied), number(a.Denied)}
 		if released {
 			row = append(row, number(b.Released), number(a.Released))
 		}

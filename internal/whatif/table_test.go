@@ -19,6 +19,27 @@ func TestSentencesSayOnceHowManyWereJudgedAnew(t *testing.T) {
 	require.Contains(t, lines, "14 results of users who have been erased since")
 }
 
+func TestTablesShowTheSendsThatChange(t *testing.T) {
+	t.Parallel()
+	row := Row{Name: "vip", Before: Counts{Sends: 1227, Denied: 58}, After: Counts{Sends: 1269, Denied: 11},
+		Gained: 47, Lost: 5}
+	for _, table := range Tables(&Result{Calls: 1, Days: []Row{row}, Segments: []Row{row}, Channels: []Row{row},
+		Campaigns: []Row{row}}, 10) {
+		if len(table.Head) < 8 { // no sends
+			continue
+		}
+		require.Equal(t, []string{"sends", "would be", "change", "lost", "gained", "denied", "would be"},
+			table.Head[1:])
+		require.Equal(t, [][]string{{"vip", "1,227", "1,269", "+3.4 %", "5", "47", "58", "11"}}, table.Rows,
+			table.Title)
+	}
+	released := row
+	released.After.Released = 3
+	table := Tables(&Result{Calls: 1, Days: []Row{released}}, 10)[0]
+	require.Equal(t, []string{"released", "would be"}, table.Head[8:])
+	require.Equal(t, []string{"0", "3"}, table.Rows[0][8:])
+}
+
 func TestNamesOfThePageAreNotBrokenAfterEachLetter(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
