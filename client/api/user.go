@@ -68,9 +68,10 @@ func (s QuietStanding) MarshalJSON() ([]byte, error) {
 // Send is a recorded send.
 type Send struct {
 	At        time.Time `json:"at"`
-	Channel   *string   `json:"channel"`    // nil: the send had no channel
-	Namespace *string   `json:"namespace"`  // nil: not remembered; "": of keys without one
-	MessageID *string   `json:"message_id"` // nil: the store no longer knows the id
+	Channel   *string   `json:"channel"`         // nil: the send had no channel
+	Namespace *string   `json:"namespace"`       // nil: not remembered; "": of keys without one
+	MessageID *string   `json:"message_id"`      // nil: the store no longer knows the id
+	Title     string    `json:"title,omitempty"` // the message's name for people, if the store still counts the message
 }
 
 // MarshalJSON writes At with milliseconds.
@@ -99,7 +100,8 @@ type Decision struct {
 	Outcome   string    `json:"outcome"` // "allowed", "replayed", "denied", "unavailable", "released", "absent", "release_unavailable", "added", "removed" or "change_unavailable"
 	MessageID string    `json:"message_id"`
 	Namespace string    `json:"namespace,omitempty"`
-	Channel   string    `json:"channel"` // "": none, of a release all
+	Title     string    `json:"title,omitempty"` // the message's name for people, if the store still counts the message
+	Channel   string    `json:"channel"`         // "": none, of a release all
 	// for denied users: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
 	Limit         string `json:"limit,omitempty"`
 	Set           string `json:"set,omitempty"` // with LimitSuppressed, and of a change of a set: the set

@@ -70,6 +70,7 @@ type WhatIfRow struct {
 	Name      string       `json:"name"`
 	Namespace string       `json:"namespace,omitempty"` // of a campaign
 	Channel   string       `json:"channel,omitempty"`   // of a campaign
+	Title     string       `json:"title,omitempty"`     // of a campaign, if the store still counts its message
 	Before    WhatIfCounts `json:"before"`              // as recorded
 	After     WhatIfCounts `json:"after"`               // under the changed limits
 	Gained    int64        `json:"gained"`              // sends that only the changed limits allow

@@ -85,12 +85,20 @@ func printExplanation(on *terminal.Streams, id any, e *api.Explanation) error {
 		fmt.Fprintln(on.Out, "no sends recorded")
 		return nil
 	}
+	titled := slices.ContainsFunc(e.Sends, func(s api.Send) bool { return s.Title != "" })
 	rows := [][]any{{"SENT AT", "CHANNEL", "NAMESPACE", "MESSAGE"}}
+	if titled {
+		rows[0] = append(rows[0], "TITLE")
+	}
 	for _, send := range e.Sends {
-		rows = append(rows, []any{
+		row := []any{
 			send.At.UTC().Format(milliseconds), or(send.Channel, "-"), or(send.Namespace, "-"),
 			or(send.MessageID, "(not remembered)"),
-		})
+		}
+		if titled {
+			row = append(row, or(&send.Title, "-"))
+		}
+		rows = append(rows, row)
 	}
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }

@@ -11,6 +11,23 @@ import (
 	"capper/internal/terminal"
 )
 
+func TestAnExplanationShowsTitles(t *testing.T) {
+	t.Parallel()
+	at, id, none := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), "promo-1", "plain"
+	sends := []api.Send{{At: at, MessageID: &id, Title: "Black Friday"}, {At: at, MessageID: &none}}
+	for i, want := range []string{`SENT AT                   CHANNEL  NAMESPACE  MESSAGE  TITLE
+2026-11-22T00:00:00.000Z  -        -          promo-1  Black Friday
+2026-11-22T00:00:00.000Z  -        -          plain    -
+`, `SENT AT                   CHANNEL  NAMESPACE  MESSAGE
+2026-11-22T00:00:00.000Z  -        -          plain
+`} {
+		var out bytes.Buffer
+		on := &terminal.Streams{Program: "capper", Out: terminal.NewWriter(&out)}
+		require.NoError(t, printExplanation(on, 42, &api.Explanation{UserID: 42, Segment: "new", Sends: sends[i:]}))
+		require.Contains(t, out.String(), want)
+	}
+}
+
 func TestAnExplanationTellsWhatIsWithheld(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

@@ -56,7 +56,7 @@ func userSends(k *userKnown) *frame.Table {
 	for i := len(k.Sends) - 1; i >= 0; i-- {
 		s := k.Sends[i]
 		t.Rows = append(t.Rows, []frame.Cell{frame.Time(s.At), frame.Text(orWords(s.Channel, "none")),
-			messageCell(k, s.MessageID, s.Namespace), frame.Text(orWords(s.Namespace, "not kept"))})
+			messageCell(k, s.MessageID, s.Namespace, s.Title), frame.Text(orWords(s.Namespace, "not kept"))})
 	}
 	return t
 }
@@ -73,7 +73,7 @@ func orWords(text *string, unknown string) string {
 }
 
 // messageCell returns the cell of a message, with a link if the visitor may open its campaign.
-func messageCell(k *userKnown, id, namespace *string) frame.Cell {
+func messageCell(k *userKnown, id, namespace *string, title string) frame.Cell {
 	if id == nil {
 		return frame.Text("not remembered")
 	}
@@ -82,9 +82,9 @@ func messageCell(k *userKnown, id, namespace *string) frame.Cell {
 		of = *namespace
 	}
 	if !k.MayOpen(of) {
-		return frame.Text(*id)
+		return frame.Titled(title, *id, "")
 	}
-	return frame.Link(*id, messageAddress(*id, of))
+	return frame.Titled(title, *id, messageAddress(*id, of))
 }
 
 func deniedTable(k *userKnown) *frame.Table {
@@ -106,7 +106,7 @@ func deniedTable(k *userKnown) *frame.Table {
 			by += " (" + d.Set + ")"
 		}
 		if d.MessageID != "" {
-			message = messageCell(k, &d.MessageID, &d.Namespace)
+			message = messageCell(k, &d.MessageID, &d.Namespace, d.Title)
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Time(d.At), frame.Text(channelWords(d)),

@@ -197,6 +197,16 @@ func requireTitles(t *testing.T, s *browsertest.Service, v *visitor) {
 	page = v.get(http.StatusOK, "pressure")
 	require.Contains(t, page, ">"+shown+"</a> <small>wave-demo</small>")
 	require.Contains(t, v.get(http.StatusOK, "pressure?format=csv&table=campaigns"), "\nwave-demo,push,")
+	page = v.get(http.StatusOK, "users?id=700120&message="+url.QueryEscape(`SPRING <B>"SALE"`))
+	require.Contains(t, page, `<td><a href="/console/campaign?id=wave-demo" dir="auto">`+shown+
+		"</a> <small>wave-demo</small></td>")
+	require.Contains(t, page, "the send was allowed", "why not a message, by its title")
+	page = v.get(http.StatusOK, "users?id=700050")
+	require.Contains(t, page, ">yesterday</a></td>", "a message without a title")
+	require.Contains(t, page, "</a> <small>wave-demo</small></td>", "of a decision")
+	for _, table := range []string{"sends", "decisions"} {
+		require.Contains(t, v.get(http.StatusOK, "users?id=700120&format=csv&table="+table), ",wave-demo,")
+	}
 }
 
 // TestACampaignCountsPeople repeats a campaign for those who were held back, as engines do.

@@ -337,8 +337,8 @@ func whatIfCampaignTable(r *api.WhatIf) *frame.Table {
 	for i := range r.Campaigns {
 		row := &r.Campaigns[i]
 		to := campaignAt(&api.Message{MessageID: row.Name, Namespace: row.Namespace, Channel: row.Channel})
-		t.Rows = append(t.Rows, append([]frame.Cell{frame.Link(row.Name, to), frame.Text(cmp.Or(row.Channel, "none"))},
-			whatIfCells(row)...))
+		t.Rows = append(t.Rows, append([]frame.Cell{frame.Titled(row.Title, row.Name, to),
+			frame.Text(cmp.Or(row.Channel, "none"))}, whatIfCells(row)...))
 	}
 	if r.Others != nil {
 		t.Rows = append(t.Rows, append([]frame.Cell{frame.Text("all others"), frame.Text("")},

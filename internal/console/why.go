@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"capper/client/api"
@@ -12,6 +14,7 @@ import (
 // whyMessage describes what happened to a message for the user: a state for each channel, from the audit or from the
 // recorded sends.
 func whyMessage(k *userKnown, message string, days int, now time.Time) (list []state) {
+	message = idOf(k, message)
 	var seen []string // channels, each with its latest decision only
 	for i := len(k.Past.Decisions) - 1; i >= 0; i-- {
 		d := k.Past.Decisions[i]
@@ -40,6 +43,23 @@ func whyMessage(k *userKnown, message string, days int, now time.Time) (list []s
 		"and no send is recorded.", pastDays(days)),
 		"Probably the user is not in the audience that the engine chose, or the id of the message is spelled " +
 			"differently. Choose more days below to look further back.", ""}}
+}
+
+// idOf returns the id of a message that a visitor names by its id, or else by its title in letters of any case. Of
+// several messages with the title, idOf returns the latest one.
+func idOf(k *userKnown, named string) (id string) {
+	take := func(of *string, title string) {
+		if of != nil && (*of == named || id != named && strings.EqualFold(title, named)) {
+			id = *of
+		}
+	}
+	for i := range k.Sends {
+		take(k.Sends[i].MessageID, k.Sends[i].Title)
+	}
+	for i := range k.Past.Decisions {
+		take(&k.Past.Decisions[i].MessageID, k.Past.Decisions[i].Title)
+	}
+	return cmp.Or(id, named)
 }
 
 // whyDecided describes the latest decision about a message on a channel.

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"capper/internal/capping"
+	"capper/internal/parallel"
 )
 
 // Counter collects the counts of answered calls in memory and adds them to a store once a second. A Counter
@@ -184,7 +186,31 @@ func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title s
 	return c.store.SetTitle(ctx, message, title)
 }
 
-// Title returns the title of the message; see Store.
-func (c *Counter) Title(ctx context.Context, message capping.Message) (string, error) {
-	return c.store.Title(ctx, message)
+// titlesAtOnce is the maximum number of titles that are read at the same time.
+const titlesAtOnce = 64
+
+// Titles returns the titles of those messages that have one, even of messages that are not counted. Titles reads them
+// at the same time, so that a store of several servers combines the reads into a few round trips. After an error,
+// Titles reads no further ones and returns those that it has.
+func (c *Counter) Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error) {
+	var mu sync.Mutex
+	var failed error
+	titles := make(map[capping.Message]string)
+	parallel.AtMost(titlesAtOnce, len(of), func(i int) {
+		mu.Lock()
+		done := failed != nil
+		mu.Unlock()
+		if done {
+			return
+		}
+		title, err := c.store.Title(ctx, of[i])
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failed = cmp.Or(failed, err)
+		} else if title != "" {
+			titles[of[i]] = title
+		}
+	})
+	return titles, failed
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,4 +166,54 @@ func TestCounterFlushesAtTheEnd(t *testing.T) {
 	end()
 	c.Run(ctx)
 	require.Equal(t, int64(3), store.added[key("promo")].Asked)
+}
+
+// titles is a store of titles that answers when it has the given number of reads at once.
+type titles struct {
+	messages.Store
+	waiting sync.WaitGroup
+	reads   atomic.Int64
+	err     error
+}
+
+func (s *titles) Title(_ context.Context, message capping.Message) (string, error) {
+	s.reads.Add(1)
+	s.waiting.Done()
+	s.waiting.Wait()
+	return map[bool]string{true: "Title of " + message.ID}[message.ID != "m3"], s.err
+}
+
+// TestTitlesAreReadTogether checks that the reads do not wait for each other: the store answers none before all.
+func TestTitlesAreReadTogether(t *testing.T) {
+	t.Parallel()
+	store := &titles{}
+	var of []capping.Message
+	want := map[capping.Message]string{}
+	for i := range 30 {
+		message := capping.Message{Namespace: "growth", ID: fmt.Sprint("m", i)}
+		if of = append(of, message); i != 3 {
+			want[message] = "Title of " + message.ID
+		}
+	}
+	store.waiting.Add(len(of))
+	c, err := messages.NewCounter(store, nil, nil)
+	require.NoError(t, err)
+	got, err := c.Titles(t.Context(), of)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.EqualValues(t, len(of), store.reads.Load())
+}
+
+// TestTitlesEndWithTheFirstError checks that a store that is away is not asked for every title.
+func TestTitlesEndWithTheFirstError(t *testing.T) {
+	t.Parallel()
+	store := &titles{err: errors.New("away")}
+	store.waiting.Add(64) // one more read would panic
+	c, err := messages.NewCounter(store, nil, nil)
+	require.NoError(t, err)
+	of := make([]capping.Message, 1000)
+	got, err := c.Titles(t.Context(), of)
+	require.EqualError(t, err, "away")
+	require.Empty(t, got)
+	require.EqualValues(t, 64, store.reads.Load())
 }

@@ -123,8 +123,13 @@ func campaigns(p *api.Pressure, whole bool) Table {
 	return t
 }
 
+// names returns the cells that name a campaign. People read its title, machines its id.
 func names(m *api.PressureMessage, whole bool) []string {
-	return []string{m.MessageID, nameOf(m.Namespace, whole), nameOf(m.Channel, whole)}
+	message := m.MessageID
+	if !whole && m.Title != "" {
+		message = m.Title + " (" + m.MessageID + ")"
+	}
+	return []string{message, nameOf(m.Namespace, whole), nameOf(m.Channel, whole)}
 }
 
 func heldBack(p *api.Pressure, whole bool) Table {

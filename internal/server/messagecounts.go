@@ -21,7 +21,7 @@ type counts interface {
 	ListMessages(ctx context.Context, q messages.Query) (messages.Page, error)
 	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
 	SetTitle(ctx context.Context, message capping.Message, title string) error
-	Title(ctx context.Context, message capping.Message) (string, error)
+	Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error)
 }
 
 // Messages answers calls about messages. A Messages is safe for concurrent use.
@@ -144,7 +144,8 @@ func (m *Messages) titleOf(ctx context.Context, message capping.Message, found [
 	if len(found) > 0 {
 		return found[0].Title, nil
 	}
-	return m.Counts.Title(ctx, message)
+	titles, err := m.Counts.Titles(ctx, []capping.Message{message})
+	return titles[message], err
 }
 
 // SetTitle replaces the title of a message; "" removes it.

@@ -176,35 +176,9 @@ func (s *Server) countedPressure(ctx context.Context, key *pressureKey, cfg pres
 	if key.list {
 		return result.Pressure, s.addAtLimit(result, cfg.AtLimit)
 	}
-	s.addTitles(ctx, result.Pressure)
+	s.addTitles(ctx, "", titlesOfPressure(result.Pressure)) // hidden leaves out those of other teams
 	s.pressures.keep(key, result.Pressure, now)
 	return result.Pressure, nil
-}
-
-// addTitles adds the titles of the campaigns. Without an answer of the store the campaigns have their ids alone.
-func (s *Server) addTitles(ctx context.Context, p *api.Pressure) {
-	if s.messages.Counts == nil {
-		return
-	}
-	titles := map[capping.Message]string{}
-	add := func(m *api.PressureMessage) {
-		message := capping.Message{Namespace: m.Namespace, ID: m.MessageID}
-		title, known := titles[message]
-		if !known {
-			title, _ = s.messages.Counts.Title(ctx, message)
-			titles[message] = title
-		}
-		m.Title = title
-	}
-	for i := range p.Campaigns {
-		add(&p.Campaigns[i].PressureMessage)
-	}
-	for i := range p.HeldBack {
-		add(&p.HeldBack[i].PressureMessage)
-		for k := range p.HeldBack[i].TakenBy {
-			add(&p.HeldBack[i].TakenBy[k].PressureMessage)
-		}
-	}
 }
 
 // pressureFailure converts an error of a count to a failure for the caller.

@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/client/api"
+	"capper/internal/capping"
+	"capper/internal/messages"
 	"capper/internal/server"
 	"capper/internal/server/gate"
 )
@@ -126,4 +130,67 @@ func TestTitlesOfNamespaces(t *testing.T) {
 	require.Empty(t, s.as("all.secret").message("promo").Title)
 	require.Len(t, s.as("all.secret").messages("?id=spring").Messages, 1)
 	require.Empty(t, s.as("crm.secret").messages("?id=spring").Messages)
+}
+
+// TestTitlesInAnswersAboutUsers checks the titles of a user's sends and decisions. A key with a namespace sees the ids
+// of other teams' messages and not their titles.
+func TestTitlesInAnswersAboutUsers(t *testing.T) {
+	rules := gate.Rules{Keys: []gate.Key{key("all.secret", "all", gate.ScopeFilter, gate.ScopeRead)}}
+	for _, namespace := range []string{"growth", "crm"} {
+		k := key(namespace+".secret", namespace, gate.ScopeFilter, gate.ScopeRead)
+		k.Namespace = namespace
+		rules.Keys = append(rules.Keys, k)
+	}
+	onBothStores(t, func(t *testing.T, s *service) {
+		all, growth, crm := s.as("all.secret"), s.as("growth.secret"), s.as("crm.secret")
+		for _, team := range []*service{all, growth, crm} {
+			for _, id := range []string{"promo", "plain", "promo"} { // the last one is a replay
+				team.filter(fields{"message_id": id, "channel": "email", "user_ids": []uint32{100}})
+			}
+			team.clock.Advance(48 * time.Hour)
+		}
+		all.setTitle("promo", `{"title": "Spring of all"}`)
+		growth.setTitle("promo", `{"title": "Spring of growth"}`)
+		require.Equal(t, http.StatusOK, all.get("/v1/messages/promo?users=true").status) // flushes the audit
+		for team, titles := range map[*service]map[string]string{
+			all:    {"": "Spring of all", "growth": "Spring of growth"},
+			growth: {"growth": "Spring of growth"},
+			crm:    {},
+		} {
+			told := decodeAs[api.Explanation](t, team.get("/v1/users/100").body)
+			require.NotEmpty(t, told.Sends)
+			for _, send := range told.Sends {
+				require.Equal(t, map[bool]string{true: titles[*send.Namespace]}[*send.MessageID == "promo"], send.Title)
+			}
+			past := decodeAs[api.Decisions](t, team.get("/v1/users/100/decisions?since=30d").body)
+			require.Len(t, past.Decisions, 9)
+			for _, d := range past.Decisions {
+				require.Equal(t, map[bool]string{true: titles[d.Namespace]}[d.MessageID == "promo"], d.Title, "%+v", d)
+			}
+		}
+	}, counted(t), readAudit(t), func(cfg *server.Config) { cfg.Access = rules })
+}
+
+// TestTitlesOfAStoreThatIsAway checks that an answer from the audit has no titles, and is otherwise complete.
+func TestTitlesOfAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	s := newService(t, readAudit(t), func(cfg *server.Config) {
+		store, _ := capping.As[messages.Store](cfg.Capper.Store())
+		var err error
+		cfg.MessageCounts, err = messages.NewCounter(untitled{store}, nil, nil)
+		require.NoError(t, err)
+	})
+	s.filter(fields{"message_id": "promo", "channel": "email", "user_ids": []uint32{100}})
+	s.setTitle("promo", `{"title": "Spring"}`)
+	require.Equal(t, http.StatusOK, s.get("/v1/messages/promo?users=true").status)
+	past := decodeAs[api.Decisions](t, s.get("/v1/users/100/decisions").body)
+	require.Len(t, past.Decisions, 1)
+	require.Empty(t, past.Decisions[0].Title)
+}
+
+// untitled does not answer for titles.
+type untitled struct{ messages.Store }
+
+func (untitled) Title(context.Context, capping.Message) (string, error) {
+	return "", errors.New("the store is away")
 }

@@ -58,6 +58,7 @@ func (s *Server) explain(c *call) error {
 	}
 	told := wire.Explanation(user, e)
 	told.Live = s.liveMemberships(user)
+	s.addTitles(ctx, c.Namespace, titlesOfSends(told.Sends))
 	if s.ids != nil {
 		return writeJSON(c.w, &api.ExplanationOfID{UserID: id, Explanation: *told})
 	}
@@ -129,6 +130,7 @@ func (s *Server) decisions(c *call) error {
 	if err != nil {
 		return err
 	}
+	s.addTitles(ctx, c.Namespace, titlesOfDecisions(found.Decisions))
 	if s.ids != nil {
 		return writeJSON(c.w, &api.DecisionsOfID{UserID: id, Since: found.Since, More: found.More,
 			Faults: found.Faults, Decisions: found.Decisions})

@@ -60,7 +60,9 @@ func (s *Server) whatIf(c *call) error {
 	if err != nil {
 		return replayFailure(ctx, err)
 	}
-	return writeJSON(c.w, r.Answer(result, policy.Version, c.Namespace))
+	answer := r.Answer(result, policy.Version, c.Namespace)
+	s.addTitles(ctx, c.Namespace, titlesOfCampaigns(answer.Campaigns))
+	return writeJSON(c.w, answer)
 }
 
 // replayFailure converts an error of a replay to a failure for the caller.

@@ -60,7 +60,8 @@ func ofRecords(records ...*audit.Record) server.Replay {
 func TestWhatIf(t *testing.T) {
 	t.Parallel()
 	s := newService(t, replaying(ofRecords(blast(capping.Message{ID: "a"}, 200, 201),
-		blast(capping.Message{Namespace: "growth", ID: "b"}, 202))))
+		blast(capping.Message{Namespace: "growth", ID: "b"}, 202))), counted(t))
+	s.setTitle("a", `{"title": "Spring"}`)
 	r := s.post("/v1/whatif", `{"limits": [{"segment": "vip", "limit": "push-gap", "max": 0}]}`)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	got := decodeAs[api.WhatIf](t, r.body)
@@ -68,6 +69,9 @@ func TestWhatIf(t *testing.T) {
 		got.Users.Less})
 	require.Equal(t, []api.WhatIfStep{{More: -1, Users: 3}}, got.Users.By)
 	require.Len(t, got.Campaigns, 2)
+	for _, row := range got.Campaigns {
+		require.Equal(t, map[string]string{"a": "Spring"}[row.Name], row.Title)
+	}
 	require.Nil(t, got.Others)
 	require.Equal(t, "policy-1", got.ConfigVersion)
 

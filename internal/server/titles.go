@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/capping"
+)
+
+// titleTime is the time limit for reading the titles of an answer. Without them the answer has ids alone.
+const titleTime = time.Second
+
+// titled is a place in an answer for the title of a message.
+type titled struct {
+	of capping.Message
+	to *string
+}
+
+// addTitles fills the places with the titles of their messages, which it reads together. A title stays empty when its
+// message has none, when the store does not answer in time, and when the message does not belong to the namespace of
+// the caller; "" stands for every namespace.
+func (s *Server) addTitles(ctx context.Context, namespace string, places []titled) {
+	if s.messages.Counts == nil {
+		return
+	}
+	var of []capping.Message
+	seen := make(map[capping.Message]bool, len(places))
+	for _, place := range places {
+		if !seen[place.of] && (namespace == "" || namespace == place.of.Namespace) {
+			seen[place.of] = true
+			of = append(of, place.of)
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, titleTime)
+	defer cancel()
+	titles, _ := s.messages.Counts.Titles(ctx, of) // those that were read are shown
+	for _, place := range places {
+		*place.to = titles[place.of]
+	}
+}
+
+// titlesOfSends returns the places for titles in the sends of a user.
+func titlesOfSends(sends []api.Send) (places []titled) {
+	for i := range sends {
+		if one := &sends[i]; one.MessageID != nil {
+			places = append(places, titled{capping.Message{Namespace: *one.Namespace, ID: *one.MessageID}, &one.Title})
+		}
+	}
+	return places
+}
+
+// titlesOfDecisions returns the places for titles in the decisions about a user.
+func titlesOfDecisions(decisions []api.Decision) (places []titled) {
+	for i := range decisions {
+		if one := &decisions[i]; one.MessageID != "" {
+			places = append(places, titled{capping.Message{Namespace: one.Namespace, ID: one.MessageID}, &one.Title})
+		}
+	}
+	return places
+}
+
+// titlesOfCampaigns returns the places for titles in the campaigns of a replay.
+func titlesOfCampaigns(rows []api.WhatIfRow) (places []titled) {
+	for i := range rows {
+		one := &rows[i]
+		places = append(places, titled{capping.Message{Namespace: one.Namespace, ID: one.Name}, &one.Title})
+	}
+	return places
+}
+
+// titlesOfPressure returns the places for titles in the campaigns of a pressure.
+func titlesOfPressure(p *api.Pressure) (places []titled) {
+	add := func(m *api.PressureMessage) {
+		places = append(places, titled{capping.Message{Namespace: m.Namespace, ID: m.MessageID}, &m.Title})
+	}
+	for i := range p.Campaigns {
+		add(&p.Campaigns[i].PressureMessage)
+	}
+	for i := range p.HeldBack {
+		add(&p.HeldBack[i].PressureMessage)
+		for k := range p.HeldBack[i].TakenBy {
+			add(&p.HeldBack[i].TakenBy[k].PressureMessage)
+		}
+	}
+	return places
+}
