@@ -76,6 +76,7 @@ func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	pages, err := console.New(console.Config{
 		API: s.api.Inside(), Access: s.api.Access, SignIn: s.api.SignIn, Logger: s.logger, Clock: s.clock,
 		Recent: s.recent, Policies: &s.policies, UserLink: s.config.UserLink,
+		SecureCookies: s.config.SecureCookies,
 	})
 	return func(calls http.Handler) http.Handler { return s.api.Beside(calls, console.Path, pages) }, err
 }

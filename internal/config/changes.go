@@ -26,7 +26,7 @@ func (c *Config) reloadable(file string, next *Config, was, is map[string]string
 	must("ids", c.IDs == next.IDs)
 	must("store", reflect.DeepEqual(c.Store.fixed(), next.Store.fixed()))
 	must("log", c.Log.Format == next.Log.Format)
-	must("console", c.Console == next.Console && c.UserLink == next.UserLink)
+	must("console", c.Console == next.Console && c.UserLink == next.UserLink && c.SecureCookies == next.SecureCookies)
 	must("audit", c.Audit == next.Audit)
 	must("tracing", c.Tracing == next.Tracing)
 	if len(c.Server.Access.Keys) > 0 && len(next.Server.Access.Keys) == 0 && !next.Server.WithoutKeys {

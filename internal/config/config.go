@@ -31,7 +31,10 @@ type Config struct {
 	// UserLink is console.user_link: the address of a user in another system, in which {id} stands for the id; default
 	// "": the console shows no link.
 	UserLink string
-	Audit    Audit
+	// SecureCookies is console.secure_cookies: true for a service behind a proxy that speaks TLS; default false: the
+	// cookies are for TLS only if the service itself speaks TLS.
+	SecureCookies bool
+	Audit         Audit
 	// Tracing is tracing: endpoint, sample_ratio, service_name, timeout and message_ids; see its type. Without this
 	// key, nothing is traced.
 	Tracing trace.Config

@@ -16,7 +16,7 @@ func (r *reader) console(v yamltree.Value) {
 		yamltree.Bool(&r.Console)(v)
 		return
 	}
-	v.Object(map[string]yamltree.Field{"user_link": r.userLink})
+	v.Object(map[string]yamltree.Field{"user_link": r.userLink, "secure_cookies": yamltree.Bool(&r.SecureCookies)})
 }
 
 // userLink reads the address of a user in another system.

@@ -19,9 +19,20 @@ func TestConsoleIsSwitchedOrHasALink(t *testing.T) {
 		require.NoError(t, err, text)
 		require.True(t, c.Console, text)
 		require.Equal(t, want, c.UserLink)
+		require.False(t, c.SecureCookies)
+	}
+	for text, want := range map[string]bool{
+		"console: {secure_cookies: true}\n":                                          true,
+		"console: {secure_cookies: false}\n":                                         false,
+		"console: {secure_cookies: true, user_link: \"https://crm.example/{id}\"}\n": true,
+	} {
+		c, err := Parse("c", []byte(minimal+text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, c.SecureCookies, text)
 	}
 	for text, rule := range map[string]string{
 		"console: maybe\n":                                            "console: must be true or false",
+		"console: {secure_cookies: 1}\n":                              "console.secure_cookies: must be true or false",
 		"console: {users: x}\n":                                       "console.users: ",
 		"console: {user_link: \"\"}\n":                                "console.user_link: must not be empty",
 		"console: {user_link: \"http://crm.example/{id}\"}\n":         "must be an https address",

@@ -27,6 +27,8 @@ type Config struct {
 	Policies *Policies
 	// UserLink is the template of the address of a user in another system, where {id} stands for the id. "": none.
 	UserLink string
+	// SecureCookies: browsers send the console's cookies over TLS only, even if this service does not speak TLS itself.
+	SecureCookies bool
 	// Logger receives the errors that visitors do not see. Nil: log lines are discarded.
 	Logger *slog.Logger
 	// Clock is the clock of the API. Nil: time.Now.
@@ -52,7 +54,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	return frame.New(frame.Config{
 		API: cfg.API, Access: cfg.Access, SignIn: cfg.SignIn, Logger: cfg.Logger, Clock: cfg.Clock,
-		Pages: all(cfg),
+		Pages: all(cfg), SecureCookies: cfg.SecureCookies,
 	})
 }
 

@@ -74,7 +74,7 @@ type service struct {
 var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 0, time.UTC)
 
 // newService serves with the given keys, or openly without any.
-func newService(t *testing.T, rules gate.Rules) *service {
+func newService(t *testing.T, rules gate.Rules, change ...func(*console.Config)) *service {
 	t.Helper()
 	s := &service{t: t, clock: testkit.NewClockAt(startOfTest), recent: console.NewSeries(startOfTest), log: &lines{},
 		jar: map[string]*http.Cookie{}, header: http.Header{}}
@@ -98,10 +98,14 @@ func newService(t *testing.T, rules gate.Rules) *service {
 	})
 	require.NoError(t, err)
 	s.server.SetReady(true)
-	pages, err := console.New(console.Config{
+	cfg := console.Config{
 		API: s.server.Inside(), Access: s.server.Access, SignIn: s.server.SignIn, Clock: s.clock.Now, Logger: logger,
 		Recent: s.recent,
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	pages, err := console.New(cfg)
 	require.NoError(t, err)
 	http := httptest.NewServer(s.server.Beside(s.server.Public(), console.Path, pages))
 	t.Cleanup(http.Close)

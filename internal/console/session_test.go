@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"capper/internal/console"
 	"capper/internal/server/gate"
 )
 
@@ -217,4 +219,52 @@ func TestALinkOfElsewhereFindsTheSession(t *testing.T) {
 	require.Equal(t, http.StatusOK, page.status)
 	require.Equal(t, "0; url=/console/limits?again=1&x=1", page.header.Get("Refresh"))
 	require.Equal(t, http.StatusSeeOther, s.get("/console/limits?again=1&x=1").status, "nobody is sent in a circle")
+}
+
+// TestWrongKeysHaveToWait checks that a guesser is slowed down, while others behind the same address sign in.
+func TestWrongKeysHaveToWait(t *testing.T) {
+	t.Parallel()
+	s := newService(t, keys())
+	for i := range 10 {
+		require.Equal(t, http.StatusUnauthorized, s.signIn(fmt.Sprint("reader.guess-", i), "").status)
+	}
+	for _, late := range []string{"reader.guess", reader} { // a right key tells a guesser nothing now
+		refused := s.signIn(late, "/console/limits")
+		require.Equal(t, http.StatusTooManyRequests, refused.status)
+		require.Equal(t, "2", refused.header.Get("Retry-After"))
+		require.Contains(t, refused.body, "Too many wrong keys with this id came from your network address. Enter the "+
+			"key again in 2 seconds.")
+		require.Contains(t, refused.body, `value="/console/limits"`, "the page that was asked for is kept")
+		require.NotContains(t, s.jar, "capper_console")
+	}
+	require.Equal(t, http.StatusForbidden, s.signIn(filterer, "").status)
+	require.Equal(t, http.StatusSeeOther, s.signIn(admin, "").status, "a colleague behind the same address")
+	delete(s.jar, "capper_console")
+	s.clock.Advance(2 * time.Second)
+	for range 20 {
+		require.Equal(t, http.StatusSeeOther, s.signIn(reader, "").status)
+		delete(s.jar, "capper_console")
+	}
+	require.Equal(t, http.StatusUnauthorized, s.signIn("reader.guess", "").status)
+	require.Equal(t, http.StatusTooManyRequests, s.signIn("reader.guess", "").status)
+}
+
+// TestCookiesAreForTLSBehindAProxy checks the setting for a proxy that speaks TLS.
+func TestCookiesAreForTLSBehindAProxy(t *testing.T) {
+	t.Parallel()
+	for _, secure := range []bool{false, true} {
+		s := newService(t, keys(), func(cfg *console.Config) { cfg.SecureCookies = secure })
+		form := s.get("/console/sign-in")
+		welcome := s.do(http.MethodPost, "/console/sign-in", url.Values{"token": {form.token(t)}, "key": {reader}})
+		require.Equal(t, http.StatusSeeOther, welcome.status, welcome.body)
+		left := s.do(http.MethodPost, "/console/sign-out", url.Values{"token": {s.get("/console/").token(t)}})
+		require.Equal(t, http.StatusSeeOther, left.status)
+		for _, answer := range []reply{form, welcome, left} {
+			require.Equal(t, secure, strings.Contains(answer.header.Get("Set-Cookie"), "; Secure"), answer.header)
+		}
+		delete(s.jar, "capper_console_form") // as a browser does on plain HTTP
+		refused := s.do(http.MethodPost, "/console/sign-in", url.Values{"token": {form.token(t)}, "key": {reader}})
+		require.Equal(t, http.StatusForbidden, refused.status)
+		require.Equal(t, secure, strings.Contains(refused.body, "an address that begins with https://"), refused.body)
+	}
 }

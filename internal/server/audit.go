@@ -80,14 +80,22 @@ func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 }
 
 // SignIn returns the caller that an API key belongs to; the key needs the scope read. Successful and refused sign-ins
-// are logged like those of calls.
+// are logged like those of calls. After several wrong keys with an id from an address, the next key with the id from
+// this address has to wait.
 func (s *Server) SignIn(r *http.Request, key string) (gate.Caller, error) {
 	c := &call{r: r, ctx: r.Context()}
 	if trace.RequestID(c.ctx) == "" {
 		c.ctx = trace.WithID(c.ctx, trace.IDOf(r.Header, time.Now()))
 	}
-	var err error
-	if c.Caller, err = s.access.Load().Caller("Bearer "+key, gate.ScopeRead); err != nil {
+	right, err := s.guesses.Try(gate.AddressOf(r.RemoteAddr), key)
+	if err != nil {
+		return gate.Caller{}, err
+	}
+	c.Caller, err = s.access.Load().Caller("Bearer "+key, gate.ScopeRead)
+	if err == nil || wire.FailureOf(err).Code == api.CodeForbidden {
+		right()
+	}
+	if err != nil {
 		s.auditRefusal(c, wire.FailureOf(err))
 		return gate.Caller{}, err
 	}

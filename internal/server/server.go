@@ -66,6 +66,7 @@ type Server struct {
 	permitBodies  receiver // receiver of calls for permits
 	refusals      map[api.Code]*logBound
 	fullLog       logBound // of sets near their bound
+	guesses       *gate.Guesses
 	listeners     gate.Listeners
 	adminSeparate bool
 }
@@ -85,6 +86,7 @@ func New(cfg Config) (*Server, error) {
 		limiter: cfg.Limiter, clock: cfg.Clock, tracer: cfg.Tracer, traceMessages: cfg.TraceMessages,
 		budgets:       gate.NewBudgets(cfg.Bounds),
 		refusals:      newLogBounds(),
+		guesses:       gate.NewGuesses(cfg.Clock),
 		adminSeparate: cfg.AdminSeparate, hosts: cfg.HostNames,
 	}
 	s.imported = capping.NewMessageMemory(cfg.Clock)

@@ -16,7 +16,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Config holds the dependencies of a Frame. Every field is required.
+// Config holds the dependencies of a Frame. Every field but SecureCookies is required.
 type Config struct {
 	API    http.Handler                                           // answers every call within the process
 	Access func() *gate.Control                                   // current API keys
@@ -24,6 +24,8 @@ type Config struct {
 	Clock  func() time.Time
 	Logger *slog.Logger
 	Pages  []Page // pages of the navigation, in their order
+	// SecureCookies: browsers send the cookies over TLS only, even if this service does not speak TLS itself.
+	SecureCookies bool
 }
 
 // Frame serves the console pages. A Frame is safe for concurrent use.

@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
+	"time"
 
 	"capper/client"
 	"capper/internal/server/wire"
@@ -108,7 +111,7 @@ func (f *Frame) offerSignIn(w http.ResponseWriter, r *http.Request, status int, 
 		nonce = before.Value // another tab may show the form too
 	}
 	s.Token = formToken(nonce)
-	cookie := end(r.TLS != nil)
+	cookie := end(f.secure(r))
 	cookie.Name, cookie.Value, cookie.Path, cookie.MaxAge = formCookie, nonce, signInPath, 3600
 	http.SetCookie(w, cookie)
 	c := f.blank(r)
@@ -123,8 +126,11 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 		return err == nil && subtle.ConstantTimeCompare([]byte(token), []byte(formToken(cookie.Value))) == 1
 	}
 	if err := f.readForm(w, r, 0, accepts); err != nil {
-		f.offerSignIn(w, r, http.StatusForbidden, signIn{Next: returnTo(r.PostFormValue("next")), Refused: err.Error() +
-			" Send it again from here."})
+		said := err.Error() + " Send it again from here."
+		if _, none := r.Cookie(formCookie); none != nil && f.cfg.SecureCookies && r.TLS == nil {
+			said += " The console needs an address that begins with https://, because its cookies are for TLS only."
+		}
+		f.offerSignIn(w, r, http.StatusForbidden, signIn{Next: returnTo(r.PostFormValue("next")), Refused: said})
 		return
 	}
 	next := returnTo(r.PostFormValue("next"))
@@ -132,15 +138,29 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		refusal := wire.FailureOf(err)
 		said := "This key is not valid. Enter the whole text ID.SECRET."
-		if refusal.Code == client.CodeForbidden {
+		switch refusal.Code {
+		case client.CodeForbidden:
 			said = "This key lacks the scope read, which the console requires. Use another key, or have the scope " +
 				"added."
+		case client.CodeRateLimited:
+			wait := wholeSeconds(refusal.RetryAfter)
+			w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())))
+			said = fmt.Sprintf("Too many wrong keys with this id came from your network address. Enter the key again "+
+				"in %s.", Span(wait))
 		}
 		f.offerSignIn(w, r, refusal.Code.Status(), signIn{Next: next, Refused: said})
 		return
 	}
-	http.SetCookie(w, f.sessions.Begin(who.Key, r.TLS != nil))
+	http.SetCookie(w, f.sessions.Begin(who.Key, f.secure(r)))
 	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// secure reports whether browsers may send the cookies of the visitor over TLS only.
+func (f *Frame) secure(r *http.Request) bool { return r.TLS != nil || f.cfg.SecureCookies }
+
+// wholeSeconds rounds a wait up to seconds, for the header Retry-After.
+func wholeSeconds(wait time.Duration) time.Duration {
+	return max(wait+time.Second-1, time.Second).Truncate(time.Second)
 }
 
 // signOut ends the session in this browser.
@@ -151,7 +171,7 @@ func (f *Frame) signOut(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.SetCookie(w, end(r.TLS != nil))
+	http.SetCookie(w, end(f.secure(r)))
 	http.Redirect(w, r, signInPath, http.StatusSeeOther)
 }
 
