@@ -2,12 +2,14 @@ package client
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
-// stock holds granted and unused permits in the order of their grants.
+// stock holds granted and unused permits. A later grant may have earlier slots, so the permit with the earliest slot is
+// used first.
 type stock struct {
-	runs    []stockRun
+	runs    []stockRun // in the order of at
 	permits int // permits of all runs
 }
 
@@ -56,6 +58,12 @@ func (s *stock) add(answer *timely, of *asking) {
 		s.permits += slot.Permits
 		s.runs = append(s.runs, stockRun{at, time.Duration(slot.EveryMS), slot.Permits, keep, of})
 	}
+	s.sort()
+}
+
+// sort puts the runs in order.
+func (s *stock) sort() {
+	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
 // putBack returns n permits to the stock, of which the latest slot was at. They are used next.
@@ -63,6 +71,7 @@ func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
 		s.runs = append([]stockRun{{at: at, permits: n, keep: keep}}, s.runs...)
+		s.sort()
 	}
 }
 
@@ -77,7 +86,11 @@ type taken struct {
 // take removes up to n permits whose slot has come.
 func (s *stock) take(now time.Time, n int) (t taken) {
 	for t.permits < n && len(s.runs) > 0 {
-		k := min(s.runs[0].due(now), n-t.permits)
+		upTo := now
+		if len(s.runs) > 1 && s.runs[1].at.Before(now) {
+			upTo = s.runs[1].at
+		}
+		k := min(s.runs[0].due(upTo), n-t.permits)
 		if k == 0 {
 			break
 		}
@@ -117,6 +130,7 @@ func (s *stock) drop(now time.Time) (dropped int) {
 		}
 	}
 	s.runs = left
+	s.sort()
 	s.permits -= dropped
 	return dropped
 }
@@ -128,6 +142,9 @@ func (s *stock) cut(n int) (slot time.Time) {
 	if s.runs[0].permits == 0 {
 		s.runs = s.runs[1:]
 	}
+	for i := 1; i < len(s.runs) && s.runs[i].at.Before(s.runs[i-1].at); i++ {
+		s.runs[i-1], s.runs[i] = s.runs[i], s.runs[i-1]
+	}
 	return slot
 }
 
@@ -135,10 +152,11 @@ func (s *stock) cut(n int) (slot time.Time) {
 func (s *stock) next() time.Time { return s.runs[0].at }
 
 // last returns the slot of the last permit, or the zero time when the stock is empty.
-func (s *stock) last() time.Time {
-	if len(s.runs) == 0 {
-		return time.Time{}
+func (s *stock) last() (last time.Time) {
+	for _, r := range s.runs {
+		if end := r.at.Add(time.Duration(r.permits-1) * r.every); end.After(last) {
+			last = end
+		}
 	}
-	r := s.runs[len(s.runs)-1]
-	return r.at.Add(time.Duration(r.permits-1) * r.every)
+	return last
 }

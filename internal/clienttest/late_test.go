@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	crand "crypto/rand"
+	"encoding/json"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -166,6 +167,53 @@ func TestNoPermitIsUsedMoreThanASecondLate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scripted answers each call for permits with the next wait, and the last one again.
+type scripted struct{ waits []time.Duration }
+
+func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := pass(r.Context(), time.Millisecond); err != nil {
+		return nil, err
+	}
+	var asked api.PermitsRequest
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		return nil, err
+	}
+	answer, err := json.Marshal(api.Permits{Granted: asked.Permits,
+		Slots: []api.Slot{{WaitMS: api.Millis(s.waits[0]), Permits: asked.Permits}}})
+	s.waits = s.waits[min(1, len(s.waits)-1):]
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(answer))}, err
+}
+
+// A later call may be granted the room before slots that a slow pacer put off. These permits are used first, and in time.
+func TestPermitsOfEarlierSlotsAreUsedFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &scripted{[]time.Duration{900 * time.Millisecond, 10 * time.Millisecond, time.Minute}}
+		c, err := client.New(client.Config{URL: "http://capper", HTTP: &http.Client{Transport: service}})
+		require.NoError(t, err)
+		p, err := client.NewPacer(c, client.PacerConfig{Pacers: []string{"spaced"}, Ahead: time.Millisecond})
+		require.NoError(t, err)
+		began := time.Now()
+		var waited [2]time.Duration
+		var running sync.WaitGroup
+		for i := range waited {
+			running.Go(func() {
+				require.NoError(t, p.Wait(t.Context()))
+				waited[i] = time.Since(began)
+			})
+			require.NoError(t, pass(t.Context(), 100*time.Millisecond))
+		}
+		running.Wait()
+		slices.Sort(waited[:])
+		require.Less(t, waited[0], 200*time.Millisecond)
+		require.InDelta(t, 901*time.Millisecond, waited[1], float64(5*time.Millisecond))
+		require.Zero(t, p.Dropped())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _ = p.Close(ctx)
+	})
 }
 
 // documentedLoop sends by the loop of docs/integration.md ("Pacing"), and returns when the sends began.
