@@ -155,7 +155,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 		*out = file{answer, response.Header}
 		return nil
 	}
-	if err := json.Unmarshal(answer, out); err != nil {
+	if err := decode(answer, out); err != nil {
 		return fmt.Errorf("decode the response to %s %s: %w", method, path, err)
 	}
 	return nil

@@ -239,7 +239,7 @@ func resultOf[W any](summary api.Summary, generation, config string, taken *api.
 	return r
 }
 
-func resultOfIDs(a *api.FilterIDs) *FilterResult {
+func resultOfIDs(a *filteredIDs) *FilterResult {
 	r := resultOf(a.Summary, a.Generation, a.ConfigVersion, nil, a.Waves, func(w *api.WaveIDs) Wave {
 		return Wave{From: w.From, ReadyAt: w.ReadyAt, Users: w.UserIDs}
 	})
@@ -256,7 +256,7 @@ func resultOfPacked(a *api.FilterPacked) *FilterResult {
 	return r
 }
 
-func resultOfStrings(a *api.FilterStrings) *FilterResult {
+func resultOfStrings(a *filteredStrings) *FilterResult {
 	r := resultOf(a.Summary, a.Generation, a.ConfigVersion, a.Audience, a.Waves, func(w *api.WaveStrings) Wave {
 		return Wave{From: w.From, ReadyAt: w.ReadyAt, IDs: w.UserIDs}
 	})

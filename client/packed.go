@@ -110,7 +110,7 @@ func (*ignored) UnmarshalJSON([]byte) error { return nil }
 // decoded decodes an answer, which the function of converts.
 func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {
 	var answer Answer
-	if err := json.Unmarshal(content, &answer); err != nil {
+	if err := decode(content, &answer); err != nil {
 		return nil, err
 	}
 	return of(&answer), nil

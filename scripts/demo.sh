@@ -71,7 +71,7 @@ if [ "$ids" != dense ]; then
   head -n 1000000 "$dir/ids/audience.txt" >"$dir/ids/million.txt"
   say "one user"
   build/bin/capper explain "$(head -n 1 "$dir/ids/million.txt")" --url "$url"
-  say "two messages to a million users of the kind $ids in random order, 10,000 ids a call"
+  say "four messages to a million users of the kind $ids in random order, 10,000 ids a call"
   go run ./scripts/demo --url "$url" --random "$dir/ids/million.txt"
   for blast in 1 2 3; do
     say "blast $blast: a million users of the kind $ids"

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,8 +22,8 @@ const (
 	randomBatch = 10_000
 )
 
-// random sends a message to the ids of a file in random order, as strings, and prints how many are decided in a second.
-// A file of UUIDs is sent a second time, packed.
+// random sends messages to the ids of a file in random order, as strings, and prints how many are decided in a second.
+// Every second message to UUIDs has them packed.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -34,19 +35,20 @@ func random(ctx context.Context, out io.Writer, url, file string) error {
 	}
 	ids := strings.Fields(string(text))
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	request := func(from, to int) *client.FilterRequest {
-		return &client.FilterRequest{MessageID: "random", Channel: "push", IDs: ids[from:to]}
+	packed, isPacked := pack(ids)
+	for message := range 4 {
+		request := &client.FilterRequest{MessageID: fmt.Sprint("random-", message+1), Channel: "push"}
+		form, part := "as strings", func(r *client.FilterRequest, from, to int) { r.IDs = ids[from:to] }
+		if isPacked && message%2 == 1 {
+			form, part = "packed", func(r *client.FilterRequest, from, to int) {
+				r.Packed = client.PackUUIDs(packed[from:to])
+			}
+		}
+		if err := sendAll(ctx, out, service, request, form, len(ids), part); err != nil {
+			return err
+		}
 	}
-	if err := sendAll(ctx, out, service, "as strings", len(ids), request); err != nil {
-		return err
-	}
-	packed, ok := pack(ids)
-	if !ok {
-		return nil
-	}
-	return sendAll(ctx, out, service, "packed", len(ids), func(from, to int) *client.FilterRequest {
-		return &client.FilterRequest{MessageID: "packed", Channel: "push", Packed: client.PackUUIDs(packed[from:to])}
-	})
+	return nil
 }
 
 // pack returns the bytes of UUIDs; ok is false for other ids.
@@ -61,15 +63,21 @@ func pack(ids []string) (packed [][16]byte, ok bool) {
 	return packed, true
 }
 
-// sendAll makes the requests for all users in batches, and prints the rate.
-func sendAll(ctx context.Context, out io.Writer, service *client.Client, form string, users int,
-	request func(from, to int) *client.FilterRequest) error {
+// sendAll makes the request for all users in batches, of which part sets the users, and prints the rate.
+func sendAll(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest, form string,
+	users int, part func(request *client.FilterRequest, from, to int)) error {
 	calls, ctx := errgroup.WithContext(ctx)
 	calls.SetLimit(randomCalls)
+	var allowed atomic.Int64
 	began := time.Now()
 	for from := 0; from < users && ctx.Err() == nil; from += randomBatch {
 		calls.Go(func() error {
-			_, err := service.Filter(ctx, request(from, min(from+randomBatch, users)))
+			batch := *request
+			part(&batch, from, min(from+randomBatch, users))
+			result, err := service.Filter(ctx, &batch)
+			if err == nil {
+				allowed.Add(int64(result.Summary.Allowed))
+			}
 			return err
 		})
 	}
@@ -77,7 +85,7 @@ func sendAll(ctx context.Context, out io.Writer, service *client.Client, form st
 		return err
 	}
 	took := time.Since(began)
-	_, err := fmt.Fprintf(out, "%d ids in random order, %s, in %v: %.0f a second\n", users, form,
-		took.Round(time.Millisecond), float64(users)/took.Seconds())
+	_, err := fmt.Fprintf(out, "%s: %d ids in random order, %s, in %v: %.0f a second, %d allowed\n", request.MessageID,
+		users, form, took.Round(time.Millisecond), float64(users)/took.Seconds(), allowed.Load())
 	return err
 }

@@ -1,0 +1,300 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"capper/client/api"
+)
+
+// An answer to a filter call lists up to 65,536 users. Package encoding/json takes as long to decode it as Redis takes
+// to decide about these users. So the lists of users, in the form that services write, are read here, and all else of an
+// answer is left to encoding/json. It also decodes answers of any other form, and finds the faults of bad ones.
+
+// decode decodes an answer. It spares those that decode themselves the search for faults by encoding/json.
+func decode(answer []byte, out any) error {
+	if own, ok := out.(json.Unmarshaler); ok {
+		return own.UnmarshalJSON(answer)
+	}
+	return json.Unmarshal(answer, out)
+}
+
+// filteredIDs is a decoded api.FilterIDs.
+type filteredIDs struct{ api.FilterIDs }
+
+// UnmarshalJSON decodes the answer. The text may be invalid JSON.
+func (f *filteredIDs) UnmarshalJSON(text []byte) error {
+	var read api.FilterIDs
+	rest, ok := readLists(text, func(key string, c *cursor) bool {
+		switch {
+		case key == "allowed" && read.Allowed == nil:
+			read.Allowed = listOf(c, c.id)
+		case key == "replayed" && read.Replayed == nil:
+			read.Replayed = listOf(c, c.id)
+		case key == "unavailable" && read.Unavailable == nil:
+			read.Unavailable = listOf(c, c.id)
+		case key == "denied" && read.Denied == nil:
+			read.Denied = listOf(c, c.denial)
+		default:
+			return false
+		}
+		return true
+	})
+	if !ok {
+		return json.Unmarshal(text, &f.FilterIDs)
+	}
+	f.FilterIDs = read
+	return json.Unmarshal(rest, &f.FilterIDs)
+}
+
+// filteredStrings is a decoded api.FilterStrings.
+type filteredStrings struct{ api.FilterStrings }
+
+// UnmarshalJSON decodes the answer. The text may be invalid JSON.
+func (f *filteredStrings) UnmarshalJSON(text []byte) error {
+	var read api.FilterStrings
+	rest, ok := readLists(text, func(key string, c *cursor) bool {
+		switch {
+		case key == "allowed" && read.Allowed == nil:
+			read.Allowed = listOf(c, c.text)
+		case key == "replayed" && read.Replayed == nil:
+			read.Replayed = listOf(c, c.text)
+		case key == "unavailable" && read.Unavailable == nil:
+			read.Unavailable = listOf(c, c.text)
+		case key == "denied" && read.Denied == nil:
+			read.Denied = listOf(c, c.denialOfID)
+		default:
+			return false
+		}
+		return true
+	})
+	if !ok {
+		return json.Unmarshal(text, &f.FilterStrings)
+	}
+	f.FilterStrings = read
+	return json.Unmarshal(rest, &f.FilterStrings)
+}
+
+// readLists calls list for each member of the object, and returns an object of the members that list left. ok is false
+// when the text has another form, also after calls of list.
+func readLists(text []byte, list func(key string, c *cursor) bool) (rest []byte, ok bool) {
+	c := &cursor{rest: bytes.TrimSpace(text)}
+	for more := c.open('{', '}'); more; more = c.more('}') {
+		began := c.rest
+		key := string(c.key())
+		if list(key, c) {
+			continue
+		}
+		// another writing of a key of a list, or a second one, is a case for encoding/json
+		for _, name := range []string{"allowed", "replayed", "unavailable", "denied"} {
+			c.bad = c.bad || strings.EqualFold(key, name)
+		}
+		c.skip()
+		rest = append(append(rest, ','), began[:len(began)-len(c.rest)]...)
+	}
+	if c.bad || len(c.rest) > 0 {
+		return nil, false
+	}
+	return append(append([]byte{'{'}, bytes.TrimPrefix(rest, []byte{','})...), '}'), true
+}
+
+// cursor reads JSON without spaces and without escapes. After a fault it is bad, and its values are worth nothing.
+type cursor struct {
+	rest  []byte
+	bad   bool
+	words []string // that were read before
+}
+
+// take consumes the byte, which must follow.
+func (c *cursor) take(b byte) {
+	if len(c.rest) == 0 || c.rest[0] != b {
+		c.rest, c.bad = nil, true
+		return
+	}
+	c.rest = c.rest[1:]
+}
+
+// open begins an object or a list, and reports whether it has a first member.
+func (c *cursor) open(begin, end byte) bool {
+	c.take(begin)
+	if len(c.rest) > 0 && c.rest[0] == end {
+		c.take(end)
+		return false
+	}
+	return !c.bad
+}
+
+// more goes on to the next member, and reports whether there is one.
+func (c *cursor) more(end byte) bool {
+	if len(c.rest) > 0 && c.rest[0] == end {
+		c.take(end)
+		return false
+	}
+	c.take(',')
+	return !c.bad
+}
+
+// listOf reads a list. An empty list is not nil.
+func listOf[T any](c *cursor, one func() T) []T {
+	list := []T{}
+	for more := c.open('[', ']'); more; more = c.more(']') {
+		left := len(c.rest)
+		value := one()
+		if len(list) == 0 { // the rest of the answer holds about so many values of this length
+			list = make([]T, 0, left/(left-len(c.rest)+1)+1)
+		}
+		list = append(list, value)
+	}
+	return list
+}
+
+// quoted reads a string without escapes.
+func (c *cursor) quoted() []byte {
+	c.take('"')
+	for i, b := range c.rest {
+		switch {
+		case b == '"':
+			s := c.rest[:i]
+			c.rest = c.rest[i+1:]
+			return s
+		case b == '\\' || b < ' ':
+			c.rest, c.bad = nil, true
+			return nil
+		}
+	}
+	c.rest, c.bad = nil, true
+	return nil
+}
+
+// key reads a key with its colon.
+func (c *cursor) key() []byte {
+	key := c.quoted()
+	c.take(':')
+	return key
+}
+
+// text reads a string of UTF-8.
+func (c *cursor) text() string {
+	s := c.quoted()
+	c.bad = c.bad || !utf8.Valid(s)
+	return string(s)
+}
+
+// word reads a string of which many denials have the same one.
+func (c *cursor) word() string {
+	s := c.quoted()
+	for _, word := range c.words {
+		if word == string(s) {
+			return word
+		}
+	}
+	c.bad = c.bad || !utf8.Valid(s)
+	word := string(s)
+	if len(c.words) < 16 {
+		c.words = append(c.words, word)
+	}
+	return word
+}
+
+// number reads a whole number below 10^18.
+func (c *cursor) number() (n uint64) {
+	digits := 0
+	for digits < len(c.rest) && c.rest[digits]-'0' <= 9 {
+		n = n*10 + uint64(c.rest[digits]-'0')
+		digits++
+	}
+	c.bad = c.bad || digits == 0 || digits > 18 || digits > 1 && c.rest[0] == '0'
+	c.rest = c.rest[digits:]
+	return n
+}
+
+// id reads a dense id.
+func (c *cursor) id() uint32 {
+	n := c.number()
+	c.bad = c.bad || n>>32 > 0
+	return uint32(n)
+}
+
+// time reads a time or null.
+func (c *cursor) time() *time.Time {
+	if rest, null := bytes.CutPrefix(c.rest, []byte("null")); null {
+		c.rest = rest
+		return nil
+	}
+	at := new(time.Time)
+	c.bad = at.UnmarshalText(c.quoted()) != nil || c.bad
+	return at
+}
+
+// skip reads any value.
+func (c *cursor) skip() {
+	depth := 0
+	for i := 0; i < len(c.rest); i++ {
+		switch c.rest[i] {
+		case '{', '[':
+			depth++
+		case '"':
+			for i++; i < len(c.rest) && c.rest[i] != '"'; i++ {
+				if c.rest[i] == '\\' {
+					i++
+				}
+			}
+		case '}', ']':
+			if depth--; depth < 0 {
+				c.rest = c.rest[i:]
+				return
+			}
+		case ',':
+			if depth == 0 {
+				c.rest = c.rest[i:]
+				return
+			}
+		}
+	}
+	c.rest, c.bad = nil, true
+}
+
+func (c *cursor) denial() (d api.Denial) {
+	for more := c.open('{', '}'); more; more = c.more('}') {
+		if key := c.key(); string(key) == "user_id" {
+			d.UserID = c.id()
+		} else {
+			c.reason(key, &d.Segment, &d.Limit, &d.Set, &d.Timezone, &d.Max, &d.RetryAt)
+		}
+	}
+	return d
+}
+
+func (c *cursor) denialOfID() (d api.DenialOfID) {
+	for more := c.open('{', '}'); more; more = c.more('}') {
+		if key := c.key(); string(key) == "user_id" {
+			d.UserID = c.text()
+		} else {
+			c.reason(key, &d.Segment, &d.Limit, &d.Set, &d.Timezone, &d.Max, &d.RetryAt)
+		}
+	}
+	return d
+}
+
+// reason reads a member that the denials of ids of each kind have.
+func (c *cursor) reason(key []byte, segment, limit, set, timezone *string, most *int, retryAt **time.Time) {
+	switch string(key) {
+	case "segment":
+		*segment = c.word()
+	case "limit":
+		*limit = c.word()
+	case "set":
+		*set = c.word()
+	case "timezone":
+		*timezone = c.word()
+	case "max":
+		*most = int(c.number())
+	case "retry_at":
+		*retryAt = c.time()
+	default:
+		c.bad = true
+	}
+}
