@@ -193,11 +193,14 @@ func funnelPicture(steps []step) *frame.Picture {
 		}
 		said += fmt.Sprintf("%s %s", s.Name, frame.Count(s.Users).Text)
 	}
-	return &frame.Picture{Name: "funnel", Alt: said + ".", Draw: func(dark bool) ([]byte, error) {
-		drawn := p
-		drawn.Dark = dark
-		return chart.Bars(drawn, []chart.Series{series}, false)
-	}}
+	draw := func(narrow bool) func(dark bool) ([]byte, error) {
+		return func(dark bool) ([]byte, error) {
+			drawn := p
+			drawn.Dark, drawn.Slim = dark, narrow
+			return chart.Bars(drawn, []chart.Series{series}, false)
+		}
+	}
+	return &frame.Picture{Name: "funnel", Alt: said + ".", Draw: draw(false), Slim: draw(true)}
 }
 
 func messageLimits(r *reach) *frame.Table {

@@ -126,13 +126,16 @@ func pressurePicture(p *api.Pressure) *frame.Picture {
 		}
 		series = append(series, s)
 	}
+	draw := func(narrow bool) func(dark bool) ([]byte, error) {
+		return func(dark bool) ([]byte, error) {
+			return chart.Bars(chart.Picture{Labels: labels, Dark: dark, Slim: narrow, Unit: "people"}, series, false)
+		}
+	}
 	return &frame.Picture{
 		Name: "people", Alt: "People by number of messages in the last 7 days, beside the 7 days before. The table " +
 			"below has the numbers.",
 		Caption: "People by number of messages",
-		Draw: func(dark bool) ([]byte, error) {
-			return chart.Bars(chart.Picture{Labels: labels, Dark: dark, Unit: "people"}, series, false)
-		},
+		Draw:    draw(false), Slim: draw(true),
 	}
 }
 

@@ -19,7 +19,8 @@ func testGallery(t *testing.T, s *suite) {
 	if *gallery == "" {
 		return
 	}
-	service := Serve(t, Setup{Keys: true, Audit: audited, Now: time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)})
+	service := Serve(t, Setup{Keys: true, Audit: audited, History: true,
+		Now: time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)})
 	service.Samples()
 	tab := s.signIn(t, service, Admin)
 	require.NoError(t, os.MkdirAll(*gallery, 0o755))

@@ -29,6 +29,7 @@ var shots = []shot{
 	{"overview", "/console/", Screen{1000, 1500}, false},
 	{"campaigns", "/console/campaigns", Screen{1000, 760}, false},
 	{"campaign", "/console/campaign?id=reminder&channel=push", Screen{1000, 1500}, false},
+	{"pressure", "/console/pressure?weeks=2", Screen{1000, 1500}, false},
 	{"user", "/console/users?id=7", Screen{1000, 1400}, false},
 	{"user-dark", "/console/users?id=7", Screen{1000, 900}, true},
 	{"segments", "/console/segments", Screen{1000, 700}, false},
@@ -41,8 +42,8 @@ var shots = []shot{
 // testPictures checks that each picture shows a page without faults and is small enough for a repository. The clock
 // of the service is fixed, so that unchanged pages give unchanged pictures.
 func testPictures(t *testing.T, s *suite) {
-	service := Serve(t, Setup{Keys: true, Audit: audited, Slowly: *pictures != "", Now: time.Date(2026, 3, 18, 14, 0, 0,
-		0, time.UTC)})
+	service := Serve(t, Setup{Keys: true, Audit: audited, Slowly: *pictures != "", History: true,
+		Now: time.Date(2026, 3, 18, 14, 0, 0, 0, time.UTC)})
 	service.Samples()
 	tab := s.signIn(t, service, Admin)
 	total := 0

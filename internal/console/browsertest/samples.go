@@ -81,6 +81,9 @@ func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()
 	half := len(audience) / 2
+	if s.setup.History {
+		s.history(audience)
+	}
 	s.at(25*time.Hour, func() { s.send("welcome", "push", audience) })
 	s.at(20*time.Hour, func() { s.send("newsletter-11", "email", audience[:half]) })
 	s.at(19*time.Hour, func() { s.send("newsletter-11", "email", audience[:half]) }) // a retry
@@ -101,6 +104,19 @@ func (s *Service) Samples() {
 	}
 	s.at(time.Second, s.permits)
 	s.at(0, func() {})
+}
+
+// history sends campaigns in the week before and in the hours that the Overview compares, and gives titles.
+func (s *Service) history(audience []uint32) {
+	const week = 7 * 24 * time.Hour
+	s.at(week+50*time.Hour, func() { s.send("winter", "push", audience[:len(audience)*2/3]) })
+	s.at(week+26*time.Hour, func() { s.send("winter", "email", audience[:len(audience)/3]) })
+	s.at(week+5*time.Hour, func() { s.send("february", "push", audience[len(audience)/4:]) })
+	for id, title := range map[string]string{"winter": "Winter sale", "reminder": "Reminder: your basket",
+		"spring": "Spring sale", "welcome": "Welcome"} {
+		_, err := s.Client(Engine).SetTitle(s.t.Context(), id, "", title)
+		require.NoError(s.t, err)
+	}
 }
 
 // at sets the clock to a time before the end of the samples and calls act.

@@ -36,6 +36,7 @@ type Setup struct {
 	Redis   string    // address of the store; "": the embedded one
 	Slowly  bool      // Samples takes almost a minute, so that the overview has counts for several times
 	Now     time.Time // time of the clock at the end of the samples; zero: now
+	History bool      // Samples begins with campaigns of the week before, and gives titles to some campaigns
 	Without string    // a line of the configuration to leave out, and
 	With    string    // further configuration
 }
@@ -53,7 +54,7 @@ type Service struct {
 	ends  time.Time
 }
 
-// Serve starts a service that ends with the test. The clock starts one day before Setup.Now, and Samples moves it to
+// Serve starts a service that ends with the test. The clock starts before the first sample, and Samples moves it to
 // Setup.Now.
 func Serve(t testing.TB, setup Setup) *Service {
 	t.Helper()
@@ -61,7 +62,11 @@ func Serve(t testing.TB, setup Setup) *Service {
 	if s.ends.IsZero() {
 		s.ends = time.Now().Truncate(time.Second)
 	}
-	s.Clock = testkit.NewClockAt(s.ends.Add(-26 * time.Hour))
+	before := 26 * time.Hour
+	if setup.History {
+		before = 10 * 24 * time.Hour
+	}
+	s.Clock = testkit.NewClockAt(s.ends.Add(-before))
 	s.Publish()
 	s.Configure()
 	s.Start()
