@@ -54,6 +54,19 @@ type MessageUsers struct {
 	Suppressed  map[string]int64 `json:"suppressed,omitempty"` // those of LimitSuppressed, by set
 	Unavailable int64            `json:"unavailable"`          // unknown result
 	Since       time.Time        `json:"since"`                // first record; earlier calls are not in the audit
+	// Segments counts the same users by their segments in Generation, the generation in use, whatever segments the
+	// calls used. Segments without users are left out.
+	Segments   map[string]MessageSegmentUsers `json:"segments,omitempty"`
+	Generation string                         `json:"generation,omitempty"`
+}
+
+// MessageSegmentUsers counts the distinct users of one segment. Asked is the sum of the others.
+type MessageSegmentUsers struct {
+	Asked       int64 `json:"asked"`
+	Allowed     int64 `json:"allowed"`
+	Released    int64 `json:"released"`
+	Denied      int64 `json:"denied"`
+	Unavailable int64 `json:"unavailable"`
 }
 
 // MessageSegment counts answers about the users of one segment.

@@ -227,7 +227,15 @@ func printUsers(on *terminal.Streams, u *api.MessageUsers) error {
 		add("  of them by set "+set, u.Suppressed[set])
 	}
 	add("unavailable", u.Unavailable)
-	return terminal.Table(on.Out, terminal.Left, rows...)
+	if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil || len(u.Segments) == 0 {
+		return err
+	}
+	segments := [][]any{{"SEGMENT OF TODAY", "USERS ASKED", "ALLOWED", "RELEASED", "DENIED", "UNAVAILABLE"}}
+	for _, name := range sortedKeys(u.Segments) {
+		s := u.Segments[name]
+		segments = append(segments, []any{name, s.Asked, s.Allowed, s.Released, s.Denied, s.Unavailable})
+	}
+	return terminal.Table(on.Out, terminal.Left, segments...)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

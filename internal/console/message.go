@@ -85,7 +85,7 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 		Title:    "Campaign " + cmp.Or(m.Title, id),
 		Question: messageQuestion, Data: data,
 		Tables: []*frame.Table{funnelTable(steps, r.unit()), messageSends(m), messageLimits(r), messageParts(m, r),
-			messageAnswers(m), messageSegments(m)},
+			messageAnswers(m), messageSegments(m, r)},
 		Pictures: []*frame.Picture{funnelPicture(steps)},
 		Calls: []string{"GET /v1/messages/" + escaped(id, namespace, true), "GET /v1/decisions?" +
 			parameters(id, namespace, m.Channel), "POST /v1/forecast"},
@@ -255,7 +255,11 @@ func messageAnswers(m *api.Message) *frame.Table {
 	return t
 }
 
-func messageSegments(m *api.Message) *frame.Table {
+// messageSegments returns a table of the users by segment: distinct ones if the audit knows them.
+func messageSegments(m *api.Message, r *reach) *frame.Table {
+	if r.People {
+		return messageSegmentUsers(m.Users)
+	}
 	t := &frame.Table{
 		Name: "segments", Caption: "By segment",
 		Columns: []frame.Column{
@@ -271,12 +275,31 @@ func messageSegments(m *api.Message) *frame.Table {
 		asked[name] = s.Asked
 	}
 	for _, name := range mostFirst(asked) {
-		s, said := m.Segments[name], name
-		if name == api.NoSegment {
-			said = "none (default)"
-		}
-		t.Rows = append(t.Rows, []frame.Cell{frame.Text(said), frame.Count(s.Asked), frame.Count(s.Allowed),
-			frame.Count(s.Denied), share(s.Allowed, s.Asked)})
+		s := m.Segments[name]
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(segmentWords(name)), frame.Count(s.Asked),
+			frame.Count(s.Allowed), frame.Count(s.Denied), share(s.Allowed, s.Asked)})
+	}
+	return t
+}
+
+// messageSegmentUsers returns a table of the distinct users by their segments of today.
+func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
+	t := &frame.Table{
+		Name: "segments", Caption: "By segment of today: users, each counted once",
+		Columns: []frame.Column{{Title: "Segment"}, {Title: "Asked", Number: true}, {Title: "Allowed", Number: true},
+			{Title: "Held back", Number: true}, {Title: "Given back", Number: true},
+			{Title: "Not decided", Number: true}, {Title: "Allowed, of asked", Means: "%", Number: true}},
+		Empty: "The audit has no user of this message.",
+	}
+	asked := map[string]int64{}
+	for name, s := range u.Segments {
+		asked[name] = s.Asked
+	}
+	for _, name := range mostFirst(asked) {
+		s := u.Segments[name]
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(segmentWords(name)), frame.Count(s.Asked),
+			frame.Count(s.Allowed), frame.Count(s.Denied), frame.Count(s.Released), frame.Count(s.Unavailable),
+			share(s.Allowed, s.Asked)})
 	}
 	return t
 }

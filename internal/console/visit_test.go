@@ -235,6 +235,8 @@ func TestACampaignCountsPeople(t *testing.T) {
 			require.Contains(t, page, "A user in two calls counts twice: without an audit, this page counts answers")
 			require.Contains(t, page, "100 sends on push were recorded, in 10 calls that asked for 1,100 users")
 			require.NotContains(t, page, "100 of 200")
+			require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo&channel=push&format=csv&table=segments"),
+				"none (default),1100,100,1000,")
 			continue
 		}
 		require.Contains(t, page, "<b>This message was sent on push to 100 of 200 users (50 %); 100 were at the "+
@@ -245,6 +247,9 @@ func TestACampaignCountsPeople(t *testing.T) {
 		require.Contains(t, funnel, "within limits,100,50,")
 		require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo&channel=push&format=csv&table=answers"),
 			"asked,1100,100")
+		require.Contains(t, page, "By segment of today")
+		require.Contains(t, v.get(http.StatusOK, "campaign?id=wave-demo&channel=push&format=csv&table=segments"),
+			"none (default),200,100,100,0,0,50")
 		_, err := s.Client("").Release(t.Context(), &client.ReleaseRequest{MessageID: "wave-demo", Channel: "push",
 			Users: ids(700_150, 10)})
 		require.NoError(t, err)

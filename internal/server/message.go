@@ -44,9 +44,9 @@ func (o userOutcome) mayHold() bool { return o.kind == audit.Allowed || o.kind =
 // send that was not released is allowed, even if a later call withheld the message.
 type outcomes interface {
 	take(r *audit.Record)
-	// count calls yield with the number of users for each outcome. No user has two outcomes. Records cannot be taken
-	// afterwards.
-	count(yield func(o userOutcome, users int64))
+	// each calls yield with the users of each outcome, some thousands at a time. No user has two outcomes. Records
+	// cannot be taken afterwards. The slice is valid until yield returns.
+	each(yield func(o userOutcome, users []capping.UserID))
 }
 
 var (
@@ -112,10 +112,17 @@ func (o userOutcomes) settle() {
 	}
 }
 
-func (o userOutcomes) count(yield func(o userOutcome, users int64)) {
+func (o userOutcomes) each(yield func(o userOutcome, users []capping.UserID)) {
 	o.settle()
+	var ids []uint32
+	var users []capping.UserID
 	for now, set := range o {
-		yield(now, int64(set.Bitmap().Cardinality()))
+		all := set.Bitmap()
+		for i := range all.Filled() {
+			ids = all.AppendAt(ids[:0], i)
+			users = capping.AppendUsers(users[:0], ids)
+			yield(now, users)
+		}
 	}
 }
 

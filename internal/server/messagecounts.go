@@ -186,15 +186,16 @@ func (m *Messages) addRecorded(
 		return err
 	}
 	answer.Faults = faults
+	segments := m.Capper.Segments()
 	for i := range counted {
 		if one := recorded[counted[i].Channel]; one != nil {
-			answer.Channels[i].Users = one.users()
+			answer.Channels[i].Users = one.users(segments)
 			delete(recorded, counted[i].Channel)
 		}
 	}
 	for _, channel := range slices.Sorted(maps.Keys(recorded)) {
 		one := recorded[channel]
-		users := one.users()
+		users := one.users(segments)
 		one.Released = max(one.Released, users.Released) // releases of all channels are in the users alone
 		told := wire.Message(&one.Counts, m.Capper.Policy())
 		told.Users, told.FromAudit, told.Title = users, true, answer.Title

@@ -45,13 +45,19 @@ func (o *imageOutcomes) take(r *audit.Record) {
 	}
 }
 
-func (o *imageOutcomes) count(yield func(o userOutcome, users int64)) {
-	users := make([]int64, len(o.known))
-	for _, place := range o.of {
-		users[place]++
+func (o *imageOutcomes) each(yield func(o userOutcome, users []capping.UserID)) {
+	const most = 4096
+	users := make([][]capping.UserID, len(o.known))
+	for user, place := range o.of {
+		if users[place] = append(users[place], user); len(users[place]) == most {
+			yield(o.known[place], users[place])
+			users[place] = users[place][:0]
+		}
 	}
-	for place, n := range users {
-		yield(o.known[place], n)
+	for place, rest := range users {
+		if len(rest) > 0 {
+			yield(o.known[place], rest)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"capper/client/api"
 	"capper/internal/audit"
@@ -109,33 +110,83 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// users returns the numbers of distinct users by their latest outcome.
-func (r *recordedMessage) users() *api.MessageUsers {
+// users returns the numbers of distinct users by their latest outcome, and by their segments in the generation.
+func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
 	if r.outcomes == nil { // every call named an audience without users
 		return found
 	}
-	r.count(func(o userOutcome, users int64) {
-		found.Asked += users
+	segments := newMessageSegments(of)
+	r.each(func(o userOutcome, users []capping.UserID) {
+		n := int64(len(users))
+		found.Asked += n
 		switch o.kind {
 		case audit.Allowed:
-			found.Allowed += users
+			found.Allowed += n
 		case audit.Released:
-			found.Released += users
+			found.Released += n
 		case audit.Denied:
-			if users == 0 { // every one of them received the message later
-				return
-			}
-			found.Denied[o.limit] += users
+			found.Denied[o.limit] += n
 			if o.set != "" {
 				if found.Suppressed == nil {
 					found.Suppressed = map[string]int64{}
 				}
-				found.Suppressed[o.set] += users
+				found.Suppressed[o.set] += n
 			}
 		default:
-			found.Unavailable += users
+			found.Unavailable += n
 		}
+		segments.add(o.kind, users)
 	})
+	found.Generation, found.Segments = of.Generation(), segments.named()
+	return found
+}
+
+// messageSegments counts the users of a message by their segments in a generation.
+type messageSegments struct {
+	of      capping.Segments
+	numbers []uint32
+	codes   []uint8
+	byCode  []api.MessageSegmentUsers // 0: no segment
+}
+
+func newMessageSegments(of capping.Segments) *messageSegments {
+	return &messageSegments{of: of, byCode: make([]api.MessageSegmentUsers, len(of.Names())+1)}
+}
+
+// add counts users with an outcome.
+func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
+	n := len(users)
+	s.numbers, s.codes = slices.Grow(s.numbers[:0], n)[:n], slices.Grow(s.codes[:0], n)[:n]
+	s.of.Numbers(users, s.numbers)
+	s.of.Lookup(s.numbers, s.codes)
+	for _, code := range s.codes {
+		one := &s.byCode[code]
+		one.Asked++
+		switch kind {
+		case audit.Allowed:
+			one.Allowed++
+		case audit.Released:
+			one.Released++
+		case audit.Denied:
+			one.Denied++
+		default:
+			one.Unavailable++
+		}
+	}
+}
+
+// named returns the segments with users by their names.
+func (s *messageSegments) named() map[string]api.MessageSegmentUsers {
+	found := map[string]api.MessageSegmentUsers{}
+	for code, users := range s.byCode {
+		switch {
+		case users.Asked == 0:
+		case code == 0:
+			found[api.NoSegment] = users
+		default:
+			found[s.of.Names()[code-1]] = users
+		}
+	}
 	return found
 }

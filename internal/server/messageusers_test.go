@@ -74,8 +74,10 @@ func TestUsersOfAMessageCountOnce(t *testing.T) {
 			}
 			users := s.people("wave-demo")
 			require.Equal(t, startOfTest, users.Since)
+			all := map[string]api.MessageSegmentUsers{api.NoSegment: {Asked: 200, Allowed: 100, Denied: 100}}
 			require.Equal(t, &api.MessageUsers{Asked: 200, Allowed: 100, Denied: map[string]int64{"daily": 100},
-				Since: users.Since}, users)
+				Since: users.Since, Segments: all, Generation: users.Generation}, users)
+			require.Equal(t, s.capper.Segments().Generation(), users.Generation)
 			answers := s.message("wave-demo").Channels[0]
 			require.Equal(t, int64(1100), answers.Asked)
 			require.Nil(t, answers.Users, "only asked for")
@@ -86,11 +88,36 @@ func TestUsersOfAMessageCountOnce(t *testing.T) {
 			s.post("/v1/release", fields{"message_id": "wave-demo", "user_ids": span(700_140, 700_160)})
 			ask(700_190, 700_200) // given back, and sent again
 			users = s.people("wave-demo")
+			all[api.NoSegment] = api.MessageSegmentUsers{Asked: 200, Allowed: 50, Released: 50, Denied: 100}
 			require.Equal(t, &api.MessageUsers{Asked: 200, Allowed: 50, Released: 50,
-				Denied: map[string]int64{"daily": 100}, Since: users.Since}, users)
+				Denied: map[string]int64{"daily": 100}, Since: users.Since, Segments: all,
+				Generation: users.Generation}, users)
 			require.Equal(t, http.StatusBadRequest, s.get("/v1/messages/wave-demo?users=1").status)
 		})
 	}
+}
+
+// TestUsersOfAMessageBySegment repeats calls for users of several segments, and checks that each user counts once.
+func TestUsersOfAMessageBySegment(t *testing.T) {
+	t.Parallel()
+	s := newService(t, counted(t), readAudit(t))
+	for range 3 {
+		s.filter(fields{"message_id": "promo", "channel": "push", "user_ids": append(span(50, 320), 9_000_000)})
+	}
+	s.filter(fields{"message_id": "again", "channel": "push", "user_ids": span(0, 120)})
+	s.post("/v1/release", fields{"message_id": "promo", "channel": "push", "user_ids": span(90, 110)})
+	require.Equal(t, map[string]api.MessageSegmentUsers{
+		"new":         {Asked: 50, Allowed: 40, Released: 10},
+		"active":      {Asked: 100, Allowed: 90, Released: 10},
+		"vip":         {Asked: 100, Allowed: 100},
+		"blocked":     {Asked: 20, Denied: 20},
+		api.NoSegment: {Asked: 1, Allowed: 1},
+	}, s.people("promo").Segments)
+	require.Equal(t, map[string]api.MessageSegmentUsers{
+		"new":    {Asked: 100, Allowed: 50, Denied: 50},
+		"active": {Asked: 20, Allowed: 20},
+	}, s.people("again").Segments)
+	require.Equal(t, int64(813), s.message("promo").Channels[0].Asked, "answers")
 }
 
 func TestUsersWithoutAnAudit(t *testing.T) {
@@ -142,7 +169,8 @@ func TestAMessageOfWithheldUsersExists(t *testing.T) {
 			require.Equal(t, []string{"policy-2"}, late.ConfigVersions)
 			require.Equal(t, late.Users, s.people("late"))
 			require.Equal(t, &api.MessageUsers{Asked: 3, Denied: map[string]int64{"suppressed": 3},
-				Suppressed: map[string]int64{"opted-out": 3}, Since: late.Users.Since}, late.Users)
+				Suppressed: map[string]int64{"opted-out": 3}, Since: late.Users.Since,
+				Segments: late.Users.Segments, Generation: late.Users.Generation}, late.Users)
 			require.Equal(t, http.StatusNotFound, s.get("/v1/messages/never").status)
 			require.Equal(t, http.StatusNotFound, s.get("/v1/messages/late?namespace=growth").status)
 		})

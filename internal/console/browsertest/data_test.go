@@ -87,13 +87,16 @@ func testCampaigns(t *testing.T, s *suite) {
 		require.Contains(t, answers, "by retries "+said(m.Replayed))
 		segments := map[string][]string{}
 		for _, row := range tab.rows("segments") {
-			segments[strings.Replace(row[0], "none (default)", api.NoSegment, 1)] = row[1:4]
+			segments[strings.Replace(row[0], "none (default)", api.NoSegment, 1)] = row[1:6]
 		}
-		require.Len(t, segments, len(m.Segments))
-		for name, segment := range m.Segments {
-			require.Equal(t, []string{said(segment.Asked), said(segment.Allowed), said(segment.Denied)}, segments[name],
-				name)
+		require.Len(t, segments, len(users.Segments))
+		asked := int64(0)
+		for name, segment := range users.Segments {
+			require.Equal(t, []string{said(segment.Asked), said(segment.Allowed), said(segment.Denied),
+				said(segment.Released), said(segment.Unavailable)}, segments[name], name)
+			asked += segment.Asked
 		}
+		require.Equal(t, users.Asked, asked)
 		for limit, n := range m.Denied {
 			require.Contains(t, answers, "denied by "+limit+" "+said(n))
 		}
