@@ -10,7 +10,7 @@ import (
 // used first.
 type stock struct {
 	runs    []stockRun // in the order of at
-	permits int // permits of all runs
+	permits int        // permits of all runs
 }
 
 // stockRun is a run of permits with regular slots. The sender knows a slot only roughly: the service granted it at

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -193,12 +194,14 @@ func returnedConcurrently(f *fixture) {
 		requests[i] = requested(ask(1+i, time.Hour, one, even), Request())
 	}
 	var calls sync.WaitGroup
+	var stayed atomic.Int64 // permits that went back and that the log could not lose
 	start, errs := make(chan struct{}), make([]error, callers)
 	for call := range callers {
 		calls.Go(func() {
 			<-start
 			for i := range requests {
-				errs[call] = errors.Join(errs[call], f.takeAndReturn(requests[(i+call)%rounds], call%2*(i%4)))
+				errs[call] = errors.Join(errs[call], f.takeAndReturn(requests[(i+call)%rounds], call%2*(i%4),
+					&stayed))
 			}
 		})
 	}
@@ -211,14 +214,16 @@ func returnedConcurrently(f *fixture) {
 		require.NoError(f, err)
 		require.True(f, back.Known)
 		kept += back.Kept
+		stayed.Add(int64(back.Permits - back.Targets[0]))
 	}
 	got, err := f.store.TakePermits(f.Context(), ask(0, 0, one))
 	require.NoError(f, err)
-	require.Equal(f, kept, got.States[0].Used[0], "the log has what the requests kept")
+	require.Equal(f, kept+int(stayed.Load()), got.States[0].Used[0], "the log has what the requests kept")
 }
 
-// takeAndReturn takes the permits of a request and gives back all but the used ones.
-func (f *fixture) takeAndReturn(ask *pacing.Ask, used int) error {
+// takeAndReturn takes the permits of a request and gives back all but the used ones. It adds to stayed the permits that
+// the log of the first target could not lose.
+func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64) error {
 	grant, err := f.store.TakePermits(f.Context(), ask)
 	if err != nil {
 		return err
@@ -227,6 +232,9 @@ func (f *fixture) takeAndReturn(ask *pacing.Ask, used int) error {
 	if err == nil && (back.Permits > grant.Granted || back.Kept > ask.Permits) {
 		err = fmt.Errorf("%d permits of %d went back, %d of %d stayed", back.Permits, grant.Granted, back.Kept,
 			ask.Permits)
+	}
+	if err == nil {
+		stayed.Add(int64(back.Permits - back.Targets[0]))
 	}
 	return err
 }
