@@ -44,8 +44,13 @@ plain_packages() {
 }
 
 # Arithmetic that is ten times slower under the race detector, though few of its tests start a goroutine: make test
-# does without the detector, make storms runs all of it once more with it.
+# does without the detector, make storms runs most of it once more with it.
 arithmetic_packages() { quick_packages | grep -xE '\./internal/(audience|bitmap|capping|pacing|pacing/pacingtest)'; }
+
+# The longest tests of these packages that use one goroutine: make storms does not repeat them.
+one_goroutine='ReturnRemovesTheSlots|PlaceIsTheRule|LossesDoNotAddUp|MergeMovesLater|ReturnFromAMergedLog'
+one_goroutine+='|ASearchForRoomEndsAtItsBound|MemoryShares|MemoryOnAClock|MemoryWaits|MixesOfPacers|ASharedPacerGivesOutItsRate'
+one_goroutine+='|KeysFarApartAreFound|EveryArrayIsSearched|WordsOfCodes|EncodesLikeRoaring|JudgeByTheStoreSuite'
 
 # Files with storms, from which make storms, make test and their own test take which tests are which.
 storm_files() { grep -rlE --include='*_test.go' '^//go:build .*\bstorms\b' cmd internal lookup scripts | sort; }
@@ -106,7 +111,7 @@ case ${1:-} in
     names="^($(storms | cut -d' ' -f2 | grep -vxF $quiet | sort -u | paste -sd'|'))\$"
     # Arithmetic fills the processor while storms wait for servers.
     set -m # a process group of its own, which stop ends
-    race -p 1 $(arithmetic_packages) >"$dir/arithmetic" 2>&1 &
+    race -p 1 -skip "^Test($one_goroutine)\$" $(arithmetic_packages) >"$dir/arithmetic" 2>&1 &
     arithmetic=$! failed=0
     set +m
     race -tags storms -p 3 -run "$names" $(storms | cut -d' ' -f1 | sort -u | sed 's|^|./|' |

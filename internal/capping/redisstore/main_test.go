@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	redis.SetLogger(silence{}) // before any client is made: dead nodes are this package's daily bread
 	// Tests here mostly wait for nodes, not for processors. The command line's -parallel is read later, and goes
 	// before.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	// The client library's redials of a dead node end a second after their pool.

@@ -25,7 +25,7 @@ type pacingLoad struct {
 	ledger pacing.Target
 }
 
-// pace starts load on pacers from 16 clients: 100 evenly spaced permits a second, and irregular permits that fill
+// pace starts load on pacers from 8 clients: 100 evenly spaced permits a second, and irregular permits that fill
 // logs again and again.
 func (f *field) pace(seed uint64) {
 	f.Helper()
@@ -48,8 +48,8 @@ func (f *field) pace(seed uint64) {
 	}
 	irregular.Sizes, irregular.Waits = []int{1, 400}, []time.Duration{pacing.MaxWait}
 	f.pacing = &pacingStorm{[]pacingLoad{regular, irregular}}
-	regular.Begin(12, seed)
-	irregular.Begin(4, seed)
+	regular.Begin(6, seed)
+	irregular.Begin(2, seed)
 }
 
 func (f *field) pacingLoad(targets ...pacing.Target) pacingLoad {
@@ -60,7 +60,7 @@ func (f *field) pacingLoad(targets ...pacing.Target) pacingLoad {
 	}
 	g := pacingtest.NewGreedy(stores, append(targets, ledger)...)
 	g.Sizes, g.Requests = []int{1, 30, 100}, 50
-	g.Patience, g.Rest = 1200*time.Millisecond, 60*time.Millisecond
+	g.Patience, g.Rest = 1200*time.Millisecond, 100*time.Millisecond
 	return pacingLoad{g, ledger}
 }
 

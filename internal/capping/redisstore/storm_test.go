@@ -17,6 +17,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/messages"
+	"capper/internal/testkit"
 )
 
 // decider is the store that a storm loads.
@@ -255,7 +256,7 @@ func (s *storm) settle(t testing.TB) {
 // nothing about the cluster.
 func untilHealed(t testing.TB, what string, ask func() (done bool, last error)) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for {
 		done, last := ask()
 		if done {
@@ -297,8 +298,11 @@ func (s *storm) miscounted(t testing.TB, store *Store, logs map[capping.UserID]m
 		}
 	}
 	for send, want := range recorded {
-		campaigns, err := store.MessageCounts(t.Context(), send.message)
-		require.NoError(t, err)
+		var campaigns []messages.Counts
+		require.NoError(t, testkit.InTime(func() (err error) {
+			campaigns, err = store.MessageCounts(t.Context(), send.message)
+			return err
+		}))
 		var got messages.Sends
 		for _, one := range campaigns {
 			if one.Channel == send.channel {
