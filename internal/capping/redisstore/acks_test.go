@@ -281,6 +281,16 @@ func (u *uncountedTrial) lacksTheUncounted(t *testing.T) {
 	require.ErrorContains(t, <-failed, "replica "+u.back+" has just returned and was skipped")
 }
 
+// loaded repeats a command while its server loads the data set.
+func loaded(command func() error) (err error) {
+	for deadline := time.Now().Add(testkit.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if err = command(); err == nil || !strings.HasPrefix(err.Error(), "LOADING ") {
+			break
+		}
+	}
+	return err
+}
+
 func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Single(t, testcluster.Options{Replicas: 2, Settings: []string{"repl-timeout 60"}})
@@ -288,7 +298,9 @@ func TestAReplicaOfAServerThatComesBackIsWaitedFor(t *testing.T) {
 	u := newUncountedTrial(t, c)
 	u.run(t, func() error { return c.Kill(u.back) }, func() error {
 		host, port, err := net.SplitHostPort(u.master)
-		return errors.Join(err, c.Restart(u.back), admin(t, u.back).ReplicaOf(t.Context(), host, port).Err())
+		return errors.Join(err, c.Restart(u.back), loaded(func() error {
+			return admin(t, u.back).ReplicaOf(t.Context(), host, port).Err()
+		}))
 	})
 }
 
