@@ -270,6 +270,11 @@ func TestBadRowsOfIDsAreNamed(t *testing.T) {
 			parquetOf(t, []uuidRow{{raw}}), "ids of the kind uint64 must be 32-bit or 64-bit"},
 		"a bitmap": {ids.UUID, "x.roaring",
 			string(bitmap.Of(1).Bytes()), "a bitmap holds dense ids, but the ids of the location are uuid"},
+		"names before texts":   {ids.Text, "x.csv", "name,email\nAlice,a@x.com\n", unknownColumn},
+		"texts before names":   {ids.Text, "x.csv", "email,name\na@x.com,Alice\n", unknownColumn},
+		"one column of texts":  {ids.Text, "x.csv", "email\na@x.com\n", unknownColumn},
+		"texts in TSV":         {ids.Text, "x.tsv", "a@x.com\tAlice\n", unknownColumn},
+		"texts of other names": {ids.Text, "x.csv", "order_id,email\n7,a@x.com\n", "other id columns exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,6 +282,31 @@ func TestBadRowsOfIDsAreNamed(t *testing.T) {
 			var input *InputError
 			require.ErrorAs(t, err, &input)
 			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+const unknownColumn = "the column with the user ids is unknown"
+
+// TestColumnsOfTexts reads a file in which any column could hold ids.
+func TestColumnsOfTexts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		content string
+		change  func(*Input)
+		want    int64
+	}{
+		"by name":       {"name,email\nAlice,a@x.com\n", func(in *Input) { in.IDColumn = "email" }, 1},
+		"by number":     {"Alice,a@x.com\nBob,b@x.com\n", func(in *Input) { in.IDColumn = "2" }, 2},
+		"with a header": {"email\na@x.com\n", func(in *Input) { in.Header = format.HeaderYes }, 1},
+		"without one":   {"b@x.com\na@x.com\n", func(in *Input) { in.Header = format.HeaderNo }, 2},
+		"a usual name":  {"name,customer_id\nAlice,a@x.com\n", func(*Input) {}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := runOne(t, ids.Text, "x.csv", c.content, c.change)
+			require.NoError(t, err)
+			require.Equal(t, c.want, result.Files[0].Rows)
 		})
 	}
 }

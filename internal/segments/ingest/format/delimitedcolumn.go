@@ -69,12 +69,18 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 	return likely(first, header)
 }
 
-// likelyID returns the column whose name looks like user ids, or the first column.
-func likelyID(first []string, header bool) (int, error) {
+// likelyID returns the column whose name looks like user ids, or the first column. Where ids are texts, a name or the
+// word of a header would pass for an id, so the first column must be the only one, and said to have a header or none.
+func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
 			return i, err
 		}
+	}
+	if o.Kind != Text && o.Scheme != nil && o.Scheme.Kind() == ids.Text && (len(first) > 1 || o.Header == headerAuto) {
+		return 0, fmt.Errorf("the column with the user ids is unknown: the first row is %q, and any text could be an id: "+
+			"select a column with --id-column (capper: --column), by its name, or by its number if the file has no header",
+			Clip([]byte(strings.Join(first, ","))))
 	}
 	return 0, nil
 }
@@ -141,7 +147,7 @@ func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	shape := &layout{dialect: d, segment: -1, columns: len(first), scheme: o.Scheme}
 	shape.header = o.hasHeader(first)
 	var err error
-	if shape.id, err = findColumn(o.IDColumn, "user_id", first, shape.header, likelyID); err != nil {
+	if shape.id, err = findColumn(o.IDColumn, "user_id", first, shape.header, o.likelyID); err != nil {
 		return nil, err
 	}
 	if !o.Table {
