@@ -64,6 +64,7 @@ func testSessionsEnd(t *testing.T, s *suite) {
 	require.Equal(t, "/console/pacers", tab.Path())
 
 	admin := s.signIn(t, service, Admin)
+	tab.Open("/console/try") // which makes no request by itself
 	service.Configure(Reader)
 	tab.Wait("fetch('/console/limits').then(r => r.url.includes('sign-in'))")
 	tab.Open("/console/")
