@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -182,4 +184,23 @@ func TestOpenRefusesWhatIsNoLocation(t *testing.T) {
 		_, err := objects.Open(t.Context(), location, objects.S3Config{})
 		require.ErrorContains(t, err, want, "location %q", location)
 	}
+}
+
+// TestAMappedFileIsReadOnly maps a file. Programs that are not root cannot write into it by mistake, and it can still be
+// replaced and removed.
+func TestAMappedFileIsReadOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := objects.NewDirectory(dir)
+	require.NoError(t, d.Overwrite(t.Context(), "a/b", []byte("first")))
+	raw, unmap, err := d.Map(t.Context(), "a/b", 5)
+	require.NoError(t, err)
+	defer unmap()
+	stat, err := os.Stat(filepath.Join(dir, "a/b"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o444), stat.Mode().Perm())
+	require.NoError(t, d.Overwrite(t.Context(), "a/b", []byte("second")))
+	require.Equal(t, "first", string(raw))
+	require.NoError(t, os.RemoveAll(dir))
+	require.Equal(t, "first", string(raw))
 }

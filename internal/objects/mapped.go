@@ -11,7 +11,8 @@ import (
 )
 
 // Map maps a whole object into memory, without reading it. The memory stays valid until unmap is called, even if the
-// object is replaced or deleted. Map returns ErrNotFound if the object does not exist, and an error unless the object
+// object is replaced or deleted. A program that writes into the file changes the memory, so Map takes the right to write
+// from the file, if it may. Map returns ErrNotFound if the object does not exist, and an error unless the object
 // is a regular file of exactly sizeBytes bytes, at least one.
 func (d *Directory) Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error) {
 	err = d.hung.do(ctx, d.path(key), func() error {
@@ -40,6 +41,7 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	case stat.Size() != sizeBytes || sizeBytes < 1:
 		return nil, fmt.Errorf("map %s: file has %d bytes and must have %d", path, stat.Size(), sizeBytes)
 	}
+	_ = f.Chmod(0o444) // not on a file system that is read-only, and not on another user's file
 	raw, err := syscall.Mmap(int(f.Fd()), 0, int(sizeBytes), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
