@@ -18,8 +18,8 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Tables returns the tables of an answer. whole is for machines: it has a column for each number of messages, and no
-// words for unknown numbers.
+// Tables returns the tables of an answer. whole is for machines: it has a column for each number of messages, and empty
+// cells in place of words for unknown numbers. Numbers of weeks that end before the audit begins are unknown.
 func Tables(p *api.Pressure, whole bool) []Table {
 	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p, whole), heldBack(p, whole)}
 }
@@ -54,20 +54,29 @@ func peopleTable(p *api.Pressure, whole bool) Table {
 	for i := range p.People {
 		row := &p.People[i]
 		for k, w := range row.Weeks {
-			cells := []string{row.By, nameOf(row.Name, whole), p.Weeks[k].To.Format("2006-01-02 15:04"),
-				number(w.Messages), optional(w.None, whole)}
+			counted := []*int64{&w.Messages, w.None}
 			for n := 1; n <= most; n++ {
 				users := w.Got[n-1]
 				if n == most {
 					users = sum(w.Got[n-1:])
 				}
-				cells = append(cells, number(users))
+				counted = append(counted, &users)
+			}
+			cells := []string{row.By, nameOf(row.Name, whole), p.Weeks[k].To.Format("2006-01-02 15:04")}
+			for _, n := range counted {
+				if !known(p, k) {
+					n = nil
+				}
+				cells = append(cells, optional(n, whole))
 			}
 			t.Rows = append(t.Rows, cells)
 		}
 	}
 	return t
 }
+
+// known reports whether the audit begins before the week ends.
+func known(p *api.Pressure, week int) bool { return p.Weeks[week].To.After(p.AuditBegins) }
 
 func nameOf(name string, whole bool) string {
 	if whole {
@@ -115,8 +124,12 @@ func campaigns(p *api.Pressure, whole bool) Table {
 		c := &p.Campaigns[i]
 		row := append(names(&c.PressureMessage, whole), number(sum(c.Messages)), number(sum(c.Released)),
 			number(sum(c.HeldBack)))
-		for _, n := range c.Messages {
-			row = append(row, number(n))
+		for k := range c.Messages {
+			n := &c.Messages[k]
+			if !known(p, k) {
+				n = nil
+			}
+			row = append(row, optional(n, whole))
 		}
 		t.Rows = append(t.Rows, row)
 	}
