@@ -108,8 +108,8 @@ type PressureMessage struct {
 	Channel   string `json:"channel"`
 }
 
-// PressureHeld is a campaign with the users whom a limit held back from it: in how many calls it did so does not
-// count. TakenBy says which campaigns had sent to these users within the window of the limit.
+// PressureHeld is a campaign with the users whom a limit above 0 held back from it: in how many calls it did so does
+// not count. TakenBy says which campaigns had sent to these users within the window of the limit.
 type PressureHeld struct {
 	PressureMessage
 	Users   int64           `json:"users"`

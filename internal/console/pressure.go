@@ -295,7 +295,7 @@ func pressureHeld(p *api.Pressure) *frame.Table {
 		Columns: []frame.Column{{Title: "Held back from"}, {Title: "Channel"}, {Title: "Team"},
 			{Title: "People", Means: "held back", Number: true}, {Title: "Taken by"}, {Title: "Its team"},
 			{Title: "Taken", Means: "people", Number: true}, {Title: "Share", Means: "percent", Number: true}},
-		Empty: "Nobody was held back by a limit in this time.",
+		Empty: "Nobody was held back by a limit above 0 in this time.",
 	}
 	for i := range p.HeldBack {
 		h := &p.HeldBack[i]

@@ -24,10 +24,12 @@
 // policy, with the sends of the audit. Limits in the shadow deny nobody, and are left out. So are limits of 0.
 //
 // A campaign is a message on a channel. A user is held back from a campaign by the first denial through a limit within
-// the counted weeks, however often callers repeat the call. Suppression, holdout and quiet hours are no limits. These
-// users were taken by the campaigns that had sent to them within the window of that limit, on its channels. A user may
-// have been taken by several campaigns. Where segments give one name to different windows, the longest one counts.
-// Campaigns with fewer than Config.MinTaken sends, and beyond the mostTakers largest, are not looked at as takers.
+// the counted weeks, however often callers repeat the call. Suppression, holdout and quiet hours are no limits. Denials
+// by a limit of 0 are left out, because no campaign took a slot: those of the users whose segment has the limit with 0
+// in the policy of the call. Users who are held back were taken by the campaigns that had sent to them within the
+// window of that limit, on its channels. A user may have been taken by several campaigns. Where segments give one name
+// to different windows, the longest one counts. Campaigns with fewer than Config.MinTaken sends, and beyond the
+// mostTakers largest, are not looked at as takers.
 //
 // # Memory and speed
 //

@@ -59,10 +59,11 @@ func (t *takers) largest() []*message {
 // limitKey names a limit of a configuration.
 type limitKey struct{ config, limit string }
 
-// span is the limits of one name, which may differ between segments.
+// span is the limits of one name, which may differ between segments. Limits of 0 are apart: nobody takes their slots.
 type span struct {
-	limits   []capping.Limit
+	limits   []capping.Limit // all above 0
 	channels capping.ChannelSet
+	zero     []bool // by code of a segment: the segment has the limit with 0; nil: no segment has
 }
 
 // spanOf returns the limits with this name.
@@ -71,9 +72,14 @@ func (e *engine) spanOf(key limitKey) *span {
 		return s
 	}
 	s, channels, all := &span{}, []capping.Channel(nil), false
+	names := e.names()
 	add := func(limits []capping.Limit) {
 		for _, l := range limits {
 			if l.Name != key.limit || l.Shadow {
+				continue
+			}
+			if l.Max == 0 {
+				s.zero = make([]bool, len(names))
 				continue
 			}
 			s.limits = append(s.limits, l)
@@ -88,6 +94,11 @@ func (e *engine) spanOf(key limitKey) *span {
 	}
 	if !all {
 		s.channels = capping.ChannelSetOf(channels...)
+	}
+	for code := range s.zero {
+		s.zero[code] = slices.ContainsFunc(policy.Limits(names[code]), func(l capping.Limit) bool {
+			return l.Name == key.limit && !l.Shadow && l.Max == 0
+		})
 	}
 	e.spans[key] = s
 	return s
@@ -106,13 +117,47 @@ func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	return after
 }
 
+// lookedUp is the number of users whose segments are looked up at a time.
+const lookedUp = 1 << 16
+
+// taken returns the users whose slots may have been taken: those in a segment where the limit is above 0.
+func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
+	switch {
+	case s.zero == nil:
+		return users
+	case len(s.limits) == 0:
+		return roaring.New()
+	case e.Segments == nil:
+		if s.zero[0] {
+			return roaring.New()
+		}
+		return users
+	}
+	size := min(lookedUp, users.GetCardinality())
+	kept, ids := roaring.New(), make([]uint32, size)
+	var images []capping.UserID
+	numbers, codes := make([]uint32, size), make([]uint8, size)
+	it := users.ManyIterator()
+	for n := it.NextMany(ids); n > 0; n = it.NextMany(ids) {
+		e.Segments.Numbers(e.numbers.Users(&images, capping.AppendUsers(nil, ids[:n])), numbers[:n])
+		e.Segments.Lookup(numbers[:n], codes[:n])
+		for i, code := range codes[:n] {
+			if !s.zero[code] {
+				kept.Add(ids[i])
+			}
+		}
+	}
+	return kept
+}
+
 // heldBack counts the users whom a limit denied for the first time, and the campaigns that had sent to them.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
 	if week < 0 || !m.counts {
 		return
 	}
-	news := g.Users.Roaring()
+	s := e.spanOf(limitKey{r.Config, g.Limit})
+	news := e.taken(s, g.Users.Roaring())
 	if c := m.campaign; c.users == nil {
 		c.users = news.Clone()
 	} else {
@@ -123,7 +168,6 @@ func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 		return
 	}
 	m.campaign.held[week] += int64(news.GetCardinality())
-	s := e.spanOf(limitKey{r.Config, g.Limit})
 	after := e.after(s, r)
 	for _, taker := range e.takers.largest() {
 		if !s.channels.Has(taker.channel) {

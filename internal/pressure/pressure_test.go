@@ -14,6 +14,7 @@ import (
 
 	"capper/client/api"
 	"capper/internal/audit"
+	"capper/internal/bitmap"
 	"capper/internal/capping"
 )
 
@@ -242,10 +243,11 @@ func (m *model) compareCampaigns(got *Result) {
 	count(m.sends, func(r *row) []int64 { return r.sends })
 	count(m.taken, func(r *row) []int64 { return r.released })
 	held := map[pairKey]bool{}
-	for _, d := range m.denials {
+	for i := range m.denials {
+		d := &m.denials[i]
 		for _, user := range d.users {
 			key := pairKey{user, d.message, d.channel}
-			if week := m.cfg.week(d.at); week >= 0 && m.counts(key) && !held[key] {
+			if week := m.cfg.week(d.at); week >= 0 && m.counts(key) && !held[key] && !m.zero(d, user) {
 				held[key] = true
 				of(key).held[week]++
 			}
@@ -266,13 +268,31 @@ func (m *model) compareCampaigns(got *Result) {
 	}
 }
 
+// zero reports whether the limit that denied the user is 0.
+func (m *model) zero(d *denial, user capping.UserID) bool {
+	policy := m.policies[d.config]
+	has := func(limits []capping.Limit, is func(most int) bool) bool {
+		return slices.ContainsFunc(limits, func(l capping.Limit) bool {
+			return l.Name == d.limit && !l.Shadow && is(l.Max)
+		})
+	}
+	none := func(most int) bool { return most == 0 }
+	own := m.segmentName(user)
+	if own == api.NoSegment {
+		own = ""
+	}
+	all := slices.Concat(policy.Default, policy.Segments["new"], policy.Segments["vip"])
+	return has(policy.Limits(own), none) ||
+		has(all, none) && !has(all, func(most int) bool { return most > 0 })
+}
+
 // after returns the instant after which sends were in the window of a limit.
 func (m *model) after(d *denial) (after capping.Instant, channels func(capping.Channel) bool) {
 	policy := m.policies[d.config]
 	var limits []capping.Limit
 	for _, list := range append([][]capping.Limit{policy.Default}, policy.Segments["new"], policy.Segments["vip"]) {
 		for _, l := range list {
-			if l.Name == d.limit && !l.Shadow {
+			if l.Name == d.limit && !l.Shadow && l.Max > 0 {
 				limits = append(limits, l)
 			}
 		}
@@ -321,7 +341,7 @@ func (m *model) compareHeld(got *Result) {
 		}
 		b := name(message{d.message, d.channel})
 		for _, user := range d.users {
-			if held[pairKey{user, d.message, d.channel}] {
+			if held[pairKey{user, d.message, d.channel}] || m.zero(d, user) {
 				continue
 			}
 			held[pairKey{user, d.message, d.channel}] = true
@@ -351,6 +371,41 @@ func (m *model) compareHeld(got *Result) {
 			require.Equal(m.t, want[h.PressureMessage][by], n, "%v by %v", h.PressureMessage, by)
 		}
 	}
+}
+
+// TestLimitsOfZeroHoldNobodyBack checks that a denial counts only for users whose segment has the limit above 0.
+func TestLimitsOfZeroHoldNobodyBack(t *testing.T) {
+	t.Parallel()
+	daily := func(most int) capping.Limit { return capping.Limit{Name: "daily", Max: most, Window: day} }
+	policy := &capping.Policy{Version: "p", Channels: map[string]capping.Channel{"push": 1},
+		Default: []capping.Limit{daily(1)}, Segments: map[string][]capping.Limit{
+			"new": {daily(0)}, "vip": {daily(2), {Name: "blocked", Window: day}}}}
+	now := capping.InstantOf(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
+	call := func(n uint64, id string, groups ...audit.Group) *audit.Record {
+		return &audit.Record{Kind: audit.Filter, Instance: "00000000000000aa", Sequence: n, Channel: 1, Config: "p",
+			At: now - 10 + capping.Instant(n), Message: capping.Message{ID: id}, Groups: groups}
+	}
+	denied := func(limit string, users ...uint32) audit.Group {
+		return audit.Group{Outcome: audit.Denied, Limit: limit, Users: bitmap.Of(users...)}
+	}
+	w := &world{records: []*audit.Record{
+		call(1, "spring", audit.Group{Outcome: audit.Allowed, Users: bitmap.Of(2, 3)}),
+		call(2, "basket", denied("daily", 1, 2, 3), denied("blocked", 4)),
+		call(3, "only-zero", denied("daily", 1), denied("blocked", 5)),
+	}}
+	cfg := Config{Until: now, Policy: policy, MinTaken: 1, Segments: &generation{names: []string{"new", "vip"},
+		segments: map[capping.UserID]int{1: 1, 2: 2, 4: 2, 5: 2}},
+		Policies: func(string) (*capping.Policy, error) { return policy, nil }}
+	got, err := Run(t.Context(), w.read, cfg)
+	require.NoError(t, err)
+	on := func(id string) api.PressureMessage { return api.PressureMessage{MessageID: id, Channel: "push"} }
+	require.Equal(t, []api.PressureHeld{{PressureMessage: on("basket"), Users: 2,
+		TakenBy: []api.PressureTaken{{PressureMessage: on("spring"), Users: 2}}}}, got.HeldBack)
+
+	cfg.Segments = nil
+	got, err = Run(t.Context(), w.read, cfg)
+	require.NoError(t, err)
+	require.Len(t, got.HeldBack, 2, "without segments, everybody has the default limits")
 }
 
 func TestACountEndsWithItsContext(t *testing.T) {
