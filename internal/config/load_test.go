@@ -195,7 +195,10 @@ func TestFaults(t *testing.T) {
 		"window zero": {limits("      - {name: a, max: 1, window: 0s}\n"),
 			"limits.segments.vip[0].window: must be at least 1s, got 0s"},
 		"window unit": {limits("      - {name: a, max: 1, window: 7d}\n"),
-			`must be a duration such as 30s or 24h, got "7d"`},
+			`limits.segments.vip[0].window: must be a duration such as 30s or 24h, got "7d"; days are no unit here: ` +
+				"write 168h"},
+		"window in weeks": {limits("      - {name: a, max: 1, window: 2w}\n"),
+			`got "2w"; weeks are no unit here: write 336h`},
 		"window finer":    {limits("      - {name: a, max: 1, window: 1.0005s}\n"), "must be whole milliseconds"},
 		"window too long": {limits("      - {name: a, max: 1, window: 9000h}\n"), "must be at most 8784h"},
 		"window + calendar": {limits("      - {name: a, max: 1, window: 1h, calendar: day}\n"),

@@ -81,7 +81,8 @@ func TestFaultsOfPacers(t *testing.T) {
 		"window number": {limit("max: 1, window: 60"), "pacers.x.limits[0].window: must be a duration such as 30s " +
 			"or 24h, got 60"},
 		"window days": {limit("max: 1, window: 7d"),
-			`pacers.x.limits[0].window: must be a duration such as 30s or 24h, got "7d"`},
+			`pacers.x.limits[0].window: must be a duration such as 30s or 24h, got "7d"; days are no unit here: ` +
+				"write 168h"},
 		"window short": {limit("max: 1, window: 999us"), "pacers.x.limits[0].window: must be at least 1ms, got 999us"},
 		"window fine": {limit("max: 1, window: 1500us"), "pacers.x.limits[0].window: must be whole milliseconds, " +
 			"got 1500us"},

@@ -37,7 +37,7 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
-			v.Fault("must be a duration such as 30s or 24h, got %s", v.Describe())
+			v.Fault("must be a duration such as 30s or 24h, got %s%s", v.Describe(), inHours(s))
 		case d < low:
 			v.Fault("must be at least %s, got %s", capping.Span(low), s)
 		case d > high:
@@ -48,6 +48,22 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 			*to = d
 		}
 	}
+}
+
+var inDays = regexp.MustCompile(`^([1-9][0-9]{0,3})([dw])$`)
+
+// inHours tells how to write a duration in days or weeks, or returns "". Flags and calls read days, files do not.
+func inHours(text string) string {
+	m := inDays.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	n, _ := strconv.Atoi(m[1])
+	word := "days are"
+	if n *= 24; m[2] == "w" {
+		word, n = "weeks are", 7*n
+	}
+	return fmt.Sprintf("; %s no unit here: write %dh", word, n)
 }
 
 // opposite reads true or false into a variable with the opposite meaning.
