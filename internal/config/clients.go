@@ -92,13 +92,13 @@ func (r *reader) checkClients() {
 	for _, at := range r.pacersOfClients {
 		name, _ := at.Text()
 		if _, known := r.Pacers.Pacer(name); !known {
-			at.Fault("must be a configured pacer, got %q", name)
+			at.Fault("must be a configured pacer, got %q (%s)", name, r.Pacers.PacerNames())
 		}
 	}
 	for _, at := range r.sharesOfClients {
 		name, _ := at.Text()
 		if !slices.ContainsFunc(r.Pacers.Pacers, func(p pacing.Pacer) bool { return p.HasShare(name) }) {
-			at.Fault("must be a share of a configured pacer, got %q", name)
+			at.Fault("must be a share of a configured pacer, got %q (%s)", name, pacing.ShareNames(r.Pacers.Pacers))
 		}
 	}
 }

@@ -55,17 +55,19 @@ func TestClientsHaveShares(t *testing.T) {
 func TestFaultsOfClients(t *testing.T) {
 	t.Parallel()
 	for clients, want := range map[string]string{
-		"[crm]":                              "clients: must be a mapping, got a list",
-		"{growth: {pacers: [carrier]}}":      `clients.growth: must be the client of a key in server.api_keys, got "growth"`,
-		"{crm: {}}":                          "clients.crm.pacers: is required",
-		"{crm: [carrier]}":                   "clients.crm: must be a mapping",
-		"{crm: {pacers: []}}":                "clients.crm.pacers: must name at least one pacer; leave the client out",
-		"{crm: {pacers: carrier}}":           "clients.crm.pacers: must be a list",
-		"{crm: {pacers: [carier]}}":          `clients.crm.pacers[0]: must be a configured pacer, got "carier"`,
-		"{crm: {pacers: [a b]}}":             "clients.crm.pacers[0]: must be 1 to 64 letters",
-		"{crm: {pacers: [7]}}":               "clients.crm.pacers[0]: must be",
-		"{crm: {pacers: [fcm, fcm]}}":        `clients.crm.pacers[1]: must be unique: "fcm" is given twice`,
-		"{crm: {share: otp}}":                `clients.crm.share: must be a share of a configured pacer, got "otp"`,
+		"[crm]":                         "clients: must be a mapping, got a list",
+		"{growth: {pacers: [carrier]}}": `clients.growth: must be the client of a key in server.api_keys, got "growth"`,
+		"{crm: {}}":                     "clients.crm.pacers: is required",
+		"{crm: [carrier]}":              "clients.crm: must be a mapping",
+		"{crm: {pacers: []}}":           "clients.crm.pacers: must name at least one pacer; leave the client out",
+		"{crm: {pacers: carrier}}":      "clients.crm.pacers: must be a list",
+		"{crm: {pacers: [carier]}}": `clients.crm.pacers[0]: must be a configured pacer, got "carier" ` +
+			"(configured pacers: campaign, carrier, fcm, sender, twilio)",
+		"{crm: {pacers: [a b]}}":      "clients.crm.pacers[0]: must be 1 to 64 letters",
+		"{crm: {pacers: [7]}}":        "clients.crm.pacers[0]: must be",
+		"{crm: {pacers: [fcm, fcm]}}": `clients.crm.pacers[1]: must be unique: "fcm" is given twice`,
+		"{crm: {share: otp}}": `clients.crm.share: must be a share of a configured pacer, got "otp" ` +
+			"(shares: none)",
 		"{crm: {shares: []}}":                "clients.crm.shares: must name at least one share",
 		"{crm: {shares: [a b]}}":             "clients.crm.shares[0]: must be 1 to 64 letters",
 		"{crm: {pacers: [fcm], scopes: []}}": "clients.crm.scopes: is not a known key",

@@ -336,7 +336,7 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 		pacer, known := policy.Pacer(name)
 		switch {
 		case !known:
-			return nil, &FieldError{field, fmt.Sprintf("must be a configured pacer, got %q", name)}
+			return nil, &FieldError{field, unknown(policy, name)}
 		case slices.Contains(call.Pacers[:i], name):
 			return nil, &FieldError{field, fmt.Sprintf("is given twice: %q", name)}
 		}
@@ -351,7 +351,8 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 		plan.shares, answer.Shares = append(plan.shares, share), append(answer.Shares, pacer.shareName(share))
 	}
 	if call.Share != "" && !slices.ContainsFunc(plan.shares, func(share int) bool { return share >= 0 }) {
-		return nil, &FieldError{"share", fmt.Sprintf("must be a share of one of the pacers, got %q", call.Share)}
+		return nil, &FieldError{"share", fmt.Sprintf("must be a share of one of the pacers, got %q (%s)", call.Share,
+			ShareNames(answer.Pacers))}
 	}
 	plan.wait = ask.MaxWait
 	plan.leaves = !slices.ContainsFunc(answer.Pacers, func(p Pacer) bool { return len(p.Shares) > 0 }) &&
@@ -376,7 +377,7 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 		}
 	}
 	if name != "" && len(standings) == 0 {
-		return nil, nil, unknown(name)
+		return nil, nil, p.unknown(name)
 	}
 	var plain []*Standing
 	for i := range standings {
@@ -434,11 +435,13 @@ func contentOf(call *Call) [8]byte {
 // Forget removes all recorded slots of a pacer, also of one that is no longer in the policy.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if p.store == nil {
-		return unknown(name)
+		return p.unknown(name)
 	}
 	return p.store.ForgetPacer(ctx, name)
 }
 
-func unknown(name string) *FieldError {
-	return &FieldError{"pacer", fmt.Sprintf("must be a configured pacer, got %q", name)}
+func (p *Pacers) unknown(name string) *FieldError { return &FieldError{"pacer", unknown(p.Policy(), name)} }
+
+func unknown(policy *Policy, name string) string {
+	return fmt.Sprintf("must be a configured pacer, got %q (%s)", name, policy.PacerNames())
 }

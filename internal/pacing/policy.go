@@ -1,5 +1,11 @@
 package pacing
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Policy holds the pacers of a configuration by name. A policy in use must not be changed. The nil policy
 // has no pacers.
 type Policy struct {
@@ -17,4 +23,42 @@ func (p *Policy) Pacer(name string) (*Pacer, bool) {
 		}
 	}
 	return nil, false
+}
+
+// mostNames is the largest number of names that an error lists.
+const mostNames = 20
+
+// PacerNames lists the names of the pacers for an error about an unknown name.
+func (p *Policy) PacerNames() string {
+	var names []string
+	if p != nil {
+		for i := range p.Pacers {
+			names = append(names, p.Pacers[i].Name)
+		}
+	}
+	return listed("configured pacers", names)
+}
+
+// ShareNames lists the names of the pacers' shares for an error about an unknown name.
+func ShareNames(pacers []Pacer) string {
+	var names []string
+	for i := range pacers {
+		for _, share := range pacers[i].Shares {
+			names = append(names, share.Name)
+		}
+	}
+	return listed("shares", names)
+}
+
+// listed returns distinct names in order behind a title. It leaves names beyond mostNames out, and says how many.
+func listed(title string, names []string) string {
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
+		return title + ": none"
+	}
+	more := ""
+	if n := len(names) - mostNames; n > 0 {
+		names, more = names[:mostNames], fmt.Sprintf(" and %d more", n)
+	}
+	return title + ": " + strings.Join(names, ", ") + more
 }

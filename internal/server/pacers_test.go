@@ -460,8 +460,8 @@ func TestSharesOfClients(t *testing.T) {
 	s.key = "b1.both"
 	require.Zero(t, s.permits(`{"pacers":["hour"],"permits":10,"share":"alerts"}`).Granted)
 	require.Equal(t, 5, s.permits(`{"pacers":["hour"],"permits":10,"share":"otp"}`).Granted)
-	for share, message := range map[string]string{`"sms"`: "must be a share of one of the pacers", `"a b"`: "is not the name",
-		`7`: "share"} {
+	for share, message := range map[string]string{`"sms"`: `got "sms" (shares: alerts, otp)`,
+		`"a b"`: "is not the name", `7`: "share"} {
 		requireRefused(t, s.post("/v1/permits", `{"pacers":["hour"],"permits":1,"share":`+share+`}`),
 			http.StatusBadRequest, "invalid_request", badBody{field: "share", message: message})
 	}
@@ -566,7 +566,7 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"pacer not UTF-8", "{\"pacers\":[\"a\xff\"],\"permits\":1}", "pacers[0]", "UTF-8"},
 		{"pacer long", `{"pacers":["` + long + `"],"permits":1}`, "pacers[0]", "is not the name of a pacer"},
 		{"pacer unknown", `{"pacers":["twilio","fcm"],"permits":1}`, "pacers[1]",
-			`must be a configured pacer, got "fcm"`},
+			`must be a configured pacer, got "fcm" (configured pacers: `},
 		{"pacer twice", `{"pacers":["twilio","carrier","twilio"],"permits":1}`, "pacers[2]", `given twice: "twilio"`},
 		{"many pacers", `{"pacers":["a","b","c","d","e","f","g","h","i"],"permits":1}`, "pacers",
 			"must have at most 8 names, got 9"},
@@ -589,7 +589,8 @@ func TestPermitsRefusesBodies(t *testing.T) {
 		{"permits missing value", `{"pacers":["twilio"],"permits":}`, "permits", "is not a number"},
 
 		{"wait null", `{"pacers":["twilio"],"permits":1,"max_wait":null}`, "max_wait", "null is not a string"},
-		{"wait number", `{"pacers":["twilio"],"permits":1,"max_wait":2}`, "max_wait", "2 is not a string"},
+		{"wait number", `{"pacers":["twilio"],"permits":1,"max_wait":2}`, "max_wait",
+			`2 is not a string: write a duration such as "2s" or "250ms"`},
 		{"wait empty", `{"pacers":["twilio"],"permits":1,"max_wait":""}`, "max_wait", "0s to 24h"},
 		{"wait without unit", `{"pacers":["twilio"],"permits":1,"max_wait":"2"}`, "max_wait",
 			`such as 2s or 250ms, got "2"`},

@@ -303,7 +303,7 @@ func sharesKept(f *fixture) {
 	require.Zero(f, f.takeOf(here, far).Granted)
 
 	_, err := here.Take(context.Background(), &pacing.Call{Pacers: []string{slow.Name}, Permits: 1, Share: "sms"})
-	require.EqualError(f, err, `share: must be a share of one of the pacers, got "sms"`)
+	require.EqualError(f, err, `share: must be a share of one of the pacers, got "sms" (shares: otp)`)
 	require.NoError(f, here.Forget(context.Background(), hour.Name))
 	require.Equal(f, 80, f.takeOf(here, pacing.Call{Pacers: []string{hour.Name}, Permits: 100}).Granted,
 		"the parts are forgotten, too")

@@ -165,6 +165,9 @@ func (d *decoder) permits(field string) (int, error) {
 
 // maxWait decodes the maximum wait as a duration.
 func (d *decoder) maxWait() (time.Duration, error) {
+	if d.peek() != '"' {
+		return 0, Invalid("max_wait", "%s is not a string: write a duration such as \"2s\" or \"250ms\"", d.value())
+	}
 	text, err := d.str("max_wait")
 	if err != nil {
 		return 0, err
