@@ -161,7 +161,7 @@ func (c *lookupCommand) print(on *terminal.Streams, report *lookupReport) error 
 func (c *lookupCommand) writeCSV(
 	ctx context.Context, on *terminal.Streams, service *client.Client, users cli.Users,
 ) error {
-	out := csv.NewWriter(on.Out)
+	out := csv.NewWriter(on.Data())
 	head := append([]string{"user_id", "segment"}, c.Set...)
 	err := c.lookup(ctx, service, users, func(answer *client.LookupResult) error {
 		if head != nil { // there is an answer to write
