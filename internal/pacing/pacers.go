@@ -440,7 +440,9 @@ func (p *Pacers) Forget(ctx context.Context, name string) error {
 	return p.store.ForgetPacer(ctx, name)
 }
 
-func (p *Pacers) unknown(name string) *FieldError { return &FieldError{"pacer", unknown(p.Policy(), name)} }
+func (p *Pacers) unknown(name string) *FieldError {
+	return &FieldError{"pacer", unknown(p.Policy(), name)}
+}
 
 func unknown(policy *Policy, name string) string {
 	return fmt.Sprintf("must be a configured pacer, got %q (%s)", name, policy.PacerNames())
