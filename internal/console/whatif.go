@@ -285,9 +285,18 @@ func whatIfSentence(r *api.WhatIf) string {
 		return "The audit has no call in this time."
 	}
 	u, before, after := &r.Users, r.Total.Before.Sends, r.Total.After.Sends
-	return fmt.Sprintf("Of %s, %s would have received fewer messages and %s more: %s sends in place of %s%s.",
+	return fmt.Sprintf("Of %s, %s would have received fewer messages and %s more: %s sends in place of %s%s.%s",
 		people(uint64(max(u.Asked, 0))), frame.Count(u.Less).Text, frame.Count(u.More).Text, frame.Count(after).Text,
-		frame.Count(before).Text, inPercent(before, after))
+		frame.Count(before).Text, inPercent(before, after), givenBack(r.Total.Before.Released, r.Total.After.Released))
+}
+
+// givenBack says how many of the sends were given back, or returns "" for none.
+func givenBack(before, after int64) string {
+	if before == 0 && after == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Of these sends, %s would have been given back in place of %s; the numbers of users leave "+
+		"them out.", frame.Count(after).Text, frame.Count(before).Text)
 }
 
 // inPercent returns the change in percent in parentheses, or "" without a base.
